@@ -444,11 +444,12 @@ def in_snake_case(value: Any) -> Any:
         {'prompt_token_count': 9}
     """
     if isinstance(value, Mapping):
-        return {
-            re.sub(r"(?=[A-Z])", "_", str(name)).lower(): in_snake_case(item)
-            for name, item in value.items()
-        }
+        return {_in_snake_case(str(name)): in_snake_case(item) for name, item in value.items()}
     return [in_snake_case(item) for item in value] if isinstance(value, list) else value
+
+
+def _in_snake_case(name: str) -> str:
+    return name if name.islower() else re.sub(r"(?=[A-Z])", "_", name).lower()
 
 
 def hash_of(value: object) -> str:

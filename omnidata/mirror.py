@@ -1,18 +1,18 @@
-"""A local folder that stands for data on an object store, and is filled as it is read.
+"""A local folder that mirrors data on an object store and is filled on demand.
 
-Every object of the listing is a file of its name, size and time, without content: whoever walks
-through the data, or asks how large a file is, asks no store. Content comes when a file is opened
-through `omnidata.files` or `omnidata.media`: the whole file, or the blocks that are read of a large
-one. What was read stays, up to a number of bytes; what was used longest ago goes first.
+Every object of the listing is an empty file with its name, size and time, so listing the data or
+asking for a size needs no request. Content is fetched when a file is opened through
+`omnidata.files` or `omnidata.media`: the whole file, or the blocks that are read of a large one. It
+stays in the cache; above a number of bytes the least recently used goes first.
 
 A zip is such a store too: its members are files where `omnidata fetch` would unpack it, and the zip
-itself is not to be seen. One of a folder of this disk makes a mirror of the folder, in which all
-else is a link to where it is.
+itself is hidden. A zip in a local folder makes a mirror of that folder, in which everything else is
+a link to the original.
 
-Several processes of a machine share the cache. A database in it knows which blocks of which version
-of an object are there; a lock is held while an object is fetched or given up. A file that was asked
-for stays for `IN_USE_S` seconds at least, as its reader opens it by its path; afterwards an open
-file outlives its name.
+Several processes of a machine share the cache. A database in it records the cached blocks of each
+version of an object; a lock is held while an object is fetched or removed. A requested file stays
+for at least `IN_USE_S` seconds, as its reader opens it by its path; afterwards an open file
+outlives its name.
 """
 
 from __future__ import annotations
@@ -92,15 +92,15 @@ _READERS: Final = 8
 
 
 def local(data: str | Path, *, beside: Path | None = None) -> Path:
-    """The data as a path: of a URL the folder or file that stands for it, listed anew.
+    """Return a local path to the data; of a URL its mirror, listed anew.
 
     Args:
-        data: a path or a URL, as the user named it.
-        beside: the folder that a relative path is meant from, if not the current one.
+        data: a path or a URL.
+        beside: the folder that a relative path starts from. Defaults to the current one.
 
     Raises:
-        UsageError: the URL is none of a store; or the cache lies in the data.
-        DataError: nothing is there, or names of objects cannot be files' (`check_names`).
+        UsageError: the URL is not of a supported store, or the cache lies in the data.
+        DataError: nothing is there, or objects have unsafe names (`check_names`).
         StoreError, PlatformError: as `omnidata.object_stores.listing`.
     """
     path, place = local_path(data), None
@@ -250,7 +250,7 @@ def _is_as_left(path: Path, about: StoredObject) -> bool:
 
 
 def _place_holder(cache: Cache, path: Path, about: StoredObject) -> None:
-    """A new file of that size and time, without content; who has the old one open keeps it."""
+    """Make a new empty file of that size and time; open files keep the old content."""
     new = cache.stores.parent / "new" / f"{os.getpid()}-{threading.get_ident()}"
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -276,7 +276,7 @@ def _no_room(path: str | Path, error: OSError) -> StoreError:
 
 
 def is_mirrored(path: str | Path) -> bool:
-    """Whether a path is that of a file that stands for an object on a store, or in a zip."""
+    """Return whether a path is a file of a mirror, of a store or a zip."""
     text = os.fspath(path)
     # Asked of each medium, often: a look at the text tells nearly all paths.
     if _MARK not in text or not (stores := holder(text)):
@@ -291,7 +291,7 @@ def is_mirrored(path: str | Path) -> bool:
 
 
 def zip_of(path: Path) -> str:
-    """The name of the zip that a file of a mirror lies in; empty for any other path."""
+    """Return the name of the zip that a file of a mirror lies in; empty for any other path."""
     if not is_mirrored(path):
         return ""
     found = place_of(open_cache(holder(os.fspath(path))).object_of(os.fspath(path)).about)
@@ -299,17 +299,17 @@ def zip_of(path: Path) -> str:
 
 
 def fill(path: Path, start: int = 0, end: int | None = None, *, ahead: int = 0) -> None:
-    """See that a file of a mirror has its content; nothing happens to any other file.
+    """Fetch the content of a file of a mirror; other files are left alone.
 
     Args:
         path: the file.
-        start: the first byte that is needed.
-        end: the one after the last; None for the file's end.
-        ahead: how many are fetched after those, if any of those has to be.
+        start: the first byte.
+        end: the byte after the last; None for the end of the file.
+        ahead: the number of further bytes to fetch if any of these is missing.
 
     Raises:
-        FileError: the file is a broken one of a zip.
-        StoreError: the store does not give them, or the cache cannot keep them.
+        FileError: the member of the zip is broken.
+        StoreError: the store does not return them, or the cache cannot store them.
     """
     if is_mirrored(path):
         with _cache_errors(os.fspath(path)):
@@ -352,7 +352,7 @@ def _fill(cache: Cache, path: Path, start: int, end: int | None, ahead: int) -> 
 
 
 def _write(known: Known, begin: int, content: bytes) -> None:
-    """Put bytes into the file, before anybody hears of them."""
+    """Write bytes into the file before the database lists them."""
     try:
         descriptor = os.open(known.path, os.O_WRONLY | os.O_NOFOLLOW)
         try:
@@ -383,7 +383,7 @@ def _note(cache: Cache, known: Known, begin: int, finish: int) -> Known:
 
 
 def _make_room(cache: Cache, needed: int, most: int, own: int) -> None:
-    """Give up what was used longest ago, but nothing that may be about to be opened."""
+    """Remove the least recently used content, except what may be about to be opened."""
     (held,) = cache.base.execute("SELECT bytes FROM total").fetchone()
     if held + needed <= most:
         return
@@ -412,7 +412,7 @@ def _make_room(cache: Cache, needed: int, most: int, own: int) -> None:
 
 
 class Ranged(io.RawIOBase):
-    """A file of a mirror of which only what is read is fetched.
+    """A file of a mirror that fetches only the bytes that are read.
 
     Args:
         path: of the file.
@@ -426,19 +426,19 @@ class Ranged(io.RawIOBase):
         self._ahead = 0
 
     def readable(self) -> bool:
-        """True."""
+        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """True."""
+        """Return True."""
         return True
 
     def tell(self) -> int:
-        """Where the next byte is read."""
+        """Return the position of the next byte."""
         return self._at
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Go elsewhere."""
+        """Move to a position and return it."""
         begin = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
         if begin + offset < 0:
             raise ValueError(f"byte {begin + offset} of a file")
@@ -482,10 +482,10 @@ def _members(
 
 
 def read_directory(path: Path) -> Directory:
-    """The members of a zip by their names, or why it is not read.
+    """Return the members of a zip by their names, or why it is not read.
 
     Raises:
-        StoreError: a store does not give it.
+        StoreError: a store does not return it.
     """
     try:
         with cast("IO[bytes]", Ranged(path)) if is_mirrored(path) else path.open("rb") as file:
@@ -541,7 +541,7 @@ def _reader(known: Known, archive: str, about: StoredObject) -> Callable[[int, i
 
 
 def origin(path: Path) -> Path | None:
-    """The folder of this disk whose mirror a path lies in; None for any other path."""
+    """Return the local folder whose mirror a path lies in; None for any other path."""
     text = os.fspath(path)
     if _MARK not in text or not (stores := holder(text)):
         return None
@@ -550,7 +550,7 @@ def origin(path: Path) -> Path | None:
 
 
 def trees(data: Path) -> tuple[str, ...]:
-    """The real paths of a folder of data: its own, and that of the folder whose mirror it is."""
+    """Return the real paths of a data folder: its own, and the folder that it mirrors."""
     own = os.path.realpath(data)
     return (own,) if origin(data) is None else (own, _on_disk(data))
 
@@ -560,7 +560,7 @@ def _on_disk(path: Path) -> str:
 
 
 def is_link(path: Path) -> bool:
-    """Whether a path is a link that belongs to the data: none by which a mirror shows a file."""
+    """Return whether a path is a link of the data, not one that a mirror made."""
     if not path.is_symlink():
         return False
     own = origin(path) is not None and os.fspath(path.readlink()) == _on_disk(path)
@@ -568,10 +568,10 @@ def is_link(path: Path) -> bool:
 
 
 def _with_members(data: Path) -> Path:
-    """The data, or the same in a mirror of their folder if files of theirs lie in zips.
+    """Return the data, or the same path in a mirror of their folder if files lie in zips.
 
-    Of a file its folder is the data's, as media lie beside annotations; of what is there only in a
-    zip of that name the folder which holds the zip.
+    The folder of a file is that of the data, as media lie beside annotations; that of a path within
+    a zip is the folder of the zip.
     """
     try:
         above = next(one for one in (data, *data.parents) if one.is_dir())
@@ -612,7 +612,7 @@ def _of_folder(place: Address) -> Path | None:
 
 
 def again(url: str) -> Path:
-    """The mirror that `source` has named, made here and now.
+    """Make or update the mirror that `source` named, and return its path.
 
     Raises:
         DataError, StoreError, PlatformError: as `local`.
@@ -655,7 +655,7 @@ def _is_link(folder: str, name: str) -> bool:
 
 
 def listing_of(path: str | Path) -> str:
-    """A hash of what was listed for a path's mirror last; empty for a path that lies in none."""
+    """Return a hash of the last listing of a path's mirror; empty outside mirrors."""
     if not (stores := holder(os.fspath(path))):
         return ""
     folder = os.fspath(path).removeprefix(stores).partition("/")[0]
@@ -666,6 +666,6 @@ def listing_of(path: str | Path) -> str:
 
 
 def source(path: str | Path) -> str:
-    """The URL of the mirror that a path lies in, for `again`; empty for one that lies in none."""
+    """Return the URL of the mirror that a path lies in, for `again`; empty outside mirrors."""
     text = os.fspath(path)
     return url_at(text, stores) if (stores := holder(text)) else ""

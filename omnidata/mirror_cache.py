@@ -1,8 +1,8 @@
-"""The cache behind mirrors: what is known of their objects, and how their paths are told.
+"""The cache behind mirrors: its database of objects, its locks, and how its paths are printed.
 
-Several processes of a machine share it. A database in it knows which blocks of which version of an
-object are there, which listing each mirror is of, and what was used when; a lock is held while an
-object is fetched or given up.
+Several processes of a machine share it. The database records the cached blocks of each version of
+an object, the listing of each mirror, and the time of each use. A lock is held while an object is
+fetched or removed.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ COMMIT;
 
 
 def cache_folder() -> Path:
-    """The folder of the cache: `OMNIDATA_CACHE`, else the user's own for such things."""
+    """Return the folder of the cache: `OMNIDATA_CACHE`, else the user's cache folder."""
     given = os.environ.get(CACHE_VARIABLE)
     if given:
         return Path(given)
@@ -82,10 +82,10 @@ def cache_folder() -> Path:
 
 
 def most_bytes() -> int:
-    """Bytes that the cache may hold.
+    """Return the largest size of the cache in bytes.
 
     Raises:
-        UsageError: the environment says something else than a number.
+        UsageError: the environment variable is not a number.
     """
     given = os.environ.get(BYTES_VARIABLE)
     if not given:
@@ -100,7 +100,7 @@ def most_bytes() -> int:
 
 
 def stores_folder() -> str:
-    """The real path of the folder that all mirrors lie in, with a slash at its end."""
+    """Return the real path of the folder of all mirrors, with a slash at its end."""
     names = (CACHE_VARIABLE, "XDG_CACHE_HOME", "HOME")
     return _real_stores(tuple(os.environ.get(name, "") for name in names))
 
@@ -112,7 +112,7 @@ def _real_stores(environment: tuple[str, ...]) -> str:
 
 @lru_cache(maxsize=1)
 def boot() -> str:
-    """What is different each time that the machine starts; empty where nobody says it."""
+    """Return an id of the machine's current boot; empty if unknown."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text("ascii")
     except OSError:
@@ -124,17 +124,17 @@ def boot() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A file of a mirror, as the database has it.
+    """A file of a mirror, as recorded in the database.
 
     Attributes:
         id: of the object.
-        place: where it was listed.
+        place: the address of the listing.
         base: as `Listing` has it.
         name: below the address.
         path: of the file.
-        about: as the listing has it.
-        blocks: a byte for eight blocks, the lowest bit first; None where none is there.
-        used: when it was asked for last, in seconds since 1970.
+        about: its size, version and time in the listing.
+        blocks: a bit for each cached block, the lowest bit of a byte first; None if none is.
+        used: the time of its last use, in seconds since 1970.
     """
 
     id: int
@@ -147,7 +147,7 @@ class Known:
     used: float
 
     def missing(self, start: int, end: int) -> list[tuple[int, int]]:
-        """The stretches between two bytes that are not there, in whole blocks."""
+        """Return the missing ranges between two bytes, in whole blocks."""
         found: list[tuple[int, int]] = []
         size = self.about.size
         for number in range(start // BLOCK, -(-min(end, size) // BLOCK)):
@@ -217,7 +217,7 @@ class Cache:
 
     @contextmanager
     def change(self) -> Iterator[None]:
-        """A transaction: others see all of it, or nothing."""
+        """Run a transaction: other processes see all of it or nothing."""
         self.base.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -228,20 +228,20 @@ class Cache:
             raise
 
     def lock(self, key: int, *, wait: bool = True) -> FileLock:
-        """What one process and thread may hold: of an object, by its id."""
+        """Return the lock of an object, by its id, for one process and thread."""
         path = self._locks / f"{key % LOCKS:04d}"
         return FileLock(path, timeout=-1 if wait else 0, poll_interval=0.02, thread_local=False)
 
     def mirror_lock(self, folder: str) -> FileLock:
-        """What is held while a mirror is made or brought up to date."""
+        """Return the lock that is held while a mirror is made or updated."""
         return FileLock(self._locks / folder)
 
     def object_of(self, path: str) -> Known:
-        """The object that a file of a mirror stands for, marked as in use.
+        """Return the object behind a file of a mirror, and mark it as in use.
 
         Raises:
-            StoreError: it is gone, or another than this process has listed: another command that
-                shares the cache has listed since.
+            StoreError: it is gone, or another command that shares the cache has listed another
+                version since.
         """
         digest, _, rest = path[len(str(self.stores)) + 1 :].partition("/")
         name = rest.removeprefix(tail(_url(f"{self.stores}{os.sep}", digest)) + "/")
@@ -277,12 +277,12 @@ def _listings(said: str) -> Mapping[str, int]:
 
 
 def listing_key(stores: Path, folder: str) -> str:
-    """What names a mirror of any cache."""
+    """Return the key of a mirror, unique across caches."""
     return f"{sha256(os.fsencode(stores)).hexdigest()[:8]}-{folder}"
 
 
 def hold(key: str, number: int) -> None:
-    """From now on a listing holds, here and in processes that are started."""
+    """Use a listing from now on, here and in processes that are started."""
     known = {**_listings(os.environ.get(LISTED_VARIABLE, "")), key: number}
     os.environ[LISTED_VARIABLE] = ",".join(f"{name}={count}" for name, count in known.items())
 
@@ -296,7 +296,7 @@ _left: list[Any] = []
 
 
 def open_cache(stores: str) -> Cache:
-    """The cache of a folder of mirrors; each thread and each forked process has its own."""
+    """Return the cache of a folder of mirrors, one for each thread and each forked process."""
     if stores not in _used:
         _used.append(stores)
     caches: dict[tuple[int, str], Cache] = vars(_held).setdefault("caches", {})
@@ -311,18 +311,18 @@ def open_cache(stores: str) -> Cache:
 
 
 def holder(path: str) -> str:
-    """The folder of mirrors that a path lies in; empty where it lies in none."""
+    """Return the folder of mirrors that a path lies in; empty if none."""
     return next((stores for stores in (stores_folder(), *_used) if path.startswith(stores)), "")
 
 
 def tail(url: str) -> str:
-    """What a mirror's folder is called: as the data, and all above them where that says a thing."""
+    """Return the name of a mirror's folder: of local data the whole path, else the last part."""
     scheme, _, path = url.partition("://")
     return path.strip("/") if scheme in DISK else path.rpartition("/")[2] or "data"
 
 
 def display_path(path: str | Path) -> str:
-    """A path for messages and records: of a file of a mirror the URL that it stands for."""
+    """Return a path for messages and records: of a file of a mirror its URL."""
     return with_urls(os.fspath(path))
 
 
@@ -331,18 +331,18 @@ as_named: dict[str, str] = {}
 
 
 def as_said(url: str) -> str:
-    """A URL of a mirror, or the path of its folder, as the user named it."""
+    """Return the URL of a mirror, or the path of its folder, as the user wrote it."""
     scheme, _, path = url.partition("://")
     return as_named.get(url, path) if scheme in DISK else url
 
 
 def url_at(path: str, stores: str) -> str:
-    """The URL of the mirror that a path lies in."""
+    """Return the URL of the mirror that a path lies in."""
     return _url(stores, path.removeprefix(stores).partition("/")[0])
 
 
 def with_urls(text: str) -> str:
-    """A text in which URLs stand in place of the files of mirrors that stand for them."""
+    """Return a text with the paths of mirrors replaced by their URLs."""
     for stores in {stores_folder(), *_used}:
         if stores in text:
             first, *parts = text.split(stores)

@@ -1,8 +1,8 @@
-"""Data on object stores: what lies below a URL, and bytes of it, through `fsspec`.
+"""Data on object stores: listings below a URL and ranges of bytes, through `fsspec`.
 
-Names and sizes come from a listing that anyone may have filled: a name that is no plain relative
-path is refused before anything is made of it. Whatever fails is said with the URL, which has no
-credentials in it: those are in the environment, or in the files of the store's own tools.
+Anyone may have filled a listing: a name that is not a plain relative path is refused before use.
+Every error names the URL. URLs hold no credentials: these are in the environment, or in the
+configuration files of the store's own tools.
 """
 
 from __future__ import annotations
@@ -73,13 +73,13 @@ Result = TypeVar("Result")
 
 
 def sends_token() -> bool:
-    """Whether the Hub is told who asks: only where the user says so."""
+    """Return whether requests to the Hub carry the user's token; off by default."""
     return bool(os.environ.get(SENDS_TOKEN))
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where data lie on a store.
+    """The address of data on a store.
 
     Attributes:
         scheme: e.g. "s3".
@@ -91,12 +91,12 @@ class Address:
 
     @property
     def url(self) -> str:
-        """The address as a person writes it."""
+        """The address as a URL."""
         return f"{self.scheme}://{self.path}"
 
     @property
     def above(self) -> Address:
-        """What the last part of the address lies in."""
+        """The path that the last part of the address lies in."""
         return replace(self, path=self.path.rpartition("/")[0])
 
 
@@ -106,9 +106,9 @@ class StoredObject:
 
     Attributes:
         size: in bytes.
-        version: changes with the content, as the store says it.
-        mtime_ns: when it was written, in nanoseconds since 1970. What is finer than a second is
-            made of the version: whoever goes by size and time notices each change.
+        version: the store's id of the content.
+        mtime_ns: when it was written, in nanoseconds since 1970. The fraction of a second is made
+            from the version, so that size and time change with the content.
     """
 
     size: int
@@ -118,7 +118,7 @@ class StoredObject:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What lies below an address.
+    """The objects below an address.
 
     Attributes:
         base: the path under which the objects are read; for the Hub it names a commit.
@@ -130,7 +130,7 @@ class Listing:
 
     @property
     def digest(self) -> str:
-        """A hash of names, sizes and versions."""
+        """Return a hash of names, sizes and versions."""
         digest = sha256()
         for name, about in sorted(self.objects.items()):
             digest.update(
@@ -140,7 +140,7 @@ class Listing:
 
 
 def local_path(text: str | Path) -> Path | None:
-    """The path that a `file://` URL names; None for anything else.
+    """Return the path of a `file://` URL; None for anything else.
 
     Examples:
         >>> local_path("file:///data/omnigui")
@@ -153,7 +153,7 @@ def local_path(text: str | Path) -> Path | None:
 
 
 def is_url(text: str | Path) -> bool:
-    """Whether a text is a URL of any kind, of the Hub too.
+    """Return whether a text is a URL of any kind, including those of the Hub.
 
     Examples:
         >>> is_url("s3://bucket/omnigui"), is_url("hf://ORG/NAME"), is_url("data/omnigui")
@@ -163,10 +163,10 @@ def is_url(text: str | Path) -> bool:
 
 
 def address(text: str | Path) -> Address | None:
-    """The address that a URL names; None for a path.
+    """Return the address of a URL; None for a path.
 
     Raises:
-        UsageError: it has a scheme that is none of a store, credentials, or no bucket.
+        UsageError: its scheme is not supported, or it has credentials, or no bucket.
 
     Examples:
         >>> address("s3://bucket/omnigui/").url
@@ -206,11 +206,11 @@ def address(text: str | Path) -> Address | None:
 
 
 def refuse_url(path: Path, where: str) -> None:
-    """Refuse a URL in the place of a path of this machine.
+    """Raise an error for a URL where a local path is expected.
 
     Args:
-        path: as it was named.
-        where: what it was named for.
+        path: as the user wrote it.
+        where: the option or argument, for the message.
 
     Raises:
         UsageError: it is a URL.
@@ -231,12 +231,12 @@ def refuse_url(path: Path, where: str) -> None:
 
 
 def listing(place: Address) -> Listing:
-    """All objects below an address; an object itself is listed under the empty name.
+    """List all objects below an address; an object itself is listed under the empty name.
 
     Raises:
-        DataError: nothing is there, a name cannot be a file's, or too many are there.
-        StoreError: the store gives no answer.
-        PlatformError: the package that speaks to the store is not installed.
+        DataError: nothing is there, a name is unsafe, or there are too many objects.
+        StoreError: the store does not answer.
+        PlatformError: the package for the store is not installed.
     """
     store = _store(place)
 
@@ -295,7 +295,7 @@ def _object(about: Mapping[str, Any], place: Address, name: str) -> StoredObject
 
 
 def object_at(size: int, version: str, second: int) -> StoredObject:
-    """An object with the time that its file has.
+    """Return an object with the modification time that its file gets.
 
     Args:
         size: in bytes.
@@ -307,7 +307,7 @@ def object_at(size: int, version: str, second: int) -> StoredObject:
 
 
 def _seconds(moment: object) -> float:
-    """A moment in seconds since 1970; one of 2001 where the store has no clock."""
+    """Return a time in seconds since 1970; one in 2001 if the store has no clock."""
     if isinstance(moment, str):
         try:
             moment = datetime.fromisoformat(moment)
@@ -319,15 +319,15 @@ def _seconds(moment: object) -> float:
 
 
 def check_names(names: Iterable[str], where: str) -> None:
-    """Refuse names that cannot all be files of one folder, whatever the file system.
+    """Refuse names that cannot all be files of one folder on every file system.
 
     Args:
         names: of objects.
         where: their URL, for the message.
 
     Raises:
-        DataError: one leads elsewhere or has a part that no file may have, or two would be one
-            file, or one is a folder of another.
+        DataError: a name leads outside or has an unsafe part, two names would be one file, or
+            one is a folder of another.
     """
     folded: dict[str, str] = {}
     for name in names:
@@ -377,18 +377,18 @@ def _bad_name(name: str, reason: str, where: str) -> DataError:
 
 
 def read(place: Address, base: str, name: str, about: StoredObject, start: int, end: int) -> bytes:
-    """Bytes of an object, if it still is what its listing said.
+    """Return bytes of an object, if it has not changed since it was listed.
 
     Args:
-        place: where it was listed.
+        place: the address of the listing.
         base: as the listing has it.
         name: of the object, below the address.
-        about: as the listing has it.
+        about: its size, version and time in the listing.
         start: the first byte.
-        end: the one after the last.
+        end: the byte after the last.
 
     Raises:
-        StoreError: the store gives no answer, or the object has changed or is gone.
+        StoreError: the store does not answer, or the object has changed or is gone.
         PlatformError: as `listing`.
     """
     store = _store(place)
@@ -434,7 +434,7 @@ class _ChangedError(Exception):
 
 
 def _read_s3(store: Any, path: str, about: StoredObject, start: int, end: int) -> bytes:
-    """One request, which the store refuses if the object is another one by now."""
+    """Send one request, which the store refuses if the object has changed."""
     from fsspec.asyn import sync
 
     bucket, _, key = path.partition("/")
@@ -526,7 +526,7 @@ def _patiently(url: str, ask: Callable[[], Result]) -> Result:
 
 
 def error_line(error: Exception) -> str:
-    """An error of a store's package in a line, without what follows a `?` in a URL.
+    """Return an error of a store's package in one line, without query strings of URLs.
 
     Examples:
         >>> error_line(OSError("GET http://host/key?X-Amz-Signature=1 failed"))

@@ -1,8 +1,8 @@
-"""Which files of data lie in zips, and where they would be if those were unpacked.
+"""Finds the zips among data files, and the paths of their members as if they were unpacked.
 
-A member has the name that `omnidata fetch` gives it: a zip is unpacked where it lies, into a folder
-of its name. A zip of which a file lies there already, or beside it, has been unpacked, and is what
-it was: a file. So is one that is not read: in several parts, encrypted, broken, hostile.
+A member has the name that `omnidata fetch` gives it: a zip is unpacked in place, into a folder of
+its name. A zip with an unpacked member in or beside that folder counts as unpacked and stays a
+plain file. So does one that cannot be read: in several parts, encrypted, broken, hostile.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _DEEPEST: Final = 2  # folders between the data and a zip
 
 
 def is_zip(name: str) -> bool:
-    """Whether a name below the data may be that of a zip that is looked into.
+    """Return whether a name below the data may be that of a zip to read.
 
-    No hidden one is, nor one whose name a database and a message cannot have.
+    Hidden files are not, nor names that a database or a message cannot hold.
 
     Examples:
         >>> is_zip("screens/images.zip"), is_zip("a/b/c/d.zip"), is_zip("a.png"), is_zip("...zip")
@@ -45,12 +45,12 @@ def member_files(
     directories: Iterable[Directory],
     look: Callable[[str], Kind],
 ) -> dict[str, dict[str, StoredObject]]:
-    """The files in zips, by the zips that are read and by where the files are seen.
+    """Return the files in zips, by the zips that are read and the paths of the files.
 
     Args:
         zips: by their names below the data.
-        directories: of each, in the same order.
-        look: what else lies at a name below the data.
+        directories: their directories, in the same order.
+        look: returns what else lies at a name below the data.
     """
     found: dict[str, dict[str, StoredObject]] = {}
     taken: dict[str, Kind] = {}
@@ -79,7 +79,7 @@ def member_files(
 
 
 def folders_of(name: str) -> Iterator[str]:
-    """The folders that a name lies in.
+    """Yield the folders that a name lies in.
 
     Examples:
         >>> list(folders_of("a/b/c.png"))
@@ -90,7 +90,7 @@ def folders_of(name: str) -> Iterator[str]:
 
 
 def looking(names: Iterable[str]) -> Callable[[str], Kind]:
-    """Says what lies at a name, of these files and their folders, in letters of any case."""
+    """Return a function from a name to its kind among these files and folders, ignoring case."""
     files = {name.casefold() for name in names}
     folders = {folder for name in files for folder in folders_of(name)}
 
@@ -102,7 +102,7 @@ def looking(names: Iterable[str]) -> Callable[[str], Kind]:
 
 
 def looking_on_disk(folder: str) -> Callable[[str], Kind]:
-    """Says what lies at a name below a folder of this disk; a link is a file, wherever it leads."""
+    """Return a function from a name below a local folder to its kind; a link counts as a file."""
 
     def look(name: str) -> Kind:
         path = os.path.join(folder, name)  # noqa: PTH118  asked of each member
@@ -123,7 +123,7 @@ def _object_of(member: Member, archive: str, about: StoredObject) -> StoredObjec
 
 
 def place_of(about: StoredObject) -> tuple[str, StoredObject, Member] | None:
-    """In which zip an object lies, and where there; None for one that lies in none."""
+    """Return the zip that an object lies in, and its name there; None if it lies in none."""
     kind, _, told = about.version.partition("\n")
     if kind != _ZIP or not told:
         return None
@@ -135,24 +135,24 @@ def place_of(about: StoredObject) -> tuple[str, StoredObject, Member] | None:
 
 
 def of_disk(found: os.stat_result) -> StoredObject | None:
-    """A file of this disk as an object; None for what is no regular file."""
+    """Return a local file as an object; None if it is not a regular file."""
     if not stat.S_ISREG(found.st_mode):
         return None
     return StoredObject(found.st_size, str(found.st_mtime_ns), found.st_mtime_ns)
 
 
 def blobs(folder: Path) -> list[str]:
-    """Where the Hub's cache keeps the files of a snapshot: `blobs`, beside `snapshots`."""
+    """Return the folder in which the Hub's cache keeps files: `blobs`, beside `snapshots`."""
     return [str(above.parent / "blobs") for above in folder.parents if above.name == "snapshots"]
 
 
 def zips_below(folder: str, below: str = "", *, nested: bool = True) -> dict[str, StoredObject]:
-    """The zips in a folder of this disk, by their names; no link leads elsewhere.
+    """Return the zips in a local folder by their names, without following links.
 
     Args:
         folder: its real path.
-        below: of a folder in it, with a slash at its end, or empty.
-        nested: look into the folders in it too.
+        below: the name of a folder in it, with a slash at its end, or empty.
+        nested: whether to search subfolders.
 
     Raises:
         OSError: a folder cannot be read.
@@ -177,13 +177,13 @@ def zips_below(folder: str, below: str = "", *, nested: bool = True) -> dict[str
 
 
 def links(folder: str, zips: Iterable[str], members: Iterable[str]) -> dict[str, Path]:
-    """What a mirror of a folder of this disk shows of it, by names: all but the zips that are read.
+    """Return the files and folders to link in a mirror of a local folder: all but its zips.
 
-    Folders that members lie in, or zips, are folders of the mirror, and what is in them is linked.
+    A folder with zips or members is a folder of the mirror, and its content is linked.
 
     Args:
         folder: its real path.
-        zips: those that are read.
+        zips: the zips that are read.
         members: the names of their files.
 
     Raises:

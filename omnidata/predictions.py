@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
 import msgspec
 
@@ -14,12 +14,11 @@ from omnidata.files import LINE, STREAMED, lines, open_text
 from omnidata.jsontext import encode, is_shallow
 from omnidata.name_index import NameIndex
 from omnidata.storage import open_own
-from omnidata.types import Completion, Delivery
+from omnidata.types import Completion, Delivery, Seconds
 
 _MOST: Final = LINE - 2**20
 """Bytes of a completion's line without the ids and hashes that a run adds to it."""
 _DEEPEST: Final = 60  # levels; a run puts what it adds four levels deep at most
-_Seconds = Annotated[float, msgspec.Meta(ge=-1e18, le=1e18)]  # JSON has no infinity to write again
 
 
 class Prediction(msgspec.Struct, kw_only=True):
@@ -41,7 +40,7 @@ class Prediction(msgspec.Struct, kw_only=True):
     delivery: Delivery = "ok"
     error: str = ""
     usage: dict[str, Any] = msgspec.field(default_factory=dict)
-    latency_s: _Seconds = 0.0
+    latency_s: Seconds = 0.0
     attempts: int = 1
     receipt: dict[str, Any] = msgspec.field(default_factory=dict)
 
@@ -76,19 +75,20 @@ def check_written(completion: Completion) -> None:
     """Refuse a completion whose line could not be read again.
 
     Raises:
-        ValueError: it is too long, too deep, or has a value that no JSON holds; says which.
+        ValueError: it is too long, too deep, or has a value of another type.
+        TypeError: it has a value that no JSON holds.
     """
-    data = encode(Prediction.of("", completion))
+    data = encode(completion)
     if len(data) >= _MOST:
         raise ValueError(f"its line has {len(data):,} bytes, where {_MOST:,} are too many")
     try:
-        _decoder.decode(data)
-    except UnicodeDecodeError:
-        pass
-    except msgspec.DecodeError:
-        msgspec.convert(json.loads(data), Prediction)
+        again = _completion_decoder.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError):  # lone surrogates, or another type
+        again = msgspec.convert(json.loads(data), Completion)
     if not is_shallow(data, completion.usage, completion.receipt, deepest=_DEEPEST):
         raise ValueError("its usage or receipt are nested too deeply")
+    if again != completion:  # NaN and tuples may differ; bytes, which msgspec writes, may not
+        json.dumps(msgspec.structs.asdict(completion))
 
 
 def parts(receipt: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -119,6 +119,7 @@ def missing_media(receipt: Mapping[str, Any]) -> list[str]:
 
 
 _decoder = msgspec.json.Decoder(Prediction)
+_completion_decoder = msgspec.json.Decoder(Completion)
 
 
 def decode(line: bytes, path: Path) -> Prediction:

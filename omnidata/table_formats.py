@@ -324,8 +324,8 @@ def markdown(table: Table, *, level: int = 3) -> str:
     lines = [
         f"{'#' * level} {markdown_text(table.caption)}",
         "",
-        pipes(names),
-        pipes(rule) if table.name else f"|{'|'.join(['---', *['---:'] * len(heads)])}|",
+        _pipes(names),
+        _pipes(rule) if table.name else f"|{'|'.join(['---', *['---:'] * len(heads)])}|",
     ]
     for row, own in zip(table.rows, table.row_labels(), strict=True):
         cells = []
@@ -339,15 +339,23 @@ def markdown(table: Table, *, level: int = 3) -> str:
                 beside = f"**{beside}**"
             beside = beside.replace("[", r"\[").replace("]", r"\]")
             cells.append(f"{value} {beside}" if beside else value)
-        lines.append(pipes([*map(markdown_text, own), *cells]))
+        lines.append(_pipes([*map(markdown_text, own), *cells]))
     for note in table.footnotes():
         lines += ["", markdown_text(note)]
     return "\n".join(lines)
 
 
-def pipes(cells: Sequence[str]) -> str:
+def _pipes(cells: Sequence[str]) -> str:
     """Return a line of a Markdown table."""
     return f"| {' | '.join(cells)} |"
+
+
+def pipe_table(rows: Sequence[Sequence[str]]) -> str:
+    """Return a table of cells that are Markdown already; the first row is the header."""
+    head, *rest = [
+        _pipes([escape_invisible(cell).replace("|", "\\|") for cell in row]) for row in rows
+    ]
+    return "\n".join([head, "|---" * len(rows[0]) + "|", *rest])
 
 
 def markdown_remark(text: str) -> str:

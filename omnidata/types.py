@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeGuard, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Protocol, TypeGuard, get_args
 
 import msgspec
 
@@ -443,6 +443,10 @@ def is_token_count(value: object) -> TypeGuard[int | float]:
     return is_number(value) and 0 <= value <= MOST_TOKENS
 
 
+Seconds = Annotated[float, msgspec.Meta(ge=-1e18, le=1e18)]
+"""A duration in seconds, which is finite: JSON has no infinity."""
+
+
 class Completion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The answer to one step, or the reason why there is none.
 
@@ -463,7 +467,7 @@ class Completion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     text: str = ""
     error: str = ""
     usage: dict[str, Any] = msgspec.field(default_factory=dict)
-    latency_s: float = 0.0
+    latency_s: Seconds = 0.0
     attempts: int = 1
     receipt: dict[str, Any] = msgspec.field(default_factory=dict)
 

@@ -1,8 +1,8 @@
-"""What lies in an archive that anyone may have packed: names, sizes and places, and nothing else.
+"""Reads the directories of zips from untrusted sources: names, sizes and offsets.
 
-A name is a plain, relative path, or the archive is refused as a whole: no path that leaves, no
-link, no device, nothing encrypted, no two names that one file system takes for the same, and no
-more bytes or members than an archive of its size may sensibly hold.
+An archive is refused as a whole if a member's name leaves the folder, if it has links, devices or
+encrypted members, if two names are equal on some file system, or if it holds more bytes or members
+than an archive of its size plausibly can.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ BROKEN: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """Where a file lies in a zip.
+    """The location of a file in a zip.
 
     Attributes:
-        at: the byte where its header begins.
-        span: bytes from there on, in which header and content lie.
-        packed: bytes of the content as it lies there.
-        size: bytes of the file.
-        deflated: whether it is compressed; else it is stored as it is.
+        at: the offset of its header.
+        span: the size of header and content.
+        packed: the size of the content in the zip.
+        size: the size of the file.
+        deflated: whether it is compressed.
         crc: the check sum of the file.
     """
 
@@ -77,7 +77,7 @@ class Member:
 
 
 def unsafe(path: str) -> str:
-    """Why a path from a dataset may not be followed; empty if it may.
+    """Return why a path from a dataset must not be followed; empty if it may.
 
     Examples:
         >>> unsafe("T0540/6.mp4")
@@ -98,7 +98,7 @@ def unsafe(path: str) -> str:
 
 
 def is_left_out(name: str) -> bool:
-    """Whether a member is none of the data.
+    """Return whether a member is not part of the data.
 
     Examples:
         >>> is_left_out("__MACOSX/images/._a.png"), is_left_out("images/a.png")
@@ -108,14 +108,14 @@ def is_left_out(name: str) -> bool:
 
 
 def member_paths(names: Iterable[str], stem: str) -> dict[str, str]:
-    """Where the members of an archive come to lie: in a folder of its name, where that folder is.
+    """Return the paths of unpacked members: in a folder of the archive's name.
 
     Args:
         names: of the members.
         stem: the name of the archive without its ending.
 
     Returns:
-        By name the path from the archive's own folder on.
+        Name -> path relative to the archive's folder.
 
     Examples:
         >>> member_paths(["images/a.png"], "images"), member_paths(["a.png"], "images")
@@ -127,17 +127,16 @@ def member_paths(names: Iterable[str], stem: str) -> dict[str, str]:
 
 
 def safe_path(archive: Path, name: str, names: dict[str, str], folders: dict[str, str]) -> str:
-    """The path of a member, safe to be joined to a folder.
+    """Return the path of a member, safe to be joined to a folder.
 
     Args:
         archive: for messages.
         name: of the member.
-        names: of the files before it, by their paths as a file system may compare them; it joins
-            them.
-        folders: the same of their folders, each with a file in it.
+        names: those of earlier files by their normalised paths; the name is added.
+        folders: the same for their folders, each with a file in it.
 
     Raises:
-        DataError: it is not.
+        DataError: the path is unsafe.
     """
     parts = PurePosixPath(name).parts
     why = unsafe(name)
@@ -171,15 +170,15 @@ def safe_path(archive: Path, name: str, names: dict[str, str], folders: dict[str
 
 
 def files_in(archive: Path, packed: zipfile.ZipFile, room: int) -> Iterator[zipfile.ZipInfo]:
-    """The files of a zip.
+    """Return the files of a zip.
 
     Args:
         archive: for messages.
         packed: the zip.
-        room: bytes that it has.
+        room: the size of the zip in bytes.
 
     Raises:
-        DataError: a member is what is never unpacked, or members share their bytes.
+        DataError: a member must not be unpacked, or members overlap.
     """
     infos = packed.infolist()
     inside = sum(info.compress_size for info in infos)
@@ -201,16 +200,15 @@ def files_in(archive: Path, packed: zipfile.ZipFile, room: int) -> Iterator[zipf
 
 
 def directory(archive: Path, file: IO[bytes], size: int) -> Mapping[str, Member]:
-    """The files of a zip whose members can be read one by one, by their names.
+    """Return the members of a zip by their names, if they can be read one by one.
 
     Args:
         archive: for messages.
-        file: the zip; only its end is read.
-        size: bytes that it has.
+        file: the zip, of which only the end is read.
+        size: of the zip in bytes.
 
     Raises:
-        DataError: it is broken or hostile, one of several parts, or packed in another way than
-            those that everybody reads.
+        DataError: it is broken or hostile, one of several parts, or uses an unusual compression.
     """
     found: dict[str, Member] = {}
     names: dict[str, str] = {}
@@ -251,7 +249,7 @@ def directory(archive: Path, file: IO[bytes], size: int) -> Mapping[str, Member]
 
 
 def _check_end(archive: Path, file: IO[bytes], size: int) -> None:
-    """Refuse a zip in several parts, and a directory that nobody could hold in memory."""
+    """Refuse a zip in several parts, and a directory too large for memory."""
     tail_at = max(0, size - _MOST_NOTE - END_FORM.size)
     file.seek(tail_at)
     tail = file.read(size - tail_at)
@@ -271,14 +269,14 @@ def _check_end(archive: Path, file: IO[bytes], size: int) -> None:
 
 
 def content(member: Member, read: Callable[[int, int], bytes]) -> Iterator[bytes]:
-    """The file that a member is, piece by piece, and not a byte more than it is said to have.
+    """Yield the content of a member in pieces, never more bytes than its stated size.
 
     Args:
         member: of a zip.
-        read: gives the bytes of the zip between two places.
+        read: returns the bytes of the zip between two offsets.
 
     Raises:
-        ValueError: it is broken; some of it may have come.
+        ValueError: the member is broken; pieces of it may have been yielded.
     """
     stop = member.at + member.span
     block = read(member.at, min(stop, member.at + _PIECE))
@@ -313,7 +311,7 @@ def content(member: Member, read: Callable[[int, int], bytes]) -> Iterator[bytes
 
 
 def bad_archive(archive: Path, what: str) -> DataError:
-    """The error about an archive."""
+    """Return the error for a bad archive."""
     return DataError(
         what,
         where=str(archive),

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,6 @@ import pytest
 from omnidata import load_dataset, media, mirror, mirror_cache
 from omnidata.cli import main
 from omnidata.errors import DataError, MediaError, PlatformError, StoreError, UsageError
-from omnidata.object_stores import address, check_names
 from omnidata.run.evaluate import evaluate
 from omnidata.tasks import get_task
 from omnidata.types import ByteRange, MediaRef
@@ -201,7 +201,8 @@ def test_what_is_no_store_and_what_is_not_there_is_said(
     with pytest.raises(PlatformError, match=r"pip install .*azure"):
         mirror.local("abfs://container/data")
     assert mirror.local(few.as_uri()) == few
-    assert address(Path("s3://bucket/omnigui")) == address(DATA)
+    with pytest.raises(DataError, match="s3://lacking/data: nothing is there"):
+        mirror.local(Path("s3://lacking/data"))  # a path has one slash
 
 
 def noise(path: Path, side: int = 400) -> None:
@@ -520,10 +521,21 @@ def test_parts_of_large_files_are_fetched_alone(store: S3Server, tmp_path: Path)
         "\ud800",
     ],
 )
-def test_names_that_are_no_files_of_the_data_are_refused(key: str) -> None:
-    check_names(["good", "a/b"], "s3://bucket/data")
+def test_names_that_are_no_files_of_the_data_are_refused(
+    key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    def find(_: object, base: str, **options: Any) -> dict[str, Any]:
+        about = {"type": "file", "size": 1, "created": datetime.now(UTC)}
+        return {f"{base}/{name}": about for name in names}
+
+    monkeypatch.setattr(MemoryFileSystem, "find", find)
+    names = ["good", "a/b"]
+    mirror.local("memory://bucket/fine")
+    names.append(key)
     with pytest.raises(DataError, match="cannot be a file of the data"):
-        check_names(["good", "a/b", key], "s3://bucket/data")
+        mirror.local("memory://bucket/data")
 
 
 def test_hostile_keys_write_nothing_outside_the_cache(store: S3Server, tmp_path: Path) -> None:

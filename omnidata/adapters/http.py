@@ -148,6 +148,10 @@ def parse_json(body: str) -> Any:
 _ACCOUNTING = frozenset({"usage", "usageMetadata", "usage_metadata"})
 
 
+class _DoubledError(Exception):
+    pass
+
+
 class _Doubled(dict[str, Any]):
     key: str
 
@@ -173,10 +177,20 @@ def doubled_key(body: str) -> str:
         ''
     """
     try:
+        json.loads(body, object_pairs_hook=_refuse_doubled, parse_int=float)
+        return ""
+    except _DoubledError:
         value = json.loads(body, object_pairs_hook=_mark_doubled, parse_int=float)
+        return value.key if isinstance(value, _Doubled) else ""
     except ValueError:
         return ""
-    return value.key if isinstance(value, _Doubled) else ""
+
+
+def _refuse_doubled(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise _DoubledError
+    return made
 
 
 def _mark_doubled(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -124,15 +124,16 @@ output the next action as JSON. Open the song, the button, the message and the l
 def tokenizer(
     begin: str, end: str, pad: str, names: Mapping[str, str], texts: Iterable[str] = ()
 ) -> PreTrainedTokenizerFast:
-    """Byte pairs learned from the words of GUI prompts and from actions as JSON.
+    """Return a small byte-pair tokenizer, trained on GUI prompts and on actions as JSON.
 
     Args:
         begin: the token that begins a turn.
-        end: the token that ends it, and an answer.
-        pad: the token that fills a batch, on the left.
-        names: what transformers calls other special tokens: {"image_token": "<|image_pad|>"}.
-        texts: learn from these instead, and merge over the words of a line: a line that comes often
-            becomes one token.
+        end: the token that ends a turn and an answer.
+        pad: the padding token; batches are padded on the left.
+        names: other special tokens by their name in transformers, e.g.
+            {"image_token": "<|image_pad|>"}.
+        texts: train on these instead; pairs are merged across the words of a line, so a frequent
+            line becomes one token.
     """
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast

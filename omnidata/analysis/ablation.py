@@ -243,7 +243,7 @@ def settings(
             "there is no folder of spoken instructions",
             where=f"--instructions {instructions}",
             expected="-T voice=DIR as well",
-            remedy="make them with `omnidata voice DATA DIR`",
+            remedy="make them with `omnidata voice TASK DATA DIR`",
         )
     full = shown[0]
     has_fewer = modalities is None and len(shown) < len(allowed)

@@ -44,7 +44,7 @@ _LEAST_GROUPS = 4 * FOLDS
 
 @dataclass(frozen=True, slots=True)
 class _Guess:
-    """A rule that answers without looking.
+    """A rule that answers without looking at media.
 
     Attributes:
         name: "baseline NAME", or "always TEXT".
@@ -253,16 +253,16 @@ def _hits(profile: Profile, steps: Sequence[Step], answer: Callable[[Step], str]
 
 
 def _without_copies(guesses: Sequence[_Guess], others: Sequence[_Guess]) -> list[_Guess]:
-    """Return the guesses that are not one of the others under a second name."""
+    """Return the guesses that differ from all others in their hits."""
     seen = {guess.hits.tobytes() for guess in others}
     return [guess for guess in guesses if guess.hits.tobytes() not in seen]
 
 
 def _choices(guesses: Sequence[_Guess]) -> list[_Guess]:
-    """Return the few guesses that a classifier chooses from, so that most steps have a right one.
+    """Return the few guesses that a classifier chooses from, which cover most steps.
 
-    The best is the first; each further one is right on the most steps on which none before it is,
-    at least 5 and 1 % of the steps.
+    The best is the first; each further one is right on the most steps not yet covered, at least 5
+    and 1 % of the steps.
     """
     hits = np.nan_to_num(np.array([guess.hits for guess in guesses])) > 0
     least = max(5, hits.shape[1] // 100)

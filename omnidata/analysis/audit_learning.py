@@ -1,7 +1,6 @@
 """Classifiers on the form of prompts: features, cross-validation and a permutation test.
 
-No medium is opened and no target is read: two prompts with the same parts and texts have the same
-features.
+No medium is opened and no target is read: prompts with equal parts and texts have equal features.
 """
 
 from __future__ import annotations
@@ -144,7 +143,7 @@ def _describe(conversation: Conversation) -> dict[str, float | str]:
 
 
 def _shared_texts(prompts: Sequence[Conversation]) -> dict[str, Floats]:
-    """Return which texts each prompt has, the most even ones first."""
+    """Return whether each prompt has each shared text, the most even texts first."""
     held = [
         {
             text
@@ -278,11 +277,12 @@ def _classifier(name: str) -> Any:
 
 
 def groups(steps: Sequence[Step], prompts: Sequence[Conversation]) -> Ints:
-    """Return the number of each step's group, (N,): steps of one group, instruction or prompt.
+    """Return the group of near-duplicates of each step, (N,), numbered from 0.
 
-    Instructions are compared without case and space. An instruction of a fifth of the steps or more
-    is a template, which joins nothing. Prompts are compared in all their parts; media by their
-    hash where the data has it, else by place and name.
+    Steps of one group, instruction or prompt are near-duplicates. Instructions are compared without
+    case and space; an instruction of a fifth of the steps or more is a template, which joins
+    nothing. Prompts are compared in all their parts, media by hash if the data have it, else by
+    path.
 
     Args:
         steps: N of them.
@@ -314,7 +314,7 @@ def groups(steps: Sequence[Step], prompts: Sequence[Conversation]) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class PermutationTest:
-    """How often shuffled features do as well.
+    """The share of shuffled features that score as high as the data.
 
     Attributes:
         p: the share of shuffles with a score as high, the data itself counted as one; after an
@@ -391,11 +391,11 @@ def _shuffled_score(cv: CrossValidation, seed: int, number: int) -> float:
 
 
 def _shuffle(group: Ints, rng: np.random.Generator) -> Ints:
-    """Return whose features each row gets, (N,): every group gets those of one group.
+    """Return the row whose features each row gets, (N,): a group gets those of one group.
 
     Members come in random order; of a larger group some are left out, those of a smaller one are
-    repeated in turn. Common features of a group's members stay together, so that chance agreements
-    stay as large as they are in the data.
+    repeated. Features that a group's members share stay together, so that chance agreements stay as
+    large as in the data.
     """
     members = np.lexsort((rng.random(len(group)), group))
     sizes = np.bincount(group)

@@ -64,16 +64,17 @@ def _tag_of_groups(source: LoadedDataset) -> str | None:
 
 
 def places(texts: Sequence[str]) -> npt.NDArray[np.float64]:
-    """Return the places of instructions on the map.
+    """Return a position for each instruction; similar instructions are close together.
 
-    They come from TF-IDF of n-grams of 2 to 4 characters, the 50 main directions of these, and
-    t-SNE with a perplexity of 30, or less for fewer than 91 texts, and a fixed seed.
+    Each text becomes TF-IDF weights of n-grams of 2 to 4 characters, reduced to their 50 main
+    directions, and t-SNE maps these to the plane: with a perplexity of 30, or less for fewer than
+    91 texts, and a fixed seed.
 
     Args:
-        texts: at least `FEWEST`.
+        texts: N instructions, at least `FEWEST`.
 
     Returns:
-        float64 (N, 2), in units without meaning.
+        float64 (N, 2); the axes have no unit.
     """
     from sklearn.decomposition import TruncatedSVD
     from sklearn.feature_extraction.text import TfidfVectorizer

@@ -32,6 +32,7 @@ def doctor(
     """  # fmt: skip
     import asyncio
     import platform
+    from dataclasses import asdict
     from importlib.metadata import version
 
     from omnidata.data.doctor import examine
@@ -46,7 +47,7 @@ def doctor(
         "platform": platform.platform(),
     }
     if as_json:
-        every = [check.as_dict() for check in checks]
+        every = list(map(asdict, checks))
         terminal.print_json({**machine, "broken": len(faults), "checks": every})
     else:
         _print(machine, checks)

@@ -1,4 +1,4 @@
-"""Printing of runs: tables, missing answers, and how to resume."""
+"""Printing of runs: tables, missing answers, and the command that resumes."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _ANSWERED = ("ok", "unparsed")
 
 @contextmanager
 def counting() -> Iterator[Count]:
-    """Say behind the block how many steps were asked about, and how many answers were reused.
+    """Print, after the block, how many steps were asked and how many answers were reused.
 
-    Gives what takes the counts of each run; nothing is said where no run came so far.
+    Yield the function that takes each run's counts. Without any, nothing is printed.
     """
     found: list[tuple[int, int]] = []
     try:
@@ -37,9 +37,9 @@ def counting() -> Iterator[Count]:
 
 
 def lacking(results: Mapping[str, Any]) -> tuple[int, int]:
-    """How many steps got no answer, and how many an answer to less than all of their media.
+    """Return the numbers of steps without an answer, and with an answer to some of their media.
 
-    Steps behind the end of a rollout were not to get any.
+    Steps after the end of a rollout are not counted.
     """
     failed = sum(n for outcome, n in results["outcomes"].items() if outcome not in _ANSWERED)
     failed -= results.get("patched", {}).get("not_asked", 0)
@@ -47,12 +47,12 @@ def lacking(results: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def is_doubtful(results: Mapping[str, Any]) -> bool:
-    """Whether the numbers are not to be published as they are, which is exit code 1."""
+    """Return whether the numbers should not be published as they are (exit code 1)."""
     return any(lacking(results)) or bool(results.get("headline"))
 
 
 def headline(results: Mapping[str, Any]) -> str:
-    """How many steps have no answer, for the head of a table; empty where each has one.
+    """Return how many steps have no full answer, for a table's headline; empty if none.
 
     Examples:
         >>> headline({"outcomes": {"ok": 14, "missing": 135}, "counts": {}})
@@ -71,13 +71,13 @@ def headline(results: Mapping[str, Any]) -> str:
 
 
 def legend_of(profile: Profile) -> Mapping[str, str]:
-    """What the names of a profile's columns stand for, where it says so."""
+    """Return the meanings of the profile's column names, if it has any."""
     terms: Mapping[str, str] = getattr(profile, "legend", {})
     return {name: terms[name] for name in profile.columns if name in terms}
 
 
 def episode_metrics(profile: Profile) -> list[str]:
-    """The profile's columns that go over whole episodes, as far as it says which they are."""
+    """Return the profile's columns over whole episodes, if it declares them."""
     metrics: Mapping[str, str] = getattr(profile, "metrics", {})
     return [name for name in profile.columns if metrics.get(name, "").startswith(("SR", "GP"))]
 
@@ -91,7 +91,7 @@ def print_results(
         results: the content of `results.json`.
         task: the benchmark.
         as_json: as JSON.
-        steps: the steps of the run, to say what the intervals are over; empty if not known.
+        steps: the steps of the run, which the intervals are over; empty if unknown.
     """
     if as_json:
         terminal.print_headline(results, to=terminal.note)
@@ -150,14 +150,14 @@ def print_profiles(
     as_json: bool,
     options: Mapping[str, str] = {},
 ) -> None:
-    """One run by every profile, side by side: whose rules they are, and what they leave out.
+    """Print one run by every profile, side by side, with the profiles' sources and gaps.
 
-    A metric that has one name and two meanings has a column for each meaning.
+    A metric that means different things in two profiles has a column for each meaning.
 
     Args:
         found: the results by profile.
         task: the benchmark.
-        options: of the task, as far as anybody knows that the answers were asked for with them.
+        options: of the task when the answers were requested, as far as known.
         as_json: as an object of results, each with its profile's `source` and `leaves_out`.
     """
     about = {
@@ -204,7 +204,7 @@ def print_profiles(
 
 
 def print_samples(table: Mapping[str, Any], task: Task) -> None:
-    """What several answers to each step say together (`omnidata.run.sampling`)."""
+    """Print the joint results of several answers per step (`omnidata.run.sampling`)."""
     share: Mapping[str, Unit] = {"pass@k": "share", "pass^k": "share"}
     rows = [
         [f"k = {k}", *terminal.cells(row, share), *_ends(row, share)]
@@ -255,7 +255,7 @@ def _ends(row: Mapping[str, Any], units: Mapping[str, Unit]) -> list[str]:
 
 
 def note_outcome(outcome: Outcome) -> None:
-    """What came of a run of a suite, in a line."""
+    """Print the outcome of a suite's run in one line."""
     said, planned = f"failed: {outcome.error}", outcome.planned
     if planned.note:
         terminal.note(planned.note)
@@ -267,7 +267,7 @@ def note_outcome(outcome: Outcome) -> None:
 
 
 def note_cost(run: Path) -> None:
-    """What the run has cost, if anybody named prices, and of how many answers nobody knows it."""
+    """Print the cost of a run, if prices are known, and the number of answers without one."""
     from omnidata.run.run_files import read_info
 
     used = read_info(run).get("usage") or {}
@@ -314,7 +314,7 @@ def print_run(
 
 
 def print_preview(seen: Mapping[str, Any], as_json: bool) -> None:
-    """The first conversation and the estimate (see `omnidata.run.evaluate`), on stdout."""
+    """Print the first conversation and the estimate (see `omnidata.run.evaluate`) on stdout."""
     if as_json:
         terminal.print_json(seen)
         return
@@ -349,7 +349,7 @@ def _print_estimate(seen: Mapping[str, Any]) -> None:
 
 
 def _medium(part: Mapping[str, Any]) -> str:
-    """One line for a medium.
+    """Describe a medium in one line.
 
     Examples:
         >>> _medium({"role": "video", "kind": "video", "path": "a/1.mp4", "as": "frames",

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from omnidata.cli import terminal
-from omnidata.cli.arguments import Data, Json, Where, finds, on_engine, reading_data
+from omnidata.cli.arguments import Data, Json, TaskName, Where, finds, on_engine, reading_data
 from omnidata.errors import UsageError, plural
 
 if TYPE_CHECKING:
     from omnidata.run.engines import Cluster
-    from omnidata.types import Task
 
 
 @reading_data
 @finds
 @on_engine
 def voice(
+    task: TaskName,
     data: Data,
     out: Annotated[
         Path, typer.Argument(metavar="OUT", help="The folder for WAV files, used as -T voice=OUT.")
@@ -56,7 +56,7 @@ def voice(
     Use them with `evaluate -T voice=OUT`. A second call renders only missing and changed texts.
     Exit code 1: some instructions have no spoken form.
 
-    Example: omnidata voice omnidata-demo/data omnidata-demo/voice
+    Example: omnidata voice omnigui omnidata-demo/data omnidata-demo/voice
     """
     if time_limit is not None and command is None:
         raise UsageError(
@@ -67,19 +67,26 @@ def voice(
     from omnidata.data.voice import render
     from omnidata.data.voice_engines import SECONDS, Command, Espeak
     from omnidata.run.selection import select
+    from omnidata.tasks import get_task
     from omnidata.tasks.given_options import parse
 
+    benchmark = get_task(task)
+    if "voice" not in benchmark.allowed:
+        raise UsageError(
+            f"the prompts of {task} have no spoken form",
+            where=task,
+            expected="a task with the option voice, e.g. omnigui",
+        )
     engine = Command(command, seconds=time_limit or SECONDS) if command is not None else Espeak()
-    task = _task(data)
-    source = task.load(data, check_media=False)
+    source = benchmark.load(data, check_media=False)
     terminal.print_findings(source)
-    steps = select(source.steps, where=parse(where, "--where"), spelling=task.spelling)
+    steps = select(source.steps, where=parse(where, "--where"), spelling=benchmark.spelling)
     with terminal.resumable(), terminal.progress(engine.name) as progress:
         done = render(
             steps,
             out,
             engine,
-            texts=task.spoken,
+            texts=benchmark.spoken,
             # The program may use many cores itself.
             workers=1 if workers is None and command is not None else workers,
             cluster=cluster,
@@ -103,30 +110,6 @@ def voice(
             f"{plural(done.texts, 'text')}: {done.rendered} rendered by {engine.name}, "
             f"{done.kept} kept, {len(done.findings)} without a spoken form"
         )
-    terminal.note(
-        f"for the paper's Table 5: omnidata evaluate {task.name} {data} -T voice={out} ..."
-    )
+    terminal.note(f"for the paper's Table 5: omnidata evaluate {task} {data} -T voice={out} ...")
     if done.findings:
         raise typer.Exit(1)
-
-
-def _task(data: Path) -> Task:
-    """Return the one task with a spoken form that recognises the data.
-
-    Where none or several do, return the reader of the tree that omnidata writes: it reports the
-    problem.
-    """
-    from omnidata import registry
-    from omnidata.loaders.load import either, recognise
-    from omnidata.tasks import get_task
-
-    names = recognise(data)
-    spoken = [task for task in map(get_task, names) if "voice" in task.allowed]
-    if names and not spoken:
-        able = [name for name, task in registry.working() if "voice" in task.allowed]
-        raise UsageError(
-            f"the prompts of {either(names)} have no spoken form",
-            where=str(data),
-            expected=f"data of a task with the option voice: {either(able)}",
-        )
-    return spoken[0] if len(spoken) == 1 else get_task(registry.episode_tree_reader())

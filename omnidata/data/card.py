@@ -26,7 +26,13 @@ from omnidata.loaders.columns import (
 from omnidata.loaders.repository import Manifest
 from omnidata.loaders.rows import ALL, OPTIONAL, subsets, tag_column
 from omnidata.table import Table, TextTable
-from omnidata.table_formats import escape_invisible, markdown, markdown_code, markdown_text, pipes
+from omnidata.table_formats import (
+    escape_invisible,
+    markdown,
+    markdown_code,
+    markdown_text,
+    pipe_table,
+)
 from omnidata.tasks import get_task
 from omnidata.tasks.statistics import statistics
 from omnidata.types import LoadedDataset, Publication
@@ -204,7 +210,7 @@ def _columns(features: datasets.Features) -> str:
         column = describe(path, kind)
         meaning = f"{column.meaning} Unit: {column.unit}." if column.unit else column.meaning
         lines.append([markdown_code(path), kind, meaning])
-    return _table(lines)
+    return pipe_table(lines)
 
 
 def column_reference() -> dict[str, str]:
@@ -230,8 +236,8 @@ def column_reference() -> dict[str, str]:
         "repository": _fields(kinds, [path for path in plain if path in extra - optional]),
         "screen": _fields(kinds, [*kinds], "history_screens[]."),
         "medium": _fields(kinds, [*kinds], "media[]."),
-        "media": _table(media),
-        "benchmarks": _table(owners),
+        "media": pipe_table(media),
+        "benchmarks": pipe_table(owners),
     }
 
 
@@ -246,14 +252,7 @@ def _fields(kinds: Mapping[str, str], paths: Sequence[str], below: str = "") -> 
         where = f" Only in {column.where}." if column.where not in ("", REPOSITORY) else ""
         example = markdown_code(column.example) if column.example else ""
         lines.append([markdown_code(name), kind, column.meaning + where, example])
-    return _table(lines)
-
-
-def _table(rows: Sequence[Sequence[str]]) -> str:
-    head, *rest = [
-        pipes([escape_invisible(cell).replace("|", "\\|") for cell in row]) for row in rows
-    ]
-    return "\n".join([head, "|---" * len(rows[0]) + "|", *rest])
+    return pipe_table(lines)
 
 
 _EMBEDDED: Final = """Media columns hold undecoded `{{bytes, path}}`. Pictures are decoded by
@@ -347,7 +346,7 @@ def publications(source: LoadedDataset) -> Sequence[Publication]:
 
 
 def _shell_word(name: str) -> str:
-    """The name as a shell reads it; what is not seen is spelled out, as bash and zsh take it."""
+    """Return the name as a word for bash and zsh, with invisible characters escaped."""
     if escape_invisible(name) == name:
         return shlex.quote(name)
     inner = name.replace("\\", "\\\\").replace("'", "\\'")

@@ -206,6 +206,9 @@ def _describe(
     findings = list(portable(source.findings, source.root))
     for finding in findings:
         digest.update(str(finding).encode())
+    media_findings = [finding for shard in shards for finding in shard.findings]
+    if media_findings and not any(shard.found for shard in shards):
+        media_findings = list(portable([media_absent(source.steps)], source.root))
     return Manifest(
         task=source.task,
         embed=embed,
@@ -219,15 +222,8 @@ def _describe(
         rows=len(source.row_ids),
         skipped=source.skipped,
         findings=findings,
-        media_findings=_media_findings(source, shards),
+        media_findings=media_findings,
     )
-
-
-def _media_findings(source: LoadedDataset, shards: Sequence[Shard]) -> list[Finding]:
-    findings = [found for shard in shards for found in shard.findings]
-    if findings and not any(shard.found for shard in shards):
-        return list(portable([media_absent(source.steps)], source.root))
-    return findings
 
 
 def _unnamable(value: str) -> Finding:

@@ -14,8 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import msgspec
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -153,18 +151,14 @@ def _content(ref: MediaRef, *, embed: bool) -> bytes | None:
 
 
 def _waveform(ref: MediaRef) -> bytes | None:
+    import av
+
     held: Any = ref.inline
     try:
         rate = int(held["sampling_rate"])
         samples = media.samples(ref, rate=rate)
     except (MediaError, UsageError, LookupError, TypeError, ValueError, OverflowError):
         return None
-    return _wav(samples, rate)
-
-
-def _wav(samples: npt.NDArray[np.float32], rate: int) -> bytes:
-    import av
-
     buffer = io.BytesIO()
     with av.open(buffer, "w", format="wav", options={"fflags": "+bitexact"}) as container:
         stream = container.add_stream("pcm_f32le", rate=rate, layout="mono")
@@ -515,11 +509,12 @@ def _groups(
     rows: list[dict[str, Any]] = []
     size = actions = 0
     for position, step, number in zip(job.plan.numbers, job.steps, job.rows, strict=True):
+        episode = job.episodes.get(step.episode)
         row = {
             **to_row(step, layout.tags),
             **{c: storable(getattr(step, name)) for c, name in layout.belonging.items()},
             **({DETAILS: details(step)} if layout.detailed else {}),
-            **_episode(job, step),
+            **({} if episode is None else {EPISODE: json.dumps(episode, ensure_ascii=True)}),
             **columns(step, facts, embed=layout.embed, roots=layout.roots),
             "history_screens": [
                 {"width": width, "height": height} for width, height in step.history_screens
@@ -536,11 +531,6 @@ def _groups(
         rows.append(row)
         size, actions = size + weight, actions + past
     yield rows
-
-
-def _episode(job: ShardJob, step: Step) -> dict[str, str]:
-    row = job.episodes.get(step.episode)
-    return {} if row is None else {EPISODE: json.dumps(row, ensure_ascii=True)}
 
 
 def _canonical(row: Mapping[str, Any], roles: Iterable[str]) -> bytes:

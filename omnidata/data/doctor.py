@@ -1,4 +1,9 @@
-"""The examination behind `omnidata doctor`: which packages load, and how to fix the others."""
+"""The examination behind `omnidata doctor`: which packages load, and how to fix the others.
+
+`python -P -m omnidata.data.doctor NAME` loads one package and tries it. A package may raise
+anything, end the process or hang, so each gets a process of its own. Its standard output is one
+JSON object: the `error`, or `detail`, `worked_round`, and of torch `build` and `gpus`.
+"""
 
 from __future__ import annotations
 
@@ -11,20 +16,17 @@ import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib import metadata
 from importlib.util import find_spec
-from tempfile import TemporaryFile
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Literal
 
-from omnidata.adapters.keys import Key
 from omnidata.errors import UsageError
 from omnidata.types import Progress
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
-
-State = Literal["ok", "worked round", "absent", "broken"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ class Check:
 
     group: str
     name: str
-    state: State
+    state: Literal["ok", "worked round", "absent", "broken"]
     version: str = ""
     detail: str = ""
     remedy: str = ""
@@ -53,37 +55,32 @@ class Check:
         """Whether it is broken, or a package that omnidata always needs is absent."""
         return self.state == "broken" or (self.state == "absent" and self.group == "base")
 
-    def as_dict(self) -> dict[str, str]:
-        """The check as a JSON object."""
-        return asdict(self)
-
 
 _PACKAGES = {
-    "datasets": "base",
-    "av": "base",
-    "pillow": "base",
-    "isal": "base",
-    "torch": "local",
-    "torchvision": "local",
-    "torchaudio": "local",
-    "transformers": "local",
-    "accelerate": "local",
-    "torchcodec": "unused",
-    "peft": "local",
-    "trl": "train",
-    "openai": "openai",
-    "anthropic": "anthropic",
-    "google-genai": "gemini",
-    "matplotlib": "plots",
-    "espeakng-loader": "voice",
+    "datasets": ("base", "datasets:Dataset"),
+    "av": ("base", "av:Codec"),
+    "pillow": ("base", "PIL.features:check"),
+    "isal": ("base", "isal.isal_zlib:compress"),
+    "torch": ("local", "torch:ones"),
+    "torchvision": ("local", "torchvision.transforms.v2.functional:resize"),
+    "torchaudio": ("local", "torchaudio.functional:resample"),
+    "transformers": ("local", "transformers:AutoModelForMultimodalLM"),
+    "accelerate": ("local", "accelerate:Accelerator"),
+    "torchcodec": ("unused", "torchcodec.decoders"),
+    "peft": ("local", "peft:LoraConfig"),
+    "trl": ("train", "trl:SFTTrainer"),
+    "openai": ("openai", "openai:DefaultAioHttpClient"),
+    "anthropic": ("anthropic", "anthropic:DefaultAioHttpClient"),
+    "google-genai": ("gemini", "google.genai"),
+    "matplotlib": ("plots", "matplotlib.backends.backend_agg:FigureCanvasAgg"),
+    "espeakng-loader": ("voice", "espeakng_loader:get_library_path"),
 }
-"""Distribution -> the extra that installs it. Each stands after those that it imports."""
+"""Distribution -> the extra that installs it, and the part that omnidata uses.
+
+Each stands after those that it imports.
+"""
 
 _UNUSED = "datasets.Audio() and Video() need it, omnidata does not"
-
-_ENDS = ("it was still loading", "it ends the process")
-"""Errors without an exception."""
-
 _CUDA_BUILD = re.compile(r"torchvision::nms|\.so\b")
 _WITHOUT_CUDA = {
     "torchvision": "truncate -s 0 {}/torchvision/_meta_registrations.py",
@@ -117,13 +114,13 @@ async def examine(*, time_limit: float, progress: Progress | None = None) -> tup
             group.create_task(probe(name))
     torch = probed.get("torch", {})
     checks: list[Check] = []
-    for name, extra in _PACKAGES.items():
+    for name, (extra, _) in _PACKAGES.items():
         if version := versions.get(name):
-            checks.append(_package(name, version, probed[name], torch.get("build"), checks))
+            checks.append(_check(name, version, probed[name], torch.get("build"), checks))
         elif extra == "unused":
             checks.append(Check(extra, name, "absent", detail=_UNUSED))
         else:
-            checks.append(Check(extra, name, "absent", remedy=_install_extra(name)))
+            checks.append(Check(extra, name, "absent", remedy=_install_extra(extra)))
     for index, gpu in enumerate(torch.get("gpus", ())):
         detail = ": ".join(filter(None, (gpu["detail"], gpu["error"])))
         checks.append(Check("gpu", f"GPU {index}", "broken" if gpu["error"] else "ok", "", detail))
@@ -131,80 +128,72 @@ async def examine(*, time_limit: float, progress: Progress | None = None) -> tup
 
 
 async def _probe(name: str, time_limit: float) -> dict[str, Any]:
-    with TemporaryFile() as out:  # a process that the package has started could keep a pipe open
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", "omnidata.data.doctor_probe", name),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=out,
-            stderr=asyncio.subprocess.DEVNULL,
-            env=os.environ | {"HF_HUB_OFFLINE": "1"},
-        )
-        try:
-            code = await asyncio.wait_for(process.wait(), time_limit)
-        except TimeoutError:
-            return {"error": f"{_ENDS[0]} after {time_limit:g} s"}
-        finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
-        out.seek(0)
-        try:
-            found: dict[str, Any] = json.load(out)
-        except ValueError:
-            ended = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-            return {"error": f"{_ENDS[1]}: {ended}"}
-        return found
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-P", "-m", __name__, name),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        env=os.environ | {"HF_HUB_OFFLINE": "1"},
+    )
+    try:
+        output, _ = await asyncio.wait_for(process.communicate(), time_limit)
+        probed: dict[str, Any] = json.loads(output)
+        return probed
+    except TimeoutError:
+        return {"error": f"it was still loading after {time_limit:g} s"}
+    except ValueError:
+        code = process.returncode or 0
+        ended = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+        return {"error": f"it ends the process: {ended}"}
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
 
 
-def _package(
+def _check(
     name: str,
     version: str,
     probed: Mapping[str, Any],
     torch_build: str | None,
     earlier: Sequence[Check],
 ) -> Check:
-    extra, error = _PACKAGES[name], probed.get("error", "")
-    if error or probed.get("worked_round"):
-        detail, remedy = _diagnose(name, version, error, torch_build, earlier)
-        if not error:
-            detail += "; loads within omnidata only"
-        return Check(extra, name, "broken" if error else "worked round", version, detail, remedy)
-    for asked, _ in _conflicts("omnidata", extra):
-        if asked.name == name:
-            remedy = _pip("install", "--upgrade", f"{name}{asked.specifier}")
-            detail = f"omnidata needs {asked.specifier}"
-            return Check(extra, name, "broken", version, detail, remedy)
-    detail = probed.get("detail", _UNUSED if extra == "unused" else "")
-    return Check(extra, name, "ok", version, detail)
-
-
-def _diagnose(
-    name: str, version: str, error: str, torch_build: str | None, earlier: Sequence[Check]
-) -> tuple[str, str]:
-    """Return the reason, which ends with the error, and the command that fixes it."""
-    # Without an exception the same end proves little: only a package that this one needs counts.
-    needed = (
-        {asked.name.lower() for asked in _requirements(name)} if error.startswith(_ENDS) else None
-    )
-    for check in earlier:
-        is_cause = check.state == "broken" and error and check.detail.endswith(error)
-        if is_cause and (needed is None or check.name in needed):
-            return f"as {check.name}: {error}", check.remedy
-    if _PACKAGES[name] == "unused":
-        return f"omnidata does not need it: {error}", _pip("uninstall", name)
-    for asked, there in _conflicts(name):
-        why = f"it needs {asked}, and {there} is installed"
+    """Judge a probe; `earlier` are the checks of the packages that this one may import."""
+    extra, error = _PACKAGES[name][0], probed.get("error", "")
+    if not error and not probed.get("worked_round"):
+        for asked, _ in _conflicts("omnidata", extra):
+            if asked.name == name:
+                remedy = _pip("install", "--upgrade", f"{name}{asked.specifier}")
+                detail = f"omnidata needs {asked.specifier}"
+                return Check(extra, name, "broken", version, detail, remedy)
+        detail = probed.get("detail", _UNUSED if extra == "unused" else "")
+        return Check(extra, name, "ok", version, detail)
+    reason = ""
+    needs = {asked.name.lower() for asked in _requirements(name)}
+    broken = [check for check in earlier if check.state == "broken" and check.name in needs]
+    cuda_command = _WITHOUT_CUDA.get(name) if torch_build == "CPU" else None
+    if cause := next((each for each in broken if error and each.detail.endswith(error)), None):
+        reason, remedy = f"as {cause.name}", cause.remedy
+    elif extra == "unused":
+        reason, remedy = "omnidata does not need it", _pip("uninstall", name)
+    elif conflict := next(_conflicts(name), None):
+        asked, there = conflict
+        reason = f"it needs {asked}, and {there} is installed"
         # With the other version given, the installer finds the one that was made for it.
         remedy = _pip("install", "--upgrade", name, f"{asked.name}=={there}")
-        return ": ".join(filter(None, (why, error))), remedy
-    command = _WITHOUT_CUDA.get(name)
-    if torch_build == "CPU" and command and (not error or _CUDA_BUILD.search(error)):
+    elif cuda_command and (not error or _CUDA_BUILD.search(error)):
+        reason = "a build for CUDA, beside a torch without"
         folder = shlex.quote(str(metadata.distribution(name).locate_file("")))
-        why = "a build for CUDA, beside a torch without"
-        return ": ".join(filter(None, (why, error))), command.format(folder)
-    if error.startswith("ModuleNotFoundError: No module named"):
-        return error, _install_extra(name)
-    return error, _pip("install", "--force-reinstall", "--no-deps", f"{name}=={version}")
+        remedy = cuda_command.format(folder)
+    elif error.startswith("ModuleNotFoundError: No module named"):
+        remedy = _install_extra(extra)
+    else:
+        remedy = _pip("install", "--force-reinstall", "--no-deps", f"{name}=={version}")
+    if error:
+        detail = f"{reason}: {error}" if reason else error
+        return Check(extra, name, "broken", version, detail, remedy)
+    detail = f"{reason}; loads within omnidata only"
+    return Check(extra, name, "worked round", version, detail, remedy)
 
 
 def _version(name: str) -> str | None:
@@ -232,8 +221,7 @@ def _requirements(name: str) -> Iterator[Requirement]:
             yield Requirement(line)
 
 
-def _install_extra(name: str) -> str:
-    extra = _PACKAGES[name]
+def _install_extra(extra: str) -> str:
     return _pip("install", "omnidata" if extra == "base" else f"omnidata[{extra}]")
 
 
@@ -247,13 +235,12 @@ def _pip(verb: Literal["install", "uninstall"], *what: str) -> str:
 
 def _keys() -> Iterator[Check]:
     from omnidata.adapters import presets
-    from omnidata.adapters.keys import ANTHROPIC_URL, OPENAI_URL
+    from omnidata.adapters.keys import Key
 
-    users: dict[str, list[str]] = {}
-    urls = {"openai": OPENAI_URL, "openai-responses": OPENAI_URL, "anthropic": ANTHROPIC_URL}
-    for wire, url in urls.items():
-        if preset := presets.find(f"{wire}:MODEL", {}, base_url=url):
-            users.setdefault(preset.key_env, []).append(preset.spec)
+    users = {
+        "OPENAI_API_KEY": ["openai:MODEL", "openai-responses:MODEL"],
+        "ANTHROPIC_API_KEY": ["anthropic:MODEL"],
+    }
     try:
         for name, row in presets.table().items():
             users.setdefault(row.key_env, []).append(name)
@@ -268,3 +255,73 @@ def _keys() -> Iterator[Check]:
                 yield Check("key", env, "absent", detail=detail, remedy=remedy)
         except UsageError as error:
             yield Check("key", env, "broken", detail=error.what, remedy=remedy)
+
+
+# In the process of one package.
+
+
+def _load(name: str) -> dict[str, Any]:
+    worked_round = False
+    if name in ("torchvision", "transformers", "peft", "trl"):
+        from omnidata.adapters.hf.checkpoint import prepare_imports
+
+        worked_round = prepare_imports() and name == "torchvision"
+    part = resolve_name(_PACKAGES[name][1])
+    match name:
+        case "av":
+            for codec in ("h264", "aac", "pcm_s16le", "png"):
+                part(codec, "r")
+            part("libx264", "w")
+            return {"detail": "reads H.264, AAC, PCM, PNG; writes H.264"}
+        case "pillow":
+            if lacks := [kind for kind in ("zlib", "jpg", "webp") if not part(kind)]:
+                raise RuntimeError(f"it lacks {', '.join(lacks)}")
+            return {"detail": "PNG, JPEG, WEBP"}
+        case "torch":
+            return _try_torch()
+        case "espeakng-loader":
+            from omnidata.data.voice_engines import Espeak
+
+            return {"detail": Espeak().name}
+        case _:
+            return {"worked_round": worked_round}
+
+
+def _try_torch() -> dict[str, Any]:
+    import torch
+
+    build = "CPU"
+    if torch.version.cuda or torch.version.hip:
+        build = f"CUDA {torch.version.cuda}" if torch.version.cuda else f"ROCm {torch.version.hip}"
+    gpus = []
+    for index in range(torch.cuda.device_count() if torch.cuda.is_available() else 0):
+        about = torch.cuda.get_device_properties(index)
+        gpu = {"detail": f"{about.name}, {about.total_memory / 2**30:.1f} GiB", "error": ""}
+        try:
+            torch.ones(2, device=index).sum().item()
+        except torch.cuda.OutOfMemoryError:
+            gpu["detail"] += ", full"
+        except RuntimeError as error:
+            gpu["error"] = f"RuntimeError: {str(error).partition(chr(10))[0]}"
+        gpus.append(gpu)
+    number = f"{len(gpus) or 'no'} GPU{'s' if len(gpus) > 1 else ''}"
+    detail = f"{build} build" + ("" if build == "CPU" else f", {number}")
+    return {"build": build, "gpus": gpus, "detail": detail}
+
+
+def _main(name: str) -> None:
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # packages may print
+    try:
+        answer = _load(name)
+    except BaseException as error:  # an import may also end in SystemExit
+        while error.__cause__:
+            error = error.__cause__
+        answer = {"error": f"{type(error).__name__}: {error}".strip(" :").splitlines()[0]}
+    json.dump(answer, answers)
+    answers.flush()
+    os._exit(0)  # without exit handlers, which may hang or crash too
+
+
+if __name__ == "__main__":
+    _main(sys.argv[1])

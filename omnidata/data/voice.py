@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 import msgspec
 import numpy as np
 
-from omnidata.data.voice_engines import MAX_BYTES, Voice, VoiceError
+from omnidata.data.voice_engines import MAX_BYTES, Command, VoiceError
 from omnidata.errors import Finding, MediaError, RunError
 from omnidata.files import read_file
 from omnidata.jsontext import decode, encode
@@ -25,7 +25,7 @@ from omnidata.run.engines import Cluster, Lost, each
 from omnidata.storage import atomic_write, open_own, take_lock, wrap_os_error
 from omnidata.types import Progress, Step
 
-MAX_LETTERS = 2000
+_MAX_LETTERS = 2000
 """The longest text that is spoken, about two minutes; an instruction has a few sentences."""
 
 _LIST = "voices.jsonl"
@@ -34,28 +34,6 @@ _IN_A_ROW = 3
 """After so many failures in a row the engine is tried with an easy text."""
 
 _EASY: Mapping[Language, str] = {"en": "One, two, three.", "zh": "一，二，三。"}
-
-Texts = Callable[[Step], Iterable[str]]
-"""The texts of a step to be spoken, as `Benchmark.spoken` returns them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Utterance:
-    """One text to be spoken.
-
-    Attributes:
-        text: the instruction as the data has it.
-        spoken: the text in one line, without control characters.
-        language: Chinese if there is a Chinese character in the text, else English. By the text and
-            not by the app, because two apps with the same text share its file. A Chinese voice
-            reads English words; an English voice does not read Chinese.
-        where: the first step that has it.
-    """
-
-    text: str
-    spoken: str
-    language: Language
-    where: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +53,24 @@ class Rendering:
     findings: tuple[Finding, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Utterance:
+    """A text to be spoken.
+
+    The text decides the language and not the app, because two apps with the same text share its
+    file. A Chinese voice reads English words; an English voice does not read Chinese.
+    """
+
+    text: str
+    spoken: str  # in one line, without control characters
+    language: Language
+    where: str  # the first step that has it
+
+    @property
+    def md5(self) -> str:
+        return Path(voice_file(self.text)).stem
+
+
 class _Line(msgspec.Struct, frozen=True, kw_only=True):
     """One line of the list: a text, its file `<md5>.wav`, and how it was made."""
 
@@ -86,52 +82,23 @@ class _Line(msgspec.Struct, frozen=True, kw_only=True):
     sha256: str
 
 
-def utterances(steps: Iterable[Step], texts: Texts) -> tuple[list[Utterance], list[Finding]]:
-    """Return every text once, in the order of the steps, and a finding per unspeakable text."""
-    found: dict[str, Utterance] = {}
-    findings: dict[str, Finding] = {}
-    for step in steps:
-        for text in texts(step):
-            if text in found or text in findings:
-                continue
-            # Ctrl-A is a command to espeak-ng, a NUL ends the text, a surrogate has no encoding.
-            letters = (" " if unicodedata.category(sign)[0] == "C" else sign for sign in text)
-            line = " ".join("".join(letters).split())
-            if line and len(line) <= MAX_LETTERS:
-                language: Language = "zh" if has_chinese(line) else "en"
-                found[text] = Utterance(text, line, language, step.sample_id)
-                continue
-            many = f"the instruction has {len(line)} characters"
-            findings[text] = Finding(
-                "voice-long" if line else "voice-empty",
-                "error",
-                step.sample_id,
-                many if line else "the instruction is empty",
-                f"1 to {MAX_LETTERS} characters that can be read",
-                "correct the instruction; until then it has no spoken form",
-            )
-    return list(found.values()), list(findings.values())
-
-
 def render(
     steps: Sequence[Step],
     out: Path,
-    engine: Voice,
+    engine: Command,
     *,
-    texts: Texts = lambda step: (step.instruction,),
+    texts: Callable[[Step], Iterable[str]] = lambda step: (step.instruction,),
     workers: int | None = 1,
     cluster: Cluster | None = None,
     progress: Progress | None = None,
 ) -> Rendering:
     """Render the files that are missing or changed; everything else stays as it is.
 
-    A process speaks one text after the other, because engines are rarely safe to use from threads.
-
     Args:
         steps: with the texts.
         out: the folder, for `-T voice=`; it has one writer and holds one engine's speech.
         engine: speaks.
-        texts: of a step.
+        texts: of a step, as `Benchmark.spoken` returns them.
         workers: processes, one per core if None; 1 = this one. The bytes are the same.
         cluster: speaks in place of this machine.
         progress: called with the number of texts done and of all to be done.
@@ -141,9 +108,8 @@ def render(
             the disk is full. No file was changed in the first two cases.
         OmnidataError: as `run.engines.each`.
     """
-    wanted, findings = utterances(steps, texts)
+    wanted, findings = _utterances(steps, texts)
     count, rendered, failures = len(wanted) + len(findings), 0, 0
-    report = progress or (lambda done, total: None)
     with wrap_os_error(out), ExitStack() as stack:
         out.mkdir(parents=True, exist_ok=True)
         others = sorted(entry.name for entry in out.iterdir() if entry.name[0] != ".")
@@ -152,36 +118,81 @@ def render(
         busy = _refusal(out, "another process is writing into the folder")
         stack.callback(take_lock(out / ".lock", busy=busy).release)
         listed = _read_list(out, engine)
-        missing = [text for text in wanted if not _is_rendered(out, text, listed)]
+        missing = [text for text in wanted if not _is_rendered(out, text, listed.get(text.md5))]
         stack.callback(_write_list, out, listed)
         _write_list(out, listed)  # half a line at its end would spoil the next
         scratch = out.absolute() / ".scratch"
         stack.callback(shutil.rmtree, scratch, ignore_errors=True)
         scratch.mkdir(exist_ok=True)
-        report(0, len(missing))
         speak = partial(_speak, engine, scratch)
         calls = each(speak, missing, workers=workers, cluster=cluster, sees=[out])
         stack.enter_context(closing(calls))
         for number, (utterance, wav) in enumerate(zip(missing, calls, strict=True), 1):
-            if isinstance(wav, bytes):
-                _write(out, utterance, wav, engine, listed)
-                rendered, failures = rendered + 1, 0
-            elif isinstance(wav, OSError):
+            path = out / f"{utterance.md5}.wav"
+            if isinstance(wav, OSError):
                 raise wav
+            if isinstance(wav, bytes):
+                listed[utterance.md5] = line = _Line(
+                    md5=utterance.md5,
+                    text=utterance.text,
+                    language=utterance.language,
+                    engine=engine.name,
+                    voice=engine.voice(utterance.language),
+                    sha256=hashlib.sha256(wav).hexdigest(),
+                )
+                # A file is listed before it appears: one that is not listed is never overwritten.
+                with open_own(out / _LIST, "ab") as file:
+                    file.write(encode(line) + b"\n")
+                with atomic_write(path) as file:
+                    file.write(wav)
+                rendered, failures = rendered + 1, 0
             else:
-                (out / voice_file(utterance.text)).unlink(missing_ok=True)
-                findings.append(_failure(utterance, wav))
+                path.unlink(missing_ok=True)
+                why = wav.why if isinstance(wav, Lost) else wav.what
+                findings.append(_failure("voice-failed", utterance, f"could not be spoken: {why}"))
                 failures += 1
                 if failures % _IN_A_ROW == 0:
                     easy = replace(utterance, spoken=_EASY[utterance.language])
                     if not isinstance(speak(easy), bytes):
-                        findings += map(_skipped_text, missing[number:])
+                        why = "was not tried: the engine fails on a simple text"
+                        findings += [_failure("voice-untried", e, why) for e in missing[number:]]
                         break
-            report(number, len(missing))
+            if progress:
+                progress(number, len(missing))
     return Rendering(count, rendered, len(wanted) - len(missing), tuple(findings))
 
 
-def _read_list(folder: Path, engine: Voice) -> dict[str, _Line]:
+def _utterances(
+    steps: Iterable[Step], texts: Callable[[Step], Iterable[str]]
+) -> tuple[list[_Utterance], list[Finding]]:
+    """Return every text once, in the order of the steps, and a finding per unspeakable text."""
+    places: dict[str, str] = {}
+    for step in steps:
+        for text in texts(step):
+            places.setdefault(text, step.sample_id)
+    wanted, findings = [], []
+    for text, where in places.items():
+        # Ctrl-A is a command to espeak-ng, a NUL ends the text, a surrogate has no encoding.
+        letters = (" " if unicodedata.category(sign)[0] == "C" else sign for sign in text)
+        line = " ".join("".join(letters).split())
+        if 0 < len(line) <= _MAX_LETTERS:
+            wanted.append(_Utterance(text, line, "zh" if has_chinese(line) else "en", where))
+            continue
+        length = f"has {len(line)} characters" if line else "is empty"
+        findings.append(
+            Finding(
+                "voice-long" if line else "voice-empty",
+                "error",
+                where,
+                f"the instruction {length}",
+                f"1 to {_MAX_LETTERS} characters that can be read",
+                "correct the instruction; until then it has no spoken form",
+            )
+        )
+    return wanted, findings
+
+
+def _read_list(folder: Path, engine: Command) -> dict[str, _Line]:
     """Return the lines that have a file, by MD5; the last one counts, broken ones do not.
 
     Raises:
@@ -214,11 +225,10 @@ def _write_list(folder: Path, listed: Mapping[str, _Line]) -> None:
                 file.write(encode(line) + b"\n")
 
 
-def _is_rendered(folder: Path, utterance: Utterance, listed: Mapping[str, _Line]) -> bool:
-    path = folder / voice_file(utterance.text)
+def _is_rendered(folder: Path, utterance: _Utterance, line: _Line | None) -> bool:
+    path = folder / f"{utterance.md5}.wav"
     if not path.exists():
         return False
-    line = listed.get(path.stem)
     if line is None or not path.is_file():
         what = "a file" if path.is_file() else "something that is no file"
         raise _refusal(folder, f"there is {what} that {_LIST} does not list")
@@ -235,27 +245,8 @@ def _refusal(path: Path, what: str) -> RunError:
     )
 
 
-def _write(
-    folder: Path, utterance: Utterance, wav: bytes, engine: Voice, listed: dict[str, _Line]
-) -> None:
-    """List a file before it appears: a file that is not listed is never overwritten."""
-    path = folder / voice_file(utterance.text)
-    listed[path.stem] = line = _Line(
-        md5=path.stem,
-        text=utterance.text,
-        language=utterance.language,
-        engine=engine.name,
-        voice=engine.voice(utterance.language),
-        sha256=hashlib.sha256(wav).hexdigest(),
-    )
-    with open_own(folder / _LIST, "ab") as file:
-        file.write(encode(line) + b"\n")
-    with atomic_write(path) as file:
-        file.write(wav)
-
-
 def _speak(
-    engine: Voice, scratch: Path, utterance: Utterance
+    engine: Command, scratch: Path, utterance: _Utterance
 ) -> bytes | VoiceError | MediaError | OSError:
     """Return the file's content or the error, in any process."""
     try:  # in a folder of a new name, which no late program of another text writes into
@@ -274,24 +265,14 @@ def _speak(
         return error
 
 
-def _failure(utterance: Utterance, error: VoiceError | MediaError | Lost) -> Finding:
-    why = error.why if isinstance(error, Lost) else error.what
+def _failure(code: str, utterance: _Utterance, what: str) -> Finding:
+    is_failed = code == "voice-failed"
     return Finding(
-        "voice-failed",
+        code,
         "error",
         utterance.where,
-        f'"{utterance.spoken[:60]}" could not be spoken: {why}',
-        "a WAV file with audible sound, of more than 30 ms",
-        "correct the text or the engine, then run the command again",
-    )
-
-
-def _skipped_text(utterance: Utterance) -> Finding:
-    return Finding(
-        "voice-untried",
-        "error",
-        utterance.where,
-        f'"{utterance.spoken[:60]}" was not tried: the engine fails on a simple text',
-        "a working engine",
-        "fix the engine, then run the command again",
+        f'"{utterance.spoken[:60]}" {what}',
+        "a WAV file with audible sound, of more than 30 ms" if is_failed else "a working engine",
+        f"{'correct the text or the engine' if is_failed else 'fix the engine'}, "
+        "then run the command again",
     )

@@ -1,26 +1,21 @@
-"""Text-to-speech engines: espeak-ng, and any program that writes a WAV file."""
+"""Text-to-speech engines: programs that write a WAV file. espeak-ng is one of them."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
+import select
 import shlex
 import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
-from collections import deque
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-import numpy as np
-import numpy.typing as npt
-
+from omnidata.data.voice_speaker import VOICES
 from omnidata.errors import OmnidataError, PlatformError, UsageError
 from omnidata.loaders.instructions import Language
 from omnidata.types import MediaRef
@@ -33,8 +28,6 @@ SECONDS: Final = 120.0
 
 _PLACE = re.compile(r"\{(text|out|language)\}")
 _TAIL = 2000  # bytes of the program's output that are kept
-_VOICES: Mapping[Language, str] = {"en": "en-us", "zh": "cmn"}
-_ESPEAK_SECONDS = 60.0
 
 
 class VoiceError(OmnidataError):
@@ -105,51 +98,41 @@ class Command:
             )
         except OSError as error:  # no interpreter, no executable, too long a text
             raise VoiceError(f"the command cannot be started ({error.strerror})") from None
-        tail: deque[int] = deque(maxlen=_TAIL)
-        reader = threading.Thread(target=_read, args=(process, tail), daemon=True)
-        reader.start()
         try:
-            self._wait(process, out)
+            tail = self._wait(process, out)
         finally:
             with suppress(ProcessLookupError, PermissionError):  # no process is left
                 os.killpg(process.pid, signal.SIGKILL)
             code = process.wait()
-        reader.join(1)  # a process that left the group may hold the pipe forever
         if code:
-            lines = bytes(tail).decode("utf-8", "replace").strip().splitlines()
+            lines = tail.decode("utf-8", "replace").strip().splitlines()
             last = lines[-1] if lines else "it said nothing"
             raise VoiceError(f"the command ended with {code}: {last}")
         return MediaRef("audio", scratch, out.name)
 
-    def _wait(self, process: subprocess.Popen[bytes], out: Path) -> None:
+    def _wait(self, process: subprocess.Popen[bytes], out: Path) -> bytes:
+        """Return the end of the program's output."""
+        assert process.stdout is not None
         deadline = time.monotonic() + self._seconds
-        while (left := deadline - time.monotonic()) > 0:
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(min(left, 0.2))
-                return
-            with suppress(OSError):  # not yet written
-                if out.lstat().st_size > MAX_BYTES:
-                    raise VoiceError(f"the command wrote more than {MAX_BYTES} bytes")
-        raise VoiceError(f"the command ran for more than {self._seconds:g} s")
+        tail, is_open = b"", True
+        with process.stdout as pipe:
+            while True:
+                has_ended = process.poll() is not None
+                if is_open and select.select([pipe], [], [], 0 if has_ended else 0.1)[0]:
+                    block = os.read(pipe.fileno(), 1 << 16)
+                    tail, is_open = (tail + block)[-_TAIL:], bool(block)
+                elif has_ended:  # a child may hold the pipe forever
+                    return tail
+                elif not is_open:
+                    time.sleep(0.002)
+                if time.monotonic() > deadline:
+                    raise VoiceError(f"the command ran for more than {self._seconds:g} s")
+                with suppress(OSError):  # not yet written
+                    if out.lstat().st_size > MAX_BYTES:
+                        raise VoiceError(f"the command wrote more than {MAX_BYTES} bytes")
 
 
-def _read(process: subprocess.Popen[bytes], tail: deque[int]) -> None:
-    assert process.stdout is not None
-    with process.stdout as pipe:
-        while block := os.read(pipe.fileno(), 1 << 16):
-            tail.extend(block[-_TAIL:])
-
-
-def _unusable(command: str, what: str) -> UsageError:
-    return UsageError(
-        what,
-        where=f"--command {command}",
-        expected="a program and its arguments, with {text} and {out} among them",
-        remedy="e.g. --command 'tool --text {text} --out {out} --lang {language}'",
-    )
-
-
-class Espeak:
+class Espeak(Command):
     """espeak-ng, as `espeakng-loader` ships it; equal texts give equal samples.
 
     Raises:
@@ -165,52 +148,31 @@ class Espeak:
                 expected="the extra `voice`",
                 remedy="pip install 'omnidata[voice]', or name another engine with --command",
             ) from None
-        self._library = Path(espeakng_loader.get_library_path())
-        try:
-            # With the version, because another one makes other sound.
-            self.name = f"espeak-ng {self._run('a', 'en')[0]}"
-        except (VoiceError, OSError) as error:  # of the system, where the library's folder is gone
-            why = error.what if isinstance(error, VoiceError) else error
+        library = espeakng_loader.get_library_path()
+        script = Path(__file__).with_name("voice_speaker.py")
+        program = [sys.executable, "-I", "-S", str(script), str(library)]
+        done = subprocess.run(program, capture_output=True, text=True, errors="replace")
+        if done.returncode:
+            why = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
             raise PlatformError(
                 f"espeak-ng does not work here: {why}",
-                where=str(self._library),
+                where=str(library),
                 expected="a library with its voices",
                 remedy="pip install --force-reinstall espeakng-loader, or use --command",
-            ) from None
+            )
+        # With the version, because another one makes other sound.
+        self.name = f"espeak-ng {done.stdout.strip()}"
+        super().__init__(shlex.join([*program, "{language}", "{text}", "{out}"]))
 
     def voice(self, language: Language) -> str:
         """Return the name of the American English or Mandarin voice."""
-        return _VOICES[language]
-
-    def speak(self, text: str, language: Language, scratch: Path) -> MediaRef:
-        """Speak one text; the sound is inline, at espeak-ng's own rate (22,050 Hz)."""
-        _, rate, wave = self._run(text, language)
-        return MediaRef("audio", scratch, "", inline={"array": wave, "sampling_rate": rate})
-
-    def _run(self, text: str, language: Language) -> tuple[str, int, npt.NDArray[np.float32]]:
-        """Return version, rate in Hz, and samples."""
-        script = Path(__file__).with_name("voice_speaker.py")
-        try:
-            done = subprocess.run(
-                [sys.executable, "-I", "-S", script, self._library, _VOICES[language]],
-                input=text.encode(),
-                capture_output=True,
-                cwd=self._library.parent,
-                timeout=_ESPEAK_SECONDS,
-                check=True,
-            )
-        except subprocess.TimeoutExpired:
-            raise VoiceError(f"espeak-ng ran for more than {_ESPEAK_SECONDS:.0f} s") from None
-        except subprocess.CalledProcessError as error:
-            lines = error.stderr.decode("utf-8", "replace").strip().splitlines()
-            raise VoiceError(lines[-1] if lines else f"exit code {error.returncode}") from None
-        header, _, samples = done.stdout.partition(b"\n")
-        if not samples:
-            raise VoiceError("espeak-ng finds no text to speak")
-        about = json.loads(header)
-        wave = np.frombuffer(samples, np.int16).astype(np.float32)
-        return about["version"], about["rate"], wave / np.float32(32768)
+        return VOICES[language]
 
 
-Voice = Command | Espeak
-"""An engine with a voice per language."""
+def _unusable(command: str, what: str) -> UsageError:
+    return UsageError(
+        what,
+        where=f"--command {command}",
+        expected="a program and its arguments, with {text} and {out} among them",
+        remedy="e.g. --command 'tool --text {text} --out {out} --lang {language}'",
+    )

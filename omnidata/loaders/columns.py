@@ -1,4 +1,4 @@
-"""What each column of a row means: the one source of docs/columns.md and of dataset cards.
+"""The meaning of each column of a row: the one source of docs/columns.md and of dataset cards.
 
 `omnidata.loaders.rows.features` and `omnidata.loaders.repository.extra_features` are the schema.
 A name such as `action.start[].left` is the path of a field: `.` enters a struct, `[]` a list.
@@ -155,11 +155,11 @@ ROLES: Final[Mapping[str, str]] = {
 
 
 def describe(path: str, kind: str) -> Column:
-    """Return the meaning of a column, a field, a medium or a tag.
+    """Return the meaning of a column, of a field, of a medium or of a tag.
 
     Args:
-        path: of the column or the field.
-        kind: its type, as `flatten` yields it; other columns of texts are tags.
+        path: path of the column or field, e.g. `action.start[].left`.
+        kind: type of the column, as `flatten` yields it; unknown text columns are tags.
     """
     if path in COLUMNS:
         return COLUMNS[path]
@@ -176,10 +176,13 @@ def describe(path: str, kind: str) -> Column:
 
 
 def flatten(features: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the path and the type of every field, in order; `history` and `action.end` once.
+    """Yield the path and the type of every field, in order.
+
+    The fields of `history` and `action.end` are those of `action` and `action.start`, and are not
+    repeated.
 
     Args:
-        features: `datasets.Features`, or a struct in it.
+        features: `datasets.Features`, or a struct of it.
     """
     for name, feature in features.items():
         yield from _fields(name, feature)
@@ -217,7 +220,12 @@ def _name_of(feature: Any) -> str:
 
 
 def all_features(tags: Sequence[str], roles: Mapping[str, Any]) -> datasets.Features:
-    """Return every column that a Parquet repository may have."""
+    """Return every column that a Parquet repository may have.
+
+    Args:
+        tags: names of the tag columns.
+        roles: feature of each media column, by role.
+    """
     import datasets
 
     from omnidata.loaders.repository import extra_features

@@ -99,7 +99,7 @@ def weight(value: Any) -> int:
     if isinstance(value, list | tuple):
         return own + sum(map(weight, value))
     kind = type(value)
-    names = getattr(kind, "__struct_fields__", None) or getattr(kind, "__dataclass_fields__", ())
+    names = getattr(kind, "__dataclass_fields__", getattr(kind, "__struct_fields__", ()))
     return own + sum(weight(getattr(value, name)) for name in names)
 
 

@@ -1,9 +1,8 @@
-"""Parquet files as untrusted input: memory bounds from the page headers.
+"""Memory bounds for untrusted Parquet files, from their page headers.
 
-pyarrow has no limit of memory: the footer may say anything of sizes and compression, and a reader
-allocates what each page header says. So the headers are read here before the pages are. They are in
-Thrift's compact protocol. Source: the Parquet format 2.11, `parquet.thrift`; the Thrift compact
-protocol specification.
+pyarrow has no memory limit: the footer may state any size, and a reader allocates the size in each
+page header. So the headers are read here before the pages. They are in Thrift's compact protocol.
+Sources: the Parquet format 2.11, `parquet.thrift`; the Thrift compact protocol specification.
 """
 
 from __future__ import annotations
@@ -50,11 +49,11 @@ class Pages:
 
     @property
     def unfolded(self) -> int:
-        """The largest size of all pages after every reference is replaced by its value."""
+        """The size of all pages if every reference is replaced by the largest value."""
         return self.bytes + self.references * self.dictionary
 
     def window(self, values: int) -> int:
-        """Return the largest size of the pages with any so many consecutive values.
+        """Return the largest size of the pages that hold `values` consecutive values.
 
         Examples:
             >>> Pages(45, 20, 0, [(10, 2), (20, 1), (15, 3)]).window(2)
@@ -153,7 +152,7 @@ def _page_header(file: IO[bytes], at: int) -> tuple[dict[int, Any], int]:
 
 
 class _Struct:
-    """Reads a struct in Thrift's compact protocol; its bytes may end early, by an `IndexError`."""
+    """Reads a struct in Thrift's compact protocol; raises IndexError at the end of its bytes."""
 
     def __init__(self, data: bytes) -> None:
         self.at = 0

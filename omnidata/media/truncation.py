@@ -1,7 +1,7 @@
-"""Damage that decoders pass over in silence: files that end too early, and holes in them.
+"""Finds damage that decoders ignore: truncated files and gaps.
 
-FFmpeg decodes what is there. PyAV shows neither that a container is shorter than its header says
-nor that the demuxer skipped bytes, so the structure of the container is checked here.
+FFmpeg decodes what it finds. PyAV reports neither a container that is shorter than its header says
+nor bytes that the demuxer skipped, so the structure of the container is checked here.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _TAIL = 1 << 16
 
 
 def missing_bytes(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> str:
-    """Return how much of a file is missing by its own header, in words; empty if none, or unknown.
+    """Return the missing part of a truncated file, in words; empty if none, or unknown.
 
     Supported are MP4 and MOV (boxes), Matroska and WebM (segment), WAV, AVI and WebP (the chunk of
-    sound or pictures), and JPEG (end marker). Ask about a JPEG only if it cannot be decoded, as
-    others may have anything behind the picture.
+    sound or pictures), and JPEG (end marker). Check a JPEG only if it cannot be decoded: others may
+    have any bytes after the picture.
 
     Raises:
         MediaError: the medium is missing, or may not be opened.
@@ -60,10 +60,10 @@ def missing_bytes(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> str:
 
 
 def corruption(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> str:
-    """Return where a file has bytes that belong to no part of it, in words; empty if nowhere.
+    """Return the position of bytes outside any part of the container, in words; empty if none.
 
-    Matroska, WebM and AVI only: FFmpeg skips such bytes, and all that it does not find again behind
-    them. The decoder reports damage inside a frame.
+    Matroska, WebM and AVI only: FFmpeg skips such bytes, and everything after them until it finds
+    the next part. The decoder reports damage inside a frame.
 
     Raises:
         MediaError: the medium is missing, or may not be opened.
@@ -91,9 +91,9 @@ def _open(ref: MediaRef, budget: Budget) -> Iterator[tuple[BinaryIO, int, bytes]
 
 
 def _riff_payload(file: BinaryIO, size: int) -> tuple[int, int]:
-    """Return the first byte of sound or pictures, and their size, 0 if unknown; (0, 0) if none.
+    """Return the offset of sound or pictures and their size, 0 if unknown; (0, 0) if none.
 
-    Other chunks do not count: writers miscount them, and players do not mind.
+    Other chunks do not count: some writers state wrong sizes, which players ignore.
     """
     begin = 12
     for _ in range(_MAX_PARTS):
@@ -137,7 +137,7 @@ def _boxes_end(file: BinaryIO, size: int) -> int:
 
 
 def _segment(file: BinaryIO, size: int) -> tuple[int, int]:
-    """Return the first byte of the segment's content, and its size, 0 if unknown."""
+    """Return the offset of the segment's content, and its size, 0 if unknown."""
     file.seek(len(_EBML))
     begin = _ebml_number(file) + file.tell()
     if begin > size:

@@ -9,8 +9,6 @@ from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
-import msgspec
-
 from omnidata import media
 from omnidata.adapters.base import untaken
 from omnidata.errors import (
@@ -309,8 +307,7 @@ def check_answers(completions: Sequence[Completion], count: int) -> Sequence[Com
 
 
 def _check_line(completion: Completion) -> None:
-    json.dumps(msgspec.structs.asdict(completion))  # msgspec would write bytes and sets as others
-    msgspec.convert(msgspec.to_builtins(completion), Completion)
+    check_written(completion)
     if texts := textual_counts(completion.usage):
         raise ValueError(f"`generate` returned texts as counts of `usage`: {reprlib.repr(texts)}")
     for part in dropped_parts(completion.receipt):
@@ -320,7 +317,6 @@ def _check_line(completion: Completion) -> None:
                 f'the receipt says "dropped": {reprlib.repr(why)} of the {part.get("role")}, where '
                 "a text says why; what is not dropped has no such key"
             )
-    check_written(completion)
 
 
 def fewer_modalities(task: Task, accepts: Collection[Modality]) -> str:

@@ -25,6 +25,7 @@ _READ = "cache_read_input_tokens"
 _KEPT = (_READ, "cache_creation_input_tokens")
 """Anthropic's, which stand beside its input tokens; gateways that say OpenAI's `prompt_tokens` have
 them within those."""
+_COUNTS = frozenset({*_INPUT, *_OUTPUT, *_BESIDE, *_KEPT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +101,8 @@ def textual_counts(usage: Mapping[str, Any]) -> dict[str, str]:
         >>> textual_counts({"input_tokens": "many", "output_tokens": 3, "tier": "default"})
         {'input_tokens': 'many'}
     """
-    counted = {*_INPUT, *_OUTPUT, *_BESIDE, *_KEPT}
-    said = in_snake_case(usage)
-    return {name: said[name] for name in said if name in counted and isinstance(said[name], str)}
+    texts = in_snake_case({name: value for name, value in usage.items() if isinstance(value, str)})
+    return {name: text for name, text in texts.items() if name in _COUNTS}
 
 
 def _parts(said: Mapping[str, Any]) -> dict[str, int]:

@@ -317,14 +317,17 @@ def other_dialect(
     ]
     others = [one for one, cause in named if cause not in _READINGS]
     half = max(1.0, _MOST * len(tried))
+    least = max(2.0, half, _BETTER * sum(rights))
     forms: list[_Form] = []
+    if max(len(lost), len(others)) < half:
+        return None
     for way, other, rules in _others(task, profile, units=False):
-        found = _Form.of(way, other, rules, lost)
+        found = _Form.of(way, other, rules, lost if len(lost) >= half else [])
         if found.acts >= half and (found.exact >= half or found.right >= max(2.0, half / 2)):
             forms.append(found)
-        else:
+        elif len(others) >= least:
             whole = _Form.of(way, other, rules, others)
-            if whole.right >= max(2.0, half, _BETTER * sum(rights)):
+            if whole.right >= least:
                 forms.append(whole)
     if not forms:
         return None
@@ -352,9 +355,13 @@ class _Form:
     @classmethod
     def of(cls, way: str, task: Task, profile: Profile, tried: Sequence[Heard]) -> _Form:
         acting = [one for one in tried if _acts(task, profile, one)]
-        if not isinstance(task, InDialect):
+        if not acting or not isinstance(task, InDialect):
             return cls(way, len(acting), 0, sum(_is_right(task, profile, one) for one in acting))
-        exact = [one for one in tried if task.is_read(one.step, one.text, one.receipt, "strict")]
+        exact = [
+            one
+            for one in tried
+            if task.is_read(one.text, task.receipt_and_size(one.step, one.receipt)[1], "strict")
+        ]
         # Ends and waits are said in the form too, where enough of the others act in it.
         said = [one for one in exact if one not in acting]
         acting += said if len(said) <= _ENDS * len(acting) else []

@@ -1,9 +1,8 @@
-"""What `label` and `filter` share: a model is asked about episodes, which are then written again.
+"""The common part of `label` and `filter`: ask a model about episodes and write them again.
 
-The questions are a task like any other, asked by `evaluate` into a run folder beside the tree.
-What is written stays as it was, but for the targets and columns that the answers change:
-instructions, labels, media, and every column that the format does not have. `docs/label.md` has
-the rules.
+The questions are a task, asked by `evaluate` into a run folder beside the tree. Instructions,
+labels, media and unknown columns stay unchanged; only the targets and columns that the answers set
+differ. See `docs/label.md`.
 """
 
 from __future__ import annotations
@@ -67,12 +66,12 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """An episode of a source, with what its steps do not say.
+    """An episode of a source, with its data beyond the steps.
 
     Attributes:
-        app, id: as the source spells them; where its steps have no tag `app`, its task's name.
-        steps: all of them, in order and without a gap.
-        row: the episode's own row; empty where the source has none.
+        app, id: as in the source; the app defaults to the name of its task.
+        steps: all steps, in order and without a gap.
+        row: the row of the episode; empty if the source has none.
     """
 
     app: str
@@ -91,9 +90,9 @@ class Change:
     """The new action, columns and tags of a step.
 
     Attributes:
-        action: its target; None = as `keep` says.
-        keep: whether the target that it has stays, column by column.
-        columns: further columns; they take the place of those of the same name.
+        action: its target; None leaves it to `keep`.
+        keep: whether the columns of its present target stay.
+        columns: further columns, which replace those of the same name.
     """
 
     action: Action | None = None
@@ -102,10 +101,10 @@ class Change:
 
 
 def read_episodes(source: LoadedDataset) -> tuple[list[Episode], list[Finding]]:
-    """Return the episodes that can be written; each other one becomes a finding.
+    """Return the episodes that can be written, and a finding for each other one.
 
     Args:
-        source: its steps come episode by episode.
+        source: with its steps in order of episodes.
     """
     episodes: list[Episode] = []
     findings: list[Finding] = []
@@ -178,12 +177,12 @@ def retold(
     *,
     columns: Row | None = None,
 ) -> TreeEpisode:
-    """Return the episode for the writer; its media are read when its steps are written.
+    """Return the changed episode for the writer; its media are read when its steps are written.
 
     Args:
         episode: to be written.
-        change: what becomes of each step.
-        note: takes a finding for each medium that cannot be written as it is.
+        change: of each step.
+        note: called with a finding for each medium that cannot be written unchanged.
         columns: further columns of the episode's row.
     """
     english, chinese = _instructions(episode)
@@ -261,10 +260,10 @@ def _medium(step: Step, role: str, note: Note) -> Media | None:
 
 
 def _content(ref: MediaRef) -> Media:
-    """A screenshot as PNG, sound that a row holds as WAV, all else as it is.
+    """Return a screenshot as PNG, inline sound as WAV, everything else unchanged.
 
     Raises:
-        MediaError: it is missing, unsafe, or no picture.
+        MediaError: it is missing, unsafe, or not a picture.
     """
     if ref.inline is not None:
         return wav(samples(ref, rate=_RATE), _RATE)
@@ -293,14 +292,14 @@ class Asked:
     """The questions to a model.
 
     Attributes:
-        source: a step for each question, as the task has them; last those about other data, which
-            are asked only to measure the model (see `is_others`).
-        episodes: of the data, those that can be written.
-        unasked: reasons why questions are not asked, by the name that each would have.
-        known: of how many questions the truth is known, by where it is from.
+        source: a step for each question; those about other data come last and only measure the
+            model (see `is_others`).
+        episodes: of the data that can be written.
+        unasked: reasons why questions are not asked, by the ids that they would have.
+        known: number of questions with a known answer, by its origin.
         findings: episodes that are left out, and doubts.
-        caveat: what makes the measurement too good; empty if nothing does.
-        own: ids of steps of the data that have a target which no model made.
+        caveat: why the measurement may be too good; empty if there is no reason.
+        own: ids of steps of the data with a target that no model made.
     """
 
     source: LoadedDataset
@@ -314,10 +313,10 @@ class Asked:
 
 
 def annotation_of(task: Task) -> Annotation:
-    """What the answers to a task tell.
+    """Return what the answers of a task annotate.
 
     Raises:
-        UsageError: nothing that could be written.
+        UsageError: they annotate nothing.
     """
     if task.annotates is None:
         raise UsageError(
@@ -333,8 +332,8 @@ def with_others(asked: LoadedDataset, others: Sequence[Step], fingerprint: str) 
 
     Args:
         asked: about the data.
-        others: about others; each gets a name that no step of the data has.
-        fingerprint: of the others.
+        others: about other data; each gets an id that no step of the data has.
+        fingerprint: of the other data.
     """
     both = f"{asked.fingerprint} {fingerprint}"
     return replace(
@@ -382,9 +381,9 @@ class Asking:
         model: a SPEC, how to make one, or an adapter of your own.
         options: as given with `-M key=value`.
         params: how to decode; the model's own if None.
-        limits: how fast, how long and how dearly.
+        limits: of rate, time and cost.
         cluster: the machines that ask; None for this one.
-        progress: called while the run goes on.
+        progress: called during the run.
         count: see `omnidata.run.evaluate.evaluate`.
     """
 
@@ -404,9 +403,8 @@ class Done:
 
     Attributes:
         report: as in the tree.
-        results: of the run (see `evaluate`); `stopped` in it says why the model was not asked about
-            everything.
-        written: whether the tree is there. It is not where the run stopped, or nothing is in it.
+        results: of the run (see `evaluate`); `stopped` is the reason if questions remain.
+        written: whether the tree was written: not if the run stopped, or nothing is in it.
     """
 
     report: Mapping[str, Any]
@@ -426,7 +424,7 @@ class Answered:
 
     Attributes:
         results: see `evaluate`.
-        model: the model's name, as `run.json` has it.
+        model: the model's name in `run.json`.
         lines: the answers so far, by sample id.
     """
 
@@ -448,8 +446,9 @@ class Result:
     Attributes:
         report: as JSON values.
         precision: measured where the truth is known; None where it is known nowhere.
-        unmeasured: what it lacks then, for the warning.
-        episodes: makes what is written, given what takes further findings; None for nothing.
+        unmeasured: the missing data, for the warning.
+        episodes: given a function for further findings, yields the episodes to write; None for
+            none.
     """
 
     report: Mapping[str, Any]
@@ -467,21 +466,21 @@ def annotate(
     report: str,
     read: Callable[[Answered], Result],
 ) -> Done:
-    """Ask a model, and write the tree that its answers make.
+    """Ask a model, and write the tree with its answers.
 
-    The same call goes on after an interruption, and asks again what got no answer.
+    The same call resumes after an interruption and repeats unanswered questions.
 
     Args:
-        task: that made the questions.
+        task: of the questions.
         asked: the questions.
-        out: a new or empty folder, or what the same call has written; until all is whole the tree
-            lies beside it. The answers lie in `run_folder(out)`.
-        asking: the model, and what it may use.
-        report: the name of the file in the tree that says what was done.
-        read: reads the answers.
+        out: a new or empty folder, or the result of the same call. The tree is staged beside it
+            until it is complete. Answers are in `run_folder(out)`.
+        asking: the model and its limits.
+        report: the name of the report's file in the tree.
+        read: parses the answers.
 
     Raises:
-        UsageError: `out` holds something else, or the model cannot be asked.
+        UsageError: `out` has other content, or the model cannot be asked.
         DataError: another process is writing to the same place, or it cannot be written.
         RunError, PredictionError: the run folder cannot be used (see `evaluate`).
     """

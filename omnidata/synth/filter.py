@@ -1,7 +1,7 @@
 """Keep the episodes that a critic accepts, and measure the critic's precision.
 
-The questions are those of a task whose answers say whether an episode succeeded (`Annotation.of`).
-`docs/label.md` has the rules.
+The questions are those of a task whose answers say whether an episode succeeded (`Annotation.of`);
+see `docs/label.md`.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ class Judgement:
     """A critic's answer about an episode.
 
     Attributes:
-        success: that it succeeded or failed; None = nothing that could be read.
+        success: whether it succeeded; None if the answer cannot be read.
         outcome: "ok", or why there is no judgement.
-        answer: the model's text, untouched.
-        why: the reason, where there is no judgement.
+        answer: the model's text, unchanged.
+        why: the reason if there is no judgement.
     """
 
     success: bool | None
@@ -70,15 +70,15 @@ class Judgement:
 def judgements(
     task: Task, steps: Sequence[Step], lines: Mapping[str, Prediction]
 ) -> dict[str, Judgement]:
-    """Parse the answers; incomplete ones are no judgements.
+    """Parse the answers; incomplete ones give no judgement.
 
     Args:
-        task: its profile reads texts.
-        steps: that were asked about.
-        lines: what came back, by sample id.
+        task: its profile parses the answers.
+        steps: of the questions.
+        lines: the answers, by sample id.
 
     Returns:
-        By sample id; steps without a line are left out.
+        Judgements by sample id, without steps that have no line.
     """
     profile = task.profiles[task.default_profile]
     said = {}
@@ -102,7 +102,7 @@ def _claim(profile: Profile, verdict: Verdict) -> bool | None:
 
 
 def true_outcome(task: Task, step: Step) -> bool | None:
-    """Return whether the episode succeeded by the right answer; None if unknown."""
+    """Return whether the episode really succeeded; None if unknown."""
     profile = task.profiles[task.default_profile]
     target = task.target(step)
     return None if target is None else _claim(profile, profile.judge(step, target.text))
@@ -114,9 +114,9 @@ def precision(
     """Return the table of the episodes with a known outcome.
 
     Args:
-        task: knows the right answers.
-        steps: that were asked about.
-        said: what came of it, by sample id.
+        task: has the right answers.
+        steps: of the questions.
+        said: the judgements, by sample id.
 
     Returns:
         `known`, `unanswered` (of them: no full answer came, and they count for nothing below),
@@ -194,7 +194,7 @@ _UNMEASURED = "of no episode that was judged is it known whether it succeeded"
 def choose(task: Task, asked: Asked, out: Path, asking: Asking) -> Done:
     """Ask a critic about every episode, and write a tree of those that it accepts.
 
-    See `omnidata.synth.annotate.annotate` for the arguments and what is raised.
+    Arguments and errors are those of `omnidata.synth.annotate.annotate`.
     """
 
     def read(answered: Answered) -> Result:

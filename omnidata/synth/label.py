@@ -1,7 +1,6 @@
 """Label recordings with actions by an inverse-dynamics model, and measure its precision.
 
-The questions are those of a task whose answers are actions (`Annotation.of`). `docs/label.md` has
-the rules.
+The questions are those of a task whose answers are actions (`Annotation.of`); see `docs/label.md`.
 """
 
 from __future__ import annotations
@@ -48,14 +47,14 @@ class Label:
     """The answer about a step.
 
     Attributes:
-        outcome: "ok"; "unparsed", nothing could be read; "unusable", what was read is no action
-            that can have been made there; or the way in which no full answer came.
-        answer: the model's text, untouched.
+        outcome: "ok"; "unparsed"; "unusable" for an action that is impossible at this step; or the
+            outcome of the request if no full answer came.
+        answer: the model's text, unchanged.
         action: the target; None unless the outcome is "ok".
-        why: the reason, where there is no target.
+        why: the reason if there is no target.
         type_match, exact_match: whether the target is the known action, by the task's default
             profile; None where there is no target, or no known action.
-        extension: whether a known point was judged by the rule that the paper does not have.
+        extension: whether a known point was judged by a rule that is not in the paper.
     """
 
     outcome: Delivery | str
@@ -81,11 +80,11 @@ def read_label(task: Task, profile: Profile, step: Step, answer: Prediction) -> 
     """Parse one answer.
 
     Args:
-        task: reads texts.
-        profile: holds answers against known actions; one whose values include `extension` says by
-            it that a rule of its own judged.
-        step: as it was asked about.
-        answer: what came back.
+        task: parses the answer.
+        profile: judges answers against known actions; its value `extension`, if any, marks
+            verdicts of a rule that is not in the paper.
+        step: in the question.
+        answer: of the model.
     """
     text = answer.output or ""
     if answer.delivery != "ok":
@@ -144,11 +143,10 @@ def _on_screen(region: Region, screen: Screen) -> bool:
 def precision(asked: Iterable[tuple[Step, Label]]) -> dict[str, Any] | None:
     """Return the table of the steps with a known action.
 
-    Precision is over the labels that were made; a step that the model left unlabelled lowers
-    `coverage` instead.
+    Precision is over the labels made; an unlabelled step lowers `coverage` instead.
 
     Args:
-        asked: steps as they were asked about, and what came of it.
+        asked: the steps in the questions, with their labels.
 
     Returns:
         `known` (steps), `labelled`, `coverage` (its share), `type` and `exact` (of the labels, the
@@ -182,14 +180,14 @@ COLUMN = "idm"
 def questions(task: Task, source: LoadedDataset, known: LoadedDataset | None = None) -> Asked:
     """Select the steps to ask about.
 
-    A step that has a target keeps it, and is asked about to measure the model; one whose target a
-    model made, as an earlier call left it, has none.
+    A step with a target keeps it, and is asked to measure the model. A target that a model made in
+    an earlier call counts as none.
 
     Args:
         task: asks what was done at a step.
-        source: of the task that it asks about; steps may have targets or not.
-        known: of the same task, with targets: of the same steps, told by their ids and screenshots,
-            or of others, which are asked about to measure the model and not written.
+        source: the data; steps may have targets or not.
+        known: data of the same task with targets. Steps with equal ids and screenshots are the
+            same; others are asked only to measure the model.
 
     Returns:
         The questions; the `action` of each is the known one, None = unknown. `known` counts those
@@ -270,7 +268,7 @@ def _with_known(
 
 
 def _same(step: Step, other: Step) -> bool:
-    """Whether two steps of one name show the same; annotations alone are taken at their word."""
+    """Return whether two steps have the same screenshot; True if the other's cannot be read."""
     first, second = step.media.get("screenshot"), other.media.get("screenshot")
     if first is None or second is None:
         return first is second
@@ -301,7 +299,7 @@ _UNMEASURED = "no step that the model was asked about has a known action"
 def label(task: Task, asked: Asked, out: Path, asking: Asking) -> Done:
     """Ask a model for the action of every step, and write the tree with its answers as targets.
 
-    See `omnidata.synth.annotate.annotate` for the arguments and what is raised.
+    Arguments and errors are those of `omnidata.synth.annotate.annotate`.
     """
 
     def read(answered: Answered) -> Result:

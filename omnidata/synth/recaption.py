@@ -1,9 +1,9 @@
-"""Write new instructions for elements of screenshots with any model, and keep those that lead back.
+"""Write new instructions for elements of screenshots with any model, and keep verified ones.
 
-As for GroundUI (AgentStudio, appendix C.2) a model is shown each screenshot with its element
-framed and writes the instruction. Then it, or another, is asked where the element is that the new
-instruction means, on the screenshot without the frame: what does not lead back to the element is
-not taken. `docs/recaption.md` has the rules.
+As for GroundUI (AgentStudio, appendix C.2), a model sees each screenshot with its element framed
+and writes the instruction. Then it, or another model, locates the element by the new instruction on
+the screenshot without the frame. Instructions that do not lead back to the element are dropped. See
+`docs/recaption.md`.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Written(RowProfile):
 
 
 class Captions(Benchmark):
-    """The question for an instruction, as a task of the runner."""
+    """The question for an instruction, as a task."""
 
     question = _ASK
     profiles = {Written.name: Written()}  # noqa: RUF012
@@ -107,7 +107,7 @@ class Captions(Benchmark):
         super().__init__("recaption", {})
 
     def steps(self, data: Path, note: Callable[[Finding], None]) -> Iterable[Step | None]:
-        """Refuse: no files of questions exist.
+        """Raise an error: no files of questions exist.
 
         Raises:
             UsageError: always.
@@ -120,10 +120,10 @@ class Captions(Benchmark):
 
 
 def writer_for(task: str) -> str:
-    """Return the task that writes rows for elements of a task: itself, or one that takes any.
+    """Return the task that writes rows for elements of a task: itself, or a general one.
 
     Raises:
-        UsageError: no task that is installed writes such rows.
+        UsageError: no installed task writes such rows.
     """
     takes = [n for n, each in working() if each.derivation and each.derivation.of == "target"]
     if not takes:
@@ -191,7 +191,7 @@ def draw_frame(shot: MediaRef, box: Box, screen: Screen) -> bytes:
     Args:
         shot: the screenshot.
         box: in pixels of the screen.
-        screen: its size, which the picture need not have.
+        screen: its size, which may differ from that of the picture.
 
     Raises:
         MediaError: the screenshot cannot be read.
@@ -222,7 +222,7 @@ class Asked:
 
     Attributes:
         name: its SPEC.
-        made: makes it, or says how workers of a cluster do.
+        made: creates it, here or by a recipe on the workers of a cluster.
         options: as given with `-M key=value`.
     """
 
@@ -258,31 +258,31 @@ def recaption(
 ) -> Mapping[str, Any]:
     """Write rows with new instructions that lead the grounder back to their elements.
 
-    The same call goes on after an interruption; what has been answered is not asked again.
+    The same call resumes after an interruption; answered questions are not repeated.
 
     Args:
         task: of the data, with its options.
         source: the data.
-        rows_of: whose rows are written, by its `derivation`, and whose question and judge check
+        rows_of: the task whose `derivation` writes the rows, and whose question and profile check
             them.
-        out: a new or empty folder, or what the same call has written. Answers lie beside it, in
+        out: a new or empty folder, or the result of the same call. Answers are beside it, in
             `run_folder(out)`: `captions`, and `by-` with the grounder's name.
-        author: writes.
-        grounder: is asked where the element is, by the old instruction and by the new one.
-        limits: how fast, how long and how dearly to ask.
+        author: the model that writes.
+        grounder: the model that locates the element, by the old and by the new instruction.
+        limits: of rate, time and cost.
         cluster: the machines that ask models which have a recipe; None for this one.
-        progress: called while a run goes on.
+        progress: called during a run.
         count: see `omnidata.run.evaluate.evaluate`; called for each of its runs.
 
     Returns:
-        The report, as it lies in `rows.json`; `files` is empty where no instruction leads back, and
-        nothing is written then.
+        The report, as in `rows.json`. If no instruction leads back, `files` is empty and nothing
+        is written.
 
     Raises:
         DataError: the data have no element, or `out` holds rows of other data or settings.
         MediaError: a screenshot cannot be copied.
         UnansweredError: a question got no answer.
-        UsageError: `out` holds something else, or a model cannot be asked.
+        UsageError: `out` has other content, or a model cannot be asked.
     """
     derivation = derivation_of(rows_of)
     plan = {

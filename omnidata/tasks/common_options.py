@@ -1,7 +1,7 @@
-"""Options of every task whose data allow them: how much of the past and of a medium is shown.
+"""Options of every task whose data allow them: the amount of history and media shown.
 
-A task that has an option of the same name keeps its own. An option that has its default is as good
-as not given: it stands in no `run.json`, and no prompt's hash knows it.
+A task with an option of the same name keeps its own. An option at its default counts as not given:
+it is neither in `run.json` nor in the prompt hash.
 """
 
 from __future__ import annotations
@@ -131,14 +131,14 @@ _SAMPLED: Final = 200
 def split(
     given: Mapping[str, str], allowed: Mapping[str, Sequence[str]]
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """What was given as the task's own options, and as those of all tasks, without defaults.
+    """Split options into the task's own and the common ones, without defaults.
 
     Args:
         given: as with `-T key=value`.
         allowed: the task's own options.
 
     Raises:
-        UsageError: a value that the option does not take.
+        UsageError: the option does not allow the value.
 
     Examples:
         >>> split({"history": "none", "media_until": "0.50", "language": "own"}, {})
@@ -152,7 +152,7 @@ def split(
 
 
 def names_file(name: str, allowed: Mapping[str, Sequence[str]]) -> bool:
-    """Whether a task's option may name a file or a folder: it takes any text.
+    """Return whether a task's option may name a file or a folder: it takes any text.
 
     Examples:
         >>> names_file("voice", {"voice": ("",)}), names_file("system", {})
@@ -194,9 +194,9 @@ class UnderOptions:
     """How a task loads and asks under common options.
 
     Attributes:
-        task: the benchmark; it knows of `history_window` alone, of which it is told as an attribute
-            (`history_window`), for it writes its histories itself.
-        given: common options, without those that have their default.
+        task: the benchmark. It gets only `history_window`, as an attribute, because it writes its
+            histories itself.
+        given: common options that differ from their defaults.
     """
 
     task: Task
@@ -209,11 +209,11 @@ class UnderOptions:
 
     @property
     def prompt_hash(self) -> str:
-        """SHA-256 of the task's prompt and the options."""
+        """The SHA-256 of the task's prompt and the options."""
         return hash_of([self.task.prompt_hash, dict(sorted(self.given.items()))])
 
     def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
-        """Read the dataset's annotations; steps have the screenshots that are asked for.
+        """Load the dataset; steps have the screenshots that the options ask for.
 
         Raises:
             UsageError: the data have nothing that an option asks for.
@@ -253,7 +253,7 @@ class UnderOptions:
         return replace(step, instruction=" / ".join(texts) if all(texts) else "")
 
     def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
-        """The task's conversation for one step, changed as the options say.
+        """Return the conversation for one step, changed by the options.
 
         Raises:
             DataError: the row has no instruction in the requested language.
@@ -295,13 +295,13 @@ class WithCommonOptions(UnderOptions):
 
 
 def load_to_ask(task: Task, data: Path, **options: Any) -> LoadedDataset:
-    """Load data to make prompts of: common options that change no prompt are not paid for.
+    """Load data for prompts and check that each common option has an effect.
 
-    `Task.load` does not look, so that old runs are read and scored whatever their options did.
+    `Task.load` does not check, so that old runs can be read and scored with any options.
 
     Args:
         task: the benchmark with its options.
-        data: as the user named it.
+        data: a path or URL.
         options: of `Task.load`.
 
     Returns:
@@ -326,10 +326,10 @@ def check_effects(
     Args:
         task: the benchmark with its options.
         source: what it loaded.
-        names: of the options to look at; None for all that are given.
+        names: the options to check; None for all given ones.
 
     Returns:
-        A warning for each option that these data leave nothing to do, where a lower value would
+        A warning for each option that has no effect on these data, where a lower value would
         change prompts.
 
     Raises:
@@ -426,11 +426,11 @@ _SHOT: Final = "screenshot"
 
 
 def earlier_screenshots(source: LoadedDataset, most: int) -> LoadedDataset:
-    """The dataset with so many screenshots of earlier steps, in place of history screenshots.
+    """Return the dataset with screenshots of earlier steps instead of history screenshots.
 
     Args:
-        source: what a task loaded.
-        most: how many a step has at most.
+        source: the loaded dataset.
+        most: the largest number per step.
     """
     shots = {(step.episode, step.step_index): step.media.get(_SHOT) for step in source.steps}
     steps = [

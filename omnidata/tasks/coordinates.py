@@ -1,7 +1,7 @@
-"""Places of the screen as the numbers that a model is to learn, and back.
+"""Convert between screen positions and the coordinates that models read and write.
 
-Numbers are short: whole numbers (four digits in [0, 1]) wherever such a point lies inside the
-target, and otherwise as many digits as it takes to hit it.
+Coordinates are as short as possible: whole numbers (four digits in [0, 1]) if such a point lies
+inside the target, otherwise as many digits as it takes to hit it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
 
 
 def answer_space(options: Mapping[str, str]) -> Space | None:
-    """The unit of the places in a task's answers; None where answers have none.
+    """Return the unit of coordinates in a task's answers; None if answers have none.
 
     Args:
         options: of the task; `coordinates` names the unit.
@@ -59,10 +59,9 @@ def answer_space(options: Mapping[str, str]) -> Space | None:
 
 
 def center_places(target: Target, screen: Screen, *, space: Space) -> str:
-    """A right answer, but with the middle of the screen for each of its places.
+    """Return a right answer with all its positions moved to the center of the screen.
 
-    The places are spelled as they are in the answer; one whose marks do not fit its text stays as
-    it is.
+    The number format stays. An answer whose marks do not fit its text is returned unchanged.
 
     Args:
         target: the answer.
@@ -80,13 +79,13 @@ def center_places(target: Target, screen: Screen, *, space: Space) -> str:
 
 
 def replace_places(target: Target, places: Sequence[Pair]) -> str:
-    """A right answer with other places, spelled as its own are.
+    """Return a right answer with other positions, in the same number format.
 
-    An answer whose marks do not fit its text stays as it is.
+    An answer whose marks do not fit its text is returned unchanged.
 
     Args:
-        target: the answer.
-        places: in place of its own, in the unit of the answer.
+        target: the right answer.
+        places: the new places, in the answer's unit.
 
     Examples:
         >>> drag = Target("drag([1, 2], [3, 4])", "drag(<bbox>, <bbox>)", ((1, 2), (3, 4)))
@@ -104,7 +103,7 @@ def replace_places(target: Target, places: Sequence[Pair]) -> str:
 
 
 def place(region: Region, screen: Screen, *, space: Space, size: Screen) -> Pair:
-    """A point of the region; of the part on the screen, where it goes beyond and there is one.
+    """Return a point inside a region, on the screen if the region is partly outside.
 
     Args:
         region: the target.
@@ -192,7 +191,7 @@ class _Receipt(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class Resizing:
-    """The current screenshot as a model was shown it.
+    """The sizes of a screenshot and of the resized picture that the model got.
 
     Attributes:
         size: width and height of what was sent, in pixels.
@@ -203,9 +202,9 @@ class Resizing:
     original: Screen
 
     def to_screen(self, pair: Pair) -> Pair:
-        """A point of what was sent, in pixels of the screenshot.
+        """Convert a point from pixels of the sent picture to pixels of the screenshot.
 
-        Whole numbers beyond any float, which lie on no screen, stay as they are.
+        Integers too large for a float are returned unchanged.
 
         Examples:
             >>> Resizing((450, 1000), (720, 1600)).to_screen((225, 500))
@@ -220,7 +219,7 @@ class Resizing:
             return pair
 
     def to_sent(self, pair: Pair) -> Pair:
-        """A point of the screenshot, in pixels of what was sent.
+        """Convert a point from pixels of the screenshot to pixels of the sent picture.
 
         Examples:
             >>> Resizing((450, 1000), (720, 1600)).to_sent((360, 800))
@@ -233,14 +232,14 @@ class Resizing:
 
 
 def sent_size(receipt: Mapping[str, Any] | None, *, where: str) -> Resizing | None:
-    """The sizes of the current screenshot; None where the receipt does not tell.
+    """Return the sizes of the current screenshot; None if the receipt does not have them.
 
     Args:
         receipt: of a prediction.
         where: the step, for the message.
 
     Raises:
-        PredictionError: the receipt is none that omnidata writes.
+        PredictionError: omnidata did not write the receipt.
 
     Examples:
         >>> line = {"role": "screenshot", "width": 450, "height": 1000, "original": [720, 1600]}
@@ -268,17 +267,16 @@ def _lines(receipt: Mapping[str, Any] | None, where: str) -> Sequence[_Line]:
 
 
 def resizing(receipt: Mapping[str, Any] | None, screen: Screen, *, where: str) -> Resizing | None:
-    """The way from pixels of the picture that was sent to pixels of the screen; None if no way is.
+    """Return the conversion from the sent picture to the step's screen, or None.
 
-    What was sent is the whole screen, in whatever size: also where the picture has other pixels
-    than the row says, in whose pixels the targets are. None where both have the same size, where
-    the receipt does not tell, and where the model was told places of elements in pixels of the
-    screen itself.
+    The sent picture shows the whole screen. Targets are in the pixels of the row's screen size,
+    even if the picture has another size. None if both sizes are equal, if the receipt has no size,
+    or if the model got element positions in screen pixels.
 
     Args:
         receipt: of a prediction.
-        screen: width and height of the step's screen in pixels; of an unknown one the picture's
-            own size is taken.
+        screen: width and height of the step's screen in pixels; if unknown, the picture's own
+            size is used.
         where: the step, for the message.
 
     Raises:
@@ -292,7 +290,7 @@ def resizing(receipt: Mapping[str, Any] | None, screen: Screen, *, where: str) -
 
 
 def of_screen(receipt: Mapping[str, Any] | None, screen: Screen) -> Mapping[str, Any] | None:
-    """A receipt whose picture was the whole screen of its step, for who knows the receipt alone.
+    """Return the receipt with the row's screen size as the original size of its picture.
 
     Args:
         receipt: of a prediction.
@@ -319,16 +317,16 @@ def of_screen(receipt: Mapping[str, Any] | None, screen: Screen) -> Mapping[str,
 
 
 def on_screen(step: Step, point: Point, receipt: Mapping[str, Any] | None) -> Point | None:
-    """A point of an answer in pixels of the step's screen.
+    """Return a point of an answer in pixels of the step's screen.
 
     Args:
         step: what was asked about.
         point: pixels are those of the picture as it was sent.
-        receipt: of the answer; it tells how large that was.
+        receipt: of the answer, with the size of that picture.
 
     Returns:
-        None where the receipt cannot be read, or the size of the screen is not known, or the
-        numbers are beyond any screen.
+        None if the receipt cannot be read, the screen size is unknown, or the numbers are out of
+        range.
     """
     pair = scale_pair(point.x, point.y, scale_of(point.space, step.screen, receipt))
     return Point(*pair, "px") if pair else None
@@ -339,12 +337,12 @@ Scale = tuple[Pair, Pair]
 
 
 def scale_of(space: Space, screen: Screen, receipt: Mapping[str, Any] | None) -> Scale | None:
-    """How numbers of an answer become pixels of the screen; None where nobody knows.
+    """Return the factors from an answer's coordinates to screen pixels; None if unknown.
 
     Args:
         space: their unit; pixels are those of the picture as it was sent.
-        screen: width and height in pixels; of an unknown one nothing but pixels are known.
-        receipt: of the answer; it tells how large the picture was, if it can be read.
+        screen: width and height in pixels; if unknown, only pixels can be converted.
+        receipt: of the answer, with the size of the picture, if it can be read.
     """
     if space != "px":
         return (ratio(space, screen[0]), ratio(space, screen[1])) if min(screen) > 0 else None
@@ -379,9 +377,9 @@ def pair_on_screen(
 
 
 def point_of(pair: object, space: Space) -> Point | None:
-    """Two numbers of an answer as the point that they name; None for anything else.
+    """Return the point that two numbers of an answer name; None for anything else.
 
-    A number beyond all others is written into results as a text, and names no point.
+    Numbers outside the range of a float are stored as text and name no point.
     """
     if not isinstance(pair, Sequence) or len(pair) != 2:
         return None
@@ -391,7 +389,7 @@ def point_of(pair: object, space: Space) -> Point | None:
 
 
 def point_said(action: Action) -> Pair:
-    """The place of an action, for tasks that ask where something is.
+    """Return the position of an action, for tasks that ask where something is.
 
     Raises:
         CannotSayError: it has no place.
@@ -403,7 +401,7 @@ def point_said(action: Action) -> Pair:
 
 
 def format_place(action: Action) -> str:
-    """The place of an action as two numbers in brackets.
+    """Return the position of an action as two numbers in parentheses.
 
     Raises:
         CannotSayError: it has no place.

@@ -7,7 +7,7 @@ dialect. What one side cannot say of the other's actions is wrong, and counted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -330,6 +330,8 @@ class InDialect:
             action: with places in any unit; pixels are those of the screen.
             screen: width and height of the screenshot in pixels.
         """
+        if not (action.start or action.end or action.path):
+            return action
         fed = self._fed_size(screen)
         return structs.replace(
             action,
@@ -450,9 +452,11 @@ class InDialect:
         placed = rules == "strict" or any(action.start for action in found.actions)
         if not placed and (named := self._read_place(whole)):  # words beside no call end a turn
             found = replace(found, actions=(Action("tap", (named,)),))
-        numbers = (number for action in found.actions for number in _numbers(action))
-        if not all(abs(number) <= _FARTHEST for number in numbers):  # not NaN
-            raise UnreadError("a place is on no screen of this world")
+        for action in found.actions:
+            for region in (*action.start, *action.end, *action.path):
+                for number in _numbers(region):
+                    if not abs(number) <= _FARTHEST:  # NaN too
+                        raise UnreadError("a place is on no screen of this world")
         return found
 
     def _read_place(self, text: str) -> Region | None:
@@ -474,30 +478,41 @@ class InDialect:
         )
 
     def interpret(
-        self, step: Step, text: str, receipt: Mapping[str, Any] | None, rules: Rules
-    ) -> tuple[_Read, Mapping[str, Any] | None]:
-        """Return an answer in the task's own form, and the receipt for judging it."""
-        receipt = self._receipt(step, receipt)
-        sent = sent_size(receipt, where=step.sample_id)
-        fed = sent.size if sent else self._fed_size(step.screen)
+        self,
+        step: Step,
+        text: str,
+        receipt: Mapping[str, Any] | None,
+        fed: Screen,
+        rules: Rules,
+    ) -> _Read:
+        """Return an answer in the task's own form.
+
+        Args:
+            step: of the question.
+            text: the whole answer.
+            receipt: for judging.
+            fed: width and height of the picture as it was fed, in pixels.
+            rules: of the reader.
+        """
         try:
             answer = self._read_answer(text, fed, rules)
         except UnreadError as error:
-            return _Read(None, None, str(error)), receipt
-        actions = [
-            structs.replace(
-                self.in_unit(action, fed),
-                keys=self.dialect.plain_keys(action.keys),
-                held=self.dialect.plain_keys(action.held),
-            )
-            for action in answer.actions
-        ]
+            return _Read(None, None, str(error))
+        actions = [self._plain_keys(self.in_unit(action, fed)) for action in answer.actions]
         taken = actions[: cast("Benchmark", self.task).takes(actions)]
         try:
             adopted = adopt(self.task, taken, step, receipt)
         except CannotSayError as error:
-            return _Read(answer, None, str(error), len(actions) - len(taken)), receipt
-        return _Read(answer, adopted, "", len(actions) - len(taken)), receipt
+            return _Read(answer, None, str(error), len(actions) - len(taken))
+        return _Read(answer, adopted, "", len(actions) - len(taken))
+
+    def receipt_and_size(
+        self, step: Step, receipt: Mapping[str, Any] | None
+    ) -> tuple[Mapping[str, Any] | None, Screen]:
+        """Return the receipt for judging, and the size of the picture as it was fed, in pixels."""
+        receipt = self._receipt(step, receipt)
+        sent = sent_size(receipt, where=step.sample_id)
+        return receipt, sent.size if sent else self._fed_size(step.screen)
 
     def _receipt(self, step: Step, receipt: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
         """Return the receipt; for pixels one of the row or of the frame, if it has no size.
@@ -523,13 +538,16 @@ class InDialect:
         unit = self._space or "px"
         return _move(action, lambda region: _as_unit(region, unit, fed))
 
-    def is_read(
-        self, step: Step, text: str, receipt: Mapping[str, Any] | None, rules: Rules
-    ) -> bool:
-        """Return whether a text is an answer by these rules."""
-        sent = sent_size(self._receipt(step, receipt), where=step.sample_id)
+    def _plain_keys(self, action: Action) -> Action:
+        if not action.keys and not action.held:
+            return action
+        plain = self.dialect.plain_keys
+        return structs.replace(action, keys=plain(action.keys), held=plain(action.held))
+
+    def is_read(self, text: str, fed: Screen, rules: Rules) -> bool:
+        """Return whether a text is an answer by these rules to a picture that was fed so."""
         try:
-            self._read_answer(text, sent.size if sent else self._fed_size(step.screen), rules)
+            self._read_answer(text, fed, rules)
         except UnreadError:
             return False
         return True
@@ -566,7 +584,7 @@ class InDialect:
         receipt: Mapping[str, Any] | None = None,
     ) -> Explanation:
         """Explain as the task does, or state that it cannot express the action."""
-        receipt = self._receipt(step, receipt)
+        receipt, fed = self.receipt_and_size(step, receipt)
         own = profile.removesuffix(STRICT)
         said = (verdict.parsed or {}).get(_UNEXPRESSED) if verdict else None
         if verdict is None or said is None:
@@ -579,7 +597,7 @@ class InDialect:
                 adopted = None
                 if plain and plain.parsed is not None:
                     rules: Rules = "strict" if profile.endswith(STRICT) else "lenient"
-                    adopted = self.interpret(step, text, receipt, rules)[0].adopted
+                    adopted = self.interpret(step, text, receipt, fed, rules).adopted
                 assert not isinstance(adopted, str)
                 return moved.explain(step, plain, adopted, self.task.profiles[own], receipt)
             return self.task.explanation(step, plain, text, profile=own, receipt=receipt)
@@ -618,28 +636,29 @@ def _without_history(step: Step) -> Step:
 _FARTHEST: Final = 1e9
 
 
-def _numbers(action: Action) -> Iterator[float]:
-    for region in (*action.start, *action.end, *action.path):
-        if isinstance(region, Box):
-            yield from (region.left, region.top, region.right, region.bottom)
-        else:
-            yield from (region.x, region.y)
+_SPACES: Final = frozenset(get_args(Space))
+
+
+def _numbers(region: Region) -> tuple[float, ...]:
+    if isinstance(region, Box):
+        return region.left, region.top, region.right, region.bottom
+    return region.x, region.y
 
 
 def _is_made(action: object) -> bool:
-    return (
-        isinstance(action, Action)
-        and isinstance(action.text, str | None)
-        and all(isinstance(key, str) for key in (*action.keys, *action.held))
-        and all(
-            isinstance(region, Point | Box) and region.space in get_args(Space)
-            for region in (*action.start, *action.end, *action.path)
-        )
-        and all(map(is_number, _numbers(action)))
-    )
+    if not isinstance(action, Action) or not isinstance(action.text, str | None):
+        return False
+    for region in (*action.start, *action.end, *action.path):
+        if not isinstance(region, Point | Box) or region.space not in _SPACES:
+            return False
+        if not all(map(is_number, _numbers(region))):
+            return False
+    return all(isinstance(key, str) for key in (*action.keys, *action.held))
 
 
 def _move(action: Action, there: Callable[[Region], Point]) -> Action:
+    if not (action.start or action.end or action.path):
+        return action
     start, end, path = (tuple(map(there, one)) for one in (action.start, action.end, action.path))
     return structs.replace(action, start=start, end=end, path=path)
 
@@ -725,9 +744,10 @@ class _DialectProfile:
             plain = self._own.judge(step, text, receipt)
             values = (*plain.values, *_UNCOUNTED)
             return Verdict(plain.outcome, values, plain.parsed, plain.reason)
-        found, known = task.interpret(step, text, receipt, self._rules)
+        known, fed = task.receipt_and_size(step, receipt)
+        found = task.interpret(step, text, known, fed, self._rules)
         other: Rules = "lenient" if self._rules == "strict" else "strict"
-        also = task.is_read(step, text, receipt, other)
+        also = task.is_read(text, fed, other)
         itself = found.answer is not None
         both = (also, itself) if self._rules == "strict" else (itself, also)
         counts = (*both, found.adopted is not None, self._expressible(step), found.left_out)

@@ -1,8 +1,7 @@
-"""Why a verdict is what it is, for people: what explanations of several benchmarks share.
+"""Explanations of verdicts, shared by several benchmarks.
 
-A profile says right or wrong. An explanation follows the profile's rules and never contradicts it:
-the verdict comes first, and the sentence looks for what explains it. Places are in pixels of the
-picture that they are drawn on.
+A profile judges an answer right or wrong. An explanation follows from the verdict and never
+contradicts it. Positions are in pixels of the picture that they are drawn on.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ _PARTLY: Final = 0.005
 
 
 def mark_of(outcome: Outcome, values: Mapping[str, Any]) -> Mark:
-    """The mark of a verdict.
+    """Return the mark of a verdict.
 
     Args:
         outcome: of the answer.
@@ -84,7 +83,9 @@ def mark_of(outcome: Outcome, values: Mapping[str, Any]) -> Mark:
 
 
 def deciding(values: Mapping[str, Any]) -> Any:
-    """The value that says whether an answer is right: `exact_match` or `score`, else the first.
+    """Return the value that decides whether an answer is right.
+
+    It is `exact_match` or `score`, else the first value.
 
     Args:
         values: the profile's values by name.
@@ -107,7 +108,7 @@ def standing(profile: Profile, verdict: Verdict) -> Standing:
 
 
 def is_judged(profile: Profile, verdict: Verdict) -> bool:
-    """Return whether a verdict has a value, if only that of its type."""
+    """Return whether a verdict has any value."""
     values = dict(zip(profile.values, verdict.values, strict=True))
     return deciding(values) is not None or values.get("type_match") is not None
 
@@ -122,7 +123,7 @@ _UNANSWERED: Final[Mapping[Outcome, str]] = {
 
 
 class _Lazy(Explanation):
-    """An explanation that computes each costly member when it is first read.
+    """An explanation that computes each expensive member on first access.
 
     Scoring reads the diagnosis of every wrong answer, but neither its sentence nor its pictures.
     """
@@ -177,23 +178,22 @@ def explain(
     frames: str = "target",
     diagnosis: Callable[[Mapping[str, Any]], Diagnosis] = lambda parsed: Diagnosis("rule"),
 ) -> Explanation:
-    """An explanation, said as all benchmarks say what they have in common.
+    """Return an explanation with the parts that all benchmarks have in common.
 
-    What is given as a call is called once, when it is first asked for.
+    Callables are called once, on first access.
 
     Args:
-        verdict: on the answer; None without one.
+        verdict: on the answer, if any.
         profile: whose it is.
-        sentence: says why an answer that was read and judged is right or wrong, from what was read
-            and whether it is right.
+        sentence: returns why a judged answer is right or wrong, given the parsed answer and
+            whether it is right.
         target_label: as in `Explanation`.
         target_labels: as in `Explanation`.
-        answer_label: gives the label of an answer from what was read; None for benchmarks whose
-            answers have no labels.
-        overlays: what can be drawn, by the role of the picture.
-        noun: what the labels are.
-        frames: what is framed on pictures.
-        diagnosis: of an answer that was read and is not right, from what was read.
+        answer_label: returns the label of a parsed answer; None for benchmarks without labels.
+        overlays: drawings by role of the picture.
+        noun: the kind of label.
+        frames: boxes drawn on pictures.
+        diagnosis: returns the diagnosis of a parsed answer that is not right.
     """
     known: dict[str, object] = {
         "target_label": target_label,
@@ -269,7 +269,7 @@ def plain(verdict: Verdict, profile: Profile, *, right: bool) -> str:
 
 
 class Reader(Protocol):
-    """Reads a model's text as an action, as a task does for predicted histories."""
+    """Parses a model's text into an action, as a task does for predicted histories."""
 
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
         """Return the action; None if unreadable."""
@@ -277,13 +277,12 @@ class Reader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RuleWords:
-    """What a profile's rule is called where it decides against the eye.
+    """Explanations for verdicts of a profile's rule that look wrong.
 
     Attributes:
-        borderline: why a point inside is wrong, or one outside right; empty where nobody knows.
-        same_text: why another text than the target's is right.
-        unlike: why an answer is wrong in which nothing differs from the target; empty where the
-            verdict says it.
+        borderline: why a point inside is wrong, or one outside right; empty if unknown.
+        same_text: why a text that differs from the target's is right.
+        unlike: why an answer equal to the target is wrong; empty if the verdict explains it.
         reach: how far from a target point an answer may be, in thousandths of the screen.
     """
 
@@ -294,12 +293,12 @@ class RuleWords:
 
 
 def read_again(reader: Reader, verdict: Verdict | None) -> Action | None:
-    """What a profile read in an answer, as an action, its places as the answer has them.
+    """Return the action that a profile parsed from an answer, with its original coordinates.
 
-    None where there is no answer, or answers are no such actions.
+    None if there is no answer, or answers are not actions.
 
     Raises:
-        PluginError: the reader is of another distribution, and fails.
+        PluginError: a plug-in's reader fails.
     """
     if verdict is None or verdict.parsed is None:
         return None
@@ -328,15 +327,15 @@ def by_action(
     reach: float = REACH,
     rules_known: bool = True,
 ) -> Explanation:
-    """The explanation of an answer that is an action, held against the step's own.
+    """Explain an answer that is an action by comparing it with the step's target.
 
     Args:
         step: the step; its action is the target.
         verdict: on the answer.
         profile: whose verdict it is.
-        read: gives the answer, its places as the model wrote them; None where it is no action.
+        read: returns the answer with its original coordinates; None if it is not an action.
         receipt: of the answer.
-        sentence: says why, from the target, the answer, the overlays and whether it is right.
+        sentence: returns the reason, given target, answer, overlays and whether it is right.
         reach: how far from a target point an answer may be, in thousandths of the screen.
         rules_known: as in `diagnose`.
     """
@@ -472,14 +471,14 @@ def explain_place(
     right: bool,
     rule: RuleWords,
 ) -> str:
-    """Why one place of an answer is right or wrong.
+    """Explain why one position of an answer is right or wrong.
 
     Args:
         step: what was asked about.
         name: of the place, e.g. "the point".
-        said: the place in pixels; None where the answer has none.
-        regions: where it is right, in pixels.
-        right: whether it is.
+        said: the position in pixels; None if the answer has none.
+        regions: the right regions, in pixels.
+        right: whether it is right.
         rule: of the profile.
     """
     if min(step.screen) < 1:
@@ -516,12 +515,12 @@ def _explain_swipe(step: Step, overlays: Overlays, *, right: bool, rule: RuleWor
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What is done in a turn.
+    """The actions of a turn.
 
     Attributes:
-        kinds: in order, in the benchmark's words.
-        starts: where, in pixels of the screen, but for the ends of drags.
-        ends: where drags end.
+        kinds: names of the actions, in order.
+        starts: their positions in pixels of the screen, without ends of drags.
+        ends: the ends of drags.
     """
 
     kinds: tuple[str, ...] = ()
@@ -530,13 +529,13 @@ class Turn:
 
     @property
     def label(self) -> str:
-        """The first action other than moving the pointer; empty without any."""
+        """The first action that is not a pointer move; empty if there is none."""
         more = (kind for kind in self.kinds if kind not in ("move", "moveTo"))
         return next(more, self.kinds[0] if self.kinds else "")
 
 
 def of_turns(target: Turn | None, said: Turn | None) -> Overlays:
-    """Return the overlays of a turn and an answer; None is an unreadable one."""
+    """Return the overlays of a turn and an answer; None marks an unreadable one."""
     start, end = (
         next((region for region in regions if isinstance(region, Point)), None)
         for regions in ((said.starts, said.ends) if said else ((), ()))
@@ -548,7 +547,7 @@ def of_turns(target: Turn | None, said: Turn | None) -> Overlays:
 
 
 def format_point(point: Point) -> str:
-    """A point in pixels, to a tenth.
+    """Return a point in pixels, rounded to a tenth.
 
     Examples:
         >>> format_point(Point(512.44, 300, "px"))
@@ -568,13 +567,13 @@ def quote(text: object) -> str:
 
 
 def gap(point: Point, regions: Sequence[Region], screen: Screen, *, noun: str = "target") -> str:
-    """Where a point lies, seen from the nearest of some regions, all in pixels.
+    """Describe where a point lies relative to the nearest region, all in pixels.
 
     Args:
         point: of an answer.
         regions: at least one.
         screen: width and height in pixels.
-        noun: what the regions are called.
+        noun: the name of the regions.
 
     Examples:
         >>> from omnidata.actions import Box
@@ -608,7 +607,9 @@ def gap(point: Point, regions: Sequence[Region], screen: Screen, *, noun: str = 
 def is_inside(
     point: Point, regions: Sequence[Region], screen: Screen, *, reach: float = REACH
 ) -> bool:
-    """Whether a point lies in one of the boxes, edges included, or near enough to a point.
+    """Return whether a point lies in one of the regions, or near enough to a point.
+
+    The edges of boxes count as inside.
 
     Args:
         point: of an answer.

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypedDict
 from omnidata.actions import Action, Point, Region, Space
 from omnidata.dialects import Asked, UnreadError
 from omnidata.tasks.benchmark import ParsedAnswer, Receipt, Speech
-from omnidata.tasks.coordinates import Side, on_screen, point_said, resizing
+from omnidata.tasks.coordinates import Resizing, Side, on_screen, point_said, resizing
 from omnidata.tasks.points import Reading, read
 from omnidata.types import Step
 
@@ -40,29 +40,41 @@ def parse_place(
     Raises:
         UnreadError: it is none of them.
     """
+    resized = sent_as(step, receipt, space)
     found = read(text, reading)
     if found is None:
         raise UnreadError("neither a point nor a box")
     if found.point is None:
         return ParsedAnswer(None, {"negative": True})
     stated = {"space": found.space} if found.space else {}
-    return answer_at(Point(*found.point, found.space or space), step, receipt, stated)
+    return answer_at(Point(*found.point, found.space or space), resized, stated)
+
+
+def sent_as(step: Step, receipt: Receipt, space: Space) -> Resizing | None:
+    """Return how the picture was resized, if answers are in pixels.
+
+    It is asked before an answer is read: a receipt that cannot be read is an error, whatever the
+    answer says.
+
+    Raises:
+        PredictionError: the receipt cannot be read.
+    """
+    return resizing(receipt, step.screen, where=step.sample_id) if space == "px" else None
 
 
 def answer_at(
-    point: Point, step: Step, receipt: Receipt, stated: Mapping[str, Any] | None = None
+    point: Point, resized: Resizing | None, stated: Mapping[str, Any] | None = None
 ) -> ParsedAnswer[Place]:
     """Return the answer that points at a place.
 
     Args:
         point: as the model wrote it; pixels are those of the sent picture.
-        step: of the question.
-        receipt: tells the size of that picture.
+        resized: how that picture was resized; None if it was not.
         stated: the rest of the record.
     """
     record = {"point": json_pair(point.x, point.y), **(stated or {})}
     written = (Action("tap", (point,)),)
-    if point.space == "px" and (resized := resizing(receipt, step.screen, where=step.sample_id)):
+    if point.space == "px" and resized:
         point = Point(*resized.to_screen((point.x, point.y)), "px")
     return ParsedAnswer(point, record, written)
 
@@ -102,4 +114,5 @@ class PointSpeech(Speech):
     def adopt(self, actions: Sequence[Action], step: Step, receipt: Receipt) -> ParsedAnswer[Place]:
         """Return the place of the first action."""
         x, y = point_said(actions[0])
-        return answer_at(Point(float(x), float(y), self.space), step, receipt)
+        resized = sent_as(step, receipt, self.space)
+        return answer_at(Point(float(x), float(y), self.space), resized)

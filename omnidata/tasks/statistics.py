@@ -32,7 +32,7 @@ steps; in a larger dataset, all of them would take longer than everything else."
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """Numbers of one kind.
+    """The values of one quantity.
 
     Attributes:
         values: the known ones, in the order of the steps.
@@ -79,11 +79,11 @@ class Statistics:
         episodes, steps: their numbers.
         targets: number of right answers per label, the most frequent first. A step with several
             actions has several labels.
-        noun: the sort of label, e.g. "action".
+        noun: the kind of label, e.g. "action".
         unlabelled: number of steps whose target is unusable or has no label.
         placed: number of steps whose target has a place on the screen.
         media: role -> its kind, and the number of steps with such a medium; roles that differ only
-            in the number at their end are one ("observation_*").
+            in a final number are one ("observation_*").
         kinds: kind -> number of steps with a medium of it from their own moment
             (`Benchmark.other_moments` lists the other roles).
         measures: by name. `STEPS`; `WORDS` and `CHARACTERS` of each episode's distinct

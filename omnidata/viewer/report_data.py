@@ -159,15 +159,15 @@ def open_run(run: Run, *, data: Path | None = None, files: Mapping[str, str] = {
     """Open a scored run and its data for pages.
 
     Args:
-        run: scored.
-        data: its dataset; the recorded place if None.
-        files: files and folders of options, by option, that the user names again; no others are
+        run: the scored run, as `read_run` returns it.
+        data: its dataset; defaults to the path that the run recorded.
+        files: paths of files and folders that the run's options name, by option; no others are
             opened.
 
     Raises:
-        UsageError: nobody says where the data are, or it is an address that the run alone names;
-            the scores are of task graphs, not of steps; or a file is none that the run had.
-        RunError, DataError: the data are gone, or others than the run's.
+        UsageError: the path of the data is unknown or a remote address; the run scored task graphs,
+            not steps; or a file differs from the run's.
+        RunError, DataError: the data are missing, or differ from the run's.
     """
     place = recorded_data(run.settings, run.path, data)
     if run.profile not in run.benchmark.profiles:
@@ -201,7 +201,8 @@ def open_data(task: Task, data: Path) -> Book:
         data: the dataset's folder or file.
 
     Raises:
-        DataError: it cannot be read, or has no step.
+        DataError: the dataset cannot be read.
+        UsageError: the dataset has no step.
     """
     source = task.load(data, check_media=False)
     if not source.steps:
@@ -359,8 +360,8 @@ class Facts:
 
     Attributes:
         number: of the step in the book.
-        step: itself.
-        strip: the episode.
+        step: the step.
+        strip: the steps of its episode.
         broke: the index of the first step that is not right; None if all are, or without a run.
         pictures, tracks: the media, in the order of the step's roles.
         history: index, wording and number of earlier actions; None for steps not in the data.
@@ -368,7 +369,7 @@ class Facts:
         prompt_note: why the prompt differs from the sent one; empty if it does not.
         framed: the noun for frames on pictures, e.g. "target".
         target: the right answer as text; empty without a usable one.
-        graph: of the task's subtasks; None without one, or if it is too large.
+        graph: the graph of the task's subtasks; None without one, or if it is too large.
         graph_note: why a graph is not drawn; empty otherwise.
         answer: None without a run.
         rulings: of the profiles, the run's first.
@@ -394,7 +395,12 @@ class Facts:
 
 
 def facts(book: Book, number: int) -> Facts:
-    """Return the content of a step's page; unreadable media become a text that says so."""
+    """Return the content of a step's page; an error message replaces unreadable media.
+
+    Args:
+        book: the dataset, with or without a run.
+        number: position of the step in `book.steps`.
+    """
     step = book.steps[number]
     strip = strip_of(book, book.episode_of[number])
     broken = [cell.index for cell in strip if cell.mark not in ("right", "unjudged")]

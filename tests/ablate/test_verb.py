@@ -288,5 +288,3 @@ def test_data_without_media_are_refused() -> None:
 def test_the_grid_comes_from_the_media_that_the_data_have(kinds: Any, names: list[str]) -> None:
     found = settings(get_task("screenspot"), None, None, None, {}, kinds=kinds)
     assert [each.name for each in found] == names
-    full = settings(get_task("omnigui"), None, None, None, {}, kinds={"image", "audio", "video"})
-    assert [each.name for each in full] == [*GRID, *(f"text-IAV-{name}" for name in WRONG)]

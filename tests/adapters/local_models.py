@@ -17,11 +17,11 @@ import numpy.typing as npt
 import pytest
 from PIL import Image
 
-from omnidata.adapters import hf
-from omnidata.adapters.hf.model import LocalModel
+from omnidata.adapters import get_adapter
 from omnidata.adapters.tiny import make_tiny
 from omnidata.media import encode_wav
 from omnidata.types import (
+    Adapter,
     Completion,
     Conversation,
     GenerationParams,
@@ -67,13 +67,13 @@ def checkpoint(once: Once, family: Family) -> Path:
     return once(f"short-{family}", write)
 
 
-def local(folder: Path, **options: str) -> LocalModel:
+def local(folder: str | Path, **options: str) -> Adapter:
     """A model in float32 that says four tokens; options are as given with -M."""
-    return hf.load(str(folder), {"max_new_tokens": "4", **options})
+    return get_adapter(f"hf:{folder}", None, (), options={"max_new_tokens": "4", **options})
 
 
 def ask(
-    model: LocalModel, *conversations: Conversation, params: GenerationParams | None = None
+    model: Adapter, *conversations: Conversation, params: GenerationParams | None = None
 ) -> list[Completion]:
     """One batch, then close."""
 

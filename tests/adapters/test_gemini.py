@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
-import sys
 from collections.abc import Coroutine, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,7 +11,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from omnidata.errors import CallError, UsageError
+from omnidata.errors import CallError
 from omnidata.types import Adapter, Completion, GenerationParams, Message, Part, Request
 from tests.adapters.asking import keyed
 from tests.adapters.servers import Fault, running, seen_text
@@ -87,6 +85,20 @@ def test_the_layout_of_the_release_says_the_system_prompt_twice(shown: Shown) ->
     media = [line for line in shown.seen() if not line.startswith(("system", "user: text"))]
     lines = [shown.seen()[0], f"user: {seen_text(block)}", *media, f"user: {seen_text(text)}"]
     assert answer.text == "\n".join(lines)
+
+
+def test_turns_of_the_user_become_one_in_the_layout_of_the_release(shown: Shown) -> None:
+    screen, sound = shown.part("screenshot", "screenshot.png"), shown.part("audio", "audio.wav")
+    first, second = Part("text", "first"), Part("text", "second")
+    alone = Message("user", (screen,))
+    turns = (alone, Message("user", (first,)), Message("user", (sound, second)))
+    with running(GoogleGenAI()) as server:
+        model = gemini(server.url, layout="release")
+        whole, one = ask(model, Request("a/T/0", turns), Request("a/T/1", (alone,)))
+    text = f"user: {seen_text('[User]: first' + chr(10) * 2 + '[User]: second')}"
+    *_, heard, seen, _ = shown.seen()
+    assert whole.text == "\n".join([seen, heard, text])
+    assert one.text == seen  # without an empty text
 
 
 def test_generation_settings_and_extra_body_are_merged(shown: Shown) -> None:
@@ -296,51 +308,6 @@ def test_an_answer_without_a_known_reason_to_stop_is_no_prediction(shown: Shown)
     assert caught.value.transient
 
 
-FAULTS = [
-    (Fault(status=429, headers={"Retry-After": "7"}), (True, True, 7.0, False)),
-    (Fault(status=429), (True, True, None, False)),
-    (
-        Fault(status=429, body=b'{"error": {"details": [{"retryDelay": "37s"}]}}'),
-        (True, True, 37.0, False),
-    ),
-    (Fault(status=500), (True, False, None, False)),
-    (Fault(status=503, headers={"Retry-After": "2"}), (True, False, 2.0, False)),
-    (Fault(status=503, body=b"<html>down</html>"), (True, False, None, False)),
-    (Fault(status=400), (False, False, None, False)),
-    (
-        Fault(status=400, body=b'{"error": {"details": [{"reason": "API_KEY_INVALID"}]}}'),
-        (False, False, None, True),
-    ),
-    (Fault(status=401), (False, False, None, True)),
-    (Fault(status=403), (False, False, None, True)),
-    (Fault(status=404), (False, False, None, True)),
-    (Fault(status=413), (False, False, None, False)),
-    (Fault(status=307, headers={"Location": "/elsewhere"}), (False, False, None, True)),
-    (Fault(reset="before"), (True, False, None, False)),
-    (Fault(reset="mid-body"), (True, False, None, False)),
-    (Fault(body=b"<html>fine</html>"), (True, False, None, False)),
-    (Fault(body=b""), (True, False, None, False)),
-]
-
-
-@pytest.mark.parametrize(("fault", "expected"), FAULTS)
-def test_every_fault_is_one_failed_call_of_its_kind(
-    shown: Shown, fault: Fault, expected: tuple[bool, bool, float | None, bool]
-) -> None:
-    with running(GoogleGenAI(), [fault]) as server, pytest.raises(CallError) as caught:
-        ask(gemini(server.url), shown.request)
-    error = caught.value
-    assert (error.transient, error.throttled, error.retry_after, error.hopeless) == expected
-    assert server.count == 1
-
-
-def test_a_server_that_is_not_there_is_a_transient_fault(shown: Shown) -> None:
-    with pytest.raises(CallError) as caught:
-        ask(gemini("http://127.0.0.1:9"), shown.request)
-    assert caught.value.transient
-    assert caught.value.where.startswith("http://127.0.0.1:9/")
-
-
 def test_a_call_that_is_given_up_leaves_a_usable_client(shown: Shown) -> None:
     with running(GoogleGenAI(), [Fault(hang=True)]) as server:
         model = gemini(server.url)
@@ -359,45 +326,8 @@ def test_a_call_that_is_given_up_leaves_a_usable_client(shown: Shown) -> None:
     assert answer.text == "\n".join(shown.seen())
 
 
-def test_the_key_is_in_no_error(shown: Shown) -> None:
-    body = f'{{"error": {{"message": "wrong key {KEY}"}}}}'.encode()
-    with (
-        running(GoogleGenAI(), [Fault(status=401, body=body)]) as server,
-        pytest.raises(CallError) as caught,
-    ):
-        ask(gemini(server.url), shown.request)
-    assert KEY not in str(caught.value)
-    assert "wrong key" in caught.value.what
-
-
 def test_other_media_have_another_key(shown: Shown, tmp_path: Path) -> None:
     model = gemini("http://127.0.0.1:9")
     other = Shown(tmp_path).write(seed=1)
     assert model.prepare(shown.request).key == model.prepare(shown.request).key
     assert model.prepare(shown.request).key != model.prepare(other.request).key
-
-
-@pytest.mark.parametrize(
-    ("body", "name"),
-    [
-        ({"contents": []}, "contents"),
-        ({"generationConfig": {"temperature": 1}}, "generationConfig.temperature"),
-    ],
-)
-def test_extra_body_cannot_say_what_has_an_option(body: dict[str, Any], name: str) -> None:
-    with pytest.raises(UsageError, match=f'"{name}" is not for extra_body'):
-        gemini("http://127.0.0.1:9", extra_body=json.dumps(body))
-
-
-def test_a_missing_sdk_is_named_with_its_extra() -> None:
-    code = (
-        "import sys\n"
-        "sys.modules['google.genai'] = None\n"
-        "try:\n"
-        "    import omnidata.adapters.gemini\n"
-        "except Exception as error:\n"
-        "    print(type(error).__name__, error)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.startswith("PlatformError")
-    assert "pip install 'omnidata[gemini]'" in done.stdout

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from omnidata.adapters import hf
 from omnidata.cli import main
 from omnidata.errors import CallError, PlatformError, UsageError
 from tests.adapters.local_models import (
@@ -112,14 +111,14 @@ def test_weights_and_media_have_the_type_that_is_asked_for(
 
 def test_a_folder_that_is_none_is_named() -> None:
     with pytest.raises(UsageError, match="no checkpoint") as caught:
-        hf.load("/nowhere/at-all", {})
+        local("/nowhere/at-all")
     assert "hf:/nowhere/at-all" in str(caught.value)
 
 
 def test_an_unknown_type_is_named_beside_those_that_are_known(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "gpt2"}))
     with pytest.raises(UsageError, match='"gpt2"') as caught:
-        hf.load(str(tmp_path), {})
+        local(tmp_path)
     assert "qwen3_omni_moe" in str(caught.value) and "vLLM" in str(caught.value)
 
 
@@ -141,7 +140,7 @@ def test_a_checkpoint_that_cannot_be_talked_to_is_refused_before_the_first_step(
     else:
         (folder / "chat_template.jinja").write_text(template)
     with pytest.raises(UsageError, match=said):
-        hf.load(str(folder), {})
+        local(folder)
 
 
 def test_missing_weights_end_the_run_and_name_the_folder(once: Once, tmp_path: Path) -> None:
@@ -168,10 +167,10 @@ def test_code_of_a_checkpoint_runs_only_when_asked_for_and_that_is_said(
         "    model_type = 'strange'\n"
     )
     with pytest.raises(UsageError):
-        hf.load(str(folder), {})
+        local(folder)
     assert not mark.exists() and "trust_remote_code" not in caplog.text
     with pytest.raises(UsageError, match="strange"):
-        hf.load(str(folder), {"trust_remote_code": "true"})
+        local(folder, trust_remote_code="true")
     assert mark.exists()
     assert f"Python code in {folder} runs on this machine, with your rights" in caplog.text
 

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from omnidata.errors import UsageError
+from omnidata.media import encode_wav
+from omnidata.types import MediaRef, Message, Part, Request
 from tests.adapters.local_models import (
     APART,
     FAMILIES,
@@ -29,7 +31,7 @@ from tests.adapters.local_models import (
     speech,
     torch,
 )
-from tests.adapters.media import FPS, colours, picture, shown
+from tests.adapters.media import FPS, colours, picture, shown, tone
 from tests.conftest import Once
 from tests.full import in_gate
 
@@ -153,7 +155,6 @@ def _backwards(folder: Path) -> Any:
     import numpy as np
 
     from omnidata.media import encode_mp4
-    from omnidata.types import MediaRef
 
     greys = [np.full((64, 48, 3), 20 * number, np.uint8) for number in reversed(range(12))]
     (folder / "b.mp4").write_bytes(encode_mp4(greys, fps=FPS, crf=0))
@@ -181,6 +182,24 @@ def test_a_track_of_40_seconds_is_heard_to_its_end(
         assert answer.receipt["tokens"]["audio"] == pytest.approx(40 * per_second, abs=5)
     one, other = spy.coming
     assert (one - other).abs().max() > 1e-4
+
+
+def test_a_track_is_resampled_to_the_rate_that_is_asked_for(
+    once: Once, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two tones the one above half of the rate is gone."""
+    (tmp_path / "tones.wav").write_bytes(encode_wav(tone(2.0) / 2 + tone(2.0, 3000.0) / 2))
+    part = Part("audio", media=MediaRef("audio", tmp_path, "tones.wav"), role="audio")
+    spy, features = Spy(monkeypatch), []
+    for options in ({}, {"audio_rate": "4000"}):
+        model = local(checkpoint(once, "qwen2.5-omni"), max_new_tokens="1", **options)
+        [answer] = ask(model, (Message("user", (part,)),))
+        assert answer.receipt["parts"][0].get("rate") == (4000 if options else None)
+        features.append(spy.tensors["input_features"][0][:, 50:150].mean(-1))
+    plain, limited = features
+    high = 64 + int(plain[64:].argmax())
+    assert plain[high] - limited[high] > 0.5
+    assert abs(plain[:64].max() - limited[:64].max()) < 0.1
 
 
 @pytest.mark.parametrize("family", in_gate(APART, 2, "a second Qwen"))
@@ -226,8 +245,6 @@ def test_limits_that_a_family_does_not_have_are_refused(once: Once) -> None:
 def test_media_without_text_around_them_are_told_apart_by_the_key(
     once: Once, tmp_path: Path
 ) -> None:
-    from omnidata.types import Request
-
     model = local(checkpoint(once, "qwen2.5-omni"))
     made = media(tmp_path)
     roles = ("history_screenshot", "video", "audio", "screenshot")

@@ -1,8 +1,8 @@
-"""What statuses and headers mean, and that every fault of a server is a CallError."""
+"""What statuses and headers mean, and that every fault of a server is a CallError, on any wire."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
@@ -12,18 +12,47 @@ from hypothesis import strategies as st
 
 from omnidata.errors import CallError
 from tests.adapters.asking import ask, keyed
-from tests.adapters.servers import Fault, Server, running
-from tests.adapters.servers_http import KEY, GoogleGenAI, MiniCPMServer
+from tests.adapters.servers import ChatCompletions, Fault, Server, Wire, running
+from tests.adapters.servers_http import KEY, GoogleGenAI, MiniCPMServer, baichuan, vita
+from tests.adapters.servers_tools import KEY as TOOLS_KEY
+from tests.adapters.servers_tools import Messages, Responses
 
 FORM = "minicpm-o-4.5"
 LONG = 16 * 2**20
 """Bytes of the longest answer."""
+WIRES: dict[str, tuple[Callable[[], Wire], str, str]] = {
+    "openai:m": (ChatCompletions, "/v1", ""),
+    "openai-responses:m": (Responses, "/v1", TOOLS_KEY),
+    "anthropic:m": (Messages, "", TOOLS_KEY),
+    "gemini:gemini-test": (GoogleGenAI, "", KEY),
+    FORM: (MiniCPMServer, "", ""),
+    "vita-1.5": (vita, "", ""),
+    "baichuan-omni-1.5": (baichuan, "/chat", ""),
+}
+"""A server of each wire format, what stands behind its address, and its key."""
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
     with running(MiniCPMServer()) as server:
         yield server
+
+
+@pytest.fixture(scope="module", params=WIRES)
+def failing(request: pytest.FixtureRequest) -> Iterator[Callable[[Fault], CallError]]:
+    """What a fault of a server raises, for each wire format; nothing is sent again."""
+    make, path, key = WIRES[request.param]
+    with running(make()) as server:
+
+        def fail(fault: Fault) -> CallError:
+            before = server.count
+            server.script = lambda _: fault
+            with pytest.raises(CallError) as caught:
+                ask(keyed(request.param, server.url + path, key))
+            assert server.count == before + 1
+            return caught.value
+
+        yield fail
 
 
 def error_of(server: Server, fault: Fault) -> CallError:
@@ -60,11 +89,45 @@ def error_of(server: Server, fault: Fault) -> CallError:
     ],
 )
 def test_a_status_says_whether_to_try_again(
-    server: Server, status: int, transient: bool, throttled: bool, hopeless: bool
+    failing: Callable[[Fault], CallError],
+    status: int,
+    transient: bool,
+    throttled: bool,
+    hopeless: bool,
 ) -> None:
-    error = error_of(server, Fault(status=status, body=b"why"))
+    error = failing(Fault(status=status, headers={"Retry-After": "7"}, body=b"why"))
     assert (error.transient, error.throttled, error.hopeless) == (transient, throttled, hopeless)
-    assert error.what == f"HTTP {status}: why"
+    assert (error.what, error.retry_after) == (f"HTTP {status}: why", 7)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault(body=b""),
+        Fault(body=b"null"),
+        Fault(body=b'"TAP"'),
+        Fault(body=b"\xff\xfe"),
+        Fault(body=b"[" * 100_000),
+        Fault(body=b'{"error": {"message": "no GPU"}}'),
+        Fault(body=b"<html>Bad gateway</html>", headers={"Content-Type": "text/html"}),
+        Fault(reset="before"),
+        Fault(reset="mid-body"),
+    ],
+)
+def test_what_is_no_answer_is_an_error_that_may_pass(
+    failing: Callable[[Fault], CallError], fault: Fault
+) -> None:
+    error = failing(fault)
+    assert (error.transient, error.throttled, error.hopeless) == (True, False, False)
+
+
+@pytest.mark.parametrize("spec", WIRES)
+def test_a_server_that_is_not_there_is_named_and_may_come_back(spec: str) -> None:
+    _, path, key = WIRES[spec]
+    with pytest.raises(CallError) as caught:
+        ask(keyed(spec, f"http://127.0.0.1:9{path}", key))
+    assert caught.value.transient
+    assert caught.value.where.startswith("http://127.0.0.1:9/")
 
 
 @pytest.mark.parametrize(
@@ -72,10 +135,11 @@ def test_a_status_says_whether_to_try_again(
     [
         (429, b'{"code": "insufficient_quota"}'),
         (429, b'{"type":"insufficient_quota"}'),
+        (400, b'{"error": {"details": [{"reason": "API_KEY_INVALID"}]}}'),
         (400, b'{"message": "Your credit balance is too low to access the Anthropic API."}'),
     ],
 )
-def test_an_account_without_credit_is_hopeless_and_not_throttled(
+def test_an_account_without_credit_or_key_is_hopeless_and_not_throttled(
     server: Server, status: int, body: bytes
 ) -> None:
     error = error_of(server, Fault(status=status, headers={"Retry-After": "1"}, body=body))
@@ -142,14 +206,3 @@ def test_an_answer_longer_than_any_is_not_read_to_the_end(server: Server) -> Non
     error = error_of(server, Fault(text="x" * (LONG + 1)))
     assert f"longer than {LONG:,} bytes" in error.what
     assert not error.transient
-
-
-def test_a_redirect_is_not_followed_so_that_no_header_goes_elsewhere() -> None:
-    with running(GoogleGenAI()) as elsewhere:
-        path = GoogleGenAI.path.format(model="gemini-test")
-        moved = Fault(status=307, headers={"Location": elsewhere.url + path})
-        with running(GoogleGenAI(), [moved]) as server, pytest.raises(CallError) as caught:
-            ask(keyed("gemini:gemini-test", server.url, KEY))
-    assert server.count == 1
-    assert caught.value.hopeless
-    assert elsewhere.count == 0

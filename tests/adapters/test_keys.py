@@ -279,12 +279,6 @@ def test_addresses_with_secrets_are_refused_without_quoting_them() -> None:
         assert "canary" not in str(caught.value)
 
 
-def test_settings_name_the_server_and_never_the_key() -> None:
-    settings = keyed("openai:m", "http://h:1/v1/", CANARY).settings
-    assert settings["base_url"] == "http://h:1/v1"
-    assert CANARY not in json.dumps(settings)
-
-
 @pytest.mark.parametrize("spec", ["openai:m", "gemini:m", "minicpm-o-4.5", "vita-1.5"])
 @pytest.mark.parametrize("secret", ["0f3a9c1b7d5e2468", "sk-gateway.canary", PLAIN])
 def test_a_secret_in_the_path_of_an_address_is_sent_and_written_nowhere(

@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from omnidata.errors import UsageError
 from omnidata.types import GenerationParams, Message, Part, Request
 from tests.adapters.asking import ask, keyed, model
-from tests.adapters.servers import ChatCompletions, running, seen_pixels
-from tests.adapters.shown import FRAMES, Shown
+from tests.adapters.servers import ChatCompletions, running
+from tests.adapters.shown import Shown
 
 
 @pytest.fixture
@@ -28,53 +27,6 @@ def test_the_server_sees_every_part_whole_and_in_order(shown: Shown) -> None:
     assert answer.delivery == "ok"
     assert answer.text == "\n".join(shown.seen())
     assert answer.latency_s > 0
-
-
-@pytest.mark.parametrize("name", ["screenshot.png", "video.mp4", "audio.wav"])
-def test_another_medium_gives_another_answer(shown: Shown, tmp_path: Path, name: str) -> None:
-    other = Shown(tmp_path / "other").write(seed=1)
-    before = shown.seen()
-    (shown.folder / name).write_bytes(other.read(name))
-    with running(ChatCompletions()) as server:
-        answer = ask(model(server, video="native"), shown.request)
-    changed = [
-        number
-        for number, line in enumerate(answer.text.split("\nuser: "))
-        if line.removeprefix("system: ") not in "\n".join(before)
-    ]
-    assert changed == [{"video.mp4": 3, "audio.wav": 4, "screenshot.png": 5}[name]]
-
-
-def test_swapped_pictures_give_another_answer(shown: Shown) -> None:
-    before = shown.seen()
-    now, past = (shown.folder / f"{name}.png" for name in ("screenshot", "history_screenshot"))
-    now.rename(shown.folder / "x")
-    past.rename(now)
-    (shown.folder / "x").rename(past)
-    with running(ChatCompletions()) as server:
-        answer = ask(model(server, video="native"), shown.request)
-    lines = answer.text.split("\n")
-    assert (lines[2], lines[5]) == (before[5], before[2])
-
-
-def test_a_clip_goes_as_frames_with_their_times(shown: Shown) -> None:
-    import av
-    import numpy as np
-
-    with av.open(str(shown.folder / "video.mp4"), "r") as container:
-        frames = [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
-    chosen = [0, 4, 7, 11] if FRAMES == 12 else []
-    with running(ChatCompletions()) as server:
-        answer = ask(model(server), shown.request)
-        seen = server.asked[0].seen
-    pictures = [line for line in seen[2:-3] if "image" in line][1:]
-    expected = [seen_pixels(np.asarray(frames[number])) for number in range(FRAMES)]
-    indices = [expected.index(line.removeprefix("user: ")) for line in pictures]
-    assert len(indices) == 4
-    assert (indices[0], indices[-1]) == (chosen[0], chosen[-1])
-    [clip] = [part for part in answer.receipt["parts"] if part["kind"] == "video"]
-    assert clip["frames"] == 4
-    assert clip["times_s"] == [round(number / 6, 3) for number in indices]
 
 
 def test_audio_url_is_for_servers_that_want_it(shown: Shown) -> None:
@@ -150,12 +102,6 @@ def test_equal_requests_have_equal_keys_and_others_do_not(shown: Shown, tmp_path
     keys.append(key(shown.request, spec="openai:n"))
     keys.append(key(Shown(tmp_path / "other").write(seed=1).request))
     assert len({same, *keys}) == 1 + len(keys)
-
-
-@pytest.mark.parametrize("name", ["model", "messages", "stream", "temperature", "max_tokens", "n"])
-def test_extra_body_cannot_say_what_has_an_option(name: str) -> None:
-    with pytest.raises(UsageError, match=f'"{name}" is not for extra_body'):
-        keyed("openai:m", "http://h", "", {"extra_body": json.dumps({name: 1})})
 
 
 def test_what_the_model_does_not_take_is_said_before_anything_is_sent(shown: Shown) -> None:

@@ -7,17 +7,19 @@ import contextlib
 import json
 import subprocess
 import sys
+import tomllib
 from collections.abc import Mapping
+from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnidata.adapters import get_adapter, presets
-from omnidata.adapters.presets import Options, Preset
-from omnidata.errors import UsageError
+from omnidata.adapters import get_adapter
+from omnidata.errors import PlatformError, UsageError
 from omnidata.tasks import get_task
 from omnidata.types import Adapter, GenerationParams
 from tests.adapters.servers import ChatCompletions, running
@@ -39,14 +41,19 @@ OF_TABLE_6 = {
 }
 
 
-def find(spec: str, options: Mapping[str, str] = {}, *, models: Path | None = None) -> Preset:
-    preset = presets.find(spec, options, base_url=URL, models=models)
-    assert preset is not None
-    return preset
+def get(
+    spec: str, options: Mapping[str, str] = {}, *, base_url: str | None = URL, **how: Any
+) -> Adapter:
+    """A model that is not asked, so it needs no key."""
+    task = get_task("omnigui")
+    return get_adapter(spec, task, [], options=options, base_url=base_url, asks=False, **how)
 
 
-def get(spec: str, **options: str) -> Adapter:
-    return get_adapter(spec, get_task("omnigui"), [], options=options)
+def options_of(spec: str) -> list[str]:
+    """The options of a model, as it names them where one does not exist."""
+    with pytest.raises(UsageError) as caught:
+        get(spec, {"no-such": "1"})
+    return caught.value.expected.removeprefix("one of ").split(", ")
 
 
 def write(path: Path, text: str) -> Path:
@@ -62,17 +69,15 @@ def test_presets_decode_as_table_6_says() -> None:
     for model, name in OF_TABLE_6.items():
         printed = [rows[model][column] for column in ("temperature", "max_tokens", "seed")]
         heat, most, seed = (None if value == "Server Default" else value for value in printed)
-        assert GenerationParams(heat, most, seed) == find(name).params, name
+        assert GenerationParams(heat, most, seed) == get(name).params, name
 
 
-def test_every_row_makes_a_model_in_both_layouts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GEMINI_API_KEY", "not-a-key")
-    assert {*OF_TABLE_6.values(), "gemini-3.1-pro"} == presets.table().keys()
-    for name in presets.table():
+def test_every_row_makes_a_model_in_both_layouts() -> None:
+    names = as_json(omnidata("info", "--json"))["presets"]
+    assert {*OF_TABLE_6.values(), "gemini-3.1-pro"} == {*names}
+    for name in names:
         for layout in ("paper", "release"):
-            adapter = get_adapter(
-                name, get_task("omnigui"), [], options={"layout": layout}, base_url=URL
-            )
+            adapter = get(name, {"layout": layout})
             assert adapter.name == name
             assert adapter.settings["layout"] == layout
             assert sorted(adapter.accepts or ()) == ["audio", "image", "video"]
@@ -81,9 +86,9 @@ def test_every_row_makes_a_model_in_both_layouts(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("name", ["gemini-2.5-pro", "qwen3-omni"])
 def test_the_release_sends_four_frames_where_the_paper_has_the_clip(name: str) -> None:
-    assert find(name).capabilities.video == "native"
-    release = find(name, {"layout": "release"}).capabilities
-    assert (release.video, release.frames, release.frame_times) == ("frames", 4, False)
+    assert get(name).settings["capabilities"]["video"] == "native"
+    release = get(name, {"layout": "release"}).settings["capabilities"]
+    assert (release["video"], release["frames"], release["frame_times"]) == ("frames", 4, False)
 
 
 @pytest.mark.parametrize(
@@ -98,9 +103,7 @@ def test_the_release_drops_media_and_the_receipt_says_so(
     tmp_path: Path, name: str, sent: list[str]
 ) -> None:
     shown = Shown(tmp_path / "media").write()
-    adapter = get_adapter(
-        name, get_task("omnigui"), [], options={"layout": "release"}, base_url=URL
-    )
+    adapter = get(name, {"layout": "release"})
     assert adapter.unsupported_reason(shown.conversation) == ""
     receipt = adapter.prepare(shown.request).receipt
     parts = receipt["parts"]
@@ -110,7 +113,7 @@ def test_the_release_drops_media_and_the_receipt_says_so(
 
 
 def test_the_command_line_has_the_last_word() -> None:
-    preset = find(
+    adapter = get(
         "qwen3-omni",
         {
             "layout": "release",
@@ -124,12 +127,12 @@ def test_the_command_line_has_the_last_word() -> None:
             "extra_body": '{"reasoning_effort": "none"}',
         },
     )
-    assert preset.params == GenerationParams(None, 16, 3)
-    assert preset.capabilities.frames == 7
-    assert preset.capabilities.image_size == 640
-    assert preset.capabilities.accepts == {"image", "video"}
-    assert preset.extra_body == {"reasoning_effort": "none"}
-    assert preset.audio_part == "audio_url"  # still the release's
+    assert adapter.params == GenerationParams(None, 16, 3)
+    taken = adapter.settings["capabilities"]
+    assert (taken["frames"], taken["image_size"], taken["max_images"]) == (7, 640, 5)
+    assert taken["accepts"] == ["image", "video"]
+    assert adapter.settings["extra_body"] == {"reasoning_effort": "none"}
+    assert adapter.settings["audio_part"] == "audio_url"  # still the release's
 
 
 @pytest.mark.parametrize(
@@ -154,33 +157,58 @@ def test_the_command_line_has_the_last_word() -> None:
 )
 def test_options_that_do_not_exist_are_refused(option: str, value: str, said: str) -> None:
     with pytest.raises(UsageError, match=said) as caught:
-        find("openai:m", {option: value})
+        get("openai:m", {option: value})
     assert f"-M {option}=" in str(caught.value)
 
 
-@given(
-    st.sampled_from(Options.__struct_fields__), st.text() | st.sampled_from(["[" * 9999, "1e999"])
-)
-def test_no_text_of_an_option_does_worse_than_to_be_refused(option: str, value: str) -> None:
-    try:
-        preset = find("openai:m", {option: value})
-    except UsageError:
-        return
-    json.dumps(preset.settings, allow_nan=False)
+@given(data=st.data(), value=st.text() | st.sampled_from(["[" * 9999, "1e999"]))
+def test_no_text_of_an_option_does_worse_than_to_be_refused(
+    data: st.DataObject, value: str
+) -> None:
+    option = data.draw(st.sampled_from(options_of("openai:m")))
+    with contextlib.suppress(UsageError):
+        json.dumps(get("openai:m", {option: value}).settings, allow_nan=False)
 
 
 @given(st.text(alphabet="[]\"'=m\n.,{}1e", max_size=40) | st.sampled_from(["a=" + "[" * 9999]))
 def test_no_file_of_models_does_worse_than_to_be_refused(text: str) -> None:
     with TemporaryDirectory() as folder, contextlib.suppress(UsageError):
-        presets.table(write(Path(folder) / "models.toml", text))
+        get("m", models=write(Path(folder) / "models.toml", text))
 
 
-def test_unknown_options_are_refused_with_the_list() -> None:
-    with pytest.raises(UsageError) as caught:
-        find("gemini-2.5-pro", {"frame": "4"})
-    for name in ("layout", "video", "frames", "temperature", "extra_body", "accepts", "fps"):
-        assert name in caught.value.expected
-    assert "audio_part" not in caught.value.expected
+def test_options_are_those_of_the_wire_format() -> None:
+    every = {"layout", "video", "frames", "temperature", "extra_body", "accepts"}
+    assert every | {"fps"} <= {*options_of("gemini-2.5-pro")}
+    assert every | {"audio_part"} <= {*options_of("qwen3-omni")}
+    assert not {"fps"} & {*options_of("qwen3-omni")}
+    assert not {"audio_part"} & {*options_of("gemini-2.5-pro")}
+
+
+@pytest.mark.parametrize(
+    ("spec", "body", "name"),
+    [
+        *(
+            ("openai:m", {name: 1}, name)
+            for name in ("model", "messages", "stream", "temperature", "max_tokens", "n")
+        ),
+        ("gemini:m", {"contents": []}, "contents"),
+        ("gemini:m", {"generationConfig": {"temperature": 1}}, "generationConfig.temperature"),
+        ("anthropic:m", {"tools": []}, "tools"),
+        ("openai-responses:m", {"tools": []}, "tools"),
+        ("minicpm-o-4.5", {"messages": "x"}, "messages"),
+        ("minicpm-o-4.5", {"temperature": "x"}, "temperature"),
+        ("minicpm-o-4.5", {"images": "x"}, "images"),
+        ("vita-1.5", {"question": "x"}, "question"),
+        ("vita-1.5", {"image": "x"}, "image"),
+        ("baichuan-omni-1.5", {"text_query": "x"}, "text_query"),
+        ("baichuan-omni-1.5", {"video_file": "x"}, "video_file"),
+    ],
+)
+def test_extra_body_cannot_say_what_has_an_option(
+    spec: str, body: dict[str, Any], name: str
+) -> None:
+    with pytest.raises(UsageError, match=f'"{name}" is not for extra_body'):
+        get(spec, {"extra_body": json.dumps(body)})
 
 
 def test_four_lines_make_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,7 +219,7 @@ def test_four_lines_make_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             f'[my-model]\nwire = "openai"\nmodel = "some/model"\nbase_url = "{server.url}/v1"\n',
         )
         monkeypatch.setenv("OMNIDATA_MODELS", str(file))
-        adapter = get("my-model")
+        adapter = get("my-model", base_url=None)
 
         async def once() -> str:
             [answer] = await adapter.generate([adapter.prepare(shown.request)], adapter.params)
@@ -202,9 +230,9 @@ def test_four_lines_make_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         assert server.asked[0].payload["model"] == "some/model"
     assert text.split("\n")[-3] == shown.seen()[-2]
     monkeypatch.delenv("OMNIDATA_MODELS")
-    assert find("my-model", models=file).model == "some/model"
+    assert get("my-model", models=file).settings["model"] == "some/model"
     with pytest.raises(UsageError, match='no model is called "my-model"') as caught:
-        get("my-model")
+        get("my-model", base_url=None)
     assert "qwen3-omni" in caught.value.expected
 
 
@@ -246,14 +274,14 @@ def test_a_wrong_row_is_named_with_its_file_and_key(
     file = tmp_path / "models.toml"
     file.write_bytes(text.encode(errors="surrogateescape"))
     with pytest.raises(UsageError, match=said) as caught:
-        find("m", models=file)
+        get("m", models=file)
     assert caught.value.where.endswith(where)
 
 
 def test_a_mark_at_the_head_of_the_file_does_no_harm(tmp_path: Path) -> None:
     file = tmp_path / "models.toml"
     file.write_bytes(b'\xef\xbb\xbf[m]\r\nwire = "openai"\r\nmodel = "x"\r\n')
-    assert find("m", models=file).model == "x"
+    assert get("m", models=file).settings["model"] == "x"
 
 
 def test_info_lists_the_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -271,23 +299,21 @@ def test_info_lists_the_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_an_absent_file_of_models_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="No such file"):
-        find("m", models=tmp_path / "models.toml")
+        get("m", models=tmp_path / "models.toml")
 
 
 def test_the_word_none_is_no_value_but_not_within_extra_body(tmp_path: Path) -> None:
     row = '[m]\nwire = "openai"\nmodel = "x"\ntemperature = "none"\nextra_body = {effort = "none"}'
-    preset = find("m", models=write(tmp_path / "models.toml", row))
-    assert preset.params.temperature is None
-    assert preset.extra_body == {"effort": "none"}
+    adapter = get("m", models=write(tmp_path / "models.toml", row))
+    assert adapter.params.temperature is None
+    assert adapter.settings["extra_body"] == {"effort": "none"}
 
 
 def test_a_server_is_named_by_option_before_environment_before_row(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def url(base_url: str | None = None) -> str:
-        preset = presets.find("openai:m", {}, base_url=base_url)
-        assert preset is not None
-        return preset.base_url
+    def url(base_url: str | None = None) -> Any:
+        return get("openai:m", base_url=base_url).settings["base_url"]
 
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     assert url() == "https://api.openai.com/v1"
@@ -299,13 +325,13 @@ def test_a_server_is_named_by_option_before_environment_before_row(
 def test_a_preset_without_a_server_says_how_to_name_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("QWEN3_BASE_URL", raising=False)
     with pytest.raises(UsageError, match=r"--base-url.*QWEN3_BASE_URL"):
-        get("qwen3-omni")
+        get("qwen3-omni", base_url=None)
 
 
 def test_a_row_without_a_release_has_no_such_layout() -> None:
     with pytest.raises(UsageError, match="no released adapter"):
-        find("openai:m", {"layout": "release"})
-    assert find("gemini:any", {"layout": "release"}).release.system == "twice"
+        get("openai:m", {"layout": "release"})
+    assert get("gemini:any", {"layout": "release"}).settings["release"]["system"] == "twice"
 
 
 def test_flags_of_servers_are_refused_where_there_is_none(tmp_path: Path) -> None:
@@ -316,40 +342,50 @@ def test_flags_of_servers_are_refused_where_there_is_none(tmp_path: Path) -> Non
         get_adapter("replay:x", task, [], key_file=tmp_path)
 
 
-def test_a_missing_extra_is_said_and_how_to_get_it() -> None:
-    code = (
-        "import sys; sys.modules['openai'] = None\n"
-        "from omnidata.adapters import get_adapter\n"
-        "from omnidata.errors import PlatformError\n"
-        "from omnidata.tasks import get_task\n"
-        "try:\n"
-        "    get_adapter('openai:m', get_task('omnigui'), [], base_url='http://h/v1')\n"
-        "except PlatformError as error:\n"
-        "    print(error)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "pip install 'omnidata[openai]'" in done.stdout
+@pytest.mark.parametrize(
+    ("spec", "module", "sdk", "extra"),
+    [
+        ("openai:m", "openai_chat", "openai", "openai"),
+        ("anthropic:m", "anthropic_messages", "anthropic", "anthropic"),
+        ("gemini:m", "gemini", "google.genai", "gemini"),
+    ],
+)
+def test_a_missing_extra_is_said_and_how_to_get_it(
+    monkeypatch: pytest.MonkeyPatch, spec: str, module: str, sdk: str, extra: str
+) -> None:
+    monkeypatch.delitem(sys.modules, f"omnidata.adapters.{module}", raising=False)
+    monkeypatch.setitem(sys.modules, sdk, None)
+    with pytest.raises(PlatformError, match=rf"pip install 'omnidata\[{extra}\]'"):
+        get(spec)
 
 
 def test_presets_are_read_without_any_sdk() -> None:
     code = (
-        "import sys; from omnidata.adapters import presets\n"
-        "presets.find('gemini-2.5-pro', {}); presets.find('openai:m', {})\n"
-        "print([name for name in ('openai', 'google.genai', 'aiohttp') if name in sys.modules])"
+        "import sys\n"
+        "from omnidata.cli import main\n"
+        "try:\n"
+        "    main(['info'])\n"
+        "finally:\n"
+        "    print([name for name in ('openai', 'google.genai', 'aiohttp') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    assert done.stdout.splitlines()[-1] == "[]"
 
 
 @pytest.mark.skipif(not DOCUMENT.is_file(), reason="needs a checkout: the sdist has no docs")
-def test_every_preset_and_option_is_documented() -> None:
+def test_every_preset_and_option_is_documented(tmp_path: Path) -> None:
     text = DOCUMENT.read_text(encoding="utf-8")
-    for name, row in presets.table().items():
+    rows = tomllib.loads((files("omnidata.adapters") / "presets.toml").read_text("utf-8"))
+    for name, row in rows.items():
         line = next(line for line in text.splitlines() if line.startswith(f"| `{name}` | `"))
-        assert f"`{row.wire}` | `{row.model}`" in line
-        for variable in (row.base_url_env, row.key_env):
-            assert f"`{variable}`" in text or not variable
-    for name in (*Options.__struct_fields__, *presets.Row.__struct_fields__):
+        assert f"`{row['wire']}` | `{row['model']}`" in line
+        for key in ("base_url_env", "key_env"):
+            assert key not in row or f"`{row[key]}`" in text
+    with pytest.raises(UsageError) as caught:
+        get("m", models=write(tmp_path / "models.toml", '[m]\nwire = "openai"\nno-such = 1'))
+    keys = caught.value.expected.removeprefix("one of ").split(", ")
+    assert {"base_url_env", *options_of("openai:m"), *options_of("gemini:m")} <= {*keys}
+    for name in keys:
         assert f"`{name}`" in text or name in ("model", "release"), name
 
 
@@ -358,6 +394,6 @@ def test_the_documents_four_lines_are_a_model(tmp_path: Path) -> None:
     text = DOCUMENT.read_text(encoding="utf-8")
     block = text.split("```toml\n")[1].split("```")[0]
     assert len(block.splitlines()) == 4
-    preset = presets.find("my-model", {}, models=write(tmp_path / "models.toml", block))
-    assert preset is not None
-    assert preset.base_url == "http://localhost:8000/v1"
+    models = write(tmp_path / "models.toml", block)
+    adapter = get("my-model", base_url=None, models=models)
+    assert adapter.settings["base_url"] == "http://localhost:8000/v1"

@@ -14,7 +14,7 @@ import pytest
 from omnidata.actions import Action, Point
 from omnidata.adapters import get_adapter
 from omnidata.dialects import Past, Question, Rules, get_dialect
-from omnidata.errors import CallError, PlatformError, UsageError
+from omnidata.errors import CallError, UsageError
 from omnidata.run.evaluate import evaluate
 from omnidata.tasks import get_task
 from omnidata.types import Adapter, Completion, LoadedDataset, Part, Request, Step
@@ -137,17 +137,11 @@ USE = {"type": "tool_use", "id": "toolu_9", "name": "computer", "input": {"actio
 @pytest.mark.parametrize(
     ("spec", "fault", "answer", "said", "transient", "hopeless"),
     [
-        (ANTHROPIC, Fault(status=529), {}, "HTTP 529", True, False),
-        (ANTHROPIC, Fault(status=429, headers={"retry-after": "7"}), {}, "429", True, False),
-        (ANTHROPIC, Fault(status=401), {}, "HTTP 401", False, True),
-        (ANTHROPIC, Fault(status=400), {}, "HTTP 400", False, False),
-        (ANTHROPIC, Fault(reset="mid-body"), {}, "127.0.0.1", True, False),
         (ANTHROPIC, Fault(body=b"{}"), {}, "no message", True, False),
         (ANTHROPIC, Fault(body=b'{"type":"error","error":{"message":"x"}}'), {}, "x", True, False),
         (ANTHROPIC, Fault(finish="tool_use"), {"content": [USE]}, "called a tool", False, False),
         (ANTHROPIC, Fault(), {"content": [{"type": "thinking", "thinking": "Hm"}]},
          "reasoning", False, False),
-        (RESPONSES, Fault(status=503), {}, "HTTP 503", True, False),
         (RESPONSES, Fault(body=b"[]"), {}, "no response", True, False),
         (RESPONSES, Fault(), {"output": [{"type": "reasoning", "summary": []}]},
          "reasoning", False, False),
@@ -171,7 +165,6 @@ def test_what_is_no_answer_is_an_error_of_the_call(
         assert server.count == 1  # the SDK does not try again
     assert said in str(caught.value)
     assert (caught.value.transient, caught.value.hopeless) == (transient, hopeless)
-    assert caught.value.throttled == (fault.status in (429, 529))
 
 
 def test_a_key_is_in_no_log_and_no_error(
@@ -196,7 +189,6 @@ def test_a_key_is_in_no_log_and_no_error(
         ({"seed": "1"}, "seed"),
         ({"accepts": "image,audio"}, "audio"),
         ({"video": "native"}, "video"),
-        ({"extra_body": '{"tools": []}'}, "tools"),
     ],
 )
 def test_what_a_request_cannot_hold_is_refused(
@@ -212,15 +204,6 @@ def test_messages_need_a_limit_of_tokens(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
     with pytest.raises(UsageError, match="length limit"):
         get_adapter(ANTHROPIC, get_task("omnigui"), [], options={"max_new_tokens": "none"})
-
-
-def test_a_missing_sdk_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    import sys
-
-    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
-    monkeypatch.setitem(sys.modules, "anthropic", None)
-    with pytest.raises(PlatformError, match=r"omnidata\[anthropic\]"):
-        get_adapter(ANTHROPIC, get_task("omnigui"), [])
 
 
 # With a tool.

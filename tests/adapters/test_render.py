@@ -14,8 +14,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from omnidata.adapters.hf.inputs import Decoder
-from omnidata.adapters.hf.options import Family
 from omnidata.adapters.media_budget import Capabilities
 from omnidata.adapters.render import render
 from omnidata.errors import MediaError
@@ -328,7 +326,7 @@ def test_samples_that_are_no_numbers_are_an_error(tmp_path: Path) -> None:
 
 
 def test_a_track_has_no_more_samples_a_second_than_it_may(tmp_path: Path) -> None:
-    """Nothing above half of the rate is left: of a high tone neither model hears anything."""
+    """Nothing above half of the rate is left: a high tone is not heard."""
     (tmp_path / "high.wav").write_bytes(encode_wav(tone(hertz=3000.0)))
     heard = {}
     for name, ref in (("low", track(tmp_path)), ("high", MediaRef("audio", tmp_path, "high.wav"))):
@@ -338,13 +336,6 @@ def test_a_track_has_no_more_samples_a_second_than_it_may(tmp_path: Path) -> Non
         (line,) = receipt["parts"]
         assert (rate, line["rate"], line["as"]) == (4000, 4000, "waveform")
         assert len(samples) == pytest.approx(2000, abs=2) and line["seconds"] == len(samples) / rate
-        decoder = Decoder(few, Family(), rate=16_000, fps=2.0)
-        turns, local = decoder.decode(asked)
-        values = turns[0].parts[0].values
-        assert values is not None and local["parts"][0]["rate"] == 4000
-        assert len(values) == pytest.approx(8000, abs=16)
-        middle = slice(len(values) // 4, -len(values) // 4)
-        heard[name] = (float(np.abs(values[middle]).max()), float(np.abs(samples[500:1500]).max()))
-    assert heard["low"][0] > 0.4 and heard["high"][0] < 0.02
-    assert heard["high"][1] < 0.02 * 32768
+        heard[name] = float(np.abs(samples[500:1500]).max()) / 32768
+    assert heard["low"] > 0.4 and heard["high"] < 0.02
     assert "rate" not in render(asked, Capabilities())[1]["parts"][0]

@@ -1,7 +1,9 @@
-"""Runs the command line in processes of its own."""
+"""Runs the command line in processes of its own, or in this one."""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import select
@@ -12,6 +14,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from omnidata.cli import main
 from tests.cli import nursery
 
 OMNIDATA = [sys.executable, "-c", "from omnidata.cli import main; main()"]
@@ -144,6 +149,26 @@ def omnidata(
             done = subprocess.CompletedProcess(argv, command.wait(), out, err)
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
+    return done
+
+
+def here(*arguments: object, code: int | None = 0) -> subprocess.CompletedProcess[str]:
+    """Run a command in this process, where it meets what a test has patched.
+
+    Args:
+        arguments: after `omnidata`.
+        code: what it ends with; None = anything.
+    """
+    out, err, argv = io.StringIO(), io.StringIO(), [str(argument) for argument in arguments]
+    with (
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        pytest.raises(SystemExit) as ended,
+    ):
+        main(argv)
+    ending = int(ended.value.code or 0)
+    done = subprocess.CompletedProcess(argv, ending, out.getvalue(), err.getvalue())
+    assert code in (None, done.returncode), done.stderr
     return done
 
 

@@ -8,30 +8,24 @@ from typing import Any
 
 import pytest
 
-from omnidata.cli import main
 from tests.adapters.servers import running
 from tests.adapters.servers_batch import BatchJobs, OpenAIBatchApi
 from tests.adapters.servers_http import KEY
+from tests.cli.running import as_json, here
 from tests.run.test_batch_jobs import openai
 from tests.trees import read_lines
 
-Said = Any
 
-
-def called(capsys: pytest.CaptureFixture[str], *words: str | Path, code: int = 0) -> Said:
+def called(*words: str | Path, code: int = 0) -> tuple[Any, str]:
     """What a command prints as JSON, and its notes."""
-    with pytest.raises(SystemExit) as ended:
-        main([*map(str, words), "--json"])
-    out, err = capsys.readouterr()
-    assert ended.value.code == code, err
-    return (json.loads(out) if out else None), err
+    done = here(*words, "--json", code=code)
+    return (as_json(done) if done.stdout else None), done.stderr
 
 
 def test_from_requests_to_the_table_and_back_to_live(
     sample: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     run, prices = tmp_path / "run", tmp_path / "prices.toml"
@@ -40,13 +34,13 @@ def test_from_requests_to_the_table_and_back_to_live(
     )
     asked = ("omnigui", sample, "--model", "openai:m", "-T", "modalities=I", "--limit", "6")
     write = ("batch", "write", *asked, "--out", run, "--per-file", "4")
-    first, notes = called(capsys, *write, "--prices", prices)
+    first, notes = called(*write, "--prices", prices)
     assert [file["requests"] for file in first["files"]] == [4, 2]
     assert (first["format"], first["model"], first["new"]) == ("openai", "m", 6)
     assert first["cost"]["amount"] == pytest.approx(first["tokens"]["input"] * 0.005)
     assert "batch submit" in notes
-    assert called(capsys, *write)[0]["new"] == 0
-    assert "different settings" in called(capsys, *write, "--limit", "5", code=2)[1]
+    assert called(*write)[0]["new"] == 0
+    assert "different settings" in called(*write, "--limit", "5", code=2)[1]
 
     names = {line["custom_id"]: line["sample_id"] for line in read_lines(run / "batch/ids.jsonl")}
     lost = next(iter(names))
@@ -56,34 +50,32 @@ def test_from_requests_to_the_table_and_back_to_live(
     )
     with running(OpenAIBatchApi(jobs)) as server:
         at = ("--base-url", f"{server.url}/v1")
-        sent, _ = called(capsys, "batch", "submit", run, *at)
+        sent, _ = called("batch", "submit", run, *at)
         assert {file["state"] for file in sent.values()} == {"running"}
-        assert "no job has ended yet" in called(capsys, "batch", "fetch", run, *at, code=1)[1]
-        found, notes = called(
-            capsys, "batch", "fetch", run, *at, "--wait", "--prices", prices, code=1
-        )
+        assert "no job has ended yet" in called("batch", "fetch", run, *at, code=1)[1]
+        found, notes = called("batch", "fetch", run, *at, "--wait", "--prices", prices, code=1)
         assert "--only missing" in notes
         assert "cost: 0.23 " in notes
-        stands, _ = called(capsys, "batch", "status", run, *at)
+        stands, _ = called("batch", "status", run, *at)
         assert {file["counts"]["completed"] for file in stands.values()} == {4, 2}
     assert found["read"] == {"rows": 5, "answered": 5, "repeated": 0, "kept": 0, "missing": 1}
     assert found["outcomes"] == {"missing": 1, "ok": 5}
     assert json.loads((run / "run.json").read_text())["usage"]["cost"] == 0.225  # half the price
 
     results = sorted((run / "batch").glob("results-*.jsonl"))
-    again, _ = called(capsys, "batch", "read", run, *results, code=1)
+    again, _ = called("batch", "read", run, *results, code=1)
     assert (again["read"]["answered"], again["read"]["kept"]) == (0, 5)
-    second, _ = called(capsys, *write, "--only", "missing")
+    second, _ = called(*write, "--only", "missing")
     assert (second["round"], second["new"], second["answered"]) == (2, 1, 5)
     row = json.loads((run / "batch/requests-00003.jsonl").read_text())
     (tmp_path / "last.jsonl").write_text(json.dumps(openai(row)))
-    whole, _ = called(capsys, "batch", "read", run, tmp_path / "last.jsonl")
+    whole, _ = called("batch", "read", run, tmp_path / "last.jsonl")
     assert whole["outcomes"] == {"ok": 6}
     # Whoever scores, resumes or compares the run sees one like any other.
-    live, _ = called(capsys, "evaluate", *asked, "--out", run)
+    live, _ = called("evaluate", *asked, "--out", run)
     assert live["overall"] == whole["overall"]
-    assert called(capsys, "score", "omnigui", sample, run)[0]["overall"] == whole["overall"]
-    assert not called(capsys, *write, "--only", "missing")[0]["new"]
+    assert called("score", "omnigui", sample, run)[0]["overall"] == whole["overall"]
+    assert not called(*write, "--only", "missing")[0]["new"]
 
 
 @pytest.mark.parametrize(
@@ -100,10 +92,9 @@ def test_what_cannot_be_written_is_said(
     sample: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
     words: tuple[str, ...],
     why: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert why in called(capsys, "batch", "write", "omnigui", sample, *words, code=2)[1]
+    assert why in called("batch", "write", "omnigui", sample, *words, code=2)[1]
     assert not (tmp_path / "RUN").exists()

@@ -18,10 +18,10 @@ from typing import Any
 
 import pytest
 
-from omnidata.cli import main
+from omnidata.cli import app
 from omnidata.tasks.omnigui.files import table7
 from omnidata.tasks.omnigui.load import load
-from tests.cli.running import Started, as_json, omnidata
+from tests.cli.running import Started, as_json, here, omnidata
 from tests.data.converting import small
 from tests.full import in_gate
 from tests.trees import DIMENSIONS, row, write_app, write_lines, write_rows
@@ -149,7 +149,6 @@ def test_a_demo_makes_data_and_two_runs_and_a_second_one_uses_them(
     tmp_path: Path,
     sample: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """With two episodes of another dataset, which are there at once."""
 
@@ -158,28 +157,22 @@ def test_a_demo_makes_data_and_two_runs_and_a_second_one_uses_them(
 
     monkeypatch.setattr("omnidata.synth.sample.make_sample", write)
 
-    def demo(*more: str, code: int = 0) -> tuple[str, str]:
-        with pytest.raises(SystemExit) as ended:
-            main(["demo", "--out", str(tmp_path / "demo"), *more])
-        shown = capsys.readouterr()
-        assert ended.value.code == code, shown.err
-        return shown.out, shown.err
-
-    out, err = demo("--json")
-    results = json.loads(out)
+    demo = ("demo", "--out", tmp_path / "demo")
+    done = here(*demo, "--json")
+    results = as_json(done)
     assert results["baseline:oracle"]["overall"]["EM"] == 1.0
     assert results["baseline:center"]["overall"]["EM"] < 0.5
-    assert str(tmp_path / "demo" / "runs") in err
+    assert str(tmp_path / "demo" / "runs") in done.stderr
     runs = sorted((tmp_path / "demo" / "runs").iterdir())
     assert len(runs) == 2
     assert all((run / "results.json").is_file() for run in runs)
     assert list((tmp_path / "demo" / "data").glob("*/localization.jsonl"))
     made = {path: path.stat().st_mtime_ns for path in (tmp_path / "demo" / "data").rglob("*")}
-    out, err = demo()
+    done = here(*demo)
     assert {path: path.stat().st_mtime_ns for path in made} == made
-    assert "oracle EM" in out
-    assert "TM: type match, EM: exact match" in err
-    assert "another --out" in demo("--seed", "1", code=2)[1]
+    assert "oracle EM" in done.stdout
+    assert "TM: type match, EM: exact match" in done.stderr
+    assert "another --out" in here(*demo, "--seed", "1", code=2).stderr
 
 
 def test_evaluate_prints_a_table_and_leaves_a_run_folder(sample: Path, tmp_path: Path) -> None:
@@ -259,21 +252,26 @@ DEPENDENCIES = {"critical": "cri", "supportive": "sup", "present": "pre"}
 def test_the_counts_are_compared_with_table7(tmp_path: Path) -> None:
     """A dataset with the published counts passes; one with an episode less does not."""
     levels = []
-    for app in table7()["apps"]:
-        name = app["app"].replace("/", "_")
-        dimensions = [d for d, key in DIMENSIONS.items() for _ in range(app[key])]
-        dependency = [d for d, key in DEPENDENCIES.items() for _ in range(app[key])]
-        extra = app["steps"] - app["episodes"]
-        rows = [row(f"E{n}", 0) for n in range(app["episodes"])]
+    for each in table7()["apps"]:
+        name = each["app"].replace("/", "_")
+        dimensions = [d for d, key in DIMENSIONS.items() for _ in range(each[key])]
+        dependency = [d for d, key in DEPENDENCIES.items() for _ in range(each[key])]
+        extra = each["steps"] - each["episodes"]
+        rows = [row(f"E{n}", 0) for n in range(each["episodes"])]
         rows += [row("E0", step + 1) for step in range(extra)]
         write_app(tmp_path / name, rows)
         (tmp_path / name / "localization.jsonl").unlink()
         for number, (dimension, level) in enumerate(zip(dimensions, dependency, strict=True)):
-            line = {"ID": f"E{number}", "app": app["app"], "instruction_zh": "点", "language": None}
+            line = {
+                "ID": f"E{number}",
+                "app": each["app"],
+                "instruction_zh": "点",
+                "language": None,
+            }
             line["instruction_en"] = "tap"
             with (tmp_path / name / f"{dimension}.jsonl").open("a") as file:
                 file.write(json.dumps(line) + "\n")
-            levels.append({"app": app["app"], "ID": f"E{number}", "dependency": level})
+            levels.append({"app": each["app"], "ID": f"E{number}", "dependency": level})
     write_lines(tmp_path / "dependency.jsonl", levels)
     done = omnidata("info", tmp_path, "--expect", "table7")
     assert "all counts agree with Table 7" in done.stdout
@@ -360,8 +358,6 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[BaseException
     """Adds a verb that raises the error it is given."""
     import typer.main
 
-    from omnidata.cli import app
-
     def add(error: BaseException) -> None:
         def fail() -> None:
             raise error
@@ -392,7 +388,6 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[BaseException
 )
 def test_an_error_that_nobody_foresaw_is_one_line(
     failing: Callable[[BaseException], None],
-    capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     error: BaseException,
     said: str,
@@ -400,11 +395,7 @@ def test_an_error_that_nobody_foresaw_is_one_line(
 ) -> None:
     failing(error)
     monkeypatch.setenv("OMNIDATA_DEBUG", debug)
-    with pytest.raises(SystemExit) as ended:
-        main(["fail"])
-    assert ended.value.code == 1
-    told = capsys.readouterr().err
-    *trace, line = told.splitlines()
+    *trace, line = here("fail", code=1).stderr.splitlines()
     assert line.startswith(f"omnidata fail failed: {said}")
     assert "OMNIDATA_DEBUG=1" in line
     assert any("Traceback" in each for each in trace) == bool(debug)
@@ -416,12 +407,8 @@ def test_an_error_that_nobody_foresaw_is_one_line(
 )
 def test_an_end_from_outside_says_nothing_of_a_fault(
     failing: Callable[[BaseException], None],
-    capsys: pytest.CaptureFixture[str],
     error: BaseException,
     code: int,
 ) -> None:
     failing(error)
-    with pytest.raises(SystemExit) as ended:
-        main(["fail"])
-    assert ended.value.code == code
-    assert "failed" not in capsys.readouterr().err
+    assert "failed" not in here("fail", code=code).stderr

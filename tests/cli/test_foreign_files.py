@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,12 +17,12 @@ from PIL import Image
 
 import omnidata
 from omnidata import files
-from omnidata.cli import main
 from omnidata.data.convert import convert
 from omnidata.errors import DataError, FileError, MediaError
 from omnidata.media import read_bytes
 from omnidata.tasks import get_task
 from omnidata.types import LoadedDataset
+from tests.cli.running import here
 from tests.loaders import agentstudio, desk, omnibench, osworld, phones
 from tests.trees import row, write_app, write_rows
 
@@ -50,21 +49,10 @@ def _impatient() -> Iterator[None]:
     signal.signal(signal.SIGALRM, before)
 
 
-Command = Callable[..., tuple[int, str]]
-
-
-@pytest.fixture
-def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    """Runs a verb in this process: its exit code, and all that it prints, in one line."""
-
-    def run(*arguments: str | Path) -> tuple[int, str]:
-        monkeypatch.setattr(sys, "argv", ["omnidata", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        told = capsys.readouterr()
-        return int(ended.value.code or 0), " ".join(f"{told.out} {told.err}".split())
-
-    return run
+def command(*arguments: object) -> tuple[int, str]:
+    """The exit code of a verb, and all that it prints, in one line."""
+    done = here(*arguments, code=None)
+    return done.returncode, " ".join(f"{done.stdout} {done.stderr}".split())
 
 
 def sparse(path: Path) -> None:
@@ -150,9 +138,7 @@ def spoil(path: Path, kind: str) -> str:
 
 @pytest.mark.parametrize("kind", sorted(SPOILT.keys() - {"folder"}))
 @pytest.mark.parametrize("name", ANNOTATIONS)
-def test_annotations_that_are_no_files_are_told(
-    tmp_path: Path, command: Command, name: str, kind: str
-) -> None:
+def test_annotations_that_are_no_files_are_told(tmp_path: Path, name: str, kind: str) -> None:
     task, make, place = ANNOTATIONS[name]
     data = tmp_path / "data"
     (data if name not in ("parquet", "manifest", "shard") else tmp_path).mkdir(exist_ok=True)
@@ -198,7 +184,7 @@ SETTINGS: dict[str, Callable[[Path, Path], list[str | Path]]] = {
 @pytest.mark.parametrize("kind", ["pipe", "device", "sparse", "folder"])
 @pytest.mark.parametrize("name", SETTINGS)
 def test_files_that_the_user_names_and_that_are_none_are_told(
-    tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch, name: str, kind: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, kind: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     data = write_rows(tmp_path / "merged_sorted.json", [row("A")])
@@ -215,7 +201,7 @@ def test_files_that_the_user_names_and_that_are_none_are_told(
     "text", ["a = " + "[" * 100_000, "a" + ".a" * 100_000 + " = 1", "a = " + "9" * 5000]
 )
 def test_settings_without_a_sensible_end_are_told(
-    tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch, name: str, text: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     data = write_rows(tmp_path / "merged_sorted.json", [row("A")])
@@ -226,9 +212,7 @@ def test_settings_without_a_sensible_end_are_told(
 
 
 @pytest.mark.parametrize("name", [n for n in ANNOTATIONS if n not in ("parquet", "records")])
-def test_numbers_of_thousands_of_digits_are_told(
-    tmp_path: Path, command: Command, name: str
-) -> None:
+def test_numbers_of_thousands_of_digits_are_told(tmp_path: Path, name: str) -> None:
     task, make, place = ANNOTATIONS[name]
     if place.rpartition(".")[2] not in ("json", "jsonl"):
         return
@@ -297,7 +281,7 @@ def screenshots(source: LoadedDataset) -> list[bytes]:
 
 
 def test_a_media_folder_that_is_a_link_to_the_outside_is_refused_until_it_is_named(
-    tmp_path: Path, private: Path, command: Command
+    tmp_path: Path, private: Path
 ) -> None:
     data = with_media_elsewhere(tmp_path / "data", private).parent
     task = get_task("omnigui")
@@ -347,9 +331,7 @@ def test_steps_keep_what_they_may_open_in_other_processes(tmp_path: Path, privat
 
 
 @pytest.mark.parametrize("name", ["released", "tree-index", "lines", "graphs", "zoo", "agentnet"])
-def test_an_annotation_file_outside_is_refused_until_it_is_named(
-    tmp_path: Path, command: Command, name: str
-) -> None:
+def test_an_annotation_file_outside_is_refused_until_it_is_named(tmp_path: Path, name: str) -> None:
     task, make, place = ANNOTATIONS[name]
     data = tmp_path / "data"
     data.mkdir()
@@ -381,9 +363,7 @@ FOLDERS: dict[str, tuple[str, Callable[[Path], object], str]] = {
 
 
 @pytest.mark.parametrize("name", FOLDERS)
-def test_a_folder_of_data_outside_is_refused_until_it_is_named(
-    tmp_path: Path, command: Command, name: str
-) -> None:
+def test_a_folder_of_data_outside_is_refused_until_it_is_named(tmp_path: Path, name: str) -> None:
     task, make, place = FOLDERS[name]
     data = tmp_path / "data"
     data.mkdir()
@@ -402,7 +382,7 @@ def test_a_folder_of_data_outside_is_refused_until_it_is_named(
         assert len(get_task(task).load(data).steps) == whole
 
 
-def test_data_are_known_whatever_links_lie_beside_them(tmp_path: Path, command: Command) -> None:
+def test_data_are_known_whatever_links_lie_beside_them(tmp_path: Path) -> None:
     """A look at them is no refusal; reading them is, and names all that must be named."""
     phones.zoo_episode(tmp_path / "data", phones.zoo())
     for name in ("one", "two"):
@@ -440,7 +420,7 @@ def test_no_folder_is_too_deep_in_silence(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("verb", ["log", "sequences"])
-def test_a_line_without_an_end_is_refused(tmp_path: Path, command: Command, verb: str) -> None:
+def test_a_line_without_an_end_is_refused(tmp_path: Path, verb: str) -> None:
     lines = tmp_path / "lines.jsonl"
     with lines.open("wb") as file:
         file.write(b"[")  # and zeros, as UTF-32 has them
@@ -456,7 +436,7 @@ def test_a_line_without_an_end_is_refused(tmp_path: Path, command: Command, verb
     assert ("zero bytes" if verb == "log" else "it is not JSON") in told
 
 
-def test_a_shard_that_was_not_downloaded_is_to_be_fetched(tmp_path: Path, command: Command) -> None:
+def test_a_shard_that_was_not_downloaded_is_to_be_fetched(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     folder = repository(tmp_path / "data" / "out")
     spoil(next(folder.rglob("*.parquet")), "pointer")
@@ -475,7 +455,7 @@ def test_data_that_are_a_link_are_what_it_leads_to(tmp_path: Path, private: Path
 
 
 def test_a_folder_data_that_is_a_link_to_the_outside_is_not_read_for_its_own(
-    tmp_path: Path, private: Path, command: Command
+    tmp_path: Path, private: Path
 ) -> None:
     write_rows(private / "merged_sorted.json", [row("A", video_path="", audio_path="")])
     (tmp_path / "given").mkdir()
@@ -485,7 +465,7 @@ def test_a_folder_data_that_is_a_link_to_the_outside_is_not_read_for_its_own(
         assert code == 2, told
 
 
-def test_a_media_root_must_be_a_folder(tmp_path: Path, command: Command) -> None:
+def test_a_media_root_must_be_a_folder(tmp_path: Path) -> None:
     code, told = command("info", "omnigui", tmp_path, "--media-root", tmp_path / "none")
     assert code == 2
     assert "no such folder" in told
@@ -517,7 +497,7 @@ def test_a_hash_of_one_digit_opens_nothing(tmp_path: Path, private: Path) -> Non
 
 
 def test_the_folders_of_a_linked_repository_are_followed_only_where_they_are_named(
-    tmp_path: Path, private: Path, command: Command
+    tmp_path: Path, private: Path
 ) -> None:
     out = linked(tmp_path / "out", private, 64, "/")
     task = get_task("omnigui")
@@ -557,7 +537,7 @@ def test_builders_of_datasets_take_the_folders_too(tmp_path: Path, private: Path
     ],
 )
 def test_a_manifest_that_claims_rows_that_nobody_has_is_refused(
-    tmp_path: Path, command: Command, changes: dict[str, int]
+    tmp_path: Path, changes: dict[str, int]
 ) -> None:
     data = repository(tmp_path / "data")
     manifest = data / "omnidata.json"
@@ -568,7 +548,7 @@ def test_a_manifest_that_claims_rows_that_nobody_has_is_refused(
 
 
 @pytest.mark.parametrize("verb", ["info", "validate", "evaluate", "score", "suite", "view"])
-def test_a_name_with_a_nul_is_told(tmp_path: Path, command: Command, verb: str) -> None:
+def test_a_name_with_a_nul_is_told(tmp_path: Path, verb: str) -> None:
     bad = tmp_path / "a\0b"
     arguments: dict[str, list[str | Path]] = {
         "evaluate": ["omnigui", bad, "--model", "baseline:center", "--out", tmp_path / "o"],

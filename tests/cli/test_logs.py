@@ -16,7 +16,6 @@ from omnidata.tasks.asking import Asking
 from omnidata.tasks.benchmark import LogRows
 from omnidata.tasks.log_rows import Difference
 from omnidata.tasks.omnigui.load import load
-from omnidata.tasks.screenspot.task import ScreenSpot
 from omnidata.types import LoadedDataset, Step
 from tests.cli.running import as_json, omnidata
 from tests.loaders.agentstudio import ground, pictures, write
@@ -448,6 +447,8 @@ def test_a_row_that_is_none_of_the_data_is_refused_with_what_differs(
 def test_a_benchmark_may_say_that_a_number_names_a_row_and_which_columns_count(
     tmp_path: Path,
 ) -> None:
+    asked: Any = get_task("screenspot")
+
     class Numbered(LogRows):
         by_number = True
 
@@ -457,21 +458,22 @@ def test_a_benchmark_may_say_that_a_number_names_a_row_and_which_columns_count(
             said, own = row.get("data_type"), step.tags["ui_type"]
             return Difference("data_type", said, own) if said not in (None, own) else None
 
-    class Spots(ScreenSpot):
+    class Spots(type(asked.benchmark)):  # type: ignore[misc]  # a class known at run time
         log_rows = Numbered()
 
-    source = get_task("screenspot").load(desk_spots(tmp_path / "data", *SPOTS), check_media=False)
+    numbered: Any = Asking(Spots("screenspot", {}))
+    source = asked.load(desk_spots(tmp_path / "data", *SPOTS), check_media=False)
     lines: list[dict[str, Any]] = [{"doc_id": n, "filtered_resps": [str(n)]} for n in (2, 0, 1)]
     lines.append({"doc_id": 3, "doc": {"bbox": [9, 9, 9, 9]}, "filtered_resps": ["3"]})
     log = write_lines(tmp_path / "log.jsonl", lines)
-    found = read_log("lmms-eval", log, source, Asking(Spots("screenspot", {})))
+    found = read_log("lmms-eval", log, source, numbered)
     assert {one.sample_id: one.output for one in found} == {
         f"screenspot_web/{n}": str(n) for n in range(4)
     }
     other = {"sample_id": "screenspot_web/1", "data_type": "icon"}
     write_lines(log, [{"doc_id": 0, "doc": other, "filtered_resps": ["x"]}])
     with pytest.raises(PredictionError, match="its data_type is 'icon', that of screenspot_web/1 "):
-        list(read_log("lmms-eval", log, source, Asking(Spots("screenspot", {}))))
+        list(read_log("lmms-eval", log, source, numbered))
 
 
 def test_a_log_must_say_which_step_of_an_episode_it_is(tmp_path: Path) -> None:

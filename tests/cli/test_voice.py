@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from omnidata.cli import main
-from tests.cli.running import Started, as_json, omnidata
+from tests.cli.running import Started, as_json, here, omnidata
 from tests.data.voice.speakers import command
 from tests.full import in_gate
 from tests.trees import row, write_rows
@@ -20,9 +19,9 @@ from tests.trees import row, write_rows
 
 def test_the_voice_rows_of_table5_run_offline(few: Path, tmp_path: Path) -> None:
     voice = tmp_path / "voice"
-    chinese = as_json(omnidata("voice", few, voice, "--where", "language=zh", "--json"))
+    chinese = as_json(omnidata("voice", "omnigui", few, voice, "--where", "language=zh", "--json"))
     assert chinese["voices"] == {"en": "en-us", "zh": "cmn"}
-    made = omnidata("voice", few, voice)
+    made = omnidata("voice", "omnigui", few, voice)
     assert "0 without a spoken form" in made.stdout
     assert f"-T voice={voice}" in made.stderr
     for form in ("paper", "release"):
@@ -33,43 +32,28 @@ def test_the_voice_rows_of_table5_run_offline(few: Path, tmp_path: Path) -> None
             )
         )  # fmt: skip
         assert results["outcomes"] == {"ok": results["counts"]["steps"]}
-    again = as_json(omnidata("voice", few, voice, "--json"))
+    again = as_json(omnidata("voice", "omnigui", few, voice, "--json"))
     assert (again["rendered"], again["kept"]) == (0, again["texts"])
     assert 0 < chinese["rendered"] < again["texts"]
 
 
-def test_a_text_without_a_spoken_form_exits_with_1(tmp_path: Path) -> None:
-    data = write_rows(
-        tmp_path / "steps.json",
-        [row("A", app="TED"), row("B", app="TED", instruction_en="x" * 3000)],
-    )
-    done = omnidata("voice", data, tmp_path / "out", "--json", code=1)
-    assert [finding["code"] for finding in as_json(done)["findings"]] == ["voice-long"]
-    assert as_json(done)["rendered"] == 1
-    assert "voice-long" in omnidata("voice", data, tmp_path / "out", code=1).stderr
-
-
 def test_a_failing_command_is_located(tmp_path: Path) -> None:
     data = write_rows(tmp_path / "steps.json", [row("A", app="TED")])
-    arguments = ("voice", data, tmp_path / "out", "--command", command("--mode fail"))
+    arguments = ("voice", "omnigui", data, tmp_path / "out", "--command", command("--mode fail"))
     done = omnidata(*arguments, code=1)
     assert "voice-failed" in done.stderr
     assert "TED/A/0" in done.stderr
     assert "no voice today" in done.stderr
-    omnidata("voice", data, tmp_path / "out", "--time-limit", "3", code=2)
+    omnidata("voice", "omnigui", data, tmp_path / "out", "--time-limit", "3", code=2)
 
 
 def test_a_missing_extra_is_named_with_its_remedy(
     sample: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setitem(sys.modules, "espeakng_loader", None)
-    with pytest.raises(SystemExit) as ended:
-        main(["voice", str(sample), str(tmp_path / "out")])
-    told = capsys.readouterr().err
-    assert ended.value.code == 2
+    told = here("voice", "omnigui", sample, tmp_path / "out", code=2).stderr
     assert "pip install 'omnidata[voice]'" in told
     assert "Traceback" not in told
 
@@ -80,7 +64,15 @@ def test_a_stopped_call_is_resumed(tmp_path: Path, stop: signal.Signals) -> None
     data = write_rows(tmp_path / "steps.json", rows)
     out, gate = tmp_path / "out", tmp_path / "gate"
     gate.touch()
-    arguments = ["voice", str(data), str(out), "--command", command(f"--gate {gate}"), "--json"]
+    arguments = [
+        "voice",
+        "omnigui",
+        str(data),
+        str(out),
+        "--command",
+        command(f"--gate {gate}"),
+        "--json",
+    ]
     process = Started(*arguments)
     pid = gate.with_suffix(".pid")
     deadline = time.monotonic() + 60

@@ -178,12 +178,6 @@ def test_pages_that_are_not_there_are_refused(pair: tuple[Path, Path], tmp_path:
     assert "does not exist" in done.stderr
 
 
-def test_a_folder_compared_with_itself_is_told(pair: tuple[Path, Path]) -> None:
-    done = compared(pair[0], pair[0] / ".." / pair[0].name)
-    assert "A and B are the same folder" in done.stderr
-    assert "same folder" not in compared(*pair).stderr
-
-
 def test_the_links_lead_to_the_steps_own_pages(pair: tuple[Path, Path], tmp_path: Path) -> None:
     (tmp_path / "pages").mkdir()
     omnidata("report", pair[1], "--html", tmp_path / "pages")

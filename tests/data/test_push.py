@@ -11,7 +11,6 @@ import pytest
 import yaml
 
 from omnidata.analysis.publish import push_run
-from omnidata.cli import main
 from omnidata.data.convert import convert
 from omnidata.data.push import push
 from omnidata.errors import DataError, RunError, UsageError
@@ -19,6 +18,7 @@ from omnidata.loaders.fetch import local_place
 from omnidata.run.evaluate import evaluate
 from omnidata.run.run_files import read_info, read_run
 from omnidata.tasks import get_task
+from tests.cli.running import here
 from tests.cli.running import omnidata as command
 from tests.hub_server import TOKEN, Hub
 from tests.loaders.desk import screenspot, spot
@@ -133,17 +133,12 @@ def test_a_pull_request_leaves_the_branch_and_is_gone_on_with(hub: Hub, reposito
     assert len(repo.requests) == 1
 
 
-def test_a_dry_run_makes_and_sends_nothing(
-    hub: Hub, repository: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as end:
-        main(["push", str(repository), NAME, "--dry-run"])
-    assert end.value.code == 0
-    told = capsys.readouterr()
-    assert "omnidata.json" in told.out and "nothing was sent" in told.out
-    assert f"to {hub.url}/datasets/{NAME}" in told.err
+def test_a_dry_run_makes_and_sends_nothing(hub: Hub, repository: Path) -> None:
+    told = here("push", repository, NAME, "--dry-run")
+    assert "omnidata.json" in told.stdout and "nothing was sent" in told.stdout
+    assert f"to {hub.url}/datasets/{NAME}" in told.stderr
     assert NAME not in hub.repos
-    assert TOKEN not in told.out + told.err
+    assert TOKEN not in told.stdout + told.stderr
 
 
 def test_without_a_token_that_is_said(
@@ -299,9 +294,7 @@ def test_a_run_goes_without_paths_of_options_and_the_servers_address(
     assert b"SERVER: SERVER is away" in files["predictions.jsonl"]
 
 
-def test_somebody_elses_run_is_verified(
-    hub: Hub, run: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_somebody_elses_run_is_verified(hub: Hub, run: Path) -> None:
     push_run(run, RUN)
     done = command("score", f"hf://{RUN}", anew=True)
     assert "the published results follow from the published answers" in done.stderr
@@ -309,10 +302,7 @@ def test_somebody_elses_run_is_verified(
     results["overall"] = dict.fromkeys(results["overall"], 0.5)
     told = {"results.json": json.dumps(results).encode()}
     hub.repos[RUN].commit({**hub.repos[RUN].files, **told})
-    with pytest.raises(SystemExit) as end:
-        main(["score", f"hf://{RUN}"])
-    assert end.value.code == 1
-    assert "published 0.5, computed 1.0" in capsys.readouterr().err
+    assert "published 0.5, computed 1.0" in here("score", f"hf://{RUN}", code=1).stderr
 
 
 @pytest.mark.parametrize(
@@ -336,7 +326,6 @@ def test_somebody_elses_run_is_verified(
 def test_whatever_was_published_otherwise_is_said(
     hub: Hub,
     run: Path,
-    capsys: pytest.CaptureFixture[str],
     name: str,
     old: bytes,
     new: bytes,
@@ -347,36 +336,22 @@ def test_whatever_was_published_otherwise_is_said(
     files = hub.repos[RUN].files
     assert old in files[name]
     hub.repos[RUN].commit({**files, name: files[name].replace(old, new)})
-    with pytest.raises(SystemExit) as end:
-        main(["score", f"hf://{RUN}"])
-    told = capsys.readouterr().err
-    assert said in told
-    assert end.value.code == code
+    assert said in here("score", f"hf://{RUN}", code=code).stderr
 
 
-def test_by_another_profile_nothing_is_compared(
-    hub: Hub, run: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_by_another_profile_nothing_is_compared(hub: Hub, run: Path) -> None:
     push_run(run, RUN)
     other = next(name for name in get_task("screenspot").profiles if name != read_run(run).profile)
-    with pytest.raises(SystemExit) as end:
-        main(["score", f"hf://{RUN}", "--profile", other])
-    assert end.value.code == 0
-    told = capsys.readouterr().err
+    told = here("score", f"hf://{RUN}", "--profile", other).stderr
     assert "not compared: the published results" in told and "follow from" not in told
 
 
-def test_a_hostile_run_opens_nothing_here(
-    hub: Hub, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_hostile_run_opens_nothing_here(hub: Hub, run: Path, tmp_path: Path) -> None:
     push_run(run, RUN)
     info = json.loads(hub.repos[RUN].files["run.json"])
     info["data"] = str(tmp_path / "here")
     hub.repos[RUN].commit({**hub.repos[RUN].files, "run.json": json.dumps(info).encode()})
-    with pytest.raises(SystemExit) as end:
-        main(["score", f"hf://{RUN}"])
-    assert end.value.code == 2
-    told = capsys.readouterr().err
+    told = here("score", f"hf://{RUN}", code=2).stderr
     assert "its data: auto" in told and "--source" in told
 
 

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import time
-from contextlib import suppress
-from typing import Any
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from omnidata.actions import Action, Point
 from omnidata.dialects import Answer, CannotSayError, UnreadError, get_dialect
-from tests.dialects.round_trip import SCREENS, actions, same, written
 
 CPM = get_dialect("agentcpm-gui")
 FED = (504, 1120)
@@ -24,19 +17,6 @@ def read(text: str, *, strict: bool = False) -> Answer:
 
 def at(x: float, y: float) -> tuple[Point]:
     return (Point(x, y, "norm1000"),)
-
-
-@given(data=st.data())
-def test_what_is_written_is_read(data: st.DataObject) -> None:
-    fed = CPM.frame.fed_size(data.draw(st.sampled_from(SCREENS)))
-    said = data.draw(actions(CPM, "mobile", fed))
-    text = written(CPM, said, "mobile", fed)
-    if text is None:
-        return
-    found = read(text)
-    assert found.rest == ""
-    silent = ("text",) if said.kind == "done" else ("seconds",)
-    assert same(said, found.actions[0], silent=silent), (text, found)
 
 
 @pytest.mark.parametrize(("action", "text"), [
@@ -119,27 +99,6 @@ def test_what_cannot_be_said() -> None:
             CPM.write((action,), FED, "mobile")
     with pytest.raises(CannotSayError):
         CPM.write((Action("home"), Action("home")), FED, "mobile")
-
-
-@pytest.mark.parametrize("rules", ["lenient", "strict"])
-@pytest.mark.parametrize("piece", ['{"POINT":', "{", "[", '{"TYPE":"', '"', "\\", '{"a":1}'])
-def test_reading_takes_linear_time(piece: str, rules: Any) -> None:
-    begin = time.process_time()
-    with suppress(UnreadError):
-        CPM.read(piece * (10**6 // len(piece)), FED, rules=rules)
-    assert time.process_time() - begin < 3
-
-
-SCRAPS = st.lists(
-    st.sampled_from(('{"', "POINT", '":', "[1,2]", "}", ",", '"to"', "9" * 5000, "STATUS", '"'))
-).map("".join)
-
-
-@pytest.mark.parametrize("rules", ["lenient", "strict"])
-@given(text=SCRAPS | st.text())
-def test_any_text_is_an_answer_or_none(text: str, rules: Any) -> None:
-    with suppress(UnreadError):
-        assert CPM.read(text, FED, rules=rules).actions
 
 
 def test_the_prompt_names_the_keys_and_tells_no_history() -> None:

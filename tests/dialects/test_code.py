@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
-import time
-from collections.abc import Callable
 from typing import get_args
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from msgspec.structs import replace
 
-from omnidata.actions import Action, Box, Button, Direction, Kind, Point, Region, Screen, finger_way
+from omnidata.actions import Action, Box, Point, Region, Screen
 from omnidata.dialects import (
     Answer,
     CannotSayError,
-    Dialect,
     Platform,
     Rules,
     UnreadError,
@@ -27,7 +20,6 @@ from omnidata.dialects.pyautogui_released import project_code
 CODE = ("opencua", "aguvis", "kimi")
 OURS = (*CODE, "os-atlas-pro", "os-atlas-base", "os-atlas-base-4b")
 FED: Screen = (1932, 1092)
-SCREENS: tuple[Screen, ...] = ((1080, 2400), (1920, 1080), (3840, 2160))
 
 
 def read(name: str, text: str, *, fed: Screen = FED, rules: Rules = "lenient") -> Answer:
@@ -40,113 +32,6 @@ def shown(name: str, text: str, rules: Rules = "lenient") -> str:
         return " ".join(action.label for action in read(name, text, rules=rules).actions)
     except UnreadError:
         return "unread"
-
-
-# What is written is read.
-
-TEXTS = st.text(max_size=20) | st.sampled_from(
-    [
-        "it's",
-        'a "b" c',
-        "a)b\n```\nc",
-        "]",
-        "\\",
-        "</think>",
-        "<|diff_marker|>x",
-        "◁/think▷",
-        "`" * 6,
-    ]
-)
-KEYS = st.sampled_from(["ctrl", "a", "f5", "'", "]", "up"])
-BUTTONS: st.SearchStrategy[Button] = st.sampled_from(("left", "right", "middle"))
-DIRECTIONS: st.SearchStrategy[Direction] = st.sampled_from(("up", "down", "left", "right"))
-
-
-@st.composite
-def actions_of(draw: st.DrawFn, dialect: Dialect, platform: Platform, fed: Screen) -> Action:
-    kind: Kind = draw(st.sampled_from(sorted(dialect.says[platform])))
-    width, height = dialect.frame.extent(fed)
-
-    def place() -> tuple[Point, ...]:
-        x = draw(st.integers(0, int(width)) | st.floats(0, width, allow_subnormal=False))
-        y = draw(st.integers(0, int(height)) | st.floats(0, height, allow_subnormal=False))
-        return (Point(x, y, dialect.frame.space),)
-
-    bare = Action(kind)
-    if kind == "tap":
-        button = draw(BUTTONS)
-        return replace(bare, start=place(), button=button, count=draw(st.integers(1, 3)))
-    if kind in ("long_press", "move"):
-        return replace(bare, start=place())
-    if kind in ("swipe", "drag") and draw(st.booleans()):
-        return replace(bare, start=place(), end=place())
-    if kind == "drag":
-        return replace(bare, end=place(), button=draw(BUTTONS))
-    if kind in ("swipe", "scroll"):
-        start = place() if draw(st.booleans()) else ()
-        amount = draw(st.none() | st.integers(1, 20) | st.just(2.5))
-        return replace(bare, start=start, direction=draw(DIRECTIONS), amount=amount)
-    if kind in ("type", "ask"):
-        return replace(bare, text=draw(TEXTS))
-    if kind == "open_app":
-        return replace(bare, app=draw(TEXTS))
-    if kind == "select":
-        return replace(bare, start=place(), text=draw(TEXTS))
-    if kind in ("keys", "hotkey"):
-        return replace(bare, keys=tuple(draw(st.lists(KEYS, min_size=1, max_size=3))))
-    if kind in ("hold", "release"):
-        if draw(st.booleans()):
-            return replace(bare, keys=(draw(KEYS),))
-        return replace(bare, start=place(), button=draw(BUTTONS))
-    if kind == "wait":
-        return replace(bare, seconds=draw(st.none() | st.integers(0, 60)))
-    if kind == "done":
-        return replace(bare, status=draw(st.sampled_from(("success", "failure"))))
-    return bare
-
-
-def meant(action: Action) -> Action:
-    """What is the same in any dialect: a wheel and a finger that do alike, the key enter."""
-    if action.kind == "enter":
-        return Action("keys", keys=("enter",))
-    if action.kind in ("swipe", "scroll"):
-        ends = action.end
-        way = None if ends else finger_way(action)
-        return replace(
-            action, kind="swipe", direction=way, sense=None, amount=None, amount_unit="notch"
-        )
-    if action.start and isinstance(action.start[0], Box):
-        return replace(action, start=(action.start[0].centre,))
-    return action
-
-
-@pytest.mark.parametrize("name", OURS)
-@given(data=st.data())
-def test_what_is_written_is_read(name: str, data: st.DataObject) -> None:
-    dialect = get_dialect(name)
-    platform = data.draw(st.sampled_from(sorted(dialect.says)))
-    fed = dialect.frame.fed_size(data.draw(st.sampled_from(SCREENS)))
-    action = data.draw(actions_of(dialect, platform, fed))
-    try:
-        text = dialect.write([action], fed, platform)
-    except CannotSayError:
-        return
-    found = dialect.read(text, fed)
-    assert not found.rest
-    several = name == "os-atlas-pro" and action.kind == "keys"
-    wanted = [replace(action, keys=(key,)) for key in action.keys] if several else [action]
-    if platform != "mobile" and action.kind == "swipe" and name != "os-atlas-pro":
-        found = dataclasses.replace(
-            found, actions=tuple(replace(one, end=()) for one in found.actions)
-        )
-        wanted = [replace(action, direction=finger_way(action), end=())]
-    got = list(map(meant, found.actions))
-    if name == "os-atlas-pro" and action.kind in ("swipe", "scroll"):
-        assert [finger_way(one) for one in found.actions] == [finger_way(action)]
-    else:
-        assert got == list(map(meant, wanted))
-    if action.kind == "scroll" and action.amount is not None:
-        assert [one.amount for one in found.actions] == [action.amount]
 
 
 @pytest.mark.parametrize("name", CODE)
@@ -343,6 +228,8 @@ def test_what_is_no_known_action_is_unread(name: str, text: str) -> None:
         ("aguvis", "pyautogui.hscroll(page=0.5)", "MOVE SCROLL_UP", "SCROLL_RIGHT"),
         ("aguvis", "mobile.swipe(from_coord=[0, 0], to_coord=[1, 1])", "unread", "SWIPE"),
         ("aguvis", "mobile.long_press(x=0.1, y=0.2)", "LONG_PRESS", "LONG_PRESS"),
+        ("aguvis", "computer.terminate(status='success')", "TASK_COMPLETE", "TASK_COMPLETE"),
+        ("aguvis", "pyautogui.write(message='a')", "INPUT", "INPUT"),
         ("kimi", "```python\npyautogui.press('a')\n```", "unread", "KEYS"),
         ("kimi", "## Action:\nStop.\n```computer.terminate(status='success', answer='failed')```",
          "TASK_IMPOSSIBLE", "TASK_COMPLETE"),
@@ -390,66 +277,6 @@ def test_released_parsers_move_places() -> None:
     assert eaten.text == "find"
     nowhere = read("os-atlas-pro", "actions:\nCLICK it", rules="strict").actions[0]
     assert nowhere.start == (Point(-100, -100, "norm1000"),)
-
-
-# What is hostile.
-
-
-@pytest.mark.parametrize("name", OURS)
-@given(
-    text=st.text(max_size=60)
-    | st.lists(
-        st.sampled_from(
-            [
-                "pyautogui.click(", "x=1, y=2)", "```", "python\n", "actions:\n", "CLICK ", "[[",
-                "1,",
-                "]]", "TYPE [", "(", ")", "'", '"', "\\", "\n", "9" * 30, "1e999", "mobile.swipe(",
-                "keys=[", "## Action:\n", "## Code:\n", "<|box_start|>", "<|box_end|>", ".", "\0",
-                "computer.terminate(status='", "0x" + "f" * 9, "call_user(", "\ud800", "-", " ",
-            ]
-        ),
-        max_size=12,
-    ).map("".join),
-    rules=st.sampled_from(("lenient", "strict")),
-)  # fmt: skip
-def test_any_text_is_read_or_unread(name: str, text: str, rules: Rules) -> None:
-    try:
-        found = read(name, text, rules=rules)
-    except UnreadError:
-        return
-    assert found.actions
-
-
-HOSTILE: dict[str, Callable[[int], str]] = {
-    "brackets": lambda size: "pyautogui.click(" + "(" * size,
-    "calls that stay open": lambda size: "pyautogui.write('" * (size // 17),
-    "texts that stay open": lambda size: "pyautogui.write(message='" * (size // 25),
-    "calls": lambda size: "pyautogui.press('a')\n" * (size // 21),
-    "fences": lambda size: "```\n" * (size // 4),
-    "blanks in a fence": lambda size: "## Action:\nA\n```" + " \n" * (size // 2),
-    "blanks": lambda size: "## Action" + " " * size + "x",
-    "blank lines": lambda size: "\n" * size + "actions:" + " " * size + "!",
-    "heads": lambda size: "## Code:\n" * (size // 9),
-    "sections": lambda size: "actions:\n" * (size // 9) + "CLICK",
-    "words": lambda size: "actions:\n" + "WAIT\n" * (size // 5),
-    "texts": lambda size: "actions:\n" + "TYPE [a]\n" * (size // 9),
-    "texts without an end": lambda size: "actions:\n" + "TYPE [\n" * (size // 7),
-    "digits": lambda size: "actions:\nCLICK [[" + "1" * size,
-    "digits in a box": lambda size: "<|box_start|>" + "1" * size + "<|box_end|>",
-    "boxes": lambda size: "<|box_start|>" * (size // 13) + "\n<|box_end|>",
-    "places": lambda size: "pyautogui.click(" + "x=1, " * (size // 5) + ")",
-    "thoughts": lambda size: "<think>" * (size // 7) + "</think>",
-}
-
-
-@pytest.mark.parametrize("rules", ["lenient", "strict"])
-@pytest.mark.parametrize("what", HOSTILE)
-def test_a_megabyte_takes_a_second_in_any_dialect(what: str, rules: Rules) -> None:
-    text = HOSTILE[what](1_000_000)
-    for name in OURS:
-        began = time.process_time()
-        shown(name, text, rules)
-        assert time.process_time() - began < 2, name
 
 
 # How it is asked.

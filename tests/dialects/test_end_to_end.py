@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -25,14 +25,13 @@ from omnidata.types import GenerationParams, Message, Part, Request, Step, Task
 from tests.adapters.local_models import Spy, ask, local, torch
 from tests.adapters.tiny_vl import PATCH, VL, make
 from tests.conftest import Once
-from tests.dialects import toy
 from tests.full import in_gate
-from tests.goldens import worlds
 from tests.trees import read_lines
 
 pytest.importorskip("datasets")
 from omnidata.torch import OmniCollator, exported_table
 
+pytestmark = pytest.mark.usefixtures("toys")
 Model = VL | Literal["qwen2.5-omni"]
 TAUGHT: tuple[tuple[Model, str], ...] = (
     ("qwen2.5-vl", "qwen2.5"),
@@ -42,19 +41,6 @@ TAUGHT: tuple[tuple[Model, str], ...] = (
     ("qwen3-vl", "toy-px-32"),
     ("qwen2.5-omni", "qwen2.5"),
 )
-
-
-@pytest.fixture(autouse=True, scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        toy.install(tmp_path_factory.mktemp("site") / "toys", patch)
-        yield
-    dialects.cache_clear()
-
-
-@pytest.fixture(scope="module")
-def phone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return worlds.build("aitz", tmp_path_factory.mktemp("aitz"))
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> Any:

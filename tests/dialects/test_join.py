@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,23 +16,10 @@ from omnidata.errors import UsageError
 from omnidata.tasks import get_task
 from omnidata.types import Conversation, Step
 from tests.dialects import toy
-from tests.goldens import worlds
 from tests.trees import read_lines, write_lines
 
 TOYS = [one.name for one in toy.TOYS]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        toy.install(tmp_path_factory.mktemp("site") / "toys", patch)
-        yield
-    dialects.cache_clear()
-
-
-@pytest.fixture(scope="module")
-def phone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return worlds.build("aitz", tmp_path_factory.mktemp("aitz"))
+pytestmark = pytest.mark.usefixtures("toys")
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str | Path, code: int = 0) -> str:

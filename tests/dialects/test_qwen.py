@@ -1,16 +1,11 @@
 """Tool calls of Qwen's models and of GUI-Owl."""
 
 import json
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import get_args
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from omnidata.actions import Action, Box, Button, Direction, Point, Screen, centre
+from omnidata.actions import Action, Box, Point, centre
 from omnidata.dialects import (
     CannotSayError,
     Past,
@@ -23,11 +18,6 @@ from omnidata.dialects import (
 from omnidata.types import MediaRef, Part
 
 VERSIONS = ("qwen2", "qwen2.5", "qwen3", "gui-owl-1.0", "gui-owl-1.5")
-SCREENS = ((1080, 2400), (1920, 1080), (3840, 2160))
-TEXTS = st.text(max_size=30) | st.sampled_from(
-    ["</tool_call>", "<tool_call>{}", 'it\'s "so"\n', "a]b)\\", "</think>", "}}\n", "Action: x"]
-)
-WORDS = TEXTS.filter(bool)
 
 
 def call(tool: str, **arguments: object) -> str:
@@ -43,126 +33,6 @@ def read(name: str, text: str, rules: Rules = "lenient") -> tuple[Action, ...] |
         return None
 
 
-@st.composite
-def spoken(draw: st.DrawFn, name: str) -> tuple[Action, Platform, Screen]:
-    """An action that the version expresses so that reading gives it back, and where it is done."""
-    dialect = get_dialect(name)
-    fed = dialect.frame.fed_size(draw(st.sampled_from(SCREENS)))
-    edges = dialect.frame.extent(fed)
-
-    def at() -> tuple[Point, ...]:
-        x, y = (draw(st.integers(0, int(edge)) | st.floats(0, edge)) for edge in edges)
-        return (Point(x, y, dialect.frame.space),)
-
-    def maybe(strategy: st.SearchStrategy[str]) -> str | None:
-        return draw(st.none() | strategy)
-
-    seconds = st.integers(0, 60) | st.floats(0, 60)
-    platform: Platform = draw(st.sampled_from(get_args(Platform)))
-    both: dict[str, Callable[[], Action]] = {
-        "type": lambda: Action("type", text=draw(TEXTS)),
-        "wait": lambda: Action("wait", seconds=draw(seconds)),
-        "done": lambda: Action("done", status=draw(st.sampled_from(["success", "failure"]))),
-    }
-    if name in ("qwen3", "gui-owl-1.0", "gui-owl-1.5") and (
-        platform == "mobile" or name != "gui-owl-1.0"
-    ):
-        both["answer"] = lambda: Action("done", text=draw(WORDS))
-    if name == "gui-owl-1.5":
-        both["ask"] = lambda: Action("ask", text=maybe(WORDS))
-    mobile: dict[str, Callable[[], Action]] = {
-        "tap": lambda: Action("tap", at()),
-        "long_press": lambda: Action("long_press", at(), seconds=draw(seconds)),
-        "swipe": lambda: Action("swipe", at(), at()),
-        "press": lambda: Action(draw(st.sampled_from(["back", "home", "recent", "enter"]))),
-        "keys": lambda: Action("keys", keys=(draw(st.sampled_from(["volume_up", "+"])),)),
-        "open": lambda: Action("open_app", app=draw(TEXTS)),
-    }
-    clicks: list[tuple[Button, int]] = [("left", 1), ("left", 2), ("right", 1), ("middle", 1)]
-    ways: list[Direction] = ["up", "down"]
-    if name in ("qwen3", "gui-owl-1.5"):
-        clicks.append(("left", 3))
-        ways = list(get_args(Direction))
-
-    def tap() -> Action:
-        button, count = draw(st.sampled_from(clicks))
-        somewhere = name == "gui-owl-1.0" or draw(st.booleans())
-        return Action("tap", at() if somewhere else (), button=button, count=count)
-
-    desktop: dict[str, Callable[[], Action]] = {
-        "tap": tap,
-        "move": lambda: Action("move", at()),
-        "drag": lambda: Action("drag", at(), at()),
-        "scroll": lambda: Action(
-            "scroll",
-            at() if draw(st.booleans()) else (),
-            direction=draw(st.sampled_from(ways)),
-            amount=draw(st.integers(1, 50)),
-        ),
-        "keys": lambda: Action("keys", keys=(draw(st.sampled_from(["enter", "+", "f5"])),)),
-        "hotkey": lambda: Action("hotkey", keys=("ctrl", draw(st.sampled_from(["c", "+", "]"])))),
-    }
-    if name == "gui-owl-1.0":
-        flag = st.none() | st.booleans()
-        desktop["type"] = lambda: Action(
-            "type", text=draw(TEXTS), clear=draw(flag), submit=draw(flag)
-        )
-    kinds = {**both, **(mobile if platform == "mobile" else desktop)}
-    return draw(st.sampled_from(sorted(kinds)).map(lambda kind: kinds[kind]())), platform, fed
-
-
-@pytest.mark.parametrize("name", VERSIONS)
-@given(data=st.data())
-def test_what_is_written_is_read_again(name: str, data: st.DataObject) -> None:
-    action, platform, fed = data.draw(spoken(name))
-    dialect = get_dialect(name)
-    answer = dialect.read(dialect.write([action], fed, platform), fed)
-    assert (answer.actions, answer.rest) == ((action,), "")
-    assert action.kind in dialect.says[platform]
-
-
-@pytest.mark.parametrize("name", ["qwen2.5", "qwen3"])
-@given(data=st.data())
-def test_the_released_parser_reads_what_is_written(name: str, data: st.DataObject) -> None:
-    action, platform, fed = data.draw(spoken(name))
-    text = get_dialect(name).write([action], fed, platform)
-    released_has_no_answer = action.kind == "done" and action.text and platform == "mobile"
-    assert read(name, text, "strict") == (None if released_has_no_answer else (action,))
-
-
-@pytest.mark.parametrize("name", VERSIONS)
-@pytest.mark.parametrize("rules", get_args(Rules))
-@given(
-    text=st.text()
-    | st.lists(
-        st.sampled_from(
-            ["<tool_call>", "\n", "</tool_call>", '{"name": "mobile_use"', ', "arguments": ',
-             '{"action": "click"', '"coordinate": ', "[1, 2", "]", "}", "{", "'", '"', "9" * 5000,
-             "1e999", "NaN", "[" * 50, "\\u12", "\ud800", "/*", "//", "<think>", "</think>", "-1",
-             "computer_use", "null", ", ", "[[]]", "(", "key", "keys"]
-        )
-    ).map("".join)
-)  # fmt: skip
-def test_any_text_is_read_or_unread(name: str, rules: Rules, text: str) -> None:
-    read(name, text, rules)
-
-
-HOSTILE = (
-    "{", '{"', "{'a", "{/*", "{a:", "{a:[1,", "<tool_call>", "<tool_call>{", "[{", "{a:{b:1},",
-    "</think>", "(1,", "<point>", "x=1,", "box:(", "click(", '{"name": "', "<tool_call>\n",
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("name", ["qwen3", "gui-owl-1.0", "gui-owl-1.5"])
-@pytest.mark.parametrize("rules", get_args(Rules))
-def test_reading_takes_linear_time(name: str, rules: Rules) -> None:
-    for piece in HOSTILE:
-        text = piece * (300_000 // len(piece))
-        begin = time.process_time()
-        read(name, text, rules)
-        assert time.process_time() - begin < 3, piece
-
-
 TAP = (Action("tap", (Point(447, 81, "norm999"),)),)
 
 
@@ -172,6 +42,7 @@ TAP = (Action("tap", (Point(447, 81, "norm999"),)),)
         'Thought: so.\nAction: "tap"\n' + call("mobile_use", action="click", coordinate=[447, 81]),
         '{"name": "mobile_use", "arguments": {"action": "click", "coordinate": [447, 81]}}',
         "{'action': 'click', 'coordinate': (447, 81),}",
+        '{"action": "click", // here\n "coordinate": [447, 81]}',
         '<tool_call>{"name": "m", "arguments": {"action": "click", "coordinate": [447, 81]}',
         '<tool_call>{"arguments": {"action": "click", "coordinate": "(447, 81)"}</tool_call>',
         '```json\n{"function": {"name": "m", "arguments": "{\\"action\\": \\"tap\\",'
@@ -204,6 +75,13 @@ def test_what_is_plainly_said_is_read(text: str) -> None:
 )
 def test_what_is_not_said_is_not_guessed(text: str) -> None:
     assert read("qwen3", text) is None
+
+
+@pytest.mark.parametrize("name", ["qwen3", "gui-owl-1.5"])
+def test_an_answer_and_a_text_with_tags_come_back(name: str) -> None:
+    for action in (Action("done", text="42"), Action("type", text="</tool_call>")):
+        text = get_dialect(name).write([action], (1000, 1000), "mobile")
+        assert read(name, text) == (action,)
 
 
 def test_parts_of_an_answer() -> None:

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import time
-from contextlib import suppress
-from typing import Any
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from omnidata.actions import Action, Point
-from omnidata.dialects import Answer, CannotSayError, Past, Platform, UnreadError, get_dialect
-from tests.dialects.round_trip import SCREENS, actions, same, written
+from omnidata.dialects import Answer, CannotSayError, Past, UnreadError, get_dialect
 
 NAMES = ("gui-r1", "ui-r1")
 FED = (1316, 728)
@@ -28,25 +21,6 @@ def at(x: float, y: float) -> tuple[Point]:
 
 def one(action: str, point: str = "[1, 2]", text: str = "'no input text'") -> str:
     return f"<answer>[{{'action': '{action}', 'point': {point}, 'input_text': {text}}}]</answer>"
-
-
-@pytest.mark.parametrize("name", NAMES)
-@given(data=st.data())
-def test_what_is_written_is_read(name: str, data: st.DataObject) -> None:
-    dialect = get_dialect(name)
-    platform: Platform = data.draw(st.sampled_from(sorted(dialect.says)))
-    fed = dialect.frame.fed_size(data.draw(st.sampled_from(SCREENS)))
-    said = data.draw(st.lists(actions(dialect, platform, fed), min_size=1, max_size=3))
-    said = [each for each in said if written(dialect, each, platform, fed) is not None]
-    if not said:
-        return
-    text = dialect.write(said, fed, platform)
-    found = dialect.read(text, fed)
-    assert (found.rest, len(found.actions)) == ("", len(said)), text
-    for each, other in zip(said, found.actions, strict=True):
-        assert same(
-            each, other, silent=("seconds", "text") if each.kind == "done" else ("seconds",)
-        )
 
 
 def test_actions_are_written_with_what_stands_for_nothing() -> None:
@@ -164,45 +138,6 @@ def test_what_cannot_be_said() -> None:
     for action in (Action("type", text="a"), Action("scroll", direction="up")):
         with pytest.raises(CannotSayError):
             get_dialect("ui-r1").write((action,), FED, "mobile")
-
-
-HOSTILE = (
-    *(
-        "{",
-        "[",
-        "[1,2]",
-        "[1,2]}",
-        "{'action': '",
-        "<answer>",
-        "<answer>[{'action':",
-        "'",
-        " ",
-        "\n",
-    ),
-    *("{'a':", "{[1,2]", "[1,\n", "'input_text': '", "</answer>", "{'a': [", "'action': "),
-)
-
-
-@pytest.mark.parametrize("rules", ["lenient", "strict"])
-@pytest.mark.parametrize("piece", HOSTILE)
-def test_reading_takes_linear_time(piece: str, rules: Any) -> None:
-    begin = time.process_time()
-    text = "<answer>" + piece * (10**6 // len(piece)) + "'action': 'click'</answer>"
-    with suppress(UnreadError):
-        get_dialect("gui-r1").read(text, FED, rules=rules)
-    assert time.process_time() - begin < 3
-
-
-SCRAPS = st.lists(st.sampled_from((*HOSTILE, "}", "]", "click", "'point': ", "9" * 5000))).map(
-    "".join
-)
-
-
-@pytest.mark.parametrize("rules", ["lenient", "strict"])
-@given(text=SCRAPS | st.text(), name=st.sampled_from(NAMES))
-def test_any_text_is_an_answer_or_none(text: str, name: str, rules: Any) -> None:
-    with suppress(UnreadError):
-        assert get_dialect(name).read(text, FED, rules=rules).actions
 
 
 @pytest.mark.parametrize("name", NAMES)

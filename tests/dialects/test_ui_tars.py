@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import time
-from contextlib import suppress
-from typing import Any
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from omnidata.actions import Action, Box, Kind, Point, Space
-from omnidata.dialects import Answer, CannotSayError, Past, Platform, UnreadError, get_dialect
-from tests.dialects.round_trip import SCREENS, actions, same, written
+from omnidata.actions import Action, Box, Point, Space
+from omnidata.dialects import Answer, CannotSayError, Past, UnreadError, get_dialect
 
 NAMES = ("ui-tars-1.0", "ui-tars-1.5", "ui-tars-doubao", "ui-tars-2")
 SPOKEN = NAMES[:3]
@@ -29,46 +22,6 @@ def first(text: str, name: str = "ui-tars-1.5", *, strict: bool = False) -> Acti
 
 def at(x: float, y: float, space: Space = "px") -> tuple[Point]:
     return (Point(x, y, space),)
-
-
-@pytest.mark.parametrize("name", NAMES)
-@given(data=st.data())
-def test_what_is_written_is_read(name: str, data: st.DataObject) -> None:
-    dialect = get_dialect(name)
-    platform: Platform = data.draw(st.sampled_from(sorted(dialect.says)))
-    fed = dialect.frame.fed_size(data.draw(st.sampled_from(SCREENS)))
-    said = data.draw(st.lists(actions(dialect, platform, fed), min_size=1, max_size=3))
-    said = [one for one in said if written(dialect, one, platform, fed) is not None]
-    if name == "ui-tars-2" and len(said) > 1:
-        said = [one for one in said if one.kind != "done"]
-    if not said:
-        return
-    silent = ("status", "seconds") if name in SPOKEN else ("status",)
-    text = dialect.write(said, fed, platform)
-    found = dialect.read(text, fed)
-    assert found.rest == ""
-    assert len(found.actions) == len(said), text
-    for one, other in zip(said, found.actions, strict=True):
-        if name == "ui-tars-2" and (one.kind, one.text) == ("done", ""):
-            continue  # an empty answer is none
-        assert same(one, other, silent=silent), (text, one, other)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_every_kind_that_a_dialect_has_can_be_written(name: str) -> None:
-    dialect = get_dialect(name)
-    place = at(1, 2, dialect.frame.space)
-    given: dict[Kind, dict[str, Any]] = {
-        "drag": {"end": place}, "scroll": {"direction": "down"}, "swipe": {"direction": "up"},
-        "type": {"start": (), "text": "a"}, "keys": {"keys": ("a",)}, "open_app": {"app": "Clock"},
-        "hotkey": {"keys": ("ctrl", "c")}, "hold": {"keys": ("ctrl",)}, "open_url": {"url": "a.b"},
-        "release": {"keys": ("ctrl",)}, "done": {"status": "success"},
-    }  # fmt: skip
-    for platform, kinds in dialect.says.items():
-        for kind in kinds:
-            action = Action(**{"kind": kind, "start": place, **given.get(kind, {})})
-            assert written(dialect, action, platform, FED), (platform, kind)
-        assert platform not in ("mobile",) or not written(dialect, Action("recent"), platform, FED)
 
 
 def test_the_versions_write_places_of_their_own() -> None:
@@ -304,41 +257,6 @@ def test_elsewhere_the_two_readers_agree(text: str) -> None:
     assert read(text, strict=True).actions == read(text).actions
 
 
-HOSTILE = (
-    *("Action: a('", "type(content='", "Action: click(", "'", "\\'", "('", "'))", "<point>"),
-    *("<function=type><parameter=content>", "<think>", "wait()\n", "Action: ", "click(start_box=("),
-    *("Thought: ", "type(content='a\n", " ", "\n", "(", "[", "</parameter>", "Reflection: "),
-)
-
-
-@pytest.mark.parametrize("rules", ["lenient", "strict"])
-@pytest.mark.parametrize("piece", HOSTILE)
-def test_reading_takes_linear_time(piece: str, rules: Any) -> None:
-    begin = time.process_time()
-    for name in ("ui-tars-1.5", "ui-tars-2"):
-        with suppress(UnreadError):
-            get_dialect(name).read("Action: " + piece * (10**6 // len(piece)), FED, rules=rules)
-    assert time.process_time() - begin < 4  # 2 MB; quadratic time would be minutes
-
-
-SCRAPS = st.lists(
-    st.sampled_from((*HOSTILE, ")", ",", "='(1,2)'", "click(", "scroll(direction='up')", "9" * 400))
-    | st.text(max_size=5)
-).map("".join)
-
-
-@given(
-    text=SCRAPS | st.text(),
-    name=st.sampled_from(NAMES),
-    rules=st.sampled_from(["lenient", "strict"]),
-)
-def test_any_text_is_an_answer_or_none(text: str, name: str, rules: Any) -> None:
-    try:
-        assert get_dialect(name).read(text, FED, rules=rules).actions
-    except UnreadError as error:
-        assert str(error)
-
-
 def test_what_cannot_be_said() -> None:
     for name in NAMES:
         dialect = get_dialect(name)
@@ -352,6 +270,8 @@ def test_what_cannot_be_said() -> None:
         ):  # fmt: skip
             with pytest.raises(CannotSayError):
                 dialect.write((action,), FED, "web")
+        with pytest.raises(CannotSayError):
+            dialect.write((Action("recent"),), FED, "mobile")
 
 
 def test_histories_tell_of_a_scroll_without_how_far() -> None:

@@ -23,6 +23,21 @@ BACK = Action("back")
 ACTIONS = (TAP, SWIPE, TYPE, BACK)
 STUDIO = ("groundui", "idm-single", "idm-multiple", "criticbench")
 
+# Of Qwen-Omni, Qwen-VL, Gemma 3n, Gemma 4 and Phi-4.
+PLACEHOLDERS = (
+    *("<audio_soft_token>", "<audio|>", "<end_of_audio>", "<end_of_image>", "<image_soft_token>"),
+    *("<image|>", "<start_of_audio>", "<start_of_image>", "<|AUDIO|>", "<|IMAGE|>", "<|VIDEO|>"),
+    *("<|audio>", "<|audio_bos|>", "<|audio_end|>", "<|audio_eos|>", "<|audio_pad|>"),
+    *("<|audio_start|>", "<|audio|>", "<|endoftext10|>", "<|endoftext11|>", "<|image>"),
+    *("<|image_pad|>", "<|image|>", "<|video_pad|>", "<|video|>", "<|vision_bos|>"),
+    *("<|vision_end|>", "<|vision_eos|>", "<|vision_pad|>", "<|vision_start|>"),
+)
+CONTROLS = (
+    *("</think>", "<bos>", "<channel|>", "<end_of_turn>", "<eos>", "<pad>", "<start_of_turn>"),
+    *("<think>", "<turn|>", "<|assistant|>", "<|channel>", "<|endoftext|>", "<|end|>"),
+    *("<|im_end|>", "<|im_start|>", "<|system|>", "<|think|>", "<|turn>", "<|user|>"),
+)
+
 Instruct = Callable[[int], str]
 
 

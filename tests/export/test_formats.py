@@ -11,7 +11,6 @@ import pytest
 
 from omnidata import media
 from omnidata.actions import Action, Box
-from omnidata.adapters.hf.options import CONTROLS, TOKENS
 from omnidata.adapters.media_budget import Capabilities
 from omnidata.adapters.render import RenderedPart, render
 from omnidata.errors import UsageError
@@ -22,6 +21,8 @@ from omnidata.types import MediaRef, Modality
 from tests.conftest import Once
 from tests.export.small import (
     BACK,
+    CONTROLS,
+    PLACEHOLDERS,
     STUDIO,
     SWIPE,
     TAP,
@@ -211,7 +212,7 @@ def test_a_token_that_some_model_takes_for_a_medium_is_found_in_any_format(
     form: str, once: Once, tmp_path: Path
 ) -> None:
     """Most tokenizers make one token of it, whoever wrote it."""
-    tokens = ["<image>", *sorted(TOKENS), "it"]
+    tokens = ["<image>", *PLACEHOLDERS, "it"]
     data = once("export-media-tokens", lambda folder: asking(folder, tokens))
     done = written(data, tmp_path / "out", format=form, **TRAINERS[form])
     assert faults(done) == ["placeholder-in-text"] * (len(tokens) - 1)
@@ -235,7 +236,7 @@ def test_a_control_token_of_some_model_in_a_prompt_or_an_answer_is_found(
     form: str, once: Once, tmp_path: Path
 ) -> None:
     """The trainer would end the turn there, and what stands behind it would be another's word."""
-    tokens = [*sorted(CONTROLS), "it"]
+    tokens = [*CONTROLS, "it"]
     data = once("export-control-tokens", lambda folder: asking(folder, tokens))
     done = written(data, tmp_path / "out", format=form, **TRAINERS[form])
     assert faults(done) == ["control-token-in-text"] * (len(tokens) - 1)

@@ -3,9 +3,12 @@
     python -m tests.goldens compare
     python -m tests.goldens compare --only aitz
     python -m tests.goldens freeze omnigui aitz
+    python -m tests.goldens compare asked-aitz
     python -m tests.goldens freeze texts
 
-`texts` stands for all worlds of printed texts. Worlds are done side by side, one on each core.
+`asked-WORLD` is what an answer goes through, from the prompt to the table. `asked` stands for all
+of these worlds, and `texts` for those of printed texts. Worlds are done side by side, one on each
+core.
 Exit code 1 where something differs; each difference is printed, the old line above the new one.
 """
 
@@ -15,13 +18,15 @@ import argparse
 import multiprocessing
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 
+from tests.goldens.pipeline import ASKED
 from tests.goldens.store import ALL, file_of, run
 from tests.goldens.surfaces import TEXTS
 
 SHOWN = 20
+GROUPS: Mapping[str, Iterable[str]] = {"asked": ASKED, "texts": TEXTS}
 
 
 def _ordered(worlds: Sequence[str]) -> list[str]:
@@ -38,7 +43,7 @@ def main() -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("verb", choices=("freeze", "compare"))
-    known = (*ALL, "texts")
+    known = (*ALL, *GROUPS)
     parser.add_argument("worlds", nargs="*", help=f"of {', '.join(known)}; all unless named")
     parser.add_argument("--only", action="append", default=[], metavar="WORLD", help="the same")
     parser.add_argument("--workers", type=int, default=os.cpu_count(), help="processes")
@@ -46,7 +51,7 @@ def main() -> int:
     named = [*arguments.worlds, *arguments.only] or list(ALL)
     if unknown := [world for world in named if world not in known]:
         parser.error(f"no such world: {', '.join(unknown)}")
-    worlds = {one: None for world in named for one in (TEXTS if world == "texts" else [world])}
+    worlds = {one: None for world in named for one in GROUPS.get(world, [world])}
     failed = 0
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(min(arguments.workers, len(worlds)), mp_context=context) as pool:

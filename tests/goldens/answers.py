@@ -12,6 +12,10 @@ _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _KEY = re.compile(r'"(\w+)"(?=\s*:)')
 _NAME = re.compile(r"[a-z_]{3,}(?=\()")
 _QUOTED = re.compile(r"(\"[^\"\\]+\"|'[^'\\]+')(?!\s*:)")
+_LAST_QUOTED = re.compile(r"([\"'])([^\"'\\]+)\1(?=[^\"']*$)")
+_WAYS = {"up": "down", "down": "up", "left": "right", "right": "left"}
+_TURNS = {"up": "left", "down": "right", "left": "up", "right": "down"}
+_WAY = re.compile("|".join(_WAYS), re.IGNORECASE)
 _UNKNOWN = (1080, 1920)
 """The size of a screenshot whose row states none."""
 
@@ -19,6 +23,25 @@ _UNKNOWN = (1080, 1920)
 def _sub(pattern: re.Pattern[str], there: str | Callable[[re.Match[str]], str]) -> Bend:
     """Rewrite the first match."""
     return lambda text: pattern.sub(there, text, count=1)
+
+
+def _to(ways: Mapping[str, str]) -> Bend:
+    """Replace every direction by another, in its own case."""
+
+    def other(found: re.Match[str]) -> str:
+        way = ways[found[0].lower()]
+        return way.upper() if found[0].isupper() else way
+
+    return lambda text: _WAY.sub(other, text)
+
+
+def _turned(text: str) -> str:
+    """Exchange the first two pairs of numbers."""
+    numbers = _NUMBER.findall(text)
+    if len(numbers) < 4:
+        return text
+    swapped = iter([*numbers[2:4], *numbers[:2], *numbers[4:]])
+    return _NUMBER.sub(lambda found: next(swapped), text)
 
 
 Bend = Callable[[str], str]
@@ -35,6 +58,13 @@ BENDS: Mapping[str, Bend] = {
     "near": lambda text: _NUMBER.sub(lambda found: f"{float(found[0]) * 1.01:.6g}", text),
     "far off": lambda text: _NUMBER.sub(lambda found: f"{float(found[0]) * 0.5:.6g}", text),
     "other text": _sub(_QUOTED, lambda found: f"{found[0][0]}other{found[0][0]}"),
+    "other last text": _sub(_LAST_QUOTED, r"\1other\1"),
+    "longer text": _sub(_LAST_QUOTED, r"\1\2 more\1"),
+    "shorter text": _sub(_LAST_QUOTED, lambda found: found[1] + found[2][:-1] + found[1]),
+    "text in capitals": _sub(_LAST_QUOTED, lambda found: found[0].upper()),
+    "back": _to(_WAYS),
+    "aside": _to(_TURNS),
+    "end before start": _turned,
     "shouted": str.upper,
     "half": lambda text: text[: len(text) // 2],
     "cut": lambda text: text[:-1],

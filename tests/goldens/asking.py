@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 import omnidata
-from omnidata.actions import Action, Point, Screen, Space
+from omnidata.actions import Action, Point, Screen, Space, convert
 from omnidata.dialects import CannotSayError
 from omnidata.errors import OmnidataError, UsageError
 from omnidata.predictions import Prediction
@@ -26,7 +26,7 @@ from omnidata.run.judging import Judge
 from omnidata.run.scoring import get_profile, score
 from omnidata.table import Column
 from omnidata.tasks.base import Benchmark
-from omnidata.tasks.coordinates import replace_places
+from omnidata.tasks.coordinates import answer_space, replace_places
 from omnidata.training.rewards import Reward
 from omnidata.types import (
     OUTCOMES,
@@ -112,6 +112,25 @@ class Asking:
     ) -> Target | None:
         """Return the right answer, in a unit of places and for a size of the screenshot."""
         return self._task.target(step, space=space, size=size)
+
+    def answers_beside(self, step: Step, reach: float) -> list[str]:
+        """Return the right answer with its places moved, if it has any.
+
+        Args:
+            step: of the data.
+            reach: how far, in thousandths of the screen: to the right, and down.
+        """
+        target = self.target(step)
+        if target is None or min(step.screen) < 1:
+            return []
+        one = convert(
+            Point(reach, reach, "norm1000"), answer_space(self._task.options) or "px", step.screen
+        )
+        moved = [
+            [(x + one.x * right, y + one.y * down) for x, y in target.points]
+            for right, down in ((1, 0), (0, 1), (-1, 0))
+        ]
+        return [replace_places(target, places) for places in moved if places]
 
     @property
     def baselines(self) -> Sequence[str]:

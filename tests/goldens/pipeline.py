@@ -21,7 +21,7 @@ from omnidata.types import Delivery, LoadedDataset, Step
 from tests.goldens.answers import bent, receipts
 from tests.goldens.asking import Asking, as_json
 from tests.goldens.record import FIXED
-from tests.goldens.surfaces import dialect_names, round_floats
+from tests.goldens.surfaces import Surface, dialect_names, round_floats
 from tests.goldens.worlds import WORLDS, build
 from tests.metrics.mutations import mutants
 
@@ -48,8 +48,11 @@ COMMON: Final[Sequence[Mapping[str, str]]] = (
 STEPS = 14
 """Steps of a world that answers are to, those with different answers first."""
 
+REACHES = (40.0, 140.0)
+"""Distances, in thousandths of the screen, within which rules of phones accept a tap."""
+
 MUTANTS = 160
-IN_DIALECT = 48
+IN_DIALECT = 60
 """Answers in each dialect."""
 
 MOST_STEPS = 60
@@ -95,7 +98,7 @@ class _World:
         )
 
 
-def asked(world: str) -> Any:
+def asked(world: str) -> Surface:
     """Return the function that records the pipeline of a world of data."""
 
     def record(folder: Path, old: Sequence[Record]) -> Iterator[Record]:
@@ -121,9 +124,9 @@ def _all(world: _World) -> Iterator[Record]:
         yield from _baselines(asked, source.steps)
         yield from _rewards(asked, source, given[::3])
     for option, values in asking.allowed.items():
-        if option != "coordinates":
+        if option not in ("coordinates", "history"):
             for value in values[1:]:
-                yield from _under_option(world, {option: value}, given[::4])
+                yield from _under_option(world, {option: value}, given)
     yield from _columns(asking)
     yield from _failures(asking, steps)
     yield from _totals(asking, source.steps[:MOST_STEPS], given)
@@ -165,9 +168,17 @@ def _own_answers(asking: Asking, steps: Sequence[Step]) -> Iterator[tuple[Step, 
         yield from ((step, text) for text in texts)
         for text in islice(texts, 1):
             yield from ((step, wrong) for wrong in bent(text))
+        yield from ((step, beside) for beside in _beside(asking, step))
     known = [*right, *FIXED]
     others = [*FIXED, *mutants(known, MUTANTS, seed=len(asking.name))]
     yield from zip(cycle(steps), others, strict=False)
+
+
+def _beside(asking: Asking, step: Step) -> Iterator[str]:
+    """Right answers with places just within and just beyond the reach of rules."""
+    for reach in (*REACHES, *sorted({asking.columns(rule)["reach"] for rule in asking.rules})):
+        for share in (0.985, 1.015):
+            yield from asking.answers_beside(step, reach * share)
 
 
 def _sent(step: Step, receipt: str) -> tuple[int, int] | None:
@@ -253,9 +264,12 @@ def _under_option(world: _World, options: Mapping[str, str], answers: Answers) -
     except OmnidataError as error:
         yield {"kind": "refused", "as": options, "error": type(error).__name__}
         return
-    same = [(steps[step.sample_id], text) for step, text in answers if step.sample_id in steps]
-    for rule in asking.rules:
-        yield _verdicts(asking, "", same, rule, "none", 1)
+    if steps.keys() >= {step.sample_id for step, _ in answers}:
+        loaded = [(steps[step.sample_id], text) for step, text in answers]
+        for rule in asking.rules:
+            yield _verdicts(asking, "own", loaded, rule, "none", 4)
+    else:
+        yield {"kind": "other steps", "as": options, "ids": sorted(steps)}
 
 
 def _columns(asking: Asking) -> Iterator[Record]:

@@ -74,13 +74,13 @@ FIXED = (
 )  # fmt: skip
 
 
-def records(world: str, data: Path, answers: Sequence[str] | None = None) -> Iterator[Record]:
+def records(world: str, data: Path, old: Sequence[Record] = ()) -> Iterator[Record]:
     """Everything that is frozen of a world, in an order that does not change.
 
     Args:
         world: its name.
         data: its dataset.
-        answers: those that were frozen; None makes them.
+        old: what was frozen, whose answers are tried again; without it answers are made.
     """
     name = WORLDS[world][0]
     asking = Asking(name)
@@ -97,12 +97,13 @@ def records(world: str, data: Path, answers: Sequence[str] | None = None) -> Ite
         else:
             yield from prompts(asked, read, options)
     yield from _right(asking, source)
-    given = list(answers) if answers is not None else _answers(world, asking, source)
+    frozen = next((record["texts"] for record in old if record["kind"] == "answers"), None)
+    given = _answers(world, asking, source) if frozen is None else frozen
     yield {"kind": "answers", "texts": given}
     yield from _verdicts(asking, source, given)
     yield from _tables(name, data, source, given)
     yield from _offline(name, data)
-    yield from _edges(asking, source)
+    yield from _edges(asking, source, old)
     if world in WRITTEN:
         if asking.has_own_data:
             yield from _repository(name, data)
@@ -241,32 +242,42 @@ def _verdicts(asking: Asking, source: LoadedDataset, answers: Sequence[str]) -> 
                 }
 
 
-def _edges(asking: Asking, source: LoadedDataset) -> Iterator[Record]:
+def _edges(asking: Asking, source: LoadedDataset, old: Sequence[Record]) -> Iterator[Record]:
     """Verdicts on taps at the corner of the screen, and on, in and beyond the edges of targets."""
     options = {"coordinates": "px"} if "coordinates" in asking.allowed else {}
     asked = Asking(asking.name, options)
-    boxed = [step for step in source.steps if step.action and _boxes(step)]
+    steps = {step.sample_id: step for step in source.steps}
+    first = asked.rules[0]
+    edges = [record["as"] for record in old if record["kind"] == "edge"]
+    taps = (
+        [(own, text) for own, rule, text in edges if rule == first] if old else _taps(asked, steps)
+    )
+    for own, text in taps:
+        for rule in asked.rules:
+            yield {
+                "kind": "edge",
+                "as": [own, rule, text],
+                "is": asked.verdict(steps[own], text, rule),
+            }
+
+
+def _taps(asking: Asking, steps: Mapping[str, Step]) -> Iterator[tuple[str, str]]:
+    """Answers that tap about the edges of targets, with the steps that they are to."""
+    boxed = [step for step in steps.values() if step.action and _boxes(step)]
     for step in boxed[:EDGED]:
         box = _boxes(step)[0]
         middle = Point((box.left + box.right) / 2, (box.top + box.bottom) / 2, "px")
         places = [Point(0, 0, "px"), Point(0, middle.y, "px"), Point(middle.x, 0, "px")]
         for beyond in (-1, 0, 1):
-            across, down = (
-                (box.left - beyond, box.right + beyond),
-                (box.top - beyond, box.bottom + beyond),
-            )
+            across = (box.left - beyond, box.right + beyond)
+            down = (box.top - beyond, box.bottom + beyond)
             places += [Point(x, middle.y, "px") for x in across]
             places += [Point(middle.x, y, "px") for y in down]
         for place in places:
-            text = asked.tap_answer(step, place)
+            text = asking.tap_answer(step, place)
             if text is None:
                 return
-            for rule in asked.rules:
-                yield {
-                    "kind": "edge",
-                    "as": [step.sample_id, rule, text],
-                    "is": asked.verdict(step, text, rule),
-                }
+            yield step.sample_id, text
 
 
 def _boxes(step: Step) -> list[Box]:
@@ -456,13 +467,21 @@ def differences(old: Sequence[Record], new: Sequence[Record]) -> list[str]:
 
 
 def _row_pairs(before: Record | None, after: Record | None) -> list[tuple[str, str]] | None:
-    """The rows of two records side by side; None where they have none, or are of other things."""
-    if not before or not after or any(before.get(key) != after.get(key) for key in ("kind", "as")):
+    """The rows of two records side by side; None where they have none, or differ in more.
+
+    Of a history the prompts are compared: the action that they tell only explains a difference.
+    """
+    if not before or not after or before["kind"] == "answers":
         return None
     one, two = before.get("rows"), after.get("rows")
-    if one is None or two is None or len(one) != len(two) or before["kind"] == "answers":
+    if one is None or two is None or len(one) != len(two):
         return None
-    return [(json.dumps(a), json.dumps(b)) for a, b in zip(one, two, strict=True)]
+    if {**before, "rows": ()} != {**after, "rows": ()}:
+        return None
+    pairs = list(zip(one, two, strict=True))
+    if before["kind"] == "history":
+        pairs = [(a, a if a[-1] == b[-1] else b) for a, b in pairs]
+    return [(json.dumps(a), json.dumps(b)) for a, b in pairs]
 
 
 def _read(line: str) -> Any:

@@ -34,9 +34,8 @@ def compare(world: str, folder: Path) -> list[str]:
     old = frozen(world)
     if world in ACROSS:
         return differences(old, list(ACROSS[world](folder / world, old)))
-    answers = next((record["texts"] for record in old if record["kind"] == "answers"), None)
     data = build(world, folder)
-    return differences(old, [*records(world, data, answers), *_of_old_runs(world, data)])
+    return differences(old, [*records(world, data, old), *_of_old_runs(world, data)])
 
 
 def freeze(world: str, folder: Path) -> int:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.goldens.store import ALL, compare
 
-QUICK = ("idm-multiple", "screenspot-pro")
+QUICK = ("idm-multiple", "screenspot-pro", "asked-idm-multiple")
 
 
 @pytest.mark.parametrize(

@@ -167,19 +167,6 @@ def test_a_repeated_id_is_skipped(tmp_path: Path) -> None:
     assert len(source.steps) == 1
 
 
-def test_a_repository_gives_the_rows_back(tmp_path: Path) -> None:
-    row = trajectory("pyautogui.click(x=0.25, y=0.5)", END)
-    source = load(agentnet(tmp_path / "a", row))
-    convert(source, tmp_path / "out", embed=True)
-    again = load(tmp_path / "out")
-    assert list(dump(again)) == [row]
-    assert [step.action for step in again.steps] == [step.action for step in source.steps]
-    table = omnidata.load_dataset(
-        "agentnet", tmp_path / "a", split="test", cache_dir=tmp_path / "cache"
-    )
-    assert [json.loads(text)["step"] for text in table["source"]] == row["traj"]
-
-
 @real
 def test_the_real_trajectory_is_read_with_its_recording() -> None:
     source = load(REAL)

@@ -272,14 +272,6 @@ def test_strict_makes_a_finding_an_error(tmp_path: Path) -> None:
         load(data, "groundui", strict=True, check_media=False)
 
 
-def test_the_fingerprint_changes_with_every_edit_and_not_with_the_place(tmp_path: Path) -> None:
-    prints = {
-        load(write(tmp_path / name / "m.jsonl", ground(**changes)), "groundui").fingerprint
-        for name, changes in (("a", {}), ("b", {}), ("c", {"platform": "mobile"}))
-    }
-    assert len(prints) == 2
-
-
 def test_rows_count_also_what_could_not_be_read(tmp_path: Path) -> None:
     data = tmp_path / "m.jsonl"
     lines = [json.dumps(ground()), "", "{broken", json.dumps(ground(instruction="Tap"))]

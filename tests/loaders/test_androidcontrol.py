@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import omnidata
 from omnidata import media
 from omnidata.actions import Action, Point
 from omnidata.data.convert import convert
-from omnidata.errors import DataError
+from omnidata.errors import DataError, MediaError
 from omnidata.loaders.load import recognise
+from omnidata.tasks import get_task
 from omnidata.tasks.androidcontrol.load import dump
 from tests.loaders import phones
 from tests.loaders.omnibench import codes
@@ -53,15 +57,9 @@ def test_a_record_is_an_episode_with_a_screen_after_the_last_action(data: Path) 
     assert last.source["step_instructions"] == ["Do 0", "Do 1"]
 
 
-def test_everything_is_given_back(data: Path, tmp_path: Path) -> None:
+def test_everything_is_given_back(data: Path) -> None:
     source = load(data)
     assert list(dump(source)) == [dict(each) for each in EPISODES]
-    convert(source, tmp_path / "out", embed=True)
-    back = load(tmp_path / "out")
-    assert list(dump(back)) == list(dump(source))
-    assert [s.tags for s in back.steps] == [s.tags for s in source.steps]
-    for step, again in zip(source.steps, back.steps, strict=True):
-        assert TASK.truth(step.source, step.screen) == TASK.truth(again.source, again.screen)
 
 
 def test_datasets_get_it_by_split(data: Path) -> None:
@@ -189,6 +187,25 @@ def test_broken_forests_and_pictures_are_found(tmp_path: Path) -> None:
     assert truth.rects == ()
     quiet = load(tmp_path / "a", check_media=False)
     assert codes(quiet.findings) == {"forest-broken": 2}
+
+
+@given(st.binary(max_size=80))
+def test_no_bytes_of_a_forest_break_the_step(
+    tmp_path_factory: pytest.TempPathFactory, content: bytes
+) -> None:
+    whole = episode(CLICK, accessibility_trees=[content, b""])
+    (step,) = load(records(tmp_path_factory.mktemp("any") / "a", whole)).steps
+    with suppress(MediaError):
+        assert get_task("androidcontrol", {"observation": "a11y"}).prompt(step)
+
+
+def test_a_forest_of_more_bytes_than_can_be_unpacked_again_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("omnidata.tasks.androidcontrol.forest.MAX_BYTES", 10)
+    trees = [forest((WHOLE, [])), b""]
+    (found,) = load(records(tmp_path / "a", episode(CLICK, accessibility_trees=trees))).findings
+    assert found.code == "forest-broken" and "more than 10 bytes" in found.what
 
 
 def test_records_that_are_no_episodes_are_skipped(tmp_path: Path) -> None:

@@ -21,7 +21,6 @@ from hypothesis import strategies as st
 
 from omnidata import zips
 from omnidata.errors import DataError
-from omnidata.loaders import archives
 from omnidata.loaders.fetch import fetch, plan_fetch
 from tests.full import FULL
 from tests.hub_server import Hub, files_of, online, serving
@@ -205,7 +204,7 @@ def test_a_hostile_archive_is_refused_and_nothing_of_it_is_left(
     hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str
 ) -> None:
     name, write, said = HOSTILE[case]
-    monkeypatch.setattr(archives, "FREE", 100_000)
+    monkeypatch.setattr("omnidata.loaders.archives.FREE", 100_000)
     packed = pack(tmp_path, name, write)
     with pytest.raises(DataError, match=said):
         unpack(hub, packed, tmp_path / "out")
@@ -228,7 +227,7 @@ def test_too_many_members_are_refused(
 def test_a_disk_that_would_be_full_is_said_before_it_is(
     hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(archives, "RESERVE", 1 << 60)
+    monkeypatch.setattr("omnidata.loaders.archives.RESERVE", 1 << 60)
     packed = pack(tmp_path, "a.zip", zip_of(("a", b"x")))
     with pytest.raises((OSError, DataError), match="the disk is full"):
         unpack(hub, packed, tmp_path / "out")

@@ -7,10 +7,8 @@ import io
 import json
 import resource
 import shutil
-import tarfile
 import threading
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +18,14 @@ import pytest
 
 import omnidata
 from omnidata import registry
-from omnidata.cli import main
 from omnidata.data.convert import convert
 from omnidata.errors import DataError, MediaError, UsageError
-from omnidata.loaders import archives
 from omnidata.loaders import fetch as fetching
 from omnidata.loaders.fetch import fetch, local_place, plan_fetch
 from omnidata.media import read_bytes
 from omnidata.mirror_cache import display_path
 from omnidata.tasks import get_task
+from tests.cli.running import as_json, here
 from tests.cli.running import omnidata as command
 from tests.hub_server import TOKEN, Hub, files_of
 from tests.loaders.desk import agentnet, screenspot, spot, trajectory
@@ -108,39 +105,26 @@ def test_what_comes_is_what_is_there_and_source_json_says_what_it_is(
     assert not hub.tokens
 
 
-def test_a_dry_run_says_what_would_come_and_asks_for_no_content(
-    hub: Hub, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_dry_run_says_what_would_come_and_asks_for_no_content(hub: Hub, tmp_path: Path) -> None:
     sha = hub.add(V2, spots(tmp_path))
-    verb("fetch", "screenspot", "--source", "screenspot-v2", "--dry-run")
-    said = capsys.readouterr().out
+    said = here("fetch", "screenspot", "--source", "screenspot-v2", "--dry-run").stdout
     assert f"hf://{V2}@{sha} at {hub.url}" in said
     assert "apache-2.0, as its publisher says" in said and "files: 2, " in said
     assert not any("/resolve/" in line for line in hub.seen)
     assert not (tmp_path / "caches" / "omnidata").exists()
 
 
-def verb(*arguments: str | Path, code: int = 0) -> None:
-    """Run a command in this process."""
-    with pytest.raises(SystemExit) as end:
-        main([*map(str, arguments)])
-    assert end.value.code == code
-
-
-def test_the_verb_fetches_unpacks_and_auto_is_what_it_fetched(
-    hub: Hub, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_verb_fetches_unpacks_and_auto_is_what_it_fetched(hub: Hub, tmp_path: Path) -> None:
     hub.add(V2, spots(tmp_path))
     command("fetch", "screenspot", "--source", "ScreenSpot-v2", anew=True)
-    verb("info", "screenspot", "auto", "--json")
-    told = capsys.readouterr()
-    assert json.loads(told.out)["findings"] == []
-    assert f"hf://{V2}" in told.err
+    told = here("info", "screenspot", "auto", "--json")
+    assert as_json(told)["findings"] == []
+    assert f"hf://{V2}" in told.stderr
     before = len(hub.seen)
     (step,) = omnidata.load_dataset("screenspot", "auto", split="test").select([0])
     assert step["screenshot"]["path"].endswith(".png")
     assert len(hub.seen) == before  # nobody is asked for what is there
-    verb("fetch", "screenspot", "--source", "ScreenSpot-v2")
+    here("fetch", "screenspot", "--source", "ScreenSpot-v2")
     assert hub.reads("screenspotv2_image.zip") == 1
 
 
@@ -278,7 +262,6 @@ def test_what_is_not_for_everyone_says_what_to_do(
     hub: Hub,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
     about: dict[str, Any],
     token: bool,
     said: str,
@@ -286,11 +269,10 @@ def test_what_is_not_for_everyone_says_what_to_do(
     monkeypatch.setenv("HF_TOKEN", TOKEN)
     hub.add(OMNIGUI, omnigui(tmp_path), **about)
     flags = ["--token"] if token else []
-    verb("info", "omnigui", f"hf://{OMNIGUI}", *flags, code=0 if token else 2)
-    told = capsys.readouterr()
-    assert said in " ".join((told.out + told.err).split())
+    told = here("info", "omnigui", f"hf://{OMNIGUI}", *flags, code=0 if token else 2)
+    assert said in " ".join((told.stdout + told.stderr).split())
     assert set(hub.tokens) == ({f"Bearer {TOKEN}"} if token else set())
-    assert TOKEN not in told.out + told.err
+    assert TOKEN not in told.stdout + told.stderr
 
 
 def test_a_missing_dataset_names_the_nearest(hub: Hub) -> None:
@@ -364,12 +346,10 @@ def test_the_next_call_goes_on_where_a_file_was_cut(
     assert hub.ranges[-1].startswith("bytes=") and hub.ranges[-1] != "bytes=0-"
 
 
-def test_other_counts_than_the_publishers_are_said(
-    hub: Hub, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_other_counts_than_the_publishers_are_said(hub: Hub, tmp_path: Path) -> None:
     hub.add("agent-studio/CriticBench", {"data/a.parquet": b"no Parquet"})
-    verb("fetch", "criticbench", tmp_path / "out", code=1)
-    assert "the files were downloaded but cannot be read as data" in capsys.readouterr().err
+    done = here("fetch", "criticbench", tmp_path / "out", code=1)
+    assert "the files were downloaded but cannot be read as data" in done.stderr
     assert (tmp_path / "out" / "source.json").is_file()
 
 
@@ -504,16 +484,6 @@ def test_a_bucket_is_listed_in_pages_checked_and_gone_on_with(hub: Hub, tmp_path
 # Archives in what is fetched.
 
 
-def tarred(change: Callable[[tarfile.TarInfo], None]) -> bytes:
-    content = io.BytesIO()
-    with tarfile.open(fileobj=content, mode="w") as archive:
-        info = tarfile.TarInfo("a.png")
-        info.size = 3
-        change(info)
-        archive.addfile(info, io.BytesIO(b"abc"))
-    return content.getvalue()
-
-
 def test_a_hostile_archive_leaves_nothing_and_is_named(hub: Hub, tmp_path: Path) -> None:
     files = spots(tmp_path, **{"screenspotv2_image.zip": zipped({"../../up.png": b"x"})})
     hub.add(V2, files)
@@ -559,13 +529,13 @@ def test_an_interrupted_unpacking_begins_anew_or_goes_on(
     hub.add(V2, spots(tmp_path))
     plan = plan_fetch("screenspot", source="ScreenSpot-v2")
     for name in ("unpack", "_move"):
-        owner = archives if name == "unpack" else fetching
+        owner = "archives" if name == "unpack" else "fetch"
         with monkeypatch.context() as patch:
 
             def interrupted(*given: Any) -> int:
                 raise KeyboardInterrupt
 
-            patch.setattr(owner, name, interrupted)
+            patch.setattr(f"omnidata.loaders.{owner}.{name}", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 fetch(plan, tmp_path / "out")
     data = fetch(plan, tmp_path / "out")
@@ -595,13 +565,11 @@ def test_a_repository_whose_rows_name_files_opens_none_of_them(hub: Hub, tmp_pat
         read_bytes(shot)
 
 
-def test_a_model_is_asked_about_a_dataset_of_the_hub(
-    hub: Hub, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_model_is_asked_about_a_dataset_of_the_hub(hub: Hub, tmp_path: Path) -> None:
     sha = hub.add("org/spots", files_of(screenspot(tmp_path / "data", spot())))
-    verb(
+    done = here(
         "evaluate", "screenspot", "hf://org/spots", "--model", "baseline:oracle",
         "--out", tmp_path / "run", "--json",
     )  # fmt: skip
-    assert json.loads(capsys.readouterr().out)["counts"]["steps"] == 1
+    assert as_json(done)["counts"]["steps"] == 1
     assert sha in json.loads((tmp_path / "run" / "run.json").read_text())["data"]

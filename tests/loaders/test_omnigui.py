@@ -69,14 +69,6 @@ def test_the_released_form_is_read_with_its_media(tmp_path: Path) -> None:
     assert source.row_ids == ["ted/T1/0", "ted/T1/1", "ted/T1/2"]
 
 
-def test_the_fingerprint_changes_with_an_edit_and_with_nothing_else(tmp_path: Path) -> None:
-    path = write_rows(tmp_path / "steps.json", [row()])
-    first = load(path).fingerprint
-    assert load(path).fingerprint == first
-    write_rows(path, [row(result_action_type=8)])
-    assert load(path).fingerprint != first
-
-
 @pytest.mark.parametrize(
     ("value", "expected"),
     [

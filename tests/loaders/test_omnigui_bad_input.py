@@ -276,14 +276,6 @@ def test_a_released_folder_is_known_beside_the_hubs_own_files(tmp_path: Path) ->
     assert load(tmp_path).steps[0].sample_id == "ted/T1/0"
 
 
-def test_the_fingerprint_does_not_depend_on_where_the_data_lies(
-    sample: Path, tmp_path: Path
-) -> None:
-    link = tmp_path / "another name"
-    link.symlink_to(sample)
-    assert load(link, check_media=False).fingerprint == load(sample, check_media=False).fingerprint
-
-
 @pytest.mark.skipif(not SHARED.is_dir(), reason=NO_SHARED)
 def test_android_in_the_wild_is_refused_with_the_reason() -> None:
     with pytest.raises(DataError, match="another enum"):

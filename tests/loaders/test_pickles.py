@@ -17,7 +17,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnidata.loaders import pickles
 from omnidata.loaders.pickles import Passed, Record, read_pickle
 
 PROTOCOLS = range(pickle.HIGHEST_PROTOCOL + 1)
@@ -201,11 +200,11 @@ def test_there_is_an_end_to_how_much_is_read(monkeypatch: pytest.MonkeyPatch) ->
         b"\x80\x04" + (b"\x8e" + (1 << 20).to_bytes(8, "little") + bytes(1 << 20)) * 9
     )
     assert len(bomb) < 20_000
-    monkeypatch.setattr(pickles, "MOST_BYTES", 1 << 22)
+    monkeypatch.setattr("omnidata.loaders.pickles.MOST_BYTES", 1 << 22)
     assert "unpacked" in refusal(bomb)
-    monkeypatch.setattr(pickles, "MOST_OPERATIONS", 100)
+    monkeypatch.setattr("omnidata.loaders.pickles.MOST_OPERATIONS", 100)
     assert "operations" in refusal(pickle.dumps([[] for _ in range(99)]))
-    monkeypatch.setattr(pickles, "MOST_TEXT", 100)
+    monkeypatch.setattr("omnidata.loaders.pickles.MOST_TEXT", 100)
     assert "letters" in refusal(pickle.dumps(["a" * 60, "b" * 60]))
 
 

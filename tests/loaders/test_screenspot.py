@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 import omnidata
 from omnidata.actions import Box
-from omnidata.data.convert import convert
 from omnidata.errors import DataError, MediaError
 from omnidata.loaders.load import recognise
 from omnidata.media import read_bytes
@@ -111,18 +110,6 @@ def test_boxes_that_cannot_be_are_found(tmp_path: Path) -> None:
         True, False, False, False, False, True,
     ]  # fmt: skip
     assert source.row_ids[-1] == "screenspot_web/5"
-
-
-def test_a_repository_gives_the_rows_back(tmp_path: Path) -> None:
-    rows = [spot(), spot(bbox=[1, 2, 3, 4])]
-    data = screenspot(tmp_path / "data", *rows)
-    convert(load(data), tmp_path / "out", embed=True)
-    assert [row for _, row in dump(load(tmp_path / "out"))] == rows
-    table = omnidata.load_dataset(
-        "screenspot", data, "text", split="test", cache_dir=tmp_path / "cache"
-    )
-    assert table["platform"] == ["web", "web"]
-    assert table["data_source"] == ["shop", "shop"]
 
 
 def test_the_same_box_is_the_same_in_every_form(tmp_path: Path) -> None:

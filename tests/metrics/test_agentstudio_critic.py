@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from omnidata.metrics.intervals import wilson
 from omnidata.metrics.row_tables import critic_table
 from omnidata.tasks.agentstudio.rules import read_success, released_score
 from tests.full import FULL
-from tests.metrics.release_report import critic_report
 
 # --- responses ------------------------------------------------------------------------------------
 
@@ -179,41 +177,3 @@ def test_rates_of_many_confusions_are_those_of_each() -> None:
 def test_always_true_gets_an_f1_that_beats_most_published_models() -> None:
     table = critic_table(Confusion(tp=180, fp=170, fn=0, tn=0))
     assert [round(table[name], 3) for name in RATES] == [0.514, 0.514, 1.0, 0.679]
-
-
-# --- the released report --------------------------------------------------------------------------
-
-booleans = st.lists(st.tuples(st.booleans(), st.booleans()), max_size=12)
-
-
-@settings(deadline=None)
-@given(booleans)
-def test_the_released_report_has_a_value_unless_the_release_divides_by_zero(
-    pairs: list[tuple[bool, bool]],
-) -> None:
-    success, scores = [truth for truth, _ in pairs], [score for _, score in pairs]
-    report = critic_report(success, scores, ["web"] * len(pairs), ["aitw_x"] * len(pairs))
-    predicted = [truth == score for truth, score in pairs]
-    assert report.metrics["desktop_f1"] is not None and math.isnan(report.metrics["desktop_f1"])
-    assert not any(name.startswith(("desktop", "vwa")) for name in report.raises)
-    for prefix in ("", "web_", "aitw_"):
-        raised = {name for name in RATES if f"{prefix}{name}" in report.raises}
-        wanted = set()
-        if pairs:
-            wanted |= set() if any(predicted) else {"precision"}
-            wanted |= set() if any(success) else {"recall"}
-            wanted |= set() if any(truth and score for truth, score in pairs) else {"f1"}
-        assert raised == wanted
-        assert all(
-            (report.metrics[name] is None) == (name in report.raises) for name in report.metrics
-        )
-
-
-def test_runs_that_end_the_released_report_are_named() -> None:
-    success = [True, True, False]
-    always_false = [not truth for truth in success]
-    report = critic_report(success, always_false, ["web"] * 3, ["mind2web_x"] * 3)
-    assert report.raises == (
-        "precision", "web_precision", "mind2web_precision", "f1", "web_f1", "mind2web_f1",
-    )  # fmt: skip
-    assert (report.metrics["accuracy"], report.metrics["recall"]) == (0.333, 0.0)

@@ -213,15 +213,6 @@ def test_letters_in_any_dress_are_read_back(
     assert read_letter(text) == made[0]
 
 
-@settings(deadline=None, max_examples=1_000 if FULL else 100)
-@given(pieces | st.text(st.characters(exclude_categories=())))
-def test_any_text_gives_letters_or_nothing(text: str) -> None:
-    found, first = read_letters(text), read_letter(text)
-    assert found is None or (found and all("A" <= letter <= "Z" for letter in found))
-    assert first is None or "A" <= first <= "Z"
-    assert found is None or first is not None
-
-
 # --- verdicts -------------------------------------------------------------------------------------
 
 

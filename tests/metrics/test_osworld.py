@@ -253,11 +253,6 @@ def test_only_code_that_is_understood_is_as_the_prompt_asks() -> None:
         assert found.as_prompted is good
 
 
-@given(st.text(alphabet="`DONE \nclick(1)", max_size=60))
-def test_any_answer_is_read_without_an_error(text: str) -> None:
-    assert parse(text)
-
-
 @pytest.mark.parametrize("text", ["0_1", "\uff11", "1_0e-1", "true", "0x1", "", "1 0"])
 def test_what_python_alone_takes_for_a_number_is_no_score(text: str) -> None:
     with pytest.raises(ValueError, match="it is not a score"):

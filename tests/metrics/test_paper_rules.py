@@ -105,7 +105,7 @@ def targets(draw: st.DrawFn) -> tuple[Action, Screen]:
     screen = draw(screens)
     label = draw(st.sampled_from(list(NUMBERS)))
     if label == "INPUT":
-        return Action("type", text=draw(any_text)), screen
+        return Action("type", text=draw(any_text.filter(bool))), screen
     if label in SWIPES:
         lift = draw(st.just(()) | regions(screen))
         return Action.of(label, draw(regions(screen)), lift), screen
@@ -123,6 +123,7 @@ def test_the_experts_answer_is_an_exact_match_in_every_unit(
     target: tuple[Action, Screen], space: Space, ascii_only: bool
 ) -> None:
     action, screen = target
+    assume(not placed(action) or min(screen) > 5)  # pixels are rounded
     given_back = read(answer(action, screen, space=space), ascii_only=ascii_only)
     assert judge_paper(action, screen, given_back, space) == Match(True, True, placed(action))
     if space == "norm1000":

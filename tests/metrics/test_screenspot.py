@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import omnidata
 from omnidata.types import Step, Verdict
@@ -137,24 +135,3 @@ def test_a_refusal_is_a_word() -> None:
             assert judge(text, reading).parsed == {"negative": True}
             assert judge(text, reading).values[0] is False
     assert judge("it is negative", "fixed").outcome == "unparsed"
-
-
-@given(st.text(max_size=200) | st.text("<|box_start>()[]0123456789.,-e \n", max_size=200))
-def test_any_text_is_read_or_refused(text: str) -> None:
-    for reading in ("released", "fixed"):
-        assert judge(text, reading).values[0] in (True, False)
-
-
-def test_a_long_text_is_read_in_linear_time_or_not_at_all() -> None:
-    assert judge("(1,2,3" * 10_000, "fixed").outcome == "unparsed"
-    assert judge("(1, 2)" * 100_000, "fixed").outcome == "unparsed"
-    for part in (
-        "<box>(1" + " " * 90,
-        '{"x":1,"y":',
-        "<point x=1 y=1",
-        "<point>" + " " * 90,
-        "{" + " " * 90,
-        "<point x=",
-        ",x:1,y:",
-    ):
-        assert judge((part * 100_000)[:100_000], "fixed").outcome == "unparsed"

@@ -449,7 +449,8 @@ def test_an_answer_of_other_types_is_no_action(answer: dict[str, Any]) -> None:
 def test_a_verb_that_cannot_serve_says_so(
     world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str], verb: str, told: str
 ) -> None:
-    model = [] if verb == "voice" else ["--model", "baseline:oracle"]
+    of_voice = verb == "voice"
+    before, after = (["odyssey"], []) if of_voice else ([], ["--model", "baseline:oracle"])
     with pytest.raises(SystemExit, match="2"):
-        main([*verb.split(), str(world.data), str(tmp_path / "out"), *model])
+        main([*verb.split(), *before, str(world.data), str(tmp_path / "out"), *after])
     assert told in capsys.readouterr().err

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omnidata.media import samples
-from omnidata.tasks.agentnet.recordings import read_log
+from omnidata.tasks import get_task
 from omnidata.types import MediaRef
 from tests.trees import SHARED
 
@@ -62,7 +62,9 @@ def mix(out: Path) -> Path:
 
 def _soundtrack(seconds: float) -> NDArray[np.float32]:
     track = np.zeros(round(seconds * _RATE), dtype=np.float32)
-    for event in read_log(RECORDING).events:
+    log = get_task("agentnet").action_log(RECORDING)
+    assert log
+    for event in log.events:
         if event.action.label in _SOUNDS:
             ref = MediaRef("audio", EARCONS, f"{_SOUNDS[event.action.label]}.ogg")
             start = round(event.end_s * _RATE)

@@ -112,14 +112,6 @@ def test_a_value_of_the_wrong_kind_is_told(
     assert raised.value.where == str(path)
 
 
-@pytest.mark.parametrize("name", ["results.json", "run.json"])
-def test_a_file_of_brackets_is_told(tmp_path: Path, name: str) -> None:
-    run = write_run(tmp_path / "run")
-    (run.path / name).write_text("[" * 100_000)
-    with pytest.raises(RunError):
-        read_run(run.path)
-
-
 @pytest.mark.parametrize(
     ("line", "said"),
     [

@@ -48,6 +48,32 @@ class Filling(Deadly):
         return [Completion(delivery="ok", text="CLICK <1,1>") for _ in prepared]
 """
 
+CHANGING = """
+import asyncio
+import os
+from pathlib import Path
+
+from omnidata.adapters.base import Model
+from omnidata.types import Completion
+
+# Every process finds other code in the package.
+own = Path(__file__).parent / f"of_{os.getpid()}"
+own.mkdir()
+(own / "code.py").write_text(f"NUMBER = {os.getpid()}")
+__spec__.submodule_search_locations.append(str(own))
+
+
+class Changing(Model):
+    accepts = None
+
+    def __init__(self, rest, options):
+        self.name = "changing"
+
+    async def generate(self, prepared, params):
+        await asyncio.sleep(0.3)  # a second worker comes meanwhile
+        return [Completion(text=str(os.getpid())) for _ in prepared]
+"""
+
 
 @pytest.fixture(scope="module")
 def source(sample: Path) -> LoadedDataset:
@@ -66,6 +92,9 @@ def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         "omnidata.adapters",
         "deadly = deadly:Deadly\nfilling = deadly:Filling",
     )
+    (folder / "changing").mkdir()
+    (folder / "changing" / "__init__.py").write_text(CHANGING, encoding="utf-8")
+    install(folder, "changing", "omnidata.adapters", "changing = changing:Changing")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_AUTH_MODE", "disabled")  # a cluster on the loopback, for a minute
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")

@@ -8,6 +8,7 @@ from base64 import b64decode
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -15,7 +16,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from omnidata.adapters.batch_forms import ANTHROPIC, GEMINI, OPENAI, BatchForm
 from omnidata.errors import PredictionError, RunError, UnansweredError, UsageError
 from omnidata.run.batch import write as write_watched
 from omnidata.run.cluster import Recipe
@@ -220,10 +220,7 @@ def test_files_are_split_by_requests_and_by_bytes(source: LoadedDataset, tmp_pat
         write(TASK, source, VLLM, tmp_path / "none", limit=7, mb_per_file=0.001)
 
 
-def test_providers_limits_and_ids_are_their_own(source: LoadedDataset, tmp_path: Path) -> None:
-    assert (OPENAI.max_requests, OPENAI.max_bytes) == (50_000, 200_000_000)
-    assert (ANTHROPIC.max_requests, ANTHROPIC.max_bytes) == (100_000, 256_000_000)
-    assert (GEMINI.max_requests, GEMINI.max_bytes) == (None, 2_000_000_000)
+def test_ids_are_such_as_every_provider_takes(source: LoadedDataset, tmp_path: Path) -> None:
     for wire, spec in SPECS.items():
         recipe = Recipe(spec, OPTIONS.get(wire, {}))
         written = write(TASK, source, recipe, tmp_path / wire, limit=2)
@@ -551,18 +548,38 @@ _JSON = st.recursive(
 )
 
 
-@pytest.mark.parametrize("form", [OPENAI, GEMINI, ANTHROPIC], ids=lambda form: form.name)
-@given(row=st.dictionaries(st.text(max_size=9), _JSON) | _JSON.filter(lambda v: type(v) is dict))
-def test_any_row_is_an_answer_a_failure_or_none(form: BatchForm, row: dict[str, Any]) -> None:
-    returned = form.read(row)
-    if returned is None:
-        return
-    assert returned.custom_id in (row.get("custom_id"), row.get("key"))
-    # Whatever is no answer says so; nothing is both.
-    assert bool(returned.body) + (returned.error is not None or bool(returned.ended)) == 1
-    if returned.body:
-        assert returned.status // 100 == 2
-        assert isinstance(json.loads(returned.body), dict)
+@pytest.fixture(scope="module", params=["openai", "anthropic", "gemini"])
+def single(
+    request: pytest.FixtureRequest, source: LoadedDataset, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """A run of one step that was written for a provider."""
+    run = tmp_path_factory.mktemp("single") / "run"
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"):
+            patch.setenv(name, KEY)
+        recipe = Recipe(SPECS[request.param], OPTIONS.get(request.param, {}))
+        write(TASK, source, recipe, run, limit=1)
+    return run
+
+
+@given(row=st.dictionaries(st.sampled_from(_NAMES) | st.text(max_size=9), _JSON), own=st.booleans())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_row_is_an_answer_a_failure_or_refused(
+    single: Path, row: dict[str, Any], own: bool
+) -> None:
+    [asked] = read_lines(single / "batch" / "ids.jsonl")
+    row |= {"custom_id": asked["custom_id"], "key": asked["custom_id"]} if own else {}
+    with TemporaryDirectory() as folder:
+        run = Path(shutil.copytree(single, Path(folder, "run")))
+        try:
+            read(run, [write_rows(Path(folder, "r.jsonl"), [row])])
+        except PredictionError as error:
+            assert "r.jsonl" in str(error)
+            return
+        except UnansweredError:
+            pass
+        [line] = read_lines(run / "predictions.jsonl")
+        assert own and (line["delivery"] == "ok" or not line["output"])
 
 
 @pytest.fixture(scope="module")

@@ -15,8 +15,6 @@ from omnidata.analysis.audit import audit
 from omnidata.data.convert import convert
 from omnidata.data.segment.many import read_list, segment_all
 from omnidata.data.validate import validate
-from omnidata.data.voice import render
-from omnidata.data.voice_engines import Espeak
 from omnidata.errors import RunError
 from omnidata.run.engines import Cluster, Lost, each
 from omnidata.synth.compose import compose
@@ -114,15 +112,14 @@ def test_a_tree_of_recordings_has_the_same_bytes_whoever_cuts_them(
 
 
 def test_instructions_sound_the_same_whoever_has_them_spoken(
-    tmp_path: Path, sample: Path, cluster: Cluster
+    tmp_path: Path, sample: Path, machines: Any
 ) -> None:
     """By an engine that says a text as it said others before, unless a process begins anew."""
-    steps = get_task("omnigui").load(sample, check_media=False).steps[::4]
     made = [tmp_path / name / "out" for name in ("here", "processes", "cluster")]
-    found = render(steps, made[0], Espeak())
-    assert found.rendered > 3
-    assert render(steps, made[1], Espeak(), workers=2) == found
-    assert render(steps, made[2], Espeak(), cluster=cluster) == found
+    ray = ("--engine", "ray", "--address", machines.address, "--workers", "2")
+    for out, more in zip(made, (("--workers", "1"), ("--workers", "2"), ray), strict=True):
+        omnidata("voice", sample, out, "--where", "dimension=localization", *more)
+    assert len([*made[0].rglob("*.wav")]) > 3
     assert same_files(made[0], made[1])
     assert same_files(made[0], made[2])
 

@@ -97,20 +97,6 @@ def test_a_run_in_which_everything_fails_stops_and_says_why(
     assert "stopped" not in evaluate(TASK, source, Scripted(lambda *_: RIGHT), tmp_path)
 
 
-def test_a_slip_of_an_adapter_is_a_failure_of_its_step_alone(
-    source: LoadedDataset, tmp_path: Path
-) -> None:
-    def slipping(sample_id: str, attempt: int) -> Completion:
-        if sample_id == source.steps[0].sample_id:
-            raise KeyError("choices")
-        return RIGHT
-
-    evaluate(TASK, source, Scripted(slipping), tmp_path, limit=5)
-    [line] = [p for p in read_lines(tmp_path / "predictions.jsonl") if p["delivery"] != "ok"]
-    assert line["sample_id"] == source.steps[0].sample_id
-    assert "KeyError" in line["error"]
-
-
 class Short(Scripted):
     max_batch = 3
 
@@ -227,18 +213,6 @@ def test_a_budget_ends_the_run_and_what_was_paid_for_is_kept(
     assert set(again.asked) | set(model.asked) == {step.sample_id for step in source.steps}
     assert max((again.asked + model.asked).values()) == 1
     assert "stopped" not in results
-
-
-def test_equal_requests_of_another_run_are_not_sent(source: LoadedDataset, tmp_path: Path) -> None:
-    limits = Limits(cache=tmp_path / "cache.sqlite")
-    first, second = Scripted(lambda *_: RIGHT), Scripted(lambda *_: RIGHT)
-    evaluate(TASK, source, first, tmp_path / "a", limit=8, limits=limits)
-    evaluate(TASK, source, second, tmp_path / "b", limit=10, limits=limits)
-    assert len(first.asked) == 8
-    assert set(second.asked) == {step.sample_id for step in source.steps[8:10]}
-    cached = [p for p in read_lines(tmp_path / "b" / "predictions.jsonl") if p["receipt"]]
-    assert len(cached) == 8
-    assert all(line["receipt"]["cached"] for line in cached)
 
 
 def test_predicted_histories_keep_their_order_while_episodes_run_side_by_side(

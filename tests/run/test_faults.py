@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from omnidata.adapters import get_adapter
-from omnidata.errors import UnansweredError
 from omnidata.run.cost import Limits
 from omnidata.run.evaluate import evaluate
 from omnidata.tasks import get_task
@@ -120,41 +119,3 @@ def test_what_the_model_itself_did_is_final(
     if delivery != "ok":
         assert results["outcomes"][delivery] == 1
     assert server.count == STEPS
-
-
-def test_a_stream_of_401_stops_the_run_and_names_the_reason(
-    ask: Callable[..., tuple[dict[str, Any], Server]], tmp_path: Path
-) -> None:
-    asked: list[int] = []
-
-    def refuse(number: int) -> Fault:
-        asked.append(number)
-        return Fault(status=401)
-
-    with pytest.raises(UnansweredError, match="HTTP 401"):
-        ask(refuse)
-    assert len(asked) == len(lines(tmp_path)) == 3
-
-
-def test_a_server_that_is_down_stops_the_run(source: LoadedDataset, tmp_path: Path) -> None:
-    with running(ChatCompletions()) as server:
-        address = f"{server.url}/v1"
-    adapter = get_adapter("openai:m", TASK, source.steps, base_url=address)
-    limits = Limits(attempts=1, concurrency=2)
-    with pytest.raises(UnansweredError, match=f"none of {len(source.steps)} steps"):
-        evaluate(TASK, source, adapter, tmp_path / "run", limits=limits)
-    assert len(lines(tmp_path)) < len(source.steps)
-    assert {line["delivery"] for line in lines(tmp_path)} == {"api_error"}
-
-
-def test_requests_fall_in_number_while_the_server_asks_for_fewer(
-    ask: Callable[..., tuple[dict[str, Any], Server]], tmp_path: Path
-) -> None:
-    """The first wave is refused; afterwards at most half of it is under way at a time."""
-    refused = Fault(status=429, headers={"Retry-After": "0"}, delay_s=0.3)
-    results, server = ask(
-        lambda number: refused if number < 4 else Fault(delay_s=0.05), concurrency=4
-    )
-    assert set(results["outcomes"]) <= {"ok", "unparsed"}
-    assert server.most == 4
-    assert [line["attempts"] for line in lines(tmp_path)] == [2] * STEPS

@@ -238,30 +238,6 @@ def test_times_add_up_over_resumed_runs(source: LoadedDataset, tmp_path: Path) -
     assert spent[1] >= spent[0] > 0
 
 
-def test_a_transient_failure_is_tried_again_on_resume_and_kept_as_an_attempt(
-    tmp_path: Path,
-) -> None:
-    settings = SETTINGS
-    with RunFolder(tmp_path, settings) as run:
-        run.append("a", Completion(delivery="api_error", error="503"))
-        run.append("b", Completion(text="{}", usage={"tokens": 3}))
-        run.append("c", Completion(delivery="refused"))
-    with RunFolder(tmp_path, settings) as run:
-        assert run.done.keys() == {"b", "c"}
-        assert run.done["b"].usage == {"tokens": 3}
-        run.append("a", Completion(text="now"))
-    assert [line.sample_id for line in read(tmp_path / "predictions.jsonl")] == ["b", "c", "a"]
-    (attempt,) = read(tmp_path / "attempts.jsonl")
-    assert (attempt.sample_id, attempt.delivery, attempt.error) == ("a", "api_error", "503")
-
-
-def test_text_with_lone_surrogates_survives_the_folder(tmp_path: Path) -> None:
-    with RunFolder(tmp_path, SETTINGS) as run:
-        run.append("a", Completion(text="\ud800 {"))
-    with RunFolder(tmp_path, SETTINGS) as run:
-        assert run.done["a"].text == "\ud800 {"
-
-
 def test_a_torn_last_attempt_is_mended_as_well(tmp_path: Path) -> None:
     with RunFolder(tmp_path, SETTINGS) as run:
         run.append_attempt("a", Completion(delivery="api_error", error="503"))
@@ -270,12 +246,6 @@ def test_a_torn_last_attempt_is_mended_as_well(tmp_path: Path) -> None:
     with RunFolder(tmp_path, SETTINGS) as run:
         run.append_attempt("c", Completion(delivery="api_error", error="500"))
     assert [line.sample_id for line in read(tmp_path / "attempts.jsonl")] == ["a", "c"]
-
-
-def test_a_folder_that_cannot_be_locked_is_said(source: LoadedDataset, tmp_path: Path) -> None:
-    (tmp_path / ".lock").mkdir()
-    with pytest.raises(RunError, match=r"\.lock: a file cannot be read or written"):
-        evaluate(TASK, source, "baseline:center", tmp_path)
 
 
 @pytest.mark.parametrize("name", in_gate(["scores.jsonl", "run.json"], 1, "processes for each"))

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from omnidata.errors import UsageError
-from omnidata.run.engines.ray import Cluster
+from omnidata.run.engines import Cluster
 from omnidata.run.evaluate import evaluate
 from omnidata.run.run_files import read_info
 from omnidata.tasks import get_task

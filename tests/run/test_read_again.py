@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from omnidata import predictions
 from omnidata.analysis.report import report
 from omnidata.cli import main
 from omnidata.errors import AdapterError, RunError
-from omnidata.jsontext import encode
 from omnidata.run.cost import Limits, Tokens
 from omnidata.run.evaluate import evaluate
 from omnidata.run.parts import merge
@@ -149,20 +150,22 @@ NAMES = st.sampled_from(["prompt_tokens", "completion_tokens", "input_tokens", "
     text=st.text(),
     latency_s=st.floats(),
 )
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_what_is_taken_from_an_adapter_is_read_again(
-    tmp_path: Path, text: str, latency_s: float, usage: dict[str, Any], receipt: dict[str, Any]
+    source: LoadedDataset,
+    text: str,
+    latency_s: float,
+    usage: dict[str, Any],
+    receipt: dict[str, Any],
 ) -> None:
     odd = Completion(text=text, latency_s=latency_s, usage=usage, receipt=receipt)
-    try:
-        predictions.check_written(odd)
-    except ValueError:
-        return
-    path = tmp_path / "predictions.jsonl"
-    path.write_bytes(encode(predictions.Prediction.of("a", odd)) + b"\n")
-    [line] = predictions.read_final(path)
-    assert line.output == text
-    assert Tokens.of(line.usage) == Tokens.of(usage)
+    with TemporaryDirectory() as folder:
+        run = Path(folder, "run")
+        with suppress(AdapterError):
+            evaluate(TASK, source, Scripted(lambda *_: odd), run, limit=1)
+        [line] = predictions.read_final(run / "predictions.jsonl")
+    if line.delivery == "ok":
+        assert line.output == text
+        assert Tokens.of(line.usage) == Tokens.of(usage)
 
 
 def test_settings_that_could_not_be_read_again_are_refused_before_the_first_request(

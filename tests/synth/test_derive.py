@@ -6,7 +6,7 @@ import json
 import random
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 import omnidata
 from omnidata.actions import Action, Box, Point
 from omnidata.analysis.audit import audit
-from omnidata.cli import main
 from omnidata.synth.derive import Recording, make_pieces, read_recordings, windows
 from omnidata.tasks import get_task
 from omnidata.types import MediaRef, Step
 from tests import plugs
+from tests.cli.running import as_json, here
 from tests.data.tiny import png
 from tests.synth.recordings import END, TAP, recording
 from tests.trees import NO_SHARED, SHARED, read_lines, write_lines
@@ -34,21 +34,12 @@ CRITIC, SINGLE, SEVERAL = (
     "metadata_idmn2n.jsonl",
 )
 BACK = Action("back")
-Said = Callable[..., Any]
 
 
-@pytest.fixture
-def said(capsys: pytest.CaptureFixture[str]) -> Said:
-    """Runs a verb of `synth`; what it prints as JSON, or what it says of an error."""
-
-    def run(*argv: str | Path, code: int = 0) -> Any:
-        with pytest.raises(SystemExit) as ended:
-            main(["synth", *map(str, argv), *(["--json"] if code == 0 else [])])
-        out, err = capsys.readouterr()
-        assert (ended.value.code or 0) == code, err
-        return err if code else json.loads(out)
-
-    return run
+def said(*argv: str | Path, code: int = 0) -> Any:
+    """What a verb of `synth` prints as JSON, or what it says of an error."""
+    done = here("synth", *argv, *(["--json"] if code == 0 else []), code=code)
+    return done.stderr if code else as_json(done)
 
 
 def acts(rng: random.Random) -> Action:
@@ -99,7 +90,7 @@ def length(tree: Path, episode: int) -> int:
 
 
 def test_successes_and_failures_have_the_same_forms_and_instructions(
-    said: Said, episodes: Path, tmp_path: Path
+    episodes: Path, tmp_path: Path
 ) -> None:
     told = said("criticbench", episodes, tmp_path / "out")
     rows = read_lines(tmp_path / "out" / CRITIC)
@@ -118,7 +109,7 @@ def test_successes_and_failures_have_the_same_forms_and_instructions(
 
 
 def test_what_is_said_to_succeed_ends_where_its_own_episode_does(
-    said: Said, episodes: Path, tmp_path: Path
+    episodes: Path, tmp_path: Path
 ) -> None:
     said("criticbench", episodes, tmp_path / "out")
     for row in read_lines(tmp_path / "out" / CRITIC):
@@ -141,9 +132,7 @@ def test_what_is_said_to_succeed_ends_where_its_own_episode_does(
             assert stop == length(episodes, last)
 
 
-def test_rows_load_and_are_judged_and_couples_stay_together(
-    said: Said, episodes: Path, tmp_path: Path
-) -> None:
+def test_rows_load_and_are_judged_and_couples_stay_together(episodes: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     said("criticbench", episodes, out)
     rows = omnidata.load_dataset("criticbench", out, split="test")
@@ -163,7 +152,7 @@ def test_rows_load_and_are_judged_and_couples_stay_together(
     assert drawn.frames == "recorded action"
 
 
-def test_an_audit_finds_no_leak(said: Said, episodes: Path, tmp_path: Path) -> None:
+def test_an_audit_finds_no_leak(episodes: Path, tmp_path: Path) -> None:
     said("criticbench", episodes, tmp_path / "critic")
     said("idm", episodes, tmp_path / "idm")
     for name, options in (
@@ -178,9 +167,7 @@ def test_an_audit_finds_no_leak(said: Said, episodes: Path, tmp_path: Path) -> N
         assert not found.leak, (name, found.carriers)
 
 
-def test_two_languages_whose_actions_differ_are_told_apart_by_no_form(
-    said: Said, tmp_path: Path
-) -> None:
+def test_two_languages_whose_actions_differ_are_told_apart_by_no_form(tmp_path: Path) -> None:
     # What is typed is in the language of the instruction, and one of them ends where it began.
     rng = random.Random(0)
     typed, last = ("milk", "牛奶"), (BACK, Action("home"))
@@ -199,9 +186,7 @@ def test_two_languages_whose_actions_differ_are_told_apart_by_no_form(
     assert not found.leak, found.carriers
 
 
-def test_what_was_done_is_asked_of_neighbouring_screenshots(
-    said: Said, episodes: Path, tmp_path: Path
-) -> None:
+def test_what_was_done_is_asked_of_neighbouring_screenshots(episodes: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     told = said("idm", episodes, out)
     source = get_task("omnigui").load(episodes)
@@ -231,7 +216,7 @@ def test_what_was_done_is_asked_of_neighbouring_screenshots(
         assert results["overall"]["accuracy"] == 1
 
 
-def test_episodes_that_are_no_success_are_left_out_and_counted(said: Said, tmp_path: Path) -> None:
+def test_episodes_that_are_no_success_are_left_out_and_counted(tmp_path: Path) -> None:
     impossible = Action.of("TASK_IMPOSSIBLE")
     truths = [
         {},
@@ -279,9 +264,7 @@ def test_episodes_that_are_no_success_are_left_out_and_counted(said: Said, tmp_p
     assert left_out["lacks steps"] == 1
 
 
-def test_the_same_call_gives_the_same_rows_and_other_settings_are_refused(
-    said: Said, tmp_path: Path
-) -> None:
+def test_the_same_call_gives_the_same_rows_and_other_settings_are_refused(tmp_path: Path) -> None:
     data, out = recording(tmp_path / "data", *[[TAP, BACK, TAP, END]] * 6), tmp_path / "out"
     told = said("criticbench", data, out)
     assert said("criticbench", data, out) == told
@@ -296,9 +279,7 @@ def test_the_same_call_gives_the_same_rows_and_other_settings_are_refused(
     assert "No such command 'nonsense'" in said("nonsense", data, out, code=2)
 
 
-def test_rows_are_not_written_into_the_data_that_they_are_made_of(
-    said: Said, tmp_path: Path
-) -> None:
+def test_rows_are_not_written_into_the_data_that_they_are_made_of(tmp_path: Path) -> None:
     data = recording(tmp_path / "data", *[[TAP, BACK, TAP, END]] * 6)
     model = ("--model", "baseline:oracle")
     for verb, *more in (("criticbench",), ("idm",), ("recaption", *model), ("label", *model)):
@@ -318,7 +299,7 @@ real = pytest.mark.skipif(not SHARED.is_dir(), reason=NO_SHARED)
     ],
 )
 def test_a_real_episode_of_another_benchmark_becomes_rows(
-    said: Said, tmp_path: Path, data: str, task: str, screen: Any, first: Any, rows: int
+    tmp_path: Path, data: str, task: str, screen: Any, first: Any, rows: int
 ) -> None:
     out = tmp_path / "out"
     told = said("idm", SHARED / "data" / data, out)
@@ -331,7 +312,7 @@ def test_a_real_episode_of_another_benchmark_becomes_rows(
 
 
 @real
-def test_a_real_episode_is_cut_where_it_looks_like_its_end(said: Said, tmp_path: Path) -> None:
+def test_a_real_episode_is_cut_where_it_looks_like_its_end(tmp_path: Path) -> None:
     real_one = SHARED / "data" / "agentnet_raw_win10"
     told = said("criticbench", real_one, tmp_path / "out")
     assert told["made"]["criticbench"]["designs"] == {"cut": 2}
@@ -357,7 +338,7 @@ def test_rollouts_are_a_success_only_where_they_have_been_scored_as_one() -> Non
 
 
 def test_a_plug_in_s_rows_are_made_of_ours_and_its_faults_are_its_own(
-    said: Said, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site = plugs.on_path(tmp_path / "site", "verdicts_plugin", monkeypatch)
     (site / "verdicts_plugin.py").write_text(PLUGIN, encoding="utf-8")

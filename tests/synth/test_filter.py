@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,9 @@ from omnidata.actions import Action, Box
 from omnidata.metrics.intervals import wilson
 from omnidata.tasks.omnigui.load import load
 from tests.adapters.servers import Fault
-from tests.cli.running import Started, as_json, omnidata
+from tests.cli.running import as_json, omnidata
 from tests.data.tiny import png
 from tests.loaders import agentstudio
-from tests.synth.making import digests
 from tests.synth.recordings import (
     END,
     HIT,
@@ -261,27 +259,6 @@ def test_a_failure_accepts_nothing_and_is_asked_again(tmp_path: Path) -> None:
         assert ask("filter", server, data, out)["episodes"]["accepted"] == 2
         assert server.count == 3
     assert [row["ID"] for row in episodes(out)] == ["E0", "E1"]
-
-
-def test_a_killed_command_goes_on(tmp_path: Path) -> None:
-    data, out = recording(tmp_path / "data", *[[TAP, END]] * 30), tmp_path / "out"
-    slow = by_task(dict.fromkeys(range(0, 30, 2), YES))
-    with answering(slow, lambda n: Fault(delay_s=0.02)) as server:
-        ask("filter", server, data, tmp_path / "whole")
-        asked = server.count
-        arguments = command("filter", server, data, out, "--concurrency", "2")
-        with Started(*arguments) as process:
-            end = time.monotonic() + 90
-            while server.count < asked + 10:
-                assert time.monotonic() < end
-                assert process.poll() is None
-                time.sleep(0.005)
-            process.kill()
-            process.wait()
-        assert not out.exists()
-        ask("filter", server, data, out, "--concurrency", "2")
-        assert server.count - 2 * asked <= 2
-    assert digests(out) == digests(tmp_path / "whole")
 
 
 def test_a_dry_run_shows_the_question_and_leaves_nothing(tmp_path: Path) -> None:

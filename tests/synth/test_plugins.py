@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from omnidata.cli import main
 from omnidata.loaders.task_library import SUBTASKS
 from tests import plugs
+from tests.cli.running import as_json, here
 from tests.data.tiny import png
 from tests.synth.recordings import rows
 
 PLUGIN = '''
-from omnidata.cli import main
 import json
 from dataclasses import replace
 
@@ -149,23 +148,17 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def said(*argv: str | Path | int, code: int = 0) -> None:
-    with pytest.raises(SystemExit) as end:
-        main([str(each) for each in argv])
-    assert (end.value.code or 0) == code
-
-
 def test_tasks_are_composed_of_a_library_that_only_a_plug_in_reads(
-    site: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    site: Path, tmp_path: Path
 ) -> None:
     pool, out = tmp_path / "pool", tmp_path / "out"
     pool.mkdir()
     (pool / "chores.txt").write_text(CHORES, encoding="utf-8")
-    said(
+    done = here(
         *("synth", "compose", pool, out, "--tasks", 1, "--trajectories", 0),
         *("--initial", "empty_kettle", "--level", "dependency=easy", "--json"),
     )
-    assert json.loads(capsys.readouterr().out)["made"]["pool"]["subtasks"] == 3
+    assert as_json(done)["made"]["pool"]["subtasks"] == 3
     (task,) = [json.loads(line) for line in (out / "tasks.jsonl").read_text().splitlines()]
     assert set(task["category"].values()) == {"Home"}
     used = [json.loads(line) for line in (out / SUBTASKS).read_text().splitlines()]
@@ -173,11 +166,10 @@ def test_tasks_are_composed_of_a_library_that_only_a_plug_in_reads(
 
 
 def test_data_that_no_library_is_of_are_refused_with_what_is_expected(
-    site: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    site: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "pool").mkdir()
-    said("synth", "compose", tmp_path / "pool", tmp_path / "out", code=2)
-    told = capsys.readouterr().err
+    told = here("synth", "compose", tmp_path / "pool", tmp_path / "out", code=2).stderr
     assert "no task takes the data" in told
     assert "rows of chores or omnibench" in told
 
@@ -198,10 +190,11 @@ def diary(tmp_path: Path) -> Path:
 
 
 def test_a_plug_in_labels_the_data_that_it_asks_about(
-    site: Path, diary: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    site: Path, diary: Path, tmp_path: Path
 ) -> None:
-    said("synth", "label", diary, tmp_path / "out", "--model", "baseline:oracle", "--json")
-    told = json.loads(capsys.readouterr().out)
+    told = as_json(
+        here("synth", "label", diary, tmp_path / "out", "--model", "baseline:oracle", "--json")
+    )
     assert told["task"] == "diary-idm"
     assert told["steps"]["labelled"] == 2
     assert told["steps"]["unlabelled"] == {"unparsed": 2}
@@ -212,10 +205,11 @@ def test_a_plug_in_labels_the_data_that_it_asks_about(
 
 
 def test_a_plug_in_s_critic_chooses_of_the_data_that_it_asks_about(
-    site: Path, diary: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    site: Path, diary: Path, tmp_path: Path
 ) -> None:
-    said("synth", "filter", diary, tmp_path / "out", "--model", "baseline:oracle", "--json")
-    told = json.loads(capsys.readouterr().out)
+    told = as_json(
+        here("synth", "filter", diary, tmp_path / "out", "--model", "baseline:oracle", "--json")
+    )
     assert told["task"] == "diary-critic"
     assert told["rejected"] == [{"episode": "day tue", "answer": "broke the cup"}]
     assert [path.name for path in (tmp_path / "out" / "diary" / "media").iterdir()] == ["mon"]

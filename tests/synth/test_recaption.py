@@ -11,13 +11,12 @@ import pytest
 from PIL import Image
 
 from omnidata.actions import Box
-from omnidata.cli import main
 from omnidata.media import InMemoryMedia
 from omnidata.synth.recaption import draw_frame, read_caption
 from omnidata.tasks import get_task
 from omnidata.types import MediaRef
 from tests.adapters.servers import Fault, seen_image
-from tests.cli.running import omnidata
+from tests.cli.running import here, omnidata
 from tests.data.tiny import SIZE, png
 from tests.loaders import agentstudio
 from tests.synth.recordings import Rule, answering, ask, command, picture
@@ -26,6 +25,9 @@ from tests.trees import read_lines, same_files
 BOX = [18, 40, 34, 76]
 TARGET = Box(18, 40, 34, 76, "px")
 THERE, ELSEWHERE = "Answer: (0.4, 0.4)", "Answer: (0.9, 0.9)"
+
+
+RECAPTION = ("synth", "recaption")
 
 
 def write_screens(folder: Path) -> Path:
@@ -138,35 +140,27 @@ def test_a_question_without_an_answer_writes_nothing_and_is_asked_again(
     assert told["elements"]["kept"] == 1
 
 
-def said(*argv: str | Path, code: int) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["synth", "recaption", *map(str, argv)])
-    assert (ended.value.code or 0) == code
-
-
 def test_nothing_is_written_where_nothing_leads_back_or_nothing_can_be_framed(
-    screens: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    screens: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
     found = ("--model", "baseline:oracle", "--grounder", "baseline:oracle")
-    said(screens, tmp_path / "same", *found, code=0)
+    here(*RECAPTION, screens, tmp_path / "same", *found)
     assert len(read_lines(tmp_path / "same" / "metadata.jsonl")) == 4
     missed = ("--model", "baseline:oracle", "--grounder", "baseline:center")
-    said(screens, out, *missed, code=1)
-    assert "no new instruction finds its element" in capsys.readouterr().err
+    done = here(*RECAPTION, screens, out, *missed, code=1)
+    assert "no new instruction finds its element" in done.stderr
     assert not out.exists()
     for path in (screens / "images").iterdir():
         path.unlink()
-    said(screens, out, *found, code=2)
-    assert "no element can be framed: no screenshot" in capsys.readouterr().err
+    done = here(*RECAPTION, screens, out, *found, code=2)
+    assert "no element can be framed: no screenshot" in done.stderr
 
 
-def test_a_model_that_cannot_be_made_leaves_nothing_behind(
-    screens: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_model_that_cannot_be_made_leaves_nothing_behind(screens: Path, tmp_path: Path) -> None:
     found = ("--model", "nobody:knows", "--grounder", "baseline:oracle")
-    said(screens, tmp_path / "out", *found, code=2)
-    assert 'no model is called "nobody:knows"' in capsys.readouterr().err
+    done = here(*RECAPTION, screens, tmp_path / "out", *found, code=2)
+    assert 'no model is called "nobody:knows"' in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
 
 
@@ -180,7 +174,7 @@ def test_a_baseline_is_asked_here_whatever_the_engine(screens: Path, tmp_path: P
 
 
 def test_another_grounder_finds_what_has_been_written_and_nobody_writes_it_again(
-    screens: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    screens: Path, tmp_path: Path
 ) -> None:
     out, run = tmp_path / "out", tmp_path / "out.run"
     with answering(model(CAPTIONS, set())) as server:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from omnidata.loaders import hooks
 from tests import plugs
 from tests.tasks.words import ROWS
 
@@ -16,7 +15,7 @@ from tests.tasks.words import ROWS
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for task in ("words", "shown"):  # the builders of an earlier test's plug-in
-        monkeypatch.delitem(sys.modules, hooks.module_of(task), raising=False)
+        monkeypatch.delitem(sys.modules, f"omnidata.loaders.builders.{task}", raising=False)
     return plugs.on_path(tmp_path / "site", "words_plugin", monkeypatch)
 
 

@@ -14,7 +14,6 @@ from PIL import Image
 
 import omnidata
 from omnidata.adapters import Model
-from omnidata.errors import UsageError
 from omnidata.media import image
 from omnidata.types import Completion, GenerationParams, LoadedDataset, Modality, Prepared
 from tests.cli.running import as_json
@@ -127,17 +126,6 @@ def test_the_command_line_prints_the_tables_columns(tmp_path: Path) -> None:
     )
     assert "edit_distance" in done.stdout
     assert "0.00" in done.stdout
-
-
-def test_what_a_task_does_not_know_is_refused() -> None:
-    for name, options in (("idm-single", {"coordinates": "px"}), ("criticbench", {"window": "3"})):
-        with pytest.raises(UsageError):
-            omnidata.get_task(name, options)
-    task = omnidata.get_task("idm-single")
-    with pytest.raises(UsageError, match="baseline:oracle, baseline:majority"):
-        task.baseline("center", [], {})
-    with pytest.raises(UsageError, match="no options"):
-        task.baseline("majority", [], {"seed": "1"})
 
 
 class Looking(Model):

@@ -10,14 +10,12 @@ from typing import Any
 
 import pytest
 
-from omnidata.errors import UsageError
 from omnidata.tasks import get_task
 from omnidata.tasks.agentstudio.load import load
 from omnidata.types import Conversation, LoadedDataset, Step, Task
 from tests.loaders.agentstudio import (
     REAL,
     SPACE,
-    TASKS,
     TaskName,
     act,
     ground,
@@ -183,15 +181,3 @@ def test_every_message_is_the_users_and_has_one_part(tmp_path: Path) -> None:
             assert message.role == "user"
             assert len(message.parts) == 1
             assert bool(message.parts[0].role) == (message.parts[0].kind == "image")
-
-
-def test_the_hash_changes_with_every_option() -> None:
-    options = {"groundui": ["instructions"], "idm-multiple": ["gemini_limit"],
-               "criticbench": ["observations_only", "symmetric"]}  # fmt: skip
-    hashes = [asking(task).prompt_hash for task in TASKS]
-    for task, own in options.items():
-        for name in own:
-            hashes.append(get_task(task, {name: get_task(task).allowed[name][1]}).prompt_hash)
-    assert len(set(hashes)) == len(hashes) == 8
-    with pytest.raises(UsageError, match="no value"):
-        asking("criticbench", symmetric="perhaps")

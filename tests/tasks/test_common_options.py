@@ -209,7 +209,7 @@ def test_an_option_that_no_prompt_shows_is_refused_before_a_model_is_asked(
         data = build(world, tmp_path / "data")
     options = [text for option in given.split() for text in ("-T", option)]
     asked = ("--model", "baseline:oracle", "--out", tmp_path / "run")
-    said = " ".join(told(capsys, "evaluate", world, data, *asked, *options, code=2).split())
+    said = " ".join(told("evaluate", world, data, *asked, *options, code=2).split())
     assert f"-T {given.split()[0]}: the option changes no prompt" in said
     assert remedy in said
     assert not (tmp_path / "run").exists()
@@ -228,7 +228,7 @@ def planned(
     """What a dry run prints."""
     options = ("-T", f"history_window={window}", "--limit", "1", "--dry-run", *more)
     asked = ("--model", "baseline:oracle", "--out", data.parent / "run")
-    return told(capsys, "evaluate", task, data, *asked, *options, code=code)
+    return told("evaluate", task, data, *asked, *options, code=code)
 
 
 def test_where_the_data_alone_leave_nothing_to_cut_there_is_a_warning(
@@ -275,12 +275,12 @@ def test_exports_and_suites_refuse_it_too(
     data, said = tree(tmp_path), "-T history_window=1: the option changes no prompt"
     given = ("-T", "history=none", "-T", "history_window=1")
     out = ("--format", "trl", tmp_path / "out")
-    assert said in told(capsys, "export", "omnigui", data, *out, *given, code=2)
+    assert said in told("export", "omnigui", data, *out, *given, code=2)
     options = 'options = {history = "none", history_window = [1, "own"]}'
     (tmp_path / "suite.toml").write_text(
         f'out = "runs"\n[[tasks]]\ntask = "omnigui"\ndata = "{data.name}"\n{options}\n'
         '[[models]]\nmodel = "baseline:oracle"\n'
     )
-    assert said in told(capsys, "suite", tmp_path / "suite.toml", code=1)
+    assert said in told("suite", tmp_path / "suite.toml", code=1)
     assert [run.name for run in (tmp_path / "runs").iterdir() if "own" in run.name]
     assert len([*(tmp_path / "runs").iterdir()]) == 1

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from omnidata.errors import UsageError
 from omnidata.tasks import get_task
 from omnidata.types import LoadedDataset, Step
 from tests.cli.running import as_json, omnidata
@@ -254,23 +253,3 @@ def test_a_row_without_a_screen_is_not_judged(tmp_path: Path) -> None:
     (step,) = steps_of("screenspot", data).steps
     assert verdict("screenspot", "screenspot", step, "(0.5, 0.5)").values == (None, None, None)
     assert get_task("screenspot").target(step) is None
-
-
-@pytest.mark.parametrize(
-    ("task", "options"),
-    [
-        ("agentnet", {"coordinates": "cm"}),
-        ("screenspot", {"boxes": "guess"}),
-        ("screenspot", {"voice": "x"}),
-    ],
-)
-def test_options_that_do_not_exist_are_refused(task: str, options: dict[str, str]) -> None:
-    with pytest.raises(UsageError):
-        get_task(task, options)
-
-
-@pytest.mark.parametrize("task", ["agentnet", "screenspot"])
-def test_baselines_that_do_not_exist_are_refused(task: str) -> None:
-    for name, options in (("majority", {}), ("oracle", {"a": "b"})):
-        with pytest.raises(UsageError, match="baseline"):
-            get_task(task).baseline(name, [], options)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from omnidata.predictions import Prediction
 from omnidata.registry import benchmarks
@@ -15,7 +18,9 @@ from omnidata.run.run_files import read_run
 from omnidata.run.scoring import score
 from omnidata.tasks import get_task
 from omnidata.types import CAUSES, OUTCOMES
+from tests.full import FULL
 from tests.loaders.every import rows_of
+from tests.metrics.mutations import KEYS, mutants
 
 SIZE = 60_000
 MOST_S = 2.0
@@ -73,6 +78,48 @@ def test_every_profile_judges_every_text_in_no_time(tmp_path: Path, name: str) -
                 assert took < MOST_S, f"{profile.name}, {family}, {size}: {took:.1f} s"
 
 
+MUTANTS = 20_000 if FULL else 300
+NAMES = [
+    *KEYS,
+    *("POINT", "TYPE", "PRESS", "STATUS", "ACTION", "ARGS", "bbox", "idx", "click_point"),
+    *("function", "args", "status", "wheel_dist", "keys", "double"),
+]
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.sampled_from(NAMES) | st.text(max_size=3), inner, max_size=5)
+    ),
+    max_leaves=8,
+)
+
+
+@pytest.mark.parametrize("name", benchmarks())
+def test_any_text_is_judged_by_every_profile_and_read_for_histories(
+    tmp_path: Path, name: str
+) -> None:
+    """Texts, JSON, and right answers bent out of shape."""
+    task = get_task(name)
+    step = task.load(rows_of(name, tmp_path), check_media=False).steps[0]
+    step = replace(step, screen=step.screen if min(step.screen) else (32, 32))
+    target = task.target(step)
+    assert target
+    right = target.text
+
+    def check(text: str) -> None:
+        for profile in task.profiles.values():
+            verdict = profile.judge(step, text)
+            assert verdict.outcome in OUTCOMES
+            assert verdict.reason or verdict.outcome == "ok"
+            json.dumps(verdict.parsed)
+        task.read(text)
+
+    for text in mutants([right, *BEYOND], MUTANTS, seed=1):
+        check(text)
+    letters = st.text(right + "{}[]()<>`'\": ,.-0123456789\\\n", max_size=60)
+    given(st.text() | letters | VALUES.map(json.dumps))(check)()
+
+
 @pytest.mark.parametrize("name", benchmarks())
 def test_every_text_is_read_for_histories(name: str) -> None:
     task = get_task(name)
@@ -87,12 +134,14 @@ BEYOND = (
     '{"action": 1, "coordinate": [-1e400, 1e400]}',
     '{"POINT": [1e400, 1e400]}',
     "pyautogui.click(1e400, 1e400)",
+    "pyautogui.click(x=1.2.3, y=5)",
+    '{"ACTION": "click_element", "ARGS": {"idx": 1e400, "bbox": [1e400, 0, 1, 2]}}',
     "(1e400, 0)",
     "(1e30, -1e300)",
     '{"action": 4, "coordinate": [1e30, 1e300]}',
     '{"POINT": [100000000000000000000, 5]}',
 )
-"""Places that are on no screen, in the forms of several benchmarks."""
+"""Places that are on no screen or none at all, in the forms of several benchmarks."""
 
 
 @pytest.mark.parametrize("name", benchmarks())

@@ -20,14 +20,14 @@ from omnidata.actions import Screen
 from omnidata.adapters.media_budget import Capabilities
 from omnidata.adapters.render import render
 from omnidata.analysis.figures import drawings, tree_lengths
-from omnidata.cli import main
 from omnidata.errors import MediaError, UsageError
 from omnidata.run.evaluate import evaluate
 from omnidata.run.run_files import read_run
 from omnidata.tasks import get_task
 from omnidata.tasks.base import Benchmark
-from omnidata.tasks.observation import OPTIONS, Element, Observation
+from omnidata.tasks.observation import OPTIONS, Element
 from omnidata.types import Completion, MediaRef, Prepared, Request, Step, Task
+from tests.cli.running import here
 from tests.loaders.phones import CLICK, SCREEN, SCROLL, episode, pixels, png, records, tree
 from tests.run.scripted import Scripted, finals
 from tests.trees import NO_SHARED, SHARED, read_lines
@@ -135,7 +135,7 @@ class Shop(Benchmark):
         return self.found or [Element("button", "Buy", "", (0, 0, 5, 5))]
 
 
-def observe(elements: Sequence[Element], kind: str, most: str, screen: Screen) -> Observation:
+def observe(elements: Sequence[Element], kind: str, most: str, screen: Screen) -> Any:
     task = Shop("shop", {"observation": kind, "a11y_tokens": most})
     task.found = elements
     found = task.observed(Step("s", "e", 0, 1, "", screen, {}, (), (), None, {}, {}))
@@ -326,9 +326,8 @@ def test_runs_that_differ_in_what_is_shown_are_one_table(
         evaluate(task, task.load(data), model, tmp_path / observed, limit=1)
     task = get_task("androidcontrol", {"observation": "a11y", "a11y_tokens": "1500"})
     evaluate(task, task.load(data), model, tmp_path / "short", limit=1)
-    with pytest.raises(SystemExit):
-        main(["report", *(str(tmp_path / name) for name in (*OPTIONS["observation"], "short"))])
-    said = capsys.readouterr().out
+    runs = (tmp_path / name for name in (*OPTIONS["observation"], "short"))
+    said = here("report", *runs).stdout
     table = said[said.index("Runs by observation") :]
     shares = {
         name: re.split(f" {re.escape(name)}[ ,]", table)[1].splitlines()[0]
@@ -349,8 +348,7 @@ def test_exports_have_marked_pictures_name_marks_and_leave_broken_trees_out(
     known = records(tmp_path / "known" / "ac", twin)
     out = tmp_path / "out"
     said = f"export androidcontrol {data} {out} --format llamafactory -T observation=som"
-    with pytest.raises(SystemExit):
-        main([*said.split(), "--check-against", str(known)])
+    here(*said.split(), "--check-against", known, code=1)
     report = json.loads((out / "export.json").read_text())
     found = {finding["code"]: finding["where"] for finding in report["findings"]}
     assert found["media-broken"] == "3/1"
@@ -364,8 +362,7 @@ def test_exports_have_marked_pictures_name_marks_and_leave_broken_trees_out(
 
 def test_exports_of_trees_alone_have_no_pictures(data: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    with pytest.raises(SystemExit):
-        main(f"export androidcontrol {data} {out} --format trl -T observation=a11y".split())
+    here(*f"export androidcontrol {data} {out} --format trl -T observation=a11y".split())
     rows = [row for path in out.glob("*.jsonl") for row in read_lines(path)]
     assert [row["images"] for row in rows] == [[], []]
     assert "Add alarm" in rows[0]["prompt"][1]["content"][0]["text"]

@@ -61,17 +61,14 @@ def test_a_step_is_asked_about_with_its_screenshot_and_history(tmp_path: Path) -
     ]
 
 
-def test_the_options_change_the_prompt_and_its_hash(tmp_path: Path) -> None:
+def test_the_options_change_the_prompt(tmp_path: Path) -> None:
     step = load(library(tmp_path)).steps[-1]
     options = [{}, {"history": "none"}, {"intent": "on"}, {"coordinates": "rel"}]
     tasks = [get_task("omnibench", each) for each in options]
-    assert len({each.prompt_hash for each in tasks}) == 4
     assert len({"\n".join(texts(each.prompt(step))) for each in tasks}) == 4
     assert "<Step History:> none\n" in texts(tasks[1].prompt(step))[-1]
     assert "<Task intent:> Send a presentation\n" in texts(tasks[2].prompt(step))[-1]
     assert "from 0 to 1 along" in texts(tasks[3].prompt(step))[0]
-    with pytest.raises(UsageError, match="unknown option"):
-        get_task("omnibench", {"voice": "x"})
 
 
 def test_a_history_of_predictions_has_the_models_own_words(tmp_path: Path) -> None:

@@ -137,7 +137,10 @@ def test_another_function_is_wrong(tmp_path: Path) -> None:
 
 
 def test_a_step_that_says_too_little_is_not_judged(tmp_path: Path) -> None:
-    for action in (plain("click_input", button="left"), plain("jump"), plain("wheel_mouse_input")):
+    too_little = [plain("click_input", button="left"), plain("jump"), plain("wheel_mouse_input")]
+    jump = plain("jump")
+    too_little += [{**jump, "function": 3}, {k: v for k, v in jump.items() if k != "function"}]
+    for action in too_little:
         assert judged(step_of(tmp_path, action), said()).values == (None, None, True)
         failed = get_task("omnibench").profiles["omnibench-step"].failed
         assert failed(step_of(tmp_path, action), "missing").values == (None, None, False)
@@ -217,34 +220,6 @@ def test_the_prompts_form_is_taken_to_the_letter(tmp_path: Path, changes: dict[s
     assert judged(step, said(**changes)).values[2] is False
     lacking = {key: value for key, value in WRITTEN.items() if key != "Thought"}
     assert judged(step, json.dumps(lacking)).values[2] is False
-
-
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
-    | st.sampled_from(["click_input", "wheel_mouse_input", "keyboard_input", "left", "FINISH"]),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(st.sampled_from(["button", "double", "wheel_dist", "keys", "x", "y"]), inner),
-    max_leaves=6,
-)  # fmt: skip
-KEYS = st.sampled_from([*WRITTEN, "function", "args", "coordinate", "status"])
-
-
-@given(st.dictionaries(KEYS, VALUES), st.dictionaries(KEYS, VALUES) | st.none())
-def test_nothing_that_a_model_writes_makes_it_raise(
-    tmp_path_factory: pytest.TempPathFactory, body: dict[str, Any], source: dict[str, Any] | None
-) -> None:
-    folder = tmp_path_factory.mktemp("any")
-    step = step_of(folder, act() if source is None else source)
-    for text in (json.dumps(body), f"```{json.dumps(body)}```", json.dumps(body)[:-1]):
-        verdict = judged(step, text)
-        assert verdict.outcome in ("ok", "unparsed")
-        get_task("omnibench").read(text)
-        json.dumps(verdict.parsed, allow_nan=False)
-
-
-@given(st.text())
-def test_no_text_makes_it_raise(text: str) -> None:
-    get_task("omnibench").read(text)
 
 
 @given(st.text(min_size=1))

@@ -234,12 +234,3 @@ def test_the_prompt_hash_tells_prompts_apart_and_nothing_else(tmp_path: Path) ->
     assert len(hashes) == 6
     assert get_task("omnigui", {"coordinates": "px"}).prompt_hash in hashes
     assert get_task("omnigui", {"voice": voices[1]}).prompt_hash in hashes
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{"modality": "I"}, {"modalities": "AV"}, {"history": ""}, {"coordinates": "0-1000"}],
-)
-def test_an_unknown_option_says_what_is_allowed(options: dict[str, str]) -> None:
-    with pytest.raises(UsageError, match="Expected: one of"):
-        get_task("omnigui", options)

@@ -11,10 +11,11 @@ import pytest
 from omnidata.errors import DataError
 from omnidata.loaders.load import recognise
 from omnidata.tasks import get_task
+from tests.cli.running import as_json, here
 from tests.data.tiny import SIZE
 from tests.loaders.agentstudio import codes, pictures
 from tests.loaders.neighbours import label, online_mind2web, trajectory
-from tests.tasks.verbs import serve, teller
+from tests.tasks.verbs import every_verb
 
 HUMAN, JUDGE = "online-mind2web", "online-mind2web-webjudge"
 
@@ -27,15 +28,14 @@ def scores(data: Path, profile: str = HUMAN) -> dict[str, Any]:
     return {one.agent: one.results for one in found}
 
 
-def test_every_verb_takes_the_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_verb_takes_the_data(tmp_path: Path) -> None:
     data = online_mind2web(tmp_path / "data")
-    said = teller(capsys)
     names = ("oracle", "majority")
     # The export leaves out the agent of which there are no pictures, and says so.
-    found = serve(said, "online-mind2web", data, tmp_path, baselines=names, steps=4, exported=1)
-    assert found["oracle"] == {"accuracy": 1.0}
-    said("score", "online-mind2web", data, "--profile", JUDGE, "--out", tmp_path / "scored")
-    assert said("report", tmp_path / "scored", "--json")["tables"]
+    found = every_verb("online-mind2web", data, tmp_path, baselines=names, exported=1)
+    assert found["oracle"]["overall"] == {"accuracy": 1.0}
+    here("score", "online-mind2web", data, "--profile", JUDGE, "--out", tmp_path / "scored")
+    assert as_json(here("report", tmp_path / "scored", "--json"))["tables"]
 
 
 def test_labels_trajectories_and_judgements_are_one_rollout(tmp_path: Path) -> None:

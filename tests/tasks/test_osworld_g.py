@@ -22,7 +22,7 @@ from omnidata.types import Step
 from tests.data.tiny import SIZE, png
 from tests.loaders.agentstudio import codes
 from tests.loaders.neighbours import osworld_g, region
-from tests.loaders.verbs import every_verb
+from tests.tasks.verbs import every_verb
 
 
 def one(folder: Path, kind: str = "bbox", **changes: Any) -> Step:
@@ -44,7 +44,7 @@ def test_every_verb_takes_the_data(tmp_path: Path) -> None:
     rows = [region(f"g{number}", kind) for number, kind in enumerate(kinds)]
     classes = {"text_matching": [{"id": "g0"}, "g2"], "refusal": [{"id": "g3"}]}
     data = osworld_g(tmp_path / "data", *rows, classes=classes)
-    found = every_verb("osworld-g", data, tmp_path, subset="bbox", metric="accuracy")
+    found = every_verb("osworld-g", data, tmp_path, subset="bbox")
     names = ("accuracy", "bbox", "polygon", "refusal")
     assert found["oracle"]["overall"] == dict.fromkeys(names, 1.0)
     assert found["center"]["overall"]["accuracy"] == 0.0
@@ -218,9 +218,3 @@ def test_a_rectangle_is_a_polygon(
         said = f"[{x!r}, {y!r}]"
         verdicts = [judged(step_of(row), said, "osworld-g-fixed") for row in (box, polygon)]
         assert verdicts[0] == verdicts[1]
-
-
-@given(st.text(alphabet="<>bBoOxXrect/[](),.:= %-0123456789yY'\"\n"))
-def test_no_answer_breaks_the_reader(text: str) -> None:
-    found = get_task("osworld-g").profiles["osworld-g"].judge(step_of(region()), text)
-    assert found.outcome in ("ok", "unparsed")

@@ -109,7 +109,7 @@ def test_a_mistake_is_one_message_with_the_distribution_and_the_step(
     answers.write_text('{"sample_id": "words/2", "output": "elm"}\n', encoding="utf-8")
     model = f"replay:{answers}" if mistake in ("explain", "cause") else "baseline:oracle"
     run = ("--model", model, "--out", tmp_path / "run")
-    found = told(capsys, "evaluate", "words", rows, *run, code=2)
+    found = told("evaluate", "words", rows, *run, code=2)
     [line] = [line for line in found.splitlines() if line.startswith("PluginError")]
     assert f"{where}: " * bool(where) + "omnidata-words 1.2 (words_plugin:Words) fails: " in line
     assert said in line and re.search(r"\.py:\d+, in ", line)
@@ -158,7 +158,7 @@ def test_a_mistake_of_a_model_is_not_blamed_on_the_task(
     plugs.install(other, "shaky", "omnidata.adapters", "shaky = shaky_plugin:Shaky")
     run = tmp_path / "run"
     model = ("--model", f"shaky:{mistake}", "--out", run)
-    found = told(capsys, "evaluate", "words", rows, *model, code=2)
+    found = told("evaluate", "words", rows, *model, code=2)
     assert f"shaky 1.2 (shaky_plugin:Shaky) fails: {said}" in found
     assert "omnidata-words" not in found and "Traceback" not in found
     answers = run / "predictions.jsonl"
@@ -178,7 +178,7 @@ def test_a_mistake_in_another_process_is_the_same_message(
     monkeypatch.setenv("PYTHONPATH", str(site))
     answers = tmp_path / "answers.jsonl"
     answers.write_text('{"sample_id": "words/0", "output": "melon"}\n', encoding="utf-8")
-    found = told(capsys, "score", "words", rows, answers, "--workers", "2", code=2)
+    found = told("score", "words", rows, answers, "--workers", "2", code=2)
     assert "PluginError: words/0: omnidata-words 1.2 (words_plugin:Words) fails: KeyError" in found
 
 
@@ -189,7 +189,7 @@ def test_the_traceback_of_a_mistake_is_printed_on_request(
     (site / "words_plugin.py").write_text(f"{PLUGIN}\n\n{code}\n", encoding="utf-8")
     plugs.install(site, "omnidata-words", "omnidata.tasks", "words = words_plugin:Words")
     monkeypatch.setenv("OMNIDATA_DEBUG", "1")
-    assert "Traceback" in told(capsys, "validate", "words", rows, code=2)
+    assert "Traceback" in told("validate", "words", rows, code=2)
 
 
 def test_an_axis_that_no_step_has_as_a_tag_is_found(
@@ -198,7 +198,7 @@ def test_an_axis_that_no_step_has_as_a_tag_is_found(
     code = f"{PLUGIN}\n\nExact.by = {{'langage': (), 'language': ()}}\n"
     (site / "words_plugin.py").write_text(code, encoding="utf-8")
     plugs.install(site, "omnidata-words", "omnidata.tasks", "words = words_plugin:Words")
-    found = told(capsys, "validate", "words", rows)
+    found = told("validate", "words", rows)
     assert "words-exact: no step has the tag langage" in found
     assert "did you mean language?" in found and "the tag language," not in found
 

@@ -43,18 +43,18 @@ def test_the_command_line_runs_and_scores_it(
     )
     assert json.loads(anew.stdout)["task_plugins"] == ["words"]
     run, page = tmp_path / "run", tmp_path / "page.html"
-    about = told(capsys, "info", "words")
+    about = told("info", "words")
     assert about.startswith("words: a task of another distribution\n")
     assert "-T case=kept|lower  (default: kept)" in about
     assert "words-exact (default)" in about
-    told(capsys, "evaluate", "words", rows, "--model", "baseline:oracle", "--out", run)
+    told("evaluate", "words", rows, "--model", "baseline:oracle", "--out", run)
     info = json.loads((run / "run.json").read_text("utf-8"))
     assert info["versions"]["omnidata-words"] == "1.2"
-    told(capsys, "compare", run, run)
-    told(capsys, "report", run, "--html", page)
+    told("compare", run, run)
+    told("report", run, "--html", page)
     assert "(unparsed)" not in page.read_text("utf-8")
     assert "melon" in page.read_text("utf-8")
-    told(capsys, "score", "words", rows, run)
+    told("score", "words", rows, run)
     found = json.loads((run / "results.json").read_text("utf-8"))
     assert found["overall"] == {"accuracy": 1.0}
     assert found["counts"] == {"steps": 2, "without_usable_target": 1}
@@ -93,8 +93,8 @@ def test_its_own_explanation_is_on_its_pages(
 ) -> None:
     install(site, points="words = words_plugin:Explaining")
     run, page = tmp_path / "run", tmp_path / "page.html"
-    told(capsys, "evaluate", "words", rows, "--model", "baseline:oracle", "--out", run)
-    told(capsys, "report", run, "--html", page)
+    told("evaluate", "words", rows, "--model", "baseline:oracle", "--out", run)
+    told("report", run, "--html", page)
     text = page.read_text("utf-8")
     assert "melon is shorter" in text and "the profile rejects" not in text
 
@@ -182,8 +182,8 @@ def test_a_task_may_be_of_any_class(
     lines = [json.dumps({"sample_id": f"words/{n}", "output": "fig"}) for n in range(3)]
     answers.write_text("\n".join(lines), encoding="utf-8")
     run = tmp_path / "run"
-    told(capsys, "evaluate", "words", rows, "--model", f"replay:{answers}", "--out", run)
-    told(capsys, "report", run, "--html", page)
+    told("evaluate", "words", rows, "--model", f"replay:{answers}", "--out", run)
+    told("report", run, "--html", page)
     assert "the profile rejects score" in page.read_text("utf-8")
     assert get_task("words").load(rows).skipped == (kind == "Chosen")
 
@@ -210,5 +210,5 @@ def test_a_broken_one_does_not_stand_in_the_way_of_others(
     install(site, points=f"words = words_plugin:{of}")
     data = write_rows(tmp_path / "steps.json", [row()])
     assert recognise(data) == ["omnigui"]
-    assert "Table 7" in told(capsys, "info", data)
-    assert what in told(capsys, "info", "words", data, code=2)
+    assert "Table 7" in told("info", data)
+    assert what in told("info", "words", data, code=2)

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from omnidata.cli import app
 from tests import plugs
+from tests.cli.running import as_json, here
 from tests.trees import NO_SHARED, SHARED, read_lines
 
 REAL = SHARED / "data" / "screenagent_sessions"
 pytestmark = pytest.mark.skipif(not REAL.is_dir(), reason=NO_SHARED)
-Said = Callable[..., str]
 
 PLUGIN = """
 import hashlib
@@ -90,40 +87,32 @@ class ScreenAgent(Benchmark):
 """
 
 
-@pytest.fixture
-def said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Said:
-    """Runs omnidata with the distribution installed."""
+@pytest.fixture(autouse=True)
+def _installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     site = plugs.on_path(tmp_path / "site", "screenagent_plugin", monkeypatch)
     (site / "screenagent_plugin.py").write_text(PLUGIN, encoding="utf-8")
     points = "screenagent = screenagent_plugin:ScreenAgent"
     plugs.install(site, "omnidata-screenagent", "omnidata.tasks", points)
-
-    def run(*arguments: str | Path, code: int = 0) -> str:
-        done = CliRunner().invoke(app, [*map(str, arguments)], catch_exceptions=False)
-        assert done.exit_code == code, done.stderr
-        return done.stdout
-
-    return run
 
 
 def test_a_users_format_takes_fewer_than_60_lines() -> None:
     assert sum(bool(line.strip()) for line in PLUGIN.splitlines()) < 60
 
 
-def test_real_sessions_are_shown_checked_asked_and_scored(tmp_path: Path, said: Said) -> None:
+def test_real_sessions_are_shown_checked_asked_and_scored(tmp_path: Path) -> None:
     run = tmp_path / "run"
-    info = json.loads(said("info", "screenagent", REAL, "--json"))
+    info = as_json(here("info", "screenagent", REAL, "--json"))
     assert (info["steps"], info["episodes"], info["findings"]) == (23, 6, [])
     turns = {turn: group["steps"] for turn, group in info["counts"]["tags"]["turn"].items()}
     assert turns == {"positive": 21, "negative": 2}
-    said("validate", "screenagent", REAL, "--workers", "1")
-    said("evaluate", "screenagent", REAL, "--model", "baseline:oracle", "--out", run)
-    found = json.loads(said("score", "screenagent", REAL, run, "--json"))
+    here("validate", "screenagent", REAL, "--workers", "1")
+    here("evaluate", "screenagent", REAL, "--model", "baseline:oracle", "--out", run)
+    found = as_json(here("score", "screenagent", REAL, run, "--json"))
     assert found["overall"] == {"accuracy": 1.0}
     assert found["counts"] == {"steps": 21, "without_usable_target": 2}
 
 
-def test_one_action_of_several_is_not_all_of_them(tmp_path: Path, said: Said) -> None:
+def test_one_action_of_several_is_not_all_of_them(tmp_path: Path) -> None:
     data, answers = tmp_path / "data", tmp_path / "answers.jsonl"
     shutil.copytree(REAL / "session47", data / "session47")
     click = {"action_type": "MouseAction", "mouse_action_type": "click", "mouse_button": "left",
@@ -133,15 +122,15 @@ def test_one_action_of_several_is_not_all_of_them(tmp_path: Path, said: Said) ->
     for actions, right in ((row["actions"], 1), (row["actions"][:1], 0), ([click], 0)):
         line = {"sample_id": "session47/1", "output": json.dumps(actions)}
         answers.write_text(json.dumps(line) + "\n", encoding="utf-8")
-        found = json.loads(said("score", "screenagent", data, answers, "--json", code=1))
+        found = as_json(here("score", "screenagent", data, answers, "--json", code=1))
         assert found["by"]["session"]["session47"]["accuracy"] * 3 == pytest.approx(right)
 
 
-def test_a_repository_of_it_opens_and_trains(tmp_path: Path, said: Said) -> None:
+def test_a_repository_of_it_opens_and_trains(tmp_path: Path) -> None:
     data = tmp_path / "data"
     shutil.copytree(REAL / "session7", data / "session7")
-    said("convert", "screenagent", data, tmp_path / "repo", "--embed")
-    said("export", "screenagent", data, tmp_path / "sft", "--format", "trl", "--split", "train=1")
+    here("convert", "screenagent", data, tmp_path / "repo", "--embed")
+    here("export", "screenagent", data, tmp_path / "sft", "--format", "trl", "--split", "train=1")
     rows = [row for path in (tmp_path / "sft").glob("*.jsonl") for row in read_lines(path)]
     assert len(rows) == 8
     assert "keyboard_text" in json.dumps(rows)

@@ -1,80 +1,81 @@
-"""Every verb over results of rollouts, which have few pictures or none, in this process."""
+"""Every verb over the data of a benchmark, in this process: what each of them must do for any."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import datasets
-import pytest
 
 import omnidata
-from omnidata.cli import main
+from omnidata.tasks import get_task
+from tests.cli.running import as_json, here
 from tests.report.test_view import served
-
-Said = Callable[..., Any]
-
-
-def teller(capsys: pytest.CaptureFixture[str]) -> Said:
-    """Runs the command line, and gives what it prints, as JSON where that is asked for."""
-
-    def run(*arguments: object, code: int = 0) -> Any:
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main([str(argument) for argument in arguments])
-        told = capsys.readouterr()
-        assert ended.value.code == code, told.err
-        return json.loads(told.out) if "--json" in arguments else told.out
-
-    return run
+from tests.trees import read_lines
 
 
-def serve(
-    said: Said,
+def every_verb(
     task: str,
     data: Path,
     out: Path,
     *,
-    baselines: Sequence[str],
-    steps: int,
+    baselines: Sequence[str] = ("oracle", "majority", "center"),
+    subset: str = "all",
     exported: int = 0,
-) -> dict[str, dict[str, Any]]:
-    """Each verb takes the data, and the Parquet repository of them.
+) -> dict[str, Any]:
+    """Run all of them, and look at what holds of any benchmark.
 
     Args:
-        said: runs a command.
         task: its name.
-        data: of the task.
+        data: small data of it, without findings.
         out: a folder for what is made.
         baselines: to be run, `oracle` first.
-        steps: that the data have.
-        exported: how `export` ends, which wants a picture of every step.
+        subset: one that the data have.
+        exported: how `export` ends, which wants a picture of every step; 0 where
+            nothing is found and all has pictures.
 
     Returns:
-        The overall results of each baseline.
+        The results of the baselines, by their names.
     """
-    assert said("info", data, "--json")["task"] == task
-    assert task in said("info", task)
-    said("validate", task, data, "--workers", "1")
+    loaded, count = get_task(task).load(data), len(get_task(task).load(data).steps)
+    assert exported or not loaded.findings
+    told = as_json(here("info", data, "--json"))
+    assert (told["task"], told["steps"], told["skipped"]) == (task, count, 0)
+    checked = as_json(here("validate", task, data, "--workers", "1", "--json"))
+    assert exported or not checked["findings"]
+    shots = {ref.path for step in loaded.steps for ref in step.media.values() if ref}
+    assert exported or checked["checked"]["media"]["image"] == len(shots)
     found = {}
     for name in baselines:
-        told = ("--model", f"baseline:{name}", "--out", out / name)
-        said("evaluate", task, data, *told)
-        found[name] = said("score", task, data, out / name, "--json")["overall"]
-    said("convert", task, data, out / "repository", "--embed")
-    again = said("score", task, out / "repository", out / "oracle", "--json")
-    assert again["overall"] == found["oracle"]
-    plain = datasets.load_dataset(str(out / "repository"), split="test", streaming=True)
-    assert len(list(plain)) == steps
-    rows = omnidata.load_dataset(task, data, split="test", cache_dir=out / "cache")
-    assert len(rows) == steps
-    said("export", task, data, out / "export", "--format", "llamafactory", code=exported)
-    assert said("audit", task, data, "--json")["judged"]
-    assert "tables" in said("report", *(out / name for name in baselines), "--json")
-    said("report", out / baselines[-1], "--html", out / "page.html")
+        made = here("evaluate", task, data, "--model", f"baseline:{name}", "--out", out / name)
+        found[name] = as_json(here("score", task, data, out / name, "--json"))
+        first = next(iter(found[name]["overall"]))
+        assert made.stdout and (found[name]["overall"][first] == 1.0) == (name == "oracle")
+    assert len(list(read_lines(out / "oracle" / "predictions.jsonl"))) == count
+    here("convert", task, data, out / "repository", "--embed")
+    again = get_task(task).load(out / "repository").steps
+    assert [(a.sample_id, a.group, a.action, a.tags) for a in again] == [
+        (b.sample_id, b.group, b.action, b.tags) for b in loaded.steps
+    ]
+    results = as_json(here("score", task, out / "repository", out / "oracle", "--json"))
+    assert results["overall"] == found["oracle"]["overall"]
+    omnidata.register()
+    for streaming in (False, True):
+        rows = datasets.load_dataset(
+            task, subset, data_dir=str(data), split="test", streaming=streaming,
+            cache_dir=str(out / "cache"),
+        )  # fmt: skip
+        assert 0 < len(list(rows)) <= count
+    here("export", task, data, out / "export", "--format", "llamafactory", code=exported)
+    rows = [row for path in (out / "export").glob("*.jsonl") for row in read_lines(path)]
+    wanted = sum(get_task(task).target(step) is not None for step in loaded.steps)
+    assert exported or len(rows) == wanted
+    assert as_json(here("audit", task, data, "--json"))["rules"]
+    assert first in here("report", *(out / name for name in baselines)).stdout
+    here("report", out / baselines[-1], "--html", out / "page.html")
+    assert exported or "target against answer" in (out / "page.html").read_text("utf-8")
     with served(out / baselines[-1]) as server:
-        assert (server.said["task"], server.said["steps"]) == (task, steps)
+        assert (server.said["task"], server.said["steps"]) == (task, count)
         assert server.ask("/")[0] == 200
     return found

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-from omnidata.cli import main
 from tests import plugs
+from tests.cli.running import here
 
 PLUGIN = '''
 """A benchmark of another distribution: which of two words is longer."""
@@ -304,10 +302,7 @@ def install(
     return folder
 
 
-def told(capsys: pytest.CaptureFixture[str], *arguments: str | Path, code: int = 0) -> str:
-    """What the command prints, here, and what it says beside that."""
-    with pytest.raises(SystemExit) as ended:
-        main([*map(str, arguments)])
-    shown = capsys.readouterr()
-    assert ended.value.code == code, shown.err
-    return shown.out + shown.err
+def told(*arguments: str | Path, code: int = 0) -> str:
+    """What the command prints, and what it says beside that."""
+    done = here(*arguments, code=code)
+    return done.stdout + done.stderr

@@ -19,7 +19,6 @@ from omnidata.types import Completion, MediaRef, Step, Task
 from tests.adapters.local_models import APART, Family, Spy, ask, checkpoint, local, torch
 from tests.conftest import Once
 from tests.full import in_gate
-from tests.training.exporting import data_tree
 
 datasets = pytest.importorskip("datasets")
 SMALL = {"image_size": "100"}
@@ -34,12 +33,6 @@ ENDS: dict[Family, str] = {
 @pytest.fixture(scope="module")
 def task() -> Task:
     return get_task("omnigui")
-
-
-@pytest.fixture(scope="module")
-def data(once: Once) -> Path:
-    """Two episodes of four steps each; nobody writes into them."""
-    return data_tree(once)
 
 
 @pytest.fixture(scope="module")

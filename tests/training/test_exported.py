@@ -16,16 +16,14 @@ from omnidata.types import Conversation, Message, Part
 from tests.adapters.local_models import FAMILIES, Family, checkpoint
 from tests.conftest import Once
 from tests.export.small import STUDIO, studio
-from tests.export.test_readers import child, installed
 from tests.full import in_gate
-from tests.training.exporting import collator, data_tree, examples, good_export, written
+from tests.training.exporting import collator, examples, written
 from tests.training.test_feeding import loader, same
 
 pytest.importorskip("datasets")
 
 FRAMES = {"video": "frames", "frames": "2"}
 TRAINERS = ("trl", "llamafactory", "swift", "qwen-vl")
-TAGS = {"image": "<image>", "video": "<video>", "audio": "<audio>"}
 WHOLE: dict[str, tuple[dict[str, str], dict[str, Any], dict[str, str]]] = {
     "llamafactory frames": ({}, {"video": "frames", "frames": 2}, FRAMES),
     "trl": ({"modalities": "IV"}, {"video": "frames", "frames": 2}, FRAMES),
@@ -34,16 +32,6 @@ WHOLE: dict[str, tuple[dict[str, str], dict[str, Any], dict[str, str]]] = {
     "trl pictures": ({"modalities": "I"}, {}, {}),
 }
 """Formats that keep all of a prompt: options of the task, of the export, of the model."""
-
-
-@pytest.fixture(scope="session")
-def data(once: Once) -> Path:
-    return data_tree(once)
-
-
-@pytest.fixture(scope="session")
-def good(once: Once) -> Path:
-    return good_export(once)
 
 
 def content(prompt: Conversation) -> list[tuple[str, list[tuple[str, str, bytes]]]]:
@@ -179,38 +167,3 @@ def test_workers_read_an_export(once: Once, good: Path) -> None:
     assert all(same(one, other) for one, other in pairs)
     spawned = pickle.loads(pickle.dumps(table))
     assert [row["example"] for row in spawned] == [row["example"] for row in table]
-
-
-def shown(example: Any) -> tuple[str, str, str, list[str]]:
-    """System prompt, question with placeholders, answer, files."""
-    system, user = (
-        "".join(part.text or TAGS[part.kind] for part in message.parts)
-        for message in example.prompt
-    )
-    refs = [part.media for message in example.prompt for part in message.parts if part.media]
-    ordered = [ref for kind in TAGS for ref in refs if ref.kind == kind]
-    return system, user, example.answer, [str(ref.root / ref.path) for ref in ordered]
-
-
-@installed("llamafactory")
-def test_llamafactory_reads_what_is_read_here(data: Path, tmp_path: Path) -> None:
-    from omnidata.torch import exported_table
-
-    written(get_task("omnigui"), data, tmp_path / "out", "llamafactory")
-    theirs = child("read_llamafactory", tmp_path / "out", "omnigui_train")
-    ours = [shown(row["example"]) for row in exported_table(tmp_path / "out")]
-    assert ours == [(row["system"], *row["asked"], *row["answer"], row["files"]) for row in theirs]
-
-
-@installed("swift", "modelscope")
-def test_swift_reads_what_is_read_here(data: Path, tmp_path: Path) -> None:
-    from omnidata.torch import exported_table
-
-    out = tmp_path / "out"
-    written(get_task("omnigui"), data, out, "swift")
-    theirs = child("read_swift", out / "train.jsonl", "norm1000")
-    for row, read in zip(exported_table(out), theirs, strict=True):
-        system, asked, answer, files = shown(row["example"])
-        assert (read["system"], read["asked"], read["answer"]) == (system, asked, answer)
-        others = [str(out / name) for name in (*read["videos"], *read["audios"])]
-        assert files[len(read["pictures"]) :] == others

@@ -16,17 +16,7 @@ from hypothesis import strategies as st
 from omnidata.errors import DataError, MediaError, MissingMediaError, UsageError
 from omnidata.tasks import get_task
 from tests.conftest import Once
-from tests.training.exporting import collator, data_tree, examples, good_export, written
-
-
-@pytest.fixture(scope="session")
-def data(once: Once) -> Path:
-    return data_tree(once)
-
-
-@pytest.fixture(scope="session")
-def good(once: Once) -> Path:
-    return good_export(once)
+from tests.training.exporting import collator, examples, written
 
 
 @pytest.fixture

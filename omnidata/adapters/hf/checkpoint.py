@@ -24,18 +24,18 @@ _libraries: list[Any] = []
 
 
 def prepare_imports() -> bool:
-    """Make torchvision importable where a CUDA build of it stands beside CPU-only torch.
+    """Make a CUDA build of torchvision importable beside a CPU-only torch.
 
-    To be called before the first import of transformers, peft or trl. Nothing happens where
-    torchvision works or is not installed. Elsewhere the two operators that torchvision asks for at
-    import are declared, without code behind them: the Python of torchvision works, and its compiled
-    functions, which no processor of ours calls, say that they are not there.
+    Call it before the first import of transformers, peft or trl. It does nothing if torchvision
+    works or is not installed. Otherwise it declares the two operators that torchvision needs at
+    import, without an implementation: torchvision's Python code works, its compiled functions raise
+    an error.
 
     Returns:
-        Whether operators were declared, now or before.
+        True if operators were declared, now or before.
 
     Raises:
-        PlatformError: torchvision is installed and cannot be loaded; transformers could not either.
+        PlatformError: torchvision is installed and cannot be loaded.
     """
     if "torchvision" in sys.modules or find_spec("torchvision") is None:
         return bool(_libraries)

@@ -16,7 +16,7 @@ from pathlib import Path
 from omnidata.data.segment.plan import LEAD_S, LONGEST_S, USUAL, Cut, Span, plan
 from omnidata.data.segment.recording import Film, Recording, Track, open_recording
 from omnidata.errors import DataError, Finding, RunError
-from omnidata.loaders.action_log import UNLABELLED, Labels, Log, read_events
+from omnidata.loaders.action_log import UNLABELLED, Labels, read_events
 from omnidata.loaders.episode_tree import (
     DIMENSIONS,
     TreeEpisode,
@@ -192,23 +192,16 @@ def cut_episode(
     Raises:
         DataError, MediaError: as `segment`, also when steps are asked for.
     """
-    log = _read_log(events)
+    logs = (task.action_log(events) for _, task in working())
+    log = next((log for log in logs if log is not None), None) or read_events(events)
     film = open_recording(recording)
     spans, trimmed, doubts = plan(log, film, cut)
     named, guesses = _complete_labels(labels.over(log.labels), recording, events)
-    findings = (*_still_true(log, spans), *film.findings, *doubts, *guesses)
+    ends = any(span.event.earliest_s is not None for span in spans)
+    still_true = [each for each in log.findings if ends or each.code != "end-assumed"]
+    findings = (*still_true, *film.findings, *doubts, *guesses)
     made = _count_steps(steps(film, spans), len(spans), progress)
     return Segmented(named, tuple(spans), film, trimmed, findings), episode(named, made)
-
-
-def _read_log(events: Path) -> Log:
-    read = (task.action_log(events) for _, task in working())
-    return next((log for log in read if log is not None), None) or read_events(events)
-
-
-def _still_true(log: Log, spans: Sequence[Span]) -> list[Finding]:
-    ends = any(span.event.earliest_s is not None for span in spans)
-    return [finding for finding in log.findings if ends or finding.code != "end-assumed"]
 
 
 def _complete_labels(labels: Labels, recording: Path, events: Path) -> tuple[Labels, list[Finding]]:

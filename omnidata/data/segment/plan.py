@@ -6,7 +6,6 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import pairwise
 from typing import Final, Literal
 
@@ -195,7 +194,10 @@ def plan(log: Log, recording: Recording, cut: Cut) -> tuple[list[Span], int, lis
         if start > high and event.earliest_s is not None:
             start = end = max(high, event.earliest_s + cut.offset_s)
         if low <= start <= high:
-            span = _span(event, start, end, over, recording.fps, cut)
+            begin = min(over, start)
+            clip = max(begin, start - cut.longest_s)
+            frames = round_half_up((start - clip) * float(recording.fps))
+            span = Span(event, max(start - cut.lead_s, begin), clip, start, end, frames)
             findings.extend(_doubts(span, over if spans else low, recording))
             spans.append(span)
         elif not 0 <= start <= seconds:
@@ -236,13 +238,6 @@ def _report_held_frames(spans: Sequence[Span], recording: Recording) -> Iterator
             "a screen that did not change until then",
             "nothing to do if it did; else record the episode again",
         )
-
-
-def _span(event: Event, start: float, end: float, over: float, fps: Fraction, cut: Cut) -> Span:
-    begin = min(over, start)
-    clip = max(begin, start - cut.longest_s)
-    frames = round_half_up((start - clip) * float(fps))
-    return Span(event, max(start - cut.lead_s, begin), clip, start, end, frames)
 
 
 def _doubts(span: Span, over: float, recording: Recording) -> Iterator[Finding]:

@@ -26,19 +26,19 @@ def each(
     cluster: Cluster | None = None,
     sees: Sequence[Path] = (),
 ) -> Generator[Result | Lost, None, None]:
-    """Call a function on every item, in parallel; answers in the order of the items.
+    """Call a function on every item in parallel and yield the answers in the order of the items.
 
-    A process that dies costs its own call, on a cluster those that it was given: others make them.
-    A call that a process dies of twice, alone, is `Lost`.
+    If a process dies, its calls are repeated in another one. A call during which a process dies
+    twice is `Lost`.
 
     Args:
-        function: of a module, so that another process can import it; it must not raise.
-        items: arguments, picklable; each is asked for when it is given out.
-        workers: processes here, one per core if None; 0, or 1 where calls have no limit, makes them
-            in this process, where none may be lost. On a cluster its own number counts.
-        limit_s: seconds that one call may take; may be infinite.
-        cluster: whose workers call; None for this machine.
-        sees: files and folders that every machine of a cluster must see.
+        function: defined in a module, so that other processes can import it; it must not raise.
+        items: picklable arguments.
+        workers: processes on this machine, None = one per core. With 0, or with 1 and no time
+            limit, calls run in this process, where none can be lost. Ignored with `cluster`.
+        limit_s: time limit of one call in seconds; may be infinite.
+        cluster: the cluster to run on; None for this machine.
+        sees: files and folders that every machine of the cluster must be able to read.
 
     Raises:
         PlatformError: a process ends before it can take a call, or Ray is not installed.

@@ -83,8 +83,8 @@ class Lost:
     """A call without an answer.
 
     Attributes:
-        timed_out: True where the process was ended because the time was up, False where it died.
-        why: in words.
+        timed_out: True if the call exceeded its time limit, False if its process died.
+        why: the reason, as a sentence.
     """
 
     timed_out: bool

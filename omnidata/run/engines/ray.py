@@ -54,15 +54,15 @@ _DEAF_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Machines that Ray has made one of.
+    """A Ray cluster and the workers to start on it.
 
     Attributes:
-        address: "local" starts one on this machine; "auto" is the one that this machine is part
-            of; or HOST:PORT.
-        workers: processes; None = as many as have room now.
-        cpus_per_worker: cores that each is given.
-        gpus_per_worker: GPUs that each is given; 0.5 lets two share one.
-        wait_s: seconds after which a worker for which there is no room is an error.
+        address: "local" starts a cluster on this machine; "auto" uses the cluster that this machine
+            is part of; or HOST:PORT.
+        workers: number of processes; None = as many as fit now.
+        cpus_per_worker: cores per worker.
+        gpus_per_worker: GPUs per worker; with 0.5 two workers share one.
+        wait_s: seconds to wait for free cores and GPUs before raising an error.
     """
 
     address: str = "local"

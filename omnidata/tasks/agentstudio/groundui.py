@@ -40,10 +40,10 @@ from omnidata.tasks.benchmark import (
     Values,
     Wordings,
 )
-from omnidata.tasks.coordinates import Side, in_pixels, pair_on_screen, place
+from omnidata.tasks.coordinates import Resizing, Side, in_pixels, pair_on_screen, place
 from omnidata.tasks.diagnosis import place_cause
 from omnidata.tasks.explaining import SCREENSHOT, RuleWords, explain, explain_place
-from omnidata.tasks.pointing import PointSpeech, answer_at, json_pair
+from omnidata.tasks.pointing import PointSpeech, answer_at, json_pair, sent_as
 from omnidata.tasks.points import read_point
 from omnidata.tasks.totals import RowTotals
 from omnidata.types import (
@@ -82,14 +82,15 @@ def parse_pair(
     Raises:
         UnreadError: there is no pair of numbers.
     """
+    resized = sent_as(step, receipt, space)
     pair = read_point(text) if reading == "paper" else read_released(text)
     if pair is None:
         raise UnreadError("no-pair")
-    return _answer(Point(*pair, space), step, receipt)
+    return _answer(Point(*pair, space), step, resized)
 
 
-def _answer(point: Point, step: Step, receipt: Receipt) -> ParsedAnswer[Point]:
-    found = answer_at(point, step, receipt)
+def _answer(point: Point, step: Step, resized: Resizing | None) -> ParsedAnswer[Point]:
+    found = answer_at(point, resized)
     assert found.value
     pixels = pair_in_pixels(found.value, step.source.get("resolution"))
     record: dict[str, Any] = {"point": json_pair(*pixels)} if pixels else {}
@@ -141,7 +142,7 @@ class _Speech(PointSpeech):
         (pointed,) = super().adopt(actions, step, receipt).written
         (point,) = pointed.start
         assert isinstance(point, Point)
-        return _answer(point, step, receipt)
+        return _answer(point, step, sent_as(step, receipt, self.space))
 
 
 _RECORDED: Final = re.compile(r"(linux|macos|windows)_([a-z]+)_[0-9a-f]{8}-")

@@ -26,7 +26,7 @@ from omnidata.tasks.cagui_grounding.load import box_of
 from omnidata.tasks.coordinates import in_pixels, place, point_said
 from omnidata.tasks.diagnosis import place_cause
 from omnidata.tasks.explaining import SCREENSHOT, RuleWords, explain, explain_place, quote
-from omnidata.tasks.pointing import PointSpeech, answer_at, shown_place, written_place
+from omnidata.tasks.pointing import PointSpeech, answer_at, sent_as, shown_place, written_place
 from omnidata.tasks.points import read_point
 from omnidata.tasks.published import read_published
 from omnidata.tasks.totals import RowTotals
@@ -164,7 +164,8 @@ class _Speech(PointSpeech):
         return f"Point at {wanted}: {step.instruction}"
 
     def adopt(self, actions: Sequence[Action], step: Step, receipt: Receipt) -> ParsedAnswer[Any]:
-        return answer_at(Point(*point_said(actions[0]), self.space), step, receipt)
+        resized = sent_as(step, receipt, self.space)
+        return answer_at(Point(*point_said(actions[0]), self.space), resized)
 
 
 class CaguiGrounding(Benchmark):
@@ -240,7 +241,7 @@ class CaguiGrounding(Benchmark):
         pair = read(text)
         if pair is None:
             raise UnreadError("no point")
-        return answer_at(Point(*pair, self._space), step, receipt)
+        return answer_at(Point(*pair, self._space), sent_as(step, receipt, self._space))
 
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None

@@ -246,7 +246,7 @@ class Prompt:
             where=f"{step.sample_id}: {self.voice / voice_file(instruction)}",
             expected=f"a WAV file of more than {MIN_BYTES} bytes, named after the MD5 of "
             "the instruction",
-            remedy=f"run `omnidata voice DATA {self.voice}` first, or leave out -T voice",
+            remedy=f"run `omnidata voice omnigui DATA {self.voice}` first, or leave out -T voice",
         )
 
 

@@ -37,7 +37,7 @@ from omnidata.tasks.pointing import (
     shown_place,
     written_place,
 )
-from omnidata.tasks.points import NEGATIVE, UNITS
+from omnidata.tasks.points import NEGATIVE, UNITS, Reading
 from omnidata.tasks.screenspot import load as loader
 from omnidata.tasks.screenspot.load import BOXES, FORMS, file_of, is_negative, targets_of
 from omnidata.tasks.totals import Column, PartTotals
@@ -265,7 +265,7 @@ class ScreenSpot(Benchmark):
         self.speech = _Speech(self._space)
         source = "SeeClick's evaluation of ScreenSpot (Cheng et al., 2024)"
         fixed = InBox("screenspot-fixed", f"{source}, with more answer formats", self._space)
-        fixed.parse = partial(parse_place, reading="fixed", space=self._space)
+        fixed.parse = partial(self._parse, reading="fixed")
         self.rules = (InBox("screenspot", source, self._space), fixed)
 
     def steps(self, data: Path, note: Note) -> Iterable[Step | None]:
@@ -288,7 +288,14 @@ class ScreenSpot(Benchmark):
         return replace(step, episode=f"{page}#{step.sample_id}", group=page)
 
     def parse(self, text: str, step: Step, receipt: Receipt) -> ParsedAnswer[Place]:
-        return parse_place(text, step, receipt, reading="released", space=self._space)
+        return self._parse(text, step, receipt, reading="released")
+
+    def _parse(
+        self, text: str, step: Step, receipt: Receipt, *, reading: Reading
+    ) -> ParsedAnswer[Place]:
+        if is_negative(step.source["row"]):  # judged by whether there is a place at all
+            receipt = None
+        return parse_place(text, step, receipt, reading=reading, space=self._space)
 
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None

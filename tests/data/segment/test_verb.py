@@ -162,13 +162,6 @@ def test_a_log_without_app_or_instruction_says_what_to_give(
     assert "[dimension-assumed]" in done.stderr
 
 
-def test_the_help_states_the_defaults() -> None:
-    text = omnidata("segment", "--help").stdout
-    text = " ".join(text.split())
-    assert "Default: 0.5." in text
-    assert "Default: 10." in text
-
-
 def test_a_folder_with_content_is_refused_before_the_work(
     recording: Path, log: Path, tmp_path: Path
 ) -> None:

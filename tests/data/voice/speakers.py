@@ -48,7 +48,7 @@ def voice(
     data = write_rows(out.parent / f"steps of {out.name}" / "steps.json", rows)
     if by is not None:
         options = ("--command", by, *options)
-    done = omnidata("voice", data, out, "--json", *options, code=code, anew=anew)
+    done = omnidata("voice", "omnigui", data, out, "--json", *options, code=code, anew=anew)
     return done.stderr if code == 2 else as_json(done)
 
 

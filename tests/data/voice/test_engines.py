@@ -91,7 +91,7 @@ def test_an_engine_that_is_absent_or_broken_is_one_message(
 ) -> None:
     (tmp_path / "espeakng_loader.py").write_text(package, encoding="utf-8")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    done = omnidata("voice", tmp_path, tmp_path / "out", code=2, anew=True)
+    done = omnidata("voice", "omnigui", tmp_path, tmp_path / "out", code=2, anew=True)
     assert what in done.stderr and "pip install" in done.stderr
 
 

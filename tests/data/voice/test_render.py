@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import shutil
+import wave
 from collections.abc import Callable
 from pathlib import Path
 
@@ -97,7 +98,7 @@ def test_a_thing_that_is_no_file_is_refused(copy: Path, make: Callable[[Path], N
 @pytest.mark.parametrize("out", ["/proc/voice", "steps.json"])
 def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path, out: str) -> None:
     data = write_rows(tmp_path / "steps.json", [row(app="TED")])
-    done = omnidata("voice", data, tmp_path / out, "--command", command(), code=2)
+    done = omnidata("voice", "omnigui", data, tmp_path / out, "--command", command(), code=2)
     assert "cannot be read or written" in done.stderr
 
 
@@ -114,15 +115,21 @@ def test_a_half_line_of_a_killed_process_is_replaced(spoken: Path, copy: Path) -
     assert listing(copy) == listing(spoken)
 
 
-def test_a_full_disk_is_an_error_and_finished_files_are_kept(copy: Path) -> None:
-    file_of(copy, TEXTS[1]).unlink()
+def test_a_full_disk_is_an_error_and_finished_files_are_kept(tmp_path: Path) -> None:
+    out, tone = tmp_path / "out", tmp_path / "tone.wav"
+    with wave.open(str(tone), "wb") as file:  # smaller than the limit, unlike what is made of it
+        file.setparams((1, 1, 8000, 0, "NONE", ""))
+        file.writeframes(bytes(128 + 100 * (n // 8 % 2) for n in range(3000)))
+    by = f"sh -c 'cp {tone} \"$0\"' {{out}} {{text}}"
+    voice(out, *TEXTS, by=by)
+    file_of(out, TEXTS[1]).unlink()
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
     try:
-        assert "File too large" in voice(copy, *TEXTS, anew=True, code=2)
+        assert "File too large" in voice(out, *TEXTS, by=by, anew=True, code=2)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    done = voice(copy, *TEXTS)
+    done = voice(out, *TEXTS, by=by)
     assert (done["rendered"], done["kept"]) == (1, 2)
 
 
@@ -177,5 +184,5 @@ def test_both_instructions_of_a_step_are_spoken(tmp_path: Path) -> None:
     rows = [row("A", app="TED", instruction="点击分享", instruction_en="Tap Share")]
     data = write_rows(tmp_path / "steps.json", rows)
     out = tmp_path / "out"
-    assert as_json(omnidata("voice", data, out, "--json"))["texts"] == 2
+    assert as_json(omnidata("voice", "omnigui", data, out, "--json"))["texts"] == 2
     assert content(out).keys() == {file_of(out, text).name for text in ("点击分享", "Tap Share")}
