@@ -59,7 +59,8 @@ class AskingInDialect(InDialect, Asking):
             own = profile.removesuffix(STRICT)
             return Asking.parse(self, text, step, receipt, profile=own)
         rules: Rules = "strict" if profile.endswith(STRICT) else "lenient"
-        found = self.interpret(step, text, receipt, rules)[0]
+        known, fed = self.receipt_and_size(step, receipt)
+        found = self.interpret(step, text, known, fed, rules)
         if found.adopted is None:
             raise UnreadError(found.reason)
         return cast("ParsedAnswer[Any]", found.adopted)
