@@ -20,6 +20,7 @@ from omnidata.dialects import UnreadError
 from omnidata.mirror import local
 from omnidata.tasks.baselines import check_baseline
 from omnidata.tasks.benchmark import Benchmark, History, ParsedAnswer, Rule
+from omnidata.tasks.coordinates import resizing, to_screen
 from omnidata.tasks.longest import LONGEST
 from omnidata.tasks.old_contract import OldNames
 from omnidata.tasks.totals import EpisodeTotals
@@ -145,10 +146,14 @@ class Asking(OldNames):
     ) -> Action | None:
         """Return an answer as an action for histories of predictions; None if it is none."""
         try:
-            value = self.parse(text, step, receipt).value
+            written = self.parse(text, step, receipt).written
         except UnreadError:
             return None
-        return value if isinstance(value, Action) and "history" in self.allowed else None
+        if not written:
+            return None
+        resized = resizing(receipt, step.screen, where=step.sample_id)
+        first, *rest = (to_screen(action, resized) for action in written)
+        return msgspec.structs.replace(first, then=tuple(rest)) if rest else first
 
     def verdict(
         self, step: Step, text: str, receipt: Mapping[str, Any] | None = None, *, profile: str = ""
@@ -226,6 +231,7 @@ class AskedProfile:
         self.values, self.columns = rule.totals.values, rule.totals.columns
         self.by, self.legend = rule.totals.by, rule.totals.legend
         self.metrics: Mapping[str, str] = getattr(rule.totals, "metrics", {})
+        self.answer_reader = rule.answer_reader
         self._parse = rule.parse or benchmark.parse
 
     @cached_property
@@ -276,6 +282,8 @@ class AskedProfile:
 
     def failed(self, step: Step, outcome: Outcome) -> Verdict:
         """Return the verdict on a step without an answer: that on an empty text."""
+        if self.rule.failed:
+            return Verdict(outcome, self.rule.failed(step))
         return Verdict(outcome, self.judge(step, "").values)
 
     def total(self, steps: Sequence[Step], rows: VerdictColumns) -> dict[str, Any]:

@@ -52,6 +52,7 @@ from omnidata.types import (
 if TYPE_CHECKING:
     from omnidata.loaders.action_log import Log
     from omnidata.tasks.derivation import Derivation
+    from omnidata.tasks.dialect_option import AnswerReader
     from omnidata.tasks.observation import Element
     from omnidata.tasks.profiles import OfflineScorer
     from omnidata.types import TaskDiagram
@@ -113,6 +114,9 @@ class Rule(ABC, Generic[Value]):
         totals: names of the values of a verdict, and the columns and axes of the table.
         parse: reads answers, where a released evaluator's reader is part of its verdict; None for
             `Benchmark.parse`.
+        failed: returns the values of a step without an answer, where they differ from those of an
+            empty answer.
+        answer_reader: reads answers in the dialect whose released parser is part of the rule.
     """
 
     name: str
@@ -121,6 +125,8 @@ class Rule(ABC, Generic[Value]):
     reach: float = REACH
     totals: RowTotals | EpisodeTotals
     parse: Parse[Value] | None = None
+    failed: Callable[[Step], Values] | None = None
+    answer_reader: AnswerReader | None = None
 
     @abstractmethod
     def judge(self, step: Step, parsed: ParsedAnswer[Value] | None) -> Values | Verdict:
@@ -218,7 +224,7 @@ class Speech(ABC):
     """
 
     asked: ClassVar[Asked]
-    label_sense: ClassVar[Sense] = "content"
+    label_sense: Sense = "content"
 
     def question_kind(self, step: Step) -> Asked | None:
         """Return what one step asks for; None keeps the benchmark's own words."""

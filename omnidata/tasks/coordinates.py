@@ -15,6 +15,7 @@ from sys import float_info
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from omnidata.actions import (
     Action,
@@ -314,6 +315,27 @@ def of_screen(receipt: Mapping[str, Any] | None, screen: Screen) -> Mapping[str,
 
 
 # Places of answers in pixels of the screen.
+
+
+def to_screen(action: Action, resized: Resizing | None) -> Action:
+    """Return an action whose points in pixels are those of the screen.
+
+    Args:
+        action: as a model wrote it.
+        resized: how the picture was sent; None if it was not resized.
+    """
+    if resized is None:
+        return action
+
+    def moved(regions: Sequence[Region]) -> tuple[Region, ...]:
+        return tuple(
+            Point(*resized.to_screen((region.x, region.y)), "px")
+            if isinstance(region, Point) and region.space == "px"
+            else region
+            for region in regions
+        )
+
+    return replace(action, start=moved(action.start), end=moved(action.end))
 
 
 def on_screen(step: Step, point: Point, receipt: Mapping[str, Any] | None) -> Point | None:
