@@ -12,14 +12,14 @@ import base64
 import binascii
 import re
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, takewhile
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 from omnidata.actions import Pair, Point, Screen, Space, convert
 from omnidata.errors import MediaError, UsageError
-from omnidata.tasks.coordinates import Resizing
+from omnidata.tasks.coordinates import Resizing, answer_space
 from omnidata.tasks.published import Variation
 from omnidata.types import Part, Step
 
@@ -338,6 +338,58 @@ def screenshot_part(seen: Observation, part: Part) -> Part | None:
         return part
     marks = tuple(element.box for element in seen.elements)
     return replace(part, media=replace(part.media, marks=marks))
+
+
+class ScreenDisplay:
+    """How a prompt shows the screen of a step, by the options of `OPTIONS`.
+
+    Attributes:
+        kind: the value of the option `observation`.
+
+    Args:
+        options: of the benchmark; without these, prompts have only the screenshot.
+        elements: returns the elements of a step's screen: its whole accessibility tree, in order.
+            Raises a `MediaError` if the step has no readable tree.
+    """
+
+    def __init__(
+        self, options: Mapping[str, str], elements: Callable[[Step], Sequence[Element]] | None
+    ) -> None:
+        named = options["observation"] if OPTIONS.keys() <= options.keys() else "screenshot"
+        self.kind: Kind = next(kind for kind in get_args(Kind) if kind == named)
+        self._space = answer_space(options) or "px"
+        most = options.get("a11y_tokens", UNLIMITED)
+        self._most = int(most) if most.isdecimal() else None
+        self._elements = elements
+
+    def observed(self, step: Step) -> Observation | None:
+        """Return the tree as the prompt has it; None if the prompt has only the screenshot.
+
+        Raises:
+            MediaError: the step has no readable tree.
+        """
+        if self.kind == "screenshot" or self._elements is None:
+            return None
+        return tell(self._elements(step), self.kind, step=step, space=self._space, most=self._most)
+
+    def marked(self, step: Step) -> Sequence[Element]:
+        """Return the elements with marks, in the order of their numbers."""
+        if self.kind != "som":
+            return ()
+        try:
+            found = self.observed(step)
+        except MediaError:
+            return ()
+        return found.elements if found else ()
+
+    def parts(self, step: Step, media: Sequence[Part]) -> Sequence[Part]:
+        """Return the media of a prompt, with the screenshot replaced according to `observation`.
+
+        Raises:
+            MediaError: the step has no readable tree.
+        """
+        found = self.observed(step)
+        return parts_of(found, media, self._space) if found else media
 
 
 # Answers that name a mark.

@@ -89,7 +89,7 @@ def test_elements_are_read_from_either_spelling_of_the_namespaces(system: str) -
     assert [element.role for element in found] == ["document-web", "entry", "push-button", "label"]
     assert found[1] == Element("entry", "Search", "te\nas", (20, 40, 180, 60))
     marks: Any = get_task("osworld", {"observation": "som"})
-    told = [one.name for one in marks.marked(seen(content))]
+    told = [one.name for one in marks.screens.marked(seen(content))]
     on_windows = ["Gone"] if "windows" in system else []  # nothing is said to be showing there
     assert told == ["Page", "Search", "Close", *on_windows]
 

@@ -106,15 +106,17 @@ TAPS = {
 @pytest.mark.parametrize("name", TAPS)
 def test_a_history_of_predictions_has_the_place_that_the_model_meant(name: str) -> None:
     """It named a pixel of 450 x 1000, in which 720 x 1600 were shown."""
+    step = Step("s", "e", 0, 1, "", (720, 1600), {}, (), (), None, {}, {})
     for space, pair in {"px": (225, 500), "norm1000": (500, 500), "rel": (0.5, 0.5)}.items():
         task = get_task(name, {"coordinates": space, "history": "predicted"})
         text = TAPS[name].replace("[225, 500]", f"[{pair[0]}, {pair[1]}]")
-        action = task.read(text, RECEIPT)
+        action = task.history_action(step, text, RECEIPT)
         assert action is not None, (name, space)
         told = history_text(action, (720, 1600))
         assert told.endswith(" at [500, 500]"), told
         in_full = {"parts": [{**SMALL, "width": 720, "height": 1600}]}
-        assert history_text(task.read(text, in_full) or action, (720, 1600)).endswith(
+        whole = task.history_action(step, text, in_full)
+        assert history_text(whole or action, (720, 1600)).endswith(
             " at [313, 313]" if space == "px" else " at [500, 500]"
         )
 
@@ -122,7 +124,7 @@ def test_a_history_of_predictions_has_the_place_that_the_model_meant(name: str) 
 def test_a_history_names_no_place_where_nobody_knows_the_screen(tmp_path: Path) -> None:
     task = get_task("androidcontrol", {"coordinates": "px", "history": "predicted"})
     step = replace(one_step(tmp_path), screen=(0, 0), step_index=1, history_screens=((0, 0),))
-    prompt = str(task.prompt(step, [task.read(TAPS["androidcontrol"])]))
+    prompt = str(task.prompt(step, [task.history_action(step, TAPS["androidcontrol"])]))
     assert "Step 0: " in prompt
     assert "225" not in prompt
 

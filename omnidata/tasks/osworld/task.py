@@ -368,7 +368,7 @@ class OsWorld(Benchmark):
         shot = step.media.get("screenshot")
         shown = [Part("image", media=shot, role="screenshot")] if shot else []
         asked = Part("text", _NEXT + self._history(step, predicted))
-        if seen := self.observed(step):
+        if seen := self.screens.observed(step):
             text = _NEXT_OF[seen.kind].format(seen.text.rstrip("\n"))
             asked = Part("text", text + self._history(step, predicted), about=seen.about)
             shown = [found for part in shown if (found := screenshot_part(seen, part))]
@@ -382,7 +382,7 @@ class OsWorld(Benchmark):
         return loader.elements(step)
 
     def _places(self, step: Step, receipt: Mapping[str, Any] | None) -> Names:
-        marked = self.marked(step)
+        marked = self.screens.marked(step)
         if not marked:
             return {}
         done = actions_of(calls_of(step.source).calls) or ()
@@ -442,7 +442,7 @@ class OsWorld(Benchmark):
                 remedy="leave out coordinates",
             )
         size = step.screen if self.observation in TELLS_PLACES else size or step.screen
-        marked = self.marked(step)
+        marked = self.screens.marked(step)
         calls = calls_of(step.source).calls
         found = actions_of(calls)
         if not found or not is_whole(found):
