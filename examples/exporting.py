@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
-from omnidata.actions import Action
 from omnidata.data.convert import convert
 from omnidata.errors import DataError
 from omnidata.run.selection import read_exclude, split_of
 from omnidata.tasks import get_task
+from omnidata.tasks.asking import Asking
+from omnidata.tasks.benchmark import History
 from omnidata.tasks.omnigui.task import OmniGui
 from omnidata.torch import exported_table, training_stream
 from omnidata.training.export import export
@@ -60,9 +61,9 @@ class OneTurn(OmniGui):
         super().__init__(name, options)
         self.prompt_hash = sha256(f"one turn {self.prompt_hash}".encode()).hexdigest()
 
-    def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
+    def prompt(self, step: Step, history: History) -> Conversation:
         """The question, all of it the user's."""
-        system, user = super().prompt(step, predicted)
+        system, user = super().prompt(step, history)
         return (Message("user", (*system.parts, Part("text", "\n\n"), *user.parts)),)
 
 
@@ -72,7 +73,9 @@ def task_of(name: str, form: Form, options: Mapping[str, str]) -> Task:
         return get_task(name, options)
     if "audio" not in media_of(form):
         options = {"modalities": "IV", **options}
-    return (OneTurn if form == "qwen-vl" else OmniGui)(name, options)
+    if form == "qwen-vl":
+        return cast("Task", Asking(OneTurn(name, options)))
+    return get_task(name, options)
 
 
 def media_of(form: Form) -> frozenset[Modality]:

@@ -304,11 +304,14 @@ def benchmark_pages() -> dict[str, Path]:
     """The page of every task that is ours."""
     from omnidata import registry
 
-    found = {name: type(registry.get_task(name)).__module__ for name in registry.names()
-             if registry.is_ours(name)}  # fmt: skip
+    tasks = {name: registry.get_task(name) for name in registry.names() if registry.is_ours(name)}
+    homes = {
+        name: type(getattr(task, "benchmark", task)).__module__.split(".")[2]
+        for name, task in tasks.items()
+    }
     return {
-        name: DOCS / "benchmarks" / f"{module.split('.')[2].replace('_', '-')}.md"
-        for name, module in found.items()
+        name: DOCS / "benchmarks" / f"{folder.replace('_', '-')}.md"
+        for name, folder in homes.items()
     }
 
 

@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,11 +24,11 @@ from omnidata.metrics.intervals import Floats
 from omnidata.run.run_files import Run
 from omnidata.table import TextTable, number
 from omnidata.table_formats import csv_text
-from omnidata.tasks.explaining import read_again
+from omnidata.tasks.old_contract import written_action
 from omnidata.types import NOTHING, READ, UNREAD, LoadedDataset, Step, Verdict
 
 if TYPE_CHECKING:
-    from omnidata.tasks.base import Benchmark
+    pass
 
 MIN_RUNS = 3
 """A correlation over two runs is 1 or -1."""
@@ -211,15 +211,10 @@ def _answer(run: Run, step: Step) -> _Answer:
         score.get("reason", ""),
     )
     answer = run.predictions.get(step.sample_id)
-    told = task.explanation(
-        step,
-        verdict,
-        (answer.output or "") if answer else "",
-        profile=run.profile,
-        receipt=answer.receipt if answer else None,
-    )
+    text, receipt = (answer.output or "", answer.receipt) if answer else ("", None)
+    told = task.explanation(step, verdict, text, profile=run.profile, receipt=receipt)
     points = [each.answer for each in told.overlays.values() if each.answer]
-    action = read_again(cast("Benchmark", task), verdict)
+    action = written_action(task, step, verdict, text, receipt, profile=run.profile)
     texts = [action.text or "", action.app or "", *action.keys] if action else []
     place = (points[0].x, points[0].y) if points else None
     words = " ".join(filter(None, (told.answer_label, *texts)))

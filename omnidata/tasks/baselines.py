@@ -11,8 +11,14 @@ from omnidata.tasks.coordinates import center_places
 from omnidata.types import Step, Target
 
 
-def check_baseline(task: str, name: str, known: Sequence[str], options: Mapping[str, str]) -> None:
-    """Refuse an unknown baseline, or options.
+def check_baseline(
+    task: str,
+    name: str,
+    known: Sequence[str],
+    options: Mapping[str, str],
+    taken: Sequence[str] = (),
+) -> None:
+    """Refuse an unknown baseline, or options other than those that it takes.
 
     Raises:
         UsageError: the baseline or an option does not exist.
@@ -25,11 +31,27 @@ def check_baseline(task: str, name: str, known: Sequence[str], options: Mapping[
             remedy="choose one of these",
         )
     for option, value in options.items():
-        raise UsageError(
-            f"baseline:{name} has no options",
-            where=f"-M {option}={value}",
-            remedy="leave it out",
-        )
+        if option not in taken:
+            raise UsageError(
+                f'baseline:{name} has no option "{option}"'
+                if taken
+                else f"baseline:{name} has no options",
+                where=f"-M {option}={value}",
+                expected=", ".join(taken),
+                remedy="leave it out",
+            )
+
+
+def baseline_seed(options: Mapping[str, str]) -> int:
+    """Return the seed of a baseline, `-M seed=N`; 0 by default.
+
+    Raises:
+        UsageError: it is no whole number.
+    """
+    seed = options.get("seed", "0")
+    if not seed.lstrip("-").isdigit():
+        raise UsageError("the seed is not a number", where=f"-M seed={seed}", expected="seed=0")
+    return int(seed)
 
 
 def answer_policy(

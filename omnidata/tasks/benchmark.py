@@ -36,6 +36,7 @@ from omnidata.tasks.overview import View
 from omnidata.tasks.published import HISTORY, Published, TableSpec, Variation
 from omnidata.tasks.totals import EpisodeTotals, RowTotals
 from omnidata.types import (
+    Annotation,
     Conversation,
     Explanation,
     LoadedDataset,
@@ -44,6 +45,7 @@ from omnidata.types import (
     Part,
     Profile,
     Publication,
+    Questions,
     Step,
     Target,
     Verdict,
@@ -58,8 +60,10 @@ if TYPE_CHECKING:
     from omnidata.types import TaskDiagram
 
 __all__ = [
+    "About",
     "Benchmark",
     "Card",
+    "Episodes",
     "Files",
     "History",
     "LogRows",
@@ -161,6 +165,8 @@ class Card:
         subsets: subsets that all its data have; the data may have more.
         detailed_actions: whether rows of `datasets` have the column `action_details`: actions have
             more than a label, places, a text and words. None if it depends on the data.
+        history_window: the largest number of earlier actions in a prompt, the last ones; None for
+            all. `-T history_window` sets it.
         prompted_space: the unit of coordinates that the prompt asks for, whatever
             `-T coordinates` says; None if the prompt follows the option, or there is no such one.
         answer_type: the type of `ParsedAnswer.record`, by which edited lines of scores are checked.
@@ -177,6 +183,7 @@ class Card:
     other_moments: Collection[str] = ("history_screenshot",)
     subsets: Sequence[str] = ()
     detailed_actions: bool | None = None
+    history_window: int | None = None
     prompted_space: Space | None = None
     answer_type: Any = dict[str, Any]
 
@@ -315,6 +322,53 @@ class LogRows:
         return step_difference(step, row, records)
 
 
+class Episodes:
+    """How the steps of an episode are related.
+
+    Attributes:
+        history_lag: steps between a step and its `history_screenshot`, which `omnidata validate`
+            checks; None if unknown.
+        has_tree: whether the files are the tree that the demo, `segment` and `synth` write,
+            `omnidata.loaders.episode_tree`.
+    """
+
+    history_lag: ClassVar[int | None] = None
+    has_tree: ClassVar[bool] = False
+
+    def success(self, steps: Sequence[Step], row: Mapping[str, Any]) -> bool | None:
+        """Return whether an episode fulfilled its instruction; None if unknown.
+
+        Args:
+            steps: all of the episode, in order.
+            row: its own, from `LoadedDataset.episode_rows`; empty if the source has none.
+        """
+        return None
+
+    def merge_groups(self, steps: Sequence[Step], note: Note) -> Sequence[Step]:
+        """Return the steps, each episode in one group.
+
+        Args:
+            steps: of a dataset, each episode's in order.
+            note: takes the findings about episodes whose rows disagree.
+        """
+        return steps
+
+
+@dataclass(frozen=True, kw_only=True)
+class About:
+    """Questions about the data of another benchmark.
+
+    Attributes:
+        benchmark: its name.
+        annotation: what answers say about its data, for `omnidata synth`.
+        questions: returns the questions about its data.
+    """
+
+    benchmark: str
+    annotation: Annotation
+    questions: Callable[[LoadedDataset], Questions]
+
+
 @dataclass(frozen=True, slots=True)
 class History:
     """The earlier actions that a prompt shows.
@@ -368,6 +422,9 @@ class Benchmark(ABC):
         speech: what dialects ask, and how they are judged; None if it asks for no action or place.
         elements: returns the accessibility tree of a step, for `-T observation`.
         wordings: instructions and names in several forms.
+        episodes: how steps of an episode are related.
+        about: the benchmark whose data it asks about; None if it has its own data.
+        random: draws an answer to a step by a seed, for a baseline `random`.
         derivation: how its rows are made out of other benchmarks.
         recorder: reads raw logs of its recordings.
         log_rows: how other harnesses' logs name its rows.
@@ -395,6 +452,9 @@ class Benchmark(ABC):
     speech: Speech | None = None
     elements: Callable[[Step], Sequence[Element]] | None = None
     wordings: Wordings = Wordings()
+    episodes: Episodes = Episodes()
+    about: About | None = None
+    random: Callable[[Step, int], str] | None = None
     derivation: Derivation | None = None
     recorder: Callable[[Path], Log | None] | None = None
     log_rows: LogRows = LogRows()

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from omnidata.actions import Action, Screen, Sense, Space
-from omnidata.dialects import Asked
+from omnidata.dialects import Asked, UnreadError
 from omnidata.mirror import local
 from omnidata.tasks.coordinates import format_place
+from omnidata.tasks.explaining import read_again
 from omnidata.types import (
     Annotation,
     LoadedDataset,
@@ -71,18 +72,60 @@ def judge_adopted(
     return verdict
 
 
+def written_action(
+    task: Task,
+    step: Step,
+    verdict: Verdict,
+    text: str,
+    receipt: Mapping[str, Any] | None,
+    *,
+    profile: str,
+) -> Action | None:
+    """Return the first action of an answer as the model wrote it; None if it is none.
+
+    Args:
+        task: as `omnidata.tasks.get_task` returns it.
+        step: of the question.
+        verdict: on the answer.
+        text: the answer.
+        receipt: of the answer.
+        profile: whose verdict it is.
+    """
+    if not isinstance(task, OldNames):
+        return read_again(cast("OldBenchmark", task), verdict)
+    if verdict.parsed is None:
+        return None
+    try:
+        parsed = cast("Any", task).parse(text, step, receipt, profile=profile)
+    except UnreadError:
+        return None
+    return parsed.written[0] if parsed.written else None
+
+
 class OldNames:
     """Members of the old contract, from those of the new one."""
 
     benchmark: Benchmark
     history: Callable[[Sequence[Action | None] | None], History]
 
-    asks_about: str = ""
-    annotates: Annotation | None = None
     library: None = None
     task_of: None = None
-    history_lag: int | None = None
-    reads_episode_tree: bool = False
+
+    @property
+    def asks_about(self) -> str:
+        return self.benchmark.about.benchmark if self.benchmark.about else ""
+
+    @property
+    def annotates(self) -> Annotation | None:
+        return self.benchmark.about.annotation if self.benchmark.about else None
+
+    @property
+    def history_lag(self) -> int | None:
+        return self.benchmark.episodes.history_lag
+
+    @property
+    def reads_episode_tree(self) -> bool:
+        return self.benchmark.episodes.has_tree
 
     @property
     def title(self) -> str:
@@ -133,13 +176,19 @@ class OldNames:
         return self.benchmark.card.answer_type
 
     def ask_about(self, source: LoadedDataset) -> Questions:
-        return Questions(source, {})
+        return (
+            self.benchmark.about.questions(source)
+            if self.benchmark.about
+            else Questions(source, {})
+        )
 
     def succeeded(self, steps: Sequence[Step], row: Mapping[str, Any]) -> bool | None:
-        return None
+        return self.benchmark.episodes.success(steps, row)
 
     def detect(self, data: str | Path) -> bool | None:
         data = local(data)
+        if self.benchmark.about:
+            return None
         if self.benchmark.files:
             return self.benchmark.files.recognises(data)
         return any(step is not None for step in self.benchmark.steps(data, lambda finding: None))
@@ -154,7 +203,7 @@ class OldNames:
         return self.benchmark.group(step)
 
     def together(self, steps: Sequence[Step], note: Callable[[Any], None]) -> Sequence[Step]:
-        return steps
+        return self.benchmark.episodes.merge_groups(steps, note)
 
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
         return None

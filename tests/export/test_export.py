@@ -6,7 +6,7 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -17,11 +17,12 @@ from omnidata.actions import Action, Screen, Space
 from omnidata.data.convert import convert
 from omnidata.errors import DataError, UsageError
 from omnidata.tasks import get_task
+from omnidata.tasks.asking import Asking
 from omnidata.tasks.omnigui.task import OmniGui
 from omnidata.training.export import export
 from omnidata.training.media_store import Sizing
 from omnidata.training.rows import Options
-from omnidata.types import MediaRef, Step, Target
+from omnidata.types import MediaRef, Step, Target, Task
 from tests.data.tiny import SIZE, png
 from tests.export.small import (
     ACTIONS,
@@ -152,7 +153,8 @@ class Unscaled(OmniGui):
 def test_a_target_that_does_not_follow_the_size_of_its_picture_is_no_row(
     data: Path, tmp_path: Path
 ) -> None:
-    task, out = Unscaled("omnigui", {"coordinates": "px", "modalities": "I"}), tmp_path / "out"
+    task = cast("Task", Asking(Unscaled("omnigui", {"coordinates": "px", "modalities": "I"})))
+    out = tmp_path / "out"
     with pytest.raises(DataError, match=r"(?s)E00/0.* near \(10, 16\)") as caught:
         export(task, load(data), out, Options(format="trl", sizing=Sizing(longest=80)))
     assert "correct `target`" in str(caught.value)

@@ -23,7 +23,7 @@ from omnidata.actions import (
 )
 from omnidata.tasks import get_task
 from omnidata.tasks.json_answers import Answer, ParseFailure
-from omnidata.tasks.omnigui.answers import parse
+from omnidata.tasks.omnigui.answers import PredictedSpace, action_of, parse
 from omnidata.tasks.omnigui.rules import Match, judge_paper
 from omnidata.types import Step
 from tests.full import FULL
@@ -51,6 +51,11 @@ def read(body: dict[str, Any], *, ascii_only: bool = True) -> Answer:
     found = parse(json.dumps(body, ensure_ascii=ascii_only))
     assert isinstance(found, Answer), found
     return found
+
+
+def judge(action: Action, screen: Screen, given: Answer | None, space: PredictedSpace) -> Match:
+    """The verdict on an answer in a unit."""
+    return judge_paper(action, screen, action_of(given, space) if given else None)
 
 
 def answer(action: Action, screen: Screen, *, space: Space = "norm1000") -> dict[str, Any]:
@@ -125,9 +130,9 @@ def test_the_experts_answer_is_an_exact_match_in_every_unit(
     action, screen = target
     assume(not placed(action) or min(screen) > 5)  # pixels are rounded
     given_back = read(answer(action, screen, space=space), ascii_only=ascii_only)
-    assert judge_paper(action, screen, given_back, space) == Match(True, True, placed(action))
+    assert judge(action, screen, given_back, space) == Match(True, True, placed(action))
     if space == "norm1000":
-        assert judge_paper(action, screen, given_back, "auto").exact
+        assert judge(action, screen, given_back, "auto").exact
 
 
 @pytest.mark.parametrize("space", ["norm1000", "px", "rel"])
@@ -137,7 +142,7 @@ def test_the_experts_answer_hits_a_target_of_a_single_pixel(space: Space) -> Non
     for width in range(1, 60):
         for x in range(width + 1):
             action = Action("tap", (Box(x, 7, x, 7, "px"),))
-            if not judge_paper(
+            if not judge(
                 action, (width, 9), read(answer(action, (width, 9), space=space)), space
             ).exact:
                 missed.append((width, x))
@@ -150,7 +155,7 @@ def test_a_point_hits_the_box_that_is_that_point_in_the_same_unit(
     x: float, y: float, screen: Screen
 ) -> None:
     action = Action("tap", (Box(x, y, x, y, "norm1000"),))
-    assert judge_paper(action, screen, Answer(0, (x, y)), "norm1000") == EXACT
+    assert judge(action, screen, Answer(0, (x, y)), "norm1000") == EXACT
 
 
 @settings(deadline=None)
@@ -159,7 +164,7 @@ def test_another_primitive_matches_in_nothing(target: tuple[Action, Screen], lab
     action, screen = target
     assume(label != action.label)
     body = answer(action, screen)
-    found = judge_paper(action, screen, read({**body, "action_type": NUMBERS[label]}), "norm1000")
+    found = judge(action, screen, read({**body, "action_type": NUMBERS[label]}), "norm1000")
     assert (found.type, found.exact) == (False, False)
 
 
@@ -167,7 +172,7 @@ def test_another_primitive_matches_in_nothing(target: tuple[Action, Screen], lab
 @given(targets())
 def test_no_answer_matches_in_nothing(target: tuple[Action, Screen]) -> None:
     action, screen = target
-    assert judge_paper(action, screen, None, "norm1000") == Match(False, False, placed(action))
+    assert judge(action, screen, None, "norm1000") == Match(False, False, placed(action))
 
 
 @settings(deadline=None)
@@ -176,7 +181,7 @@ def test_an_answer_without_its_parameters_matches_in_type_alone(
     target: tuple[Action, Screen],
 ) -> None:
     action, screen = target
-    bare = judge_paper(action, screen, Answer(NUMBERS[action.label]), "norm1000")
+    bare = judge(action, screen, Answer(NUMBERS[action.label]), "norm1000")
     needs = action.label in PLACED or action.label == "INPUT"
     assert (bare.type, bare.exact) == (True, not needs)
 
@@ -215,9 +220,9 @@ def test_a_pixel_beyond_an_edge_misses_and_the_edge_itself_hits(
     inside, outside = around(box, data)
     action = Action.of(label, (box,))
     for point in inside:
-        assert judge_paper(action, screen, read(placing(label, point)), "px") == EXACT, point
+        assert judge(action, screen, read(placing(label, point)), "px") == EXACT, point
     for point in outside:
-        found = judge_paper(action, screen, read(placing(label, point)), "px")
+        found = judge(action, screen, read(placing(label, point)), "px")
         assert found == TYPE_ONLY, point
 
 
@@ -234,24 +239,23 @@ def test_a_swipe_that_ends_beside_its_lift_target_is_not_exact(
     for points_, wanted in ((inside, EXACT), (outside, TYPE_ONLY)):
         for point in points_:
             body = {"action_type": kind, "start_coordinate": [1, 1], "end_coordinate": point}
-            assert judge_paper(ends, screen, read(body), "px") == wanted
-            assert judge_paper(Action.of(label, (start,)), screen, read(body), "px") == EXACT
+            assert judge(ends, screen, read(body), "px") == wanted
+            assert judge(Action.of(label, (start,)), screen, read(body), "px") == EXACT
             turned = {"action_type": kind, "start_coordinate": point, "end_coordinate": [1, 1]}
-            assert judge_paper(starts, screen, read(turned), "px") == wanted
+            assert judge(starts, screen, read(turned), "px") == wanted
 
 
 def test_a_swipe_without_an_end_is_exact_only_where_the_data_has_no_lift() -> None:
     box = Box(10, 10, 20, 20, "px")
     body = {"action_type": 3, "start_coordinate": [15, 15]}
-    assert judge_paper(Action.of("SWIPE_UP", (box,)), SCREEN, read(body), "px") == EXACT
-    assert judge_paper(Action.of("SWIPE_UP", (box,), (box,)), SCREEN, read(body), "px") == TYPE_ONLY
+    assert judge(Action.of("SWIPE_UP", (box,)), SCREEN, read(body), "px") == EXACT
+    assert judge(Action.of("SWIPE_UP", (box,), (box,)), SCREEN, read(body), "px") == TYPE_ONLY
 
 
 def test_each_of_several_boxes_will_do_and_the_gap_between_them_will_not() -> None:
     action = Action("tap", (Box(0, 0, 9, 9, "px"), Box(20, 0, 29, 9, "px")))
     hits = [
-        judge_paper(action, SCREEN, Answer(0, (x, 5)), "px").exact
-        for x in (5, 9, 10, 15, 19, 20, 29, 30)
+        judge(action, SCREEN, Answer(0, (x, 5)), "px").exact for x in (5, 9, 10, 15, 19, 20, 29, 30)
     ]
     assert hits == [True, True, False, False, False, True, True, False]
 
@@ -264,17 +268,15 @@ def test_auto_takes_coordinates_as_pixels_once_one_exceeds_1000(
     pair: tuple[float, float], exact: bool
 ) -> None:
     action = Action("tap", (Box(1001, 80, 1100, 100, "px"),))
-    assert judge_paper(action, (2000, 2000), Answer(0, pair), "auto").exact == exact
+    assert judge(action, (2000, 2000), Answer(0, pair), "auto").exact == exact
 
 
 def test_a_tap_at_the_boxs_pixels_misses_where_the_unit_is_0_to_1000() -> None:
     action = Action("tap", (Box(210, 786, 351, 850, "px"),))
-    assert judge_paper(action, SCREEN, Answer(0, (280, 818)), "px") == EXACT
-    assert judge_paper(action, SCREEN, Answer(0, (280, 818)), "norm1000") == TYPE_ONLY
-    assert (
-        judge_paper(action, SCREEN, Answer(0, (487.5, 531.25)), "norm1000") == EXACT
-    )  # the corner
-    assert judge_paper(action, SCREEN, Answer(0, (487.6, 531.25)), "norm1000") == TYPE_ONLY
+    assert judge(action, SCREEN, Answer(0, (280, 818)), "px") == EXACT
+    assert judge(action, SCREEN, Answer(0, (280, 818)), "norm1000") == TYPE_ONLY
+    assert judge(action, SCREEN, Answer(0, (487.5, 531.25)), "norm1000") == EXACT  # the corner
+    assert judge(action, SCREEN, Answer(0, (487.6, 531.25)), "norm1000") == TYPE_ONLY
 
 
 OFFSETS = [(140, 0), (-140, 0), (0, 140), (0, -140), (84, 112), (-112, 84), (-84, -112), (112, -84)]
@@ -289,8 +291,8 @@ def test_a_point_target_counts_at_140_units_exactly_and_not_beyond(
         action = Action.of(label, (target,))
         near = read(placing(label, [500 + dx, 500 + dy]))
         far = read(placing(label, [500 + dx * 140.1 / 140, 500 + dy * 140.1 / 140]))
-        assert judge_paper(action, SCREEN, near, "norm1000") == Match(True, True, True)
-        assert judge_paper(action, SCREEN, far, "norm1000") == Match(True, False, True)
+        assert judge(action, SCREEN, near, "norm1000") == Match(True, True, True)
+        assert judge(action, SCREEN, far, "norm1000") == Match(True, False, True)
 
 
 @settings(deadline=None)
@@ -301,13 +303,13 @@ def test_the_radius_of_a_point_target_is_the_same_all_around_on_any_screen(
     action = Action("tap", (Point(screen[0] / 2, screen[1] / 2, "px"),))
     for distance, exact in ((near, True), (far, False)):
         point = (500 + distance * math.cos(angle), 500 + distance * math.sin(angle))
-        assert judge_paper(action, screen, Answer(0, point), "norm1000") == Match(True, exact, True)
+        assert judge(action, screen, Answer(0, point), "norm1000") == Match(True, exact, True)
 
 
 def test_a_lift_target_given_as_a_point_counts_within_140_units_too() -> None:
     action = Action.of("SWIPE_UP", (Box(0, 0, 720, 1600, "px"),), (Point(500, 500, "norm1000"),))
     for x, exact in ((640, True), (640.1, False)):
-        assert judge_paper(action, SCREEN, Answer(3, (1, 1), (x, 500)), "norm1000") == (
+        assert judge(action, SCREEN, Answer(3, (1, 1), (x, 500)), "norm1000") == (
             True,
             exact,
             True,
@@ -316,7 +318,7 @@ def test_a_lift_target_given_as_a_point_counts_within_140_units_too() -> None:
 
 def typed(wanted: str, written: str) -> Match:
     body = {"action_type": 7, "text": written}
-    return judge_paper(Action("type", text=wanted), SCREEN, read(body), "norm1000")
+    return judge(Action("type", text=wanted), SCREEN, read(body), "norm1000")
 
 
 def composed(text: str) -> str:

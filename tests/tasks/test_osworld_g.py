@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,7 +17,6 @@ from omnidata.actions import Action, Box
 from omnidata.errors import DataError
 from omnidata.loaders.load import recognise
 from omnidata.tasks import get_task
-from omnidata.tasks.base import Benchmark
 from omnidata.types import Step
 from tests.data.tiny import SIZE, png
 from tests.loaders.agentstudio import codes
@@ -179,11 +178,13 @@ def test_what_is_not_there_may_be_said_in_a_word(tmp_path: Path) -> None:
     assert judged(step, "negative") is False
 
 
-def test_what_is_right_can_be_said_in_its_own_form(tmp_path: Path) -> None:
-    task = cast("Benchmark", get_task("osworld-g"))
+def test_a_dialect_names_the_place_or_says_that_there_is_none(tmp_path: Path) -> None:
+    task = get_task("osworld-g", {"dialect": "aguvis"})
     for step in task.load(osworld_g(tmp_path)).steps:
-        said = task.express(task.right_actions(step), step)
-        assert {one.judge(step, said).values[0] for one in task.profiles.values()} == {True}
+        target = task.target(step)
+        assert target
+        judges = task.profiles.values()
+        assert {judge.judge(step, target.text).values[0] for judge in judges} == {True}
 
 
 sides = st.integers(0, 40).map(float)

@@ -11,14 +11,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from omnidata.actions import Point, history_text
+from omnidata.actions import history_text
 from omnidata.adapters.media_budget import Capabilities
 from omnidata.adapters.render import render
 from omnidata.errors import PredictionError
 from omnidata.run.evaluate import evaluate
 from omnidata.tasks import get_task
 from omnidata.tasks.omnigui.load import load
-from omnidata.tasks.omnigui.task import OmniGui
 from omnidata.types import Completion, Step
 from tests.run.scripted import Scripted
 from tests.trees import row, write_rows
@@ -88,12 +87,6 @@ def test_pixels_are_those_of_the_picture_that_was_sent_also_where_the_row_states
         assert point and [point.x, point.y] == pytest.approx(INSIDE)
 
 
-def test_a_history_of_predictions_has_pixels_of_the_screen() -> None:
-    action = OmniGui("omnigui", {"coordinates": "px"}).read(answer(225, 500), RECEIPT)
-    assert action is not None
-    assert action.start == (Point(360, 800, "px"),)
-
-
 TAPS = {
     "omnigui": answer(225, 500),
     "androidcontrol": '{"action_type": "click", "coordinate": [225, 500]}',
@@ -104,9 +97,11 @@ TAPS = {
 
 
 @pytest.mark.parametrize("name", TAPS)
-def test_a_history_of_predictions_has_the_place_that_the_model_meant(name: str) -> None:
+def test_a_history_of_predictions_has_the_place_that_the_model_meant(
+    tmp_path: Path, name: str
+) -> None:
     """It named a pixel of 450 x 1000, in which 720 x 1600 were shown."""
-    step = Step("s", "e", 0, 1, "", (720, 1600), {}, (), (), None, {}, {})
+    step = one_step(tmp_path)
     for space, pair in {"px": (225, 500), "norm1000": (500, 500), "rel": (0.5, 0.5)}.items():
         task = get_task(name, {"coordinates": space, "history": "predicted"})
         text = TAPS[name].replace("[225, 500]", f"[{pair[0]}, {pair[1]}]")
@@ -116,7 +111,8 @@ def test_a_history_of_predictions_has_the_place_that_the_model_meant(name: str) 
         assert told.endswith(" at [500, 500]"), told
         in_full = {"parts": [{**SMALL, "width": 720, "height": 1600}]}
         whole = task.history_action(step, text, in_full)
-        assert history_text(whole or action, (720, 1600)).endswith(
+        assert whole is not None
+        assert history_text(whole, (720, 1600)).endswith(
             " at [313, 313]" if space == "px" else " at [500, 500]"
         )
 

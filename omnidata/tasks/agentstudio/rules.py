@@ -25,7 +25,6 @@ from omnidata.tasks.agentstudio.answers import (
 from omnidata.tasks.agentstudio.rows import AXES, actions_in_window
 from omnidata.tasks.points import answers
 from omnidata.tasks.profiles import RowProfile
-from omnidata.tasks.yes_no import YesNoProfile
 from omnidata.types import Outcome, Step, Verdict
 
 _TRUTH = re.compile(
@@ -199,6 +198,7 @@ class LettersProfile(AgentStudioProfile):
 
     values = ("score", "edit_distance")
     columns: Mapping[str, Unit] = {"accuracy": "share", "edit_distance": "number"}
+    lower_is_better = ("edit_distance",)
 
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
         """Read the letters."""
@@ -214,26 +214,3 @@ def _letters_verdict(found: LettersVerdict, values: tuple[float | bool | None, .
     outcome: Outcome = "ok" if found.parsed else "unparsed"
     parsed = {"letters": list(found.parsed)} if found.parsed else None
     return Verdict(outcome, values, parsed, found.fault)
-
-
-class CriticProfile(AgentStudioProfile, YesNoProfile):
-    """CriticBench: does the trajectory succeed? (section 5.3).
-
-    The release stores only whether a response is right, so an unread one counts as the opposite of
-    the truth; the paper's profile counts it as neither.
-    """
-
-    def truth(self, step: Step) -> bool:
-        """Whether the trajectory succeeded."""
-        return bool(step.source["is_success"])
-
-    def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
-        """Read the response as true or false."""
-        success: bool = step.source["is_success"]
-        if self.reading == "release":
-            score = bool(released_score(success, text))
-            return Verdict("ok", (score, success == score), {"success": success == score})
-        said = read_success(text)
-        if said is None:
-            return Verdict("unparsed", (False, None), None, "no truth value after an Answer:")
-        return Verdict("ok", (said == success, said), {"success": said})

@@ -16,6 +16,7 @@ from omnidata.actions import Action, Screen, Space
 from omnidata.jsontext import hash_of
 from omnidata.metrics.edit_distance import edit_distance
 from omnidata.tasks.agentstudio import load as loader
+from omnidata.tasks.agentstudio.criticbench import CriticBench
 from omnidata.tasks.agentstudio.derived import DERIVATIONS
 from omnidata.tasks.agentstudio.files import TASKS, TaskName, find, recognises
 from omnidata.tasks.agentstudio.groundui import GroundUi
@@ -28,7 +29,6 @@ from omnidata.tasks.agentstudio.rows import (
     window,
 )
 from omnidata.tasks.agentstudio.rules import (
-    CriticProfile,
     LetterProfile,
     LettersProfile,
     Reading,
@@ -43,7 +43,6 @@ from omnidata.types import (
     Diagnosis,
     Explanation,
     LoadedDataset,
-    Message,
     Overlays,
     Profile,
     Step,
@@ -56,7 +55,6 @@ from omnidata.types import (
 OPTIONS: Mapping[TaskName, Mapping[str, Sequence[str]]] = {
     "idm-single": {},
     "idm-multiple": {"gemini_limit": ("off", "on")},
-    "criticbench": {"observations_only": ("false", "true"), "symmetric": ("false", "true")},
 }
 """The options of each task."""
 
@@ -81,38 +79,9 @@ def _idm_multiple(step: Step, *, gemini_limit: bool = False) -> Conversation:
     return (*images, question, *limit)
 
 
-def criticbench(
-    step: Step, *, observations_only: bool = False, symmetric: bool = False
-) -> Conversation:
-    """Up to five actions with the observations before them, then the question (Appendix E).
-
-    Args:
-        step: of CriticBench.
-        observations_only: leave out the actions and the action space (Appendix E.2).
-        symmetric: leave out the observation after the last action. As published, no success of
-            Mind2Web and Android in the Wild has one, and every failure has.
-    """
-    row = step.source
-    kept = window("criticbench", row["actions"])
-    messages: list[Message] = []
-    for position in kept:
-        messages += image_messages(step, f"observation_{position}")
-        if not observations_only:
-            messages.append(text_message(row["actions"][position]["metadata"]["repr"]))
-    if not symmetric:
-        messages += image_messages(step, f"observation_{kept.stop}")
-    if observations_only:
-        question = prompt_text("critic_observations", instruction=step.instruction)
-    else:
-        space = ", ".join(row["action_space"])
-        question = prompt_text("critic", instruction=step.instruction, action_space=space)
-    return (*messages, text_message(question))
-
-
 _TEMPLATES: Mapping[TaskName, Sequence[str]] = {
     "idm-single": ("idm_single",),
     "idm-multiple": ("idm_multiple", "gemini_limit"),
-    "criticbench": ("critic", "critic_observations"),
 }
 
 
@@ -125,19 +94,15 @@ def _choices(space: Sequence[str]) -> str:
 NAMES: Mapping[TaskName, Sequence[str]] = {
     "idm-single": ("oracle", "majority"),
     "idm-multiple": ("oracle", "majority"),
-    "criticbench": ("oracle", "always-true", "always-false", "majority"),
 }
 """`oracle` answers with the target; `majority` always
 gives the most frequent target of the row's action space (CriticBench: of the data)."""
-
-_CONSTANT = {"always-true": "Answer: True", "always-false": "Answer: False"}
 
 
 READINGS: tuple[Reading, ...] = ("paper", "release")
 _TITLES: Mapping[TaskName, tuple[str, str]] = {
     "idm-single": ("IDM-Single", "name the action between two screenshots"),
     "idm-multiple": ("IDM-Multiple", "name the actions between the screenshots of a sequence"),
-    "criticbench": ("CriticBench", "judge from its screenshots whether a trajectory succeeded"),
 }
 """By benchmark: its title, and what its data hold."""
 
@@ -146,14 +111,9 @@ class _Letters(TypedDict):
     letters: Annotated[list[str], msgspec.Meta(min_length=1)]
 
 
-class _Truth(TypedDict):
-    success: bool
-
-
 _PARSED: Final[Mapping[TaskName, type]] = {
     "idm-single": _Letters,
     "idm-multiple": _Letters,
-    "criticbench": _Truth,
 }
 
 
@@ -170,7 +130,8 @@ class AgentStudio(Benchmark):
 
     def __new__(cls, name: str, options: Mapping[str, str]) -> Any:
         """Return GroundUI by its name: it is a class of its own."""
-        return GroundUi(name, options) if name == "groundui" else super().__new__(cls)
+        moved = {"groundui": GroundUi, "criticbench": CriticBench}
+        return moved[name](name, options) if name in moved else super().__new__(cls)
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         self._task: TaskName = next(known for known in TASKS if known == name)
@@ -193,7 +154,6 @@ class AgentStudio(Benchmark):
         kinds: Mapping[str, Callable[[Reading], Profile]] = {
             "idm-single": LetterProfile,
             "idm-multiple": LettersProfile,
-            "criticbench": CriticProfile,
         }
         return kinds[self._task](reading)
 
@@ -214,19 +174,12 @@ class AgentStudio(Benchmark):
             return _idm_single(step)
         if self._task == "idm-multiple":
             return _idm_multiple(step, gemini_limit=self.options["gemini_limit"] == "on")
-        return criticbench(
-            step,
-            observations_only=self.options["observations_only"] == "true",
-            symmetric=self.options["symmetric"] == "true",
-        )
+        raise AssertionError
 
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
     ) -> Target | None:
         row = step.source
-        if self._task == "criticbench":
-            text = f"Answer: {row['is_success']}"
-            return Target(text, text)
         letters = _letters(self._task, row)
         if not letters:
             return None
@@ -240,8 +193,6 @@ class AgentStudio(Benchmark):
 
     def policy(self, name: str, steps: Sequence[Step]) -> Callable[[Step], str]:
         task = self._task
-        if name in _CONSTANT:
-            return lambda step: _CONSTANT[name]
         if name == "oracle":
             return lambda step: _target(task, step)
         counts: dict[str, Counter[str]] = {}
@@ -261,20 +212,16 @@ class AgentStudio(Benchmark):
         judge = self.profiles[profile]
         if self.name == "idm-single":
             return _explain_single(step, verdict, judge)
-        return (_explain_multiple if self.name == "idm-multiple" else _explain_critic)(
-            step, verdict, judge
-        )
+        return _explain_multiple(step, verdict, judge)
 
 
 def _kind(task: TaskName, step: Step) -> str:
     """The same letter means different actions in other kinds of rows."""
-    return "" if task == "criticbench" else " ".join(map(str, step.source["action_space"]))
+    return " ".join(map(str, step.source["action_space"]))
 
 
 def _target(task: TaskName, step: Step) -> str:
     row = step.source
-    if task == "criticbench":
-        return f"Answer: {row['is_success']}"
     return "Answer: " + "\n".join(_letters(task, row) or ())
 
 
@@ -332,24 +279,6 @@ def _explain_multiple(step: Step, verdict: Verdict | None, profile: Profile) -> 
     )
 
 
-def _explain_critic(step: Step, verdict: Verdict | None, profile: Profile) -> Explanation:
-
-    def sentence(parsed: Mapping[str, Any], right: bool) -> str:
-        true = "succeeded" if step.source["is_success"] else "failed"
-        return f"the answer is {_truth(parsed.get('success'))}, and the trajectory {true}"
-
-    return explain(
-        verdict,
-        profile,
-        sentence,
-        target_label=_truth(step.source["is_success"]),
-        answer_label=lambda parsed: _truth(parsed["success"]),
-        overlays=lambda: _trajectory(step),
-        noun="judgement",
-        frames=_FRAMES,
-    )
-
-
 def _right_letters(step: Step, actions: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     operations = [str(action["operation"]) for action in actions]
     return tuple(letters_of(operations, step.source["action_space"]) or ())
@@ -370,10 +299,6 @@ def _operation(step: Step, letter: str) -> str:
     space = step.source["action_space"]
     place = ord(letter) - ord("A") if len(letter) == 1 else -1
     return str(space[place]) if 0 <= place < len(space) else letter
-
-
-def _truth(success: object) -> str:
-    return "success" if success else "failure"
 
 
 def _trajectory(step: Step) -> Mapping[str, Overlays]:

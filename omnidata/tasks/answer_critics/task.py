@@ -122,6 +122,7 @@ class CriticProfile(YesNoProfile):
     source = "ours; calibration as in Guo et al. (2017) and Geifman et al. (2019)"
     values = ("score", "said", "confidence", "p_right")
     columns: Mapping[str, Unit] = dict.fromkeys((*RATES, "ece", "aurc"), "share")
+    lower_is_better = ("ece", "aurc")
     by: Mapping[str, Sequence[str]] = {"source": (), "model": (), "cause": tuple(CAUSES)}
 
     def truth(self, step: Step) -> bool:

@@ -11,11 +11,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, Literal
 
+from omnidata.actions import Action, Point, Space
 from omnidata.jsontext import BROKEN, decode
 from omnidata.tasks.json_answers import (
     ALIASES,
+    LABELS,
     NO_ACTION,
     TRIGGERS,
     Answer,
@@ -27,6 +29,8 @@ from omnidata.tasks.json_answers import (
     read_pair,
 )
 
+PredictedSpace = Space | Literal["auto"]
+"""The unit of coordinates in answers; "auto": pixels if one exceeds 1000."""
 PLACED: Final = frozenset({"tap", "long_press"})
 """Kinds of action that are done at one place."""
 NO_JSON: Final = ParseFailure("no JSON action, tool call or function call in the text")
@@ -102,6 +106,36 @@ def parse(text: str) -> Answer | ParseFailure:
         return ParseFailure("a number is infinite or too large")
     except RecursionError:
         return ParseFailure("the JSON is nested too deeply")
+
+
+def action_of(answer: Answer, space: PredictedSpace, *, released: bool = False) -> Action:
+    """Return an answer as an action, with its places in their unit.
+
+    Args:
+        answer: as the model wrote it.
+        space: unit of its coordinates.
+        released: read coordinates as the released evaluator: it drops their fractions before it
+            looks whether one exceeds 1000. Otherwise places beyond 10^9 are left out.
+
+    Examples:
+        >>> action_of(Answer(0, (1000.5, 3)), "auto").start
+        (Point(x=1000.5, y=3, space='px'),)
+    """
+
+    def places(pair: Pair | None) -> tuple[Point, ...]:
+        if pair is None or (not released and max(abs(pair[0]), abs(pair[1])) > _FARTHEST):
+            return ()
+        if space != "auto":
+            return (Point(pair[0], pair[1], space),)
+        largest = max(pair)
+        in_pixels = largest >= 1001 if released else largest > 1000
+        return (Point(pair[0], pair[1], "px" if in_pixels else "norm1000"),)
+
+    start, end = places(answer.start), places(answer.end)
+    return Action.of(LABELS[answer.kind], start, end, text=answer.text)
+
+
+_FARTHEST: Final = 1e9
 
 
 def _search(text: str) -> Answer | ParseFailure:

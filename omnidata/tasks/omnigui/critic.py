@@ -14,10 +14,11 @@ from typing import Any
 
 from omnidata.actions import NUMBERS, Action, Screen, Space, history_text
 from omnidata.loaders.stored_steps import collect
+from omnidata.tasks.agentstudio.criticbench import CriticBench, SameOutcome
 from omnidata.tasks.agentstudio.rows import window
-from omnidata.tasks.agentstudio.rules import CriticProfile
-from omnidata.tasks.agentstudio.task import AgentStudio
+from omnidata.tasks.asking import AskedProfile, Asking
 from omnidata.tasks.base import Benchmark
+from omnidata.tasks.benchmark import ParsedAnswer, Values
 from omnidata.tasks.omnigui import load as loader
 from omnidata.tasks.omnigui.files import app_key, find
 from omnidata.tasks.omnigui.rows import states_target, success_of
@@ -31,7 +32,6 @@ from omnidata.types import (
     Questions,
     Step,
     Target,
-    Verdict,
 )
 
 SPACE = tuple(NUMBERS)
@@ -58,7 +58,7 @@ class OmniGuiCritic(Benchmark):
     baselines = ("oracle", "always-true", "always-false")
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
-        self._critic = AgentStudio("criticbench", options)
+        self._critic = Asking(CriticBench("criticbench", options))
         self.allowed = self._critic.allowed
         super().__init__(name, options)
         self.prompt_hash = self._critic.prompt_hash
@@ -72,7 +72,7 @@ class OmniGuiCritic(Benchmark):
             "with --known",
             caveat=_LEAK if self.options["symmetric"] == "false" else "",
         )
-        profile = _CriticProfile("paper")
+        profile = AskedProfile(self._critic.benchmark, _SameOutcome("paper"))
         self.profiles: Mapping[str, Profile] = {profile.name: profile}
 
     def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
@@ -141,13 +141,11 @@ class OmniGuiCritic(Benchmark):
         )
 
 
-class _CriticProfile(CriticProfile):
-    def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
-        found = super().judge(step, text, receipt)
+class _SameOutcome(SameOutcome):
+    def judge(self, step: Step, parsed: ParsedAnswer[bool] | None) -> Values:
         if _success_of_step(step) is not None:
-            return found
-        said = (found.parsed or {}).get("success")
-        return Verdict(found.outcome, (None, said), found.parsed, found.reason)
+            return super().judge(step, parsed)
+        return (None, parsed.value if parsed else None)
 
 
 def _success_of_step(step: Step) -> bool | None:

@@ -37,7 +37,7 @@ _NO_DATA = {"dataset_info.json", "dataset_infos.json"}  # what the hub keeps bes
 _METADATA = "name the file of steps; the metadata are in <dimension>.jsonl"
 _FIRST = 50  # rows by whose pictures the folder of media is known
 _PIECE = 1024**2  # bytes of which a digest is taken at once
-_WANTED = (
+LAYOUTS = (
     "an app folder (the five <dimension>.jsonl, dataset_<APP>.json, media/), a folder of such "
     f"folders, the released folder ({RELEASED} and benchmark/), or a JSON file of steps"
 )
@@ -143,7 +143,7 @@ def find(data: Path) -> Files:
         raise DataError(
             "there is no such file or folder",
             where=str(data),
-            expected=_WANTED,
+            expected=LAYOUTS,
             remedy="check the path; `omnidata demo` makes a sample",
         )
     for folder in (data, data / "data"):
@@ -163,7 +163,7 @@ def find(data: Path) -> Files:
         f"the folder holds {', '.join(inside) if inside else 'nothing'}"
         + (" ..." if len(inside) == 5 else ""),
         where=str(data),
-        expected=_WANTED,
+        expected=LAYOUTS,
         remedy="name the dataset's own folder; `omnidata demo` makes a sample to compare with",
     )
 

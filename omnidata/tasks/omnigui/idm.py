@@ -12,28 +12,24 @@ from functools import cache
 from importlib import resources
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Final, Literal
 
-from omnidata.actions import Action, Screen, Space
 from omnidata.jsontext import hash_of
 from omnidata.loaders.stored_steps import collect
-from omnidata.tasks.base import Benchmark
+from omnidata.tasks.benchmark import About, Card, History, Wordings
+from omnidata.tasks.omnigui import load as loader
 from omnidata.tasks.omnigui.files import app_key
-from omnidata.tasks.omnigui.task import SPACES, OmniGui, PaperProfile
+from omnidata.tasks.omnigui.task import SPACES, PrimitiveBenchmark
 from omnidata.types import (
     Annotation,
     Conversation,
-    Explanation,
     LoadedDataset,
     MediaRef,
     Message,
     Modality,
     Part,
-    Profile,
     Questions,
     Step,
-    Target,
-    Verdict,
 )
 
 Unaskable = Literal["no-screenshot", "no-screenshot-after"]
@@ -53,52 +49,54 @@ _CLIPS = {
     "off": "",
 }
 _ASK = "Which action was made on the screenshot before? Output it as JSON."
+_ANNOTATION: Final = Annotation(
+    "action",
+    known_from="omnigui",
+    expected="an episode of two steps or more, each with a screenshot",
+    remedy="correct the data; the last step cannot be labelled, since no screenshot follows it",
+    truth="label some steps by hand, or name data with targets by --known",
+)
 
 
-class OmniGuiIdm(Benchmark):
+class _Wordings(Wordings):
+    def spelling(self, tag: str, value: str) -> str:
+        return app_key(value) if tag == "app" else value
+
+
+class OmniGuiIdm(PrimitiveBenchmark):
     """Inverse dynamics on OmniGUI's episodes: every step that is followed by another.
 
     The target is the expert's action, where the data have one. No history is shown, so that steps
-    do not depend on each other.
+    do not depend on each other. The release judges by the raw row, which need not be where the
+    target is from, so its rule is missing here.
 
     Args:
+        name: "omnigui-idm".
         options: `clip` (between: the clip of the step after, which begins when the action ends;
             before: the step's own; off), `coordinates`; unknown ones are a `UsageError`.
     """
 
-    asks_about = "omnigui"
-    annotates = Annotation(
-        "action",
-        known_from="omnigui",
-        expected="an episode of two steps or more, each with a screenshot",
-        remedy="correct the data; the last step cannot be labelled, since no screenshot follows it",
-        truth="label some steps by hand, or name data with targets by --known",
+    card = Card(
+        title="omnigui-idm",
+        holds="Inverse dynamics on OmniGUI's episodes: every step that is followed by another.",
     )
-    baselines = OmniGui.baselines
     allowed: Mapping[str, Sequence[str]] = {
         "clip": ("between", "before", "off"),
         "coordinates": SPACES,
     }
+    wordings = _Wordings()
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         super().__init__(name, options)
         self._clip = self.options["clip"]
         self.prompt_hash = hash_of([self._clip, _system_prompt(), _SHOTS, _CLIPS, _ASK])
-        self._omnigui = OmniGui("omnigui", {"coordinates": self.options["coordinates"]})
-        # The release judges by the raw row, which need not be where the target is from.
-        self.profiles: Mapping[str, Profile] = {
-            PaperProfile.name: self._omnigui.profiles[PaperProfile.name]
-        }
+        self.about = About(benchmark="omnigui", annotation=_ANNOTATION, questions=self._questions)
 
     def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
-        source = self._omnigui.load(data, check_media=check_media, strict=strict)
-        return self.ask_about(source).source
+        source = loader.load(data, check_media=check_media, strict=strict)
+        return self._questions(source).source
 
-    def fingerprint(self, data: Path) -> str:
-        return self._omnigui.fingerprint(data)
-
-    def ask_about(self, source: LoadedDataset) -> Questions:
-        """The steps of an OmniGUI source that can be asked about, with what came after them."""
+    def _questions(self, source: LoadedDataset) -> Questions:
         unasked: dict[str, str] = {}
 
         def questions() -> Iterator[Step]:
@@ -119,7 +117,7 @@ class OmniGuiIdm(Benchmark):
         }
         return replace(step, media=media)
 
-    def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
+    def prompt(self, step: Step, history: History) -> Conversation:
         labels = {**_SHOTS, "video": _CLIPS[self._clip]}
         parts: list[Part] = []
         for role in ("screenshot", "video", "after"):
@@ -135,33 +133,10 @@ class OmniGuiIdm(Benchmark):
             Message("user", tuple(parts)),
         )
 
-    def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
-        return self._omnigui.read(text, receipt)
-
-    def explain(
-        self,
-        step: Step,
-        verdict: Verdict | None,
-        *,
-        profile: str,
-        receipt: Mapping[str, Any] | None = None,
-    ) -> Explanation:
-        return self._omnigui.explain(step, verdict, profile=profile, receipt=receipt)
-
-    def target(
-        self, step: Step, *, space: Space | None = None, size: Screen | None = None
-    ) -> Target | None:
-        return self._omnigui.target(step, space=space, size=size)
-
-    def spelling(self, tag: str, value: str) -> str:
-        return app_key(value) if tag == "app" else value
-
-    def baseline(
-        self, name: str, steps: Sequence[Step], options: Mapping[str, str]
-    ) -> Callable[[Step], str]:
-        """Return that rule; `oracle` is silent about a step without a target."""
-        rule = self._omnigui.baseline(name, steps, options)
-        return lambda step: rule(step) if step.action or name != "oracle" else ""
+    def policy(self, name: str, steps: Sequence[Step]) -> Callable[[Step], str]:
+        """As of `OmniGui`, but `oracle` is silent about a step without a target."""
+        answer = super().policy(name, steps)
+        return lambda step: answer(step) if step.action or name != "oracle" else ""
 
 
 def _with_next(steps: Sequence[Step]) -> Iterator[tuple[Step, Step | None]]:

@@ -32,6 +32,7 @@ from omnidata.loaders.spill import Grouped, NamedRows
 from omnidata.loaders.stored_steps import collect, row_ids
 from omnidata.name_index import NameIndex
 from omnidata.tasks.omnigui.files import (
+    LAYOUTS,
     Annotations,
     Note,
     Row,
@@ -101,7 +102,7 @@ def _read(data: Path, *, check_media: bool) -> LoadedDataset:
     builder.levels = dependencies(files, findings.append)
     findings += placing  # which come after those about what could not be read
     builder.note = findings.append
-    steps = together(collect(builder.steps()), findings.append)
+    steps = merge_groups(collect(builder.steps()), findings.append)
     builder.check_levels()
     if not steps:
         raise DataError(
@@ -468,7 +469,7 @@ def assign_group(step: Step) -> Step:
     return replace(step, group=f"{app_key(app)}/{own}")
 
 
-def together(steps: Sequence[Step], note: Note) -> Sequence[Step]:
+def merge_groups(steps: Sequence[Step], note: Note) -> Sequence[Step]:
     """Return the steps with one group per episode: that of the first step that names twins.
 
     Each row names its own twins, and rows of one episode may disagree: a split by rows would tear
@@ -559,21 +560,30 @@ _SEEN = frozenset(
 """Columns of which a row of OmniGUI has one at least."""
 
 
-def recognises(data: Path) -> bool:
-    """Whether the folder has the paper's layout, or one of a file's first rows is a step.
+class OmniGuiFiles:
+    """The files of OmniGUI, as `omnidata.tasks.benchmark.Files`."""
 
-    Raises:
-        OSError: the file cannot be read.
-    """
-    try:
-        files = find(data)
-    except DataError:
-        paths = sorted(data.glob("*.jsonl"))
-    else:
-        if files.steps is None:
-            return True
-        paths = [files.steps]
-    return any(_is_step(row) for path in paths for row in _first_rows(path))
+    columns = LAYOUTS
+
+    def recognises(self, data: Path) -> bool:
+        """Return whether the folder has the paper's layout, or a file's first rows are steps.
+
+        Raises:
+            OSError: the file cannot be read.
+        """
+        try:
+            files = find(data)
+        except DataError:
+            paths = sorted(data.glob("*.jsonl"))
+        else:
+            if files.steps is None:
+                return True
+            paths = [files.steps]
+        return any(_is_step(row) for path in paths for row in _first_rows(path))
+
+    def fingerprint(self, data: Path) -> str:
+        """Return the SHA-256 of the annotations."""
+        return find(data).fingerprint()
 
 
 def _is_step(row: Row) -> bool:

@@ -12,58 +12,17 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeGuard
 
-import msgspec
+import numpy as np
 
-from omnidata.actions import (
-    NUMBERS,
-    Action,
-    Box,
-    Point,
-    Region,
-    Screen,
-    Space,
-    convert,
-    ratio,
-)
-from omnidata.jsontext import decode
-from omnidata.tasks.coordinates import resizing
-from omnidata.tasks.json_answers import Answer, Pair
+from omnidata.actions import NUMBERS, Action, Box, Point, Region, Screen, convert, ratio
+from omnidata.jsontext import decode, whole_number
+from omnidata.loaders.episode_tree import DEPENDENCIES, DIMENSIONS
+from omnidata.metrics.intervals import Ints, Mask
+from omnidata.tasks.benchmark import ParsedAnswer, Rule, Values
+from omnidata.tasks.totals import VALUES, EpisodeTotals, Runs, number_keys
+from omnidata.types import Step, Verdict, VerdictColumns
 
-PredictedSpace = Space | Literal["auto"]
 POINT_RADIUS = 140.0
-
-
-def on_screen(
-    answer: Answer,
-    space: PredictedSpace,
-    receipt: Mapping[str, Any] | None,
-    screen: Screen,
-    *,
-    where: str,
-) -> Answer:
-    """Return an answer with its pixels, if it has any, in pixels of the screen.
-
-    Args:
-        answer: as the model wrote it.
-        space: unit of its coordinates; "auto": pixels if one exceeds 1000.
-        receipt: of the prediction.
-        screen: width and height in pixels; (0, 0) if unknown.
-        where: the step, for messages.
-
-    Raises:
-        PredictionError: as `resizing`.
-    """
-    if space in ("norm1000", "rel") or not receipt:
-        return answer
-    found = resizing(receipt, screen, where=where)
-    if found is None:
-        return answer
-
-    def back(pair: Pair | None) -> Pair | None:
-        pixels = pair is not None and (space == "px" or max(pair) > 1000)
-        return found.to_screen(pair) if pair is not None and pixels else pair
-
-    return msgspec.structs.replace(answer, start=back(answer.start), end=back(answer.end))
 
 
 class Match(NamedTuple):
@@ -87,38 +46,36 @@ _NEITHER, _TYPE_ONLY, _BOTH = (
 )
 
 
-def judge_paper(
-    target: Action, screen: Screen, answer: Answer | None, space: PredictedSpace
-) -> Match:
+def judge_paper(target: Action, screen: Screen, said: Action | None) -> Match:
     """Compare an answer with the expert's action.
 
     Args:
         target: the expert's action, with the regions that its primitive needs.
         screen: width and height of the screenshot in pixels.
-        answer: the action read from the output; None if unreadable.
-        space: unit of the predicted coordinates; "auto": pixels if one exceeds 1000.
+        said: the action of the answer, its places as points; None if it could not be read.
 
     Examples:
-        >>> box = Box(210, 786, 351, 850, "px")
-        >>> tap, size = Action("tap", (box,)), (720, 1600)
-        >>> judge_paper(tap, size, Answer(0, (292, 492)), "norm1000")
+        >>> tap, size = Action("tap", (Box(210, 786, 351, 850, "px"),)), (720, 1600)
+        >>> judge_paper(tap, size, Action("tap", (Point(292, 492, "norm1000"),)))
         Match(type=True, exact=True, extension=False)
-        >>> judge_paper(tap, size, Answer(0, (291, 492)), "norm1000")
+        >>> judge_paper(tap, size, Action("tap", (Point(291, 492, "norm1000"),)))
         Match(type=True, exact=False, extension=False)
     """
-    kind = NUMBERS[target.label]
-    placed = 0 <= kind <= 6
+    placed = target.kind in _PLACED
     extension = placed and (_has_point(target.start) or _has_point(target.end))
-    if answer is None or answer.kind != kind:
+    if said is None or said.label != target.label:
         return _NEITHER[extension]
-    if kind == 7:
-        return _BOTH[0] if _same_text(target.text, answer.text) else _TYPE_ONLY[0]
+    if target.kind == "type":
+        return _BOTH[0] if _same_text(target.text, said.text) else _TYPE_ONLY[0]
     if not placed:
         return _BOTH[0]
-    exact = _hits(target.start, answer.start, screen, space)
-    if exact and kind >= 3 and target.end:
-        exact = _hits(target.end, answer.end, screen, space)
+    exact = _hits(target.start, said.start, screen)
+    if exact and target.kind == "swipe" and target.end:
+        exact = _hits(target.end, said.end, screen)
     return _BOTH[extension] if exact else _TYPE_ONLY[extension]
+
+
+_PLACED = frozenset({"tap", "long_press", "swipe"})
 
 
 def _has_point(regions: Sequence[Region]) -> bool:
@@ -133,31 +90,24 @@ def _same_text(wanted: str | None, given: str | None) -> bool:
     )
 
 
-def _hits(
-    regions: Sequence[Region], pair: Pair | None, screen: Screen, space: PredictedSpace
-) -> bool:
-    if pair is None:
-        return False
-    if space == "auto":
-        space = "px" if max(pair) > 1000 else "norm1000"
-    for region in regions:
-        if isinstance(region, Box):
-            if _in_box(region, pair, screen, space):
-                return True
-        elif _near(region, pair, screen, space):
-            return True
-    return False
+def _hits(regions: Sequence[Region], points: Sequence[Region], screen: Screen) -> bool:
+    return any(
+        _in_box(region, point, screen) if isinstance(region, Box) else _near(region, point, screen)
+        for point in points
+        if isinstance(point, Point)
+        for region in regions
+    )
 
 
-def _in_box(box: Box, pair: Pair, screen: Screen, space: Space) -> bool:
+def _in_box(box: Box, point: Point, screen: Screen) -> bool:
     """Between different units, a tolerance of 1e-9 makes up for rounding."""
-    if space == box.space:
-        return box.left <= pair[0] <= box.right and box.top <= pair[1] <= box.bottom
+    if point.space == box.space:
+        return box.left <= point.x <= box.right and box.top <= point.y <= box.bottom
     for value, low, high, extent in (
-        (pair[0], box.left, box.right, screen[0]),
-        (pair[1], box.top, box.bottom, screen[1]),
+        (point.x, box.left, box.right, screen[0]),
+        (point.y, box.top, box.bottom, screen[1]),
     ):
-        a, b = ratio(space, extent)
+        a, b = ratio(point.space, extent)
         c, d = ratio(box.space, extent)
         least, most = low * b * c, high * b * c
         slack = 1e-9 * max(abs(least), abs(most))
@@ -166,10 +116,10 @@ def _in_box(box: Box, pair: Pair, screen: Screen, space: Space) -> bool:
     return True
 
 
-def _near(target: Point, pair: Pair, screen: Screen, space: Space) -> bool:
+def _near(target: Point, point: Point, screen: Screen) -> bool:
     wanted = convert(target, "norm1000", screen)
     try:
-        given = convert(Point(pair[0], pair[1], space), "norm1000", screen)
+        given = convert(point, "norm1000", screen)
         return math.dist((wanted.x, wanted.y), (given.x, given.y)) <= POINT_RADIUS
     except OverflowError:  # whole numbers beyond any float, which a function call may hold
         return False
@@ -194,16 +144,13 @@ class RaisesError(Exception):
     """The released evaluator would raise an error on this step and end the evaluation."""
 
 
-def judge_release(
-    row: Mapping[str, Any], answer: Answer | None, space: PredictedSpace
-) -> tuple[bool, bool]:
+def judge_release(row: Mapping[str, Any], said: Action | None) -> tuple[bool, bool]:
     """Return type match and exact match of one step.
 
     Args:
         row: the untouched row; targets in pixels.
-        answer: the action read from the output; None if unreadable.
-        space: unit of the predicted coordinates; "auto": pixels if one exceeds 1000. The released
-            code has no "rel" and would read it as "norm1000".
+        said: the action of the answer, its places as points in pixels or thousandths; None if it
+            could not be read.
 
     Raises:
         RaisesError: the released code raises an error.
@@ -211,35 +158,31 @@ def judge_release(
     Examples:
         >>> row = {"result_action_type": 0, "result_touch_xy": "[[210,786],[351,850]]",
         ...        "image_width": 720, "image_height": 1600}
-        >>> judge_release(row, Answer(0, (291, 491)), "norm1000")
+        >>> judge_release(row, Action("tap", (Point(291, 491, "norm1000"),)))
         (True, True)
     """
     screen = (row.get("image_width") or 1080, row.get("image_height") or 2400)
     touch = _target(row, "touch", nested=False)
     kind = row.get("result_action_type")
-    if answer is None or kind is None or answer.kind != kind:
+    if said is None or kind is None or NUMBERS[said.label] != kind:
         return False, False
-    if answer.kind in (0, 2):
-        if touch is None or answer.start is None:
-            return True, False
-        return True, _hits_release(touch, answer.start, screen, space)
-    if 3 <= answer.kind <= 6:
-        return True, _swipe(row, answer, screen, space)
-    if answer.kind == 7:
-        return True, _same_text_release(row.get("result_action_text"), answer.text)
-    return True, answer.kind >= 8
+    if kind in (0, 2):
+        return True, touch is not None and _hits_release(touch, said.start, screen)
+    if said.kind == "swipe":
+        return True, _swipe(row, said, screen)
+    if said.kind == "type":
+        return True, _same_text_release(row.get("result_action_text"), said.text)
+    return True, kind >= 8
 
 
-def _swipe(
-    row: Mapping[str, Any], answer: Answer, screen: tuple[Any, Any], space: PredictedSpace
-) -> bool:
+def _swipe(row: Mapping[str, Any], said: Action, screen: tuple[Any, Any]) -> bool:
     touch, lift = (_target(row, name, nested=True) for name in ("touch", "lift"))
-    if touch is None or answer.start is None:
+    if touch is None:
         return False
-    starts = _hits_release(touch, answer.start, screen, space)
-    if lift is None or answer.end is None:
+    starts = _hits_release(touch, said.start, screen)
+    if lift is None or not said.start or not said.end:
         return starts
-    ends = _hits_release(lift, answer.end, screen, space)
+    ends = _hits_release(lift, said.end, screen)
     return starts and ends
 
 
@@ -252,12 +195,14 @@ def _same_text_release(target: Any, text: str | None) -> bool:
     return given in wanted or wanted in given
 
 
-def _hits_release(
-    corners: Corners, pair: Pair, screen: tuple[Any, Any], space: PredictedSpace
-) -> bool:
+def _hits_release(corners: Corners, places: Sequence[Region], screen: tuple[Any, Any]) -> bool:
     """A point target is hit within 140 units."""
-    point: Whole = int(pair[0]), int(pair[1])
-    if space == "px" or (space == "auto" and max(point) > 1000):
+    if not places:
+        return False
+    (said,) = places
+    assert isinstance(said, Point)
+    point: Whole = int(said.x), int(said.y)
+    if said.space == "px":
         point = _to_scale(point, screen)
     if point == (-1, -1):  # the release's sign for no point, before it looks at the target
         return False
@@ -329,3 +274,74 @@ def _corners(value: Any) -> list[Any] | None:
     if not isinstance(second, list | str | dict):
         raise RaisesError("the second corner of a target has no length")
     return [first, second] if len(second) == 2 else None
+
+
+# The two profiles, and how their verdicts add up.
+
+_WRONG: Values = (False, False, False, False)
+
+
+class Totals(EpisodeTotals):
+    """TM, EM, SR and GP by the labels of steps; counts steps that an extension judged."""
+
+    values = (*VALUES, "extension")
+    by: Mapping[str, Sequence[str]] = {
+        "dimension": DIMENSIONS,
+        "dependency": DEPENDENCIES,
+        "app": (),
+        "language": (),
+    }
+
+    def _stated_length(self, step: Step) -> int | None:
+        return whole_number(step.source.get("episode_length"))
+
+    def _more_counts(self, rows: VerdictColumns, judged: Mask) -> dict[str, int]:
+        return {"judged_by_extension": int(np.nansum(rows.values["extension"][judged]))}
+
+
+class ReleaseTotals(Totals):
+    """As the released evaluator adds up."""
+
+    goal_progress: Literal["GP_ratio", "GP_prefix"] = "GP_prefix"
+    of_nothing = 0.0
+
+    def _episodes(self, steps: Sequence[Step], runs: Runs) -> Ints:
+        return number_keys(map(_release_episode, steps))
+
+
+def _release_episode(step: Step) -> str:
+    row = step.source
+    default = "unknown" if "app" in row else step.tags["app"]
+    return f"{row.get('subset', default)}-{row.get('episode_id', 'unknown')}"
+
+
+class PaperRule(Rule[Action]):
+    """The rules of the paper; a step without a usable target is left out."""
+
+    name = "omnigui-paper"
+    source = "OmniGUI, section 3.4"
+    totals = Totals()
+
+    def judge(self, step: Step, parsed: ParsedAnswer[Action] | None) -> Values:
+        """Compare the answer with the step's action."""
+        is_exact = parsed is not None and parsed.is_exact
+        if step.action is None:
+            return None, None, is_exact, None
+        match = judge_paper(step.action, step.screen, parsed.value if parsed else None)
+        return match.type, match.exact, is_exact, match.extension
+
+
+class ReleaseRule(Rule[Action]):
+    """The published evaluator, verdict for verdict; its errors are unreadable answers here."""
+
+    name = "omnigui-release"
+    source = "OmniGUI's released evaluator"
+    totals = ReleaseTotals()
+
+    def judge(self, step: Step, parsed: ParsedAnswer[Action] | None) -> Values | Verdict:
+        """Compare the answer with the untouched row."""
+        try:
+            match = judge_release(step.source, parsed.value if parsed else None)
+        except RaisesError as error:
+            return Verdict("unparsed", _WRONG, None, str(error)) if parsed else _WRONG
+        return *match, parsed is not None and parsed.is_exact, False

@@ -5,16 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, Final, Literal, TypedDict
+from typing import Any, Final
 
 import numpy as np
 
-from omnidata.actions import Box, Pair, Point, Region, Space
+from omnidata.actions import Action, Box, Pair, Point, Region, Space
 from omnidata.jsontext import is_number
 from omnidata.loaders.load import short
-from omnidata.tasks.coordinates import Side, on_screen
-from omnidata.tasks.points import read as read_fixed
-from omnidata.tasks.profiles import PartsProfile
+from omnidata.tasks.benchmark import ParsedAnswer, Receipt, Rule, Values
+from omnidata.tasks.coordinates import on_screen
+from omnidata.tasks.pointing import Place, json_pair
+from omnidata.tasks.points import read
+from omnidata.tasks.totals import Column, PartTotals
 from omnidata.types import Step, Verdict, VerdictColumns
 
 CAPABILITIES: Final = (
@@ -23,6 +25,9 @@ CAPABILITIES: Final = (
 )  # fmt: skip
 """What rows ask for by the paper's Table 2, as the release's file of classes names it."""
 TYPES: Final = ("bbox", "polygon", "refusal")
+DONE: Final = Action("done", status="failure")
+"""The action of an answer that the element is absent."""
+_ABSENT: Final = (-1.0, -1.0)
 
 
 def numbers_of(row: Mapping[str, Any]) -> list[float]:
@@ -105,13 +110,24 @@ _BOXED: Final = ("bbox", "box", "rect")
 _LONGEST: Final = 100_000
 
 
-def read_released(text: str) -> Pair | None:
-    """The point that lmms-eval reads in an answer; of a box the middle.
+def read_released(text: str, space: Space) -> Point | None:
+    """Return the point that lmms-eval reads; numbers from 0 to 1 are shares but of `norm1000`.
 
     Examples:
-        >>> read_released("<bbox>1 2 3 4</bbox>"), read_released("x: 5, y: 6"), read_released("7")
-        ((2.0, 3.0), (5.0, 6.0), None)
+        >>> read_released("<bbox>1 2 3 4</bbox>", "px"), read_released("x: 5, y: 6", "norm1000")
+        (Point(x=2.0, y=3.0, space='px'), Point(x=5.0, y=6.0, space='norm1000'))
+        >>> read_released("[0.5, 0.25]", "px"), read_released("7", "px")
+        (Point(x=0.5, y=0.25, space='rel'), None)
     """
+    pair = _released_pair(text) if len(text) <= _LONGEST else None
+    if pair is None:
+        return None
+    if space != "norm1000":
+        space = "rel" if min(pair) >= 0 and max(pair) <= 1 else "px"
+    return Point(*pair, space)
+
+
+def _released_pair(text: str) -> Pair | None:
     begin = _BBOX.search(text)
     closed = text.find(">", begin.end()) if begin else -1
     if closed >= 0 and (end := _END.search(text, closed + 1)):
@@ -137,63 +153,64 @@ def _middle(words: Sequence[str]) -> Pair:
     return (left + right) / 2, (top + bottom) / 2
 
 
-class Parsed(TypedDict):
-    """The parsed answer in a line of scores."""
+def read_fixed(text: str, space: Space) -> Point | None:
+    """Return the point that `omnidata.tasks.points` reads, in the unit that was asked for."""
+    found = read(text, "fixed")
+    return Point(*(found.point or _ABSENT), found.space or space) if found else None
 
-    point: tuple[Side, Side] | None
-    space: Space
 
+def answer_at(point: Point, step: Step, receipt: Receipt) -> ParsedAnswer[Place]:
+    """Return the answer that points at a place, of which both numbers below 0 mean absence.
 
-class RegionProfile(PartsProfile):
-    """Accuracy: of all rows, and of those of each kind of region.
+    Its value is None if no screen has such a place, and in its own unit on a screen of unknown
+    size.
 
     Args:
-        reading: "released" reads as lmms-eval does, numbers from 0 to 1 as shares whatever was
-            asked for; "fixed" as `omnidata.tasks.points` does, in the unit that was asked for.
-        space: that unit.
+        point: as the model wrote it; pixels are those of the sent picture.
+        step: of the question.
+        receipt: tells the size of that picture.
     """
+    written = DONE if point.x < 0 and point.y < 0 else Action("tap", (point,))
+    is_finite = np.isfinite(point.x) and np.isfinite(point.y)
+    return ParsedAnswer(
+        on_screen(step, point, receipt) if min(step.screen) > 0 else point,
+        {"point": json_pair(point.x, point.y), "space": point.space},
+        (written,) if is_finite else (),
+    )
 
-    values = ("score", *TYPES)
-    columns: Mapping[str, Literal["share", "number"]] = dict.fromkeys(("accuracy", *TYPES), "share")
-    by: Mapping[str, Sequence[str]] = {"box_type": TYPES}
 
-    def __init__(self, reading: Literal["released", "fixed"], space: Space) -> None:
-        self.name = "osworld-g" if reading == "released" else "osworld-g-fixed"
-        self.source = "OSWorld-G (Xie et al., 2025), as lmms-eval scores it"
-        self._reading, self._space = reading, space
+class Accuracy(PartTotals):
+    """Accuracy: of all rows, of those of each kind of region, and of each capability."""
 
-    def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
-        row, point = step.source["row"], self._read(text)
-        known = point is None or point.x < 0 or point.space == "px" or min(step.screen) > 0
-        at = on_screen(step, point, receipt) if point and min(step.screen) > 0 else point
-        try:
-            hit = hits(row, (at.x, at.y) if at else (np.nan, np.nan)) if known else None
-        except ValueError as error:
-            return Verdict("ok", (None,) * 4, None, str(error))
-        values = (hit, *(hit if row["box_type"] == name else None for name in TYPES))
-        if point is None:
-            return Verdict("unparsed", values, None, "no point")
-        sides = [side if np.isfinite(side) else str(side) for side in (point.x, point.y)]
-        return Verdict("ok", values, {"point": sides, "space": point.space})
-
-    def _read(self, text: str) -> Point | None:
-        if len(text) > _LONGEST:
-            return None
-        if self._reading == "fixed":
-            said = read_fixed(text, "fixed")
-            pair = (-1.0, -1.0) if said and said.point is None else said.point if said else None
-            return Point(*pair, (said and said.space) or self._space) if pair else None
-        pair = read_released(text)
-        unit: Space = "px" if self._space == "rel" else self._space
-        if pair and unit == "px" and 0 <= pair[0] <= 1 and 0 <= pair[1] <= 1:
-            unit = "rel"
-        return Point(*pair, unit) if pair else None
+    def __init__(self) -> None:
+        super().__init__([Column("accuracy", "score"), *map(Column, TYPES)], by={"box_type": TYPES})
 
     def total(self, steps: Sequence[Step], rows: VerdictColumns) -> dict[str, Any]:
-        """Return the table of `PartsProfile`, also by capability; a row may have several."""
+        """Return the table of `PartTotals`, also by capability; a row may have several."""
         found, judged = super().total(steps, rows), ~np.isnan(rows.values["score"])
         asked = [step.tags.get("capability", "").split("+") for step in steps]
         masks = {name: judged & np.array([name in one for one in asked]) for name in CAPABILITIES}
         tables = {n: self._table(steps, rows, mask) for n, mask in masks.items() if mask.any()}
         found["by"] |= {"capability": tables} if tables else {}
         return found
+
+
+class InRegion(Rule[Place]):
+    """The point lies in the row's region, or says that the element is absent."""
+
+    source = "OSWorld-G (Xie et al., 2025), as lmms-eval scores it"
+    totals = Accuracy()
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def judge(self, step: Step, parsed: ParsedAnswer[Place] | None) -> Values | Verdict:
+        """Compare the place with the region; a share of an unknown screen cannot be judged."""
+        row, at = step.source["row"], parsed.value if parsed else None
+        if at and at.space != "px" and at.x >= 0:
+            return (None,) * 4
+        try:
+            hit = hits(row, (at.x, at.y) if at else (np.nan, np.nan))
+        except ValueError as error:
+            return Verdict("ok", (None,) * 4, None, str(error))
+        return (hit, *(hit if row["box_type"] == name else None for name in TYPES))

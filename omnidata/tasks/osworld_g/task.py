@@ -5,30 +5,33 @@ Source: OSWorld-G (Xie et al., 2025), `benchmark/` of its repository, and the Hu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from omnidata.actions import Action, Point, Screen, Space, centre, convert
 from omnidata.errors import DataError
-from omnidata.jsontext import as_name, hash_of, json_file, objects
+from omnidata.jsontext import as_name, hash_of, json_file
 from omnidata.loaders.files import Look, RowFiles, images, walk
-from omnidata.loaders.load import Note, RowContext, about, size_of, stated_size
+from omnidata.loaders.load import RowContext, about, size_of, stated_size
 from omnidata.loaders.row_files import head_of
-from omnidata.tasks.base import Benchmark
-from omnidata.tasks.coordinates import answer_space, format_place, place, point_of
+from omnidata.tasks.benchmark import Benchmark, Card, Note, ParsedAnswer, Receipt, UnreadError
+from omnidata.tasks.coordinates import answer_space, place, point_said
 from omnidata.tasks.osworld_g.rules import (
     CAPABILITIES,
+    DONE,
     TYPES,
-    Parsed,
-    RegionProfile,
+    InRegion,
+    answer_at,
     hits,
     numbers_of,
+    read_fixed,
+    read_released,
     region_of,
 )
+from omnidata.tasks.pointing import Place, PointRecord, PointSpeech
 from omnidata.tasks.points import UNITS
-from omnidata.tasks.points import read as read_point
 from omnidata.types import PLACE, MediaRef, Publication, Remote, Step, Target
 
 _SIGNS: Final = (b'"box_type"', b'"box_coordinates"', b'"instruction"')
@@ -46,53 +49,62 @@ _CLASSES: Final = "classification_result.json"
 _LARGEST: Final = 64 * 1024**2
 _ABSENT: Final = "[-1, -1]"
 """The answer for what is not on the screen."""
-_DONE: Final = Action("done", status="failure")
 
 Row = tuple[str, str, Mapping[str, Any], MediaRef]
 """Where a row lies, what it is called without an id of its own, the row, and its picture."""
+
+
+class _Speech(PointSpeech):
+    def adopt(self, actions: Sequence[Action], step: Step, receipt: Receipt) -> ParsedAnswer[Place]:
+        is_absent = actions[0].status == "failure"
+        x, y = (-1, -1) if is_absent else point_said(actions[0])
+        return answer_at(Point(float(x), float(y), self.space), step, receipt)
 
 
 class OsWorldG(Benchmark):
     """OSWorld-G: where on the desktop is what an instruction means, if it is there?
 
     Args:
+        name: "osworld-g".
         options: `coordinates`, `instructions`; unknown ones are a `UsageError`.
     """
 
-    title = "OSWorld-G"
-    platform = "desktop"
-    asked = "point"
-    detailed_actions = False
-    holds = "point at the element of an instruction on a desktop, or say that it is absent"
-    files = _FILES
-    expects = f"{_COLUMNS}: OSWorld-G.json and OSWorld-G_refined.json, or Parquet files"
-    sources = (
-        Publication(
-            "OSWorld-G in its repository",
-            "https://github.com/xlang-ai/OSWorld-G",
-            by_hand="git clone https://github.com/xlang-ai/OSWorld-G; the refined instructions are "
-            "only there",
-            paper="2505.13227",
-        ),
-        Publication(
-            "OSWorld-G",
-            "https://huggingface.co/datasets/MMInstruction/OSWorld-G",
-            remote=Remote(
-                "hf://datasets/MMInstruction/OSWorld-G",
-                note="the Hub's form, with the original instructions alone; size, licence and "
-                "gating are not verified",
+    card = Card(
+        title="OSWorld-G",
+        holds="point at the element of an instruction on a desktop, or say that it is absent",
+        expects=f"{_COLUMNS}: OSWorld-G.json and OSWorld-G_refined.json, or Parquet files",
+        sources=(
+            Publication(
+                "OSWorld-G in its repository",
+                "https://github.com/xlang-ai/OSWorld-G",
+                by_hand="git clone https://github.com/xlang-ai/OSWorld-G; the refined "
+                "instructions are only there",
+                paper="2505.13227",
             ),
-            paper="2505.13227",
+            Publication(
+                "OSWorld-G",
+                "https://huggingface.co/datasets/MMInstruction/OSWorld-G",
+                remote=Remote(
+                    "hf://datasets/MMInstruction/OSWorld-G",
+                    note="the Hub's form, with the original instructions alone; size, licence and "
+                    "gating are not verified",
+                ),
+                paper="2505.13227",
+            ),
         ),
+        platform="desktop",
+        tags=("box_type", "capability", "instructions"),
+        roles={"screenshot": "image"},
+        subsets=TYPES,
+        detailed_actions=False,
+        answer_type=PointRecord,
     )
-    tags = ("box_type", "capability", "instructions")
-    roles: Mapping[str, Any] = {"screenshot": "image"}
-    subsets = TYPES
-    parsed_type = Parsed
     allowed: Mapping[str, Sequence[str]] = {
         "coordinates": ("px", "rel", "norm1000"),
         "instructions": ("original", "refined"),
     }
+    baselines = ("oracle", "majority", "center")
+    files = _FILES
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         super().__init__(name, options)
@@ -104,8 +116,10 @@ class OsWorldG(Benchmark):
             f"screenshot, answer {_ABSENT}."
         )
         self.prompt_hash = hash_of(self.question)
-        profiles = [RegionProfile("released", self._space), RegionProfile("fixed", self._space)]
-        self.profiles = {profile.name: profile for profile in profiles}
+        self.speech = _Speech(self._space)
+        fixed = InRegion("osworld-g-fixed")
+        fixed.parse = partial(self.parse, read=read_fixed)
+        self.rules = (InRegion("osworld-g"), fixed)
 
     def steps(self, data: Path, note: Note) -> Iterator[Step | None]:
         classes = _classes(data)
@@ -133,11 +147,23 @@ class OsWorldG(Benchmark):
             shot = line.picture(_IMAGES) or shot
             yield line.where, f"{line.path.stem}/{line.number}", line.row, shot
 
+    def parse(
+        self,
+        text: str,
+        step: Step,
+        receipt: Receipt,
+        read: Callable[[str, Space], Point | None] = read_released,
+    ) -> ParsedAnswer[Place]:
+        point = read(text, self._space)
+        if point is None:
+            raise UnreadError("no point")
+        return answer_at(point, step, receipt)
+
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
     ) -> Target | None:
         row, unit, size = step.source["row"], space or self._space, size or step.screen
-        if step.action == _DONE:
+        if step.action == DONE:
             return Target(_ABSENT, _ABSENT)
         region = region_of(row)
         if region is None or min(*step.screen, *size) < 1:
@@ -149,19 +175,6 @@ class OsWorldG(Benchmark):
             exact = convert(centre(region), "rel", step.screen)
             x, y = exact.x * scale[0], exact.y * scale[1]
         return Target(f"[{x!r}, {y!r}]", PLACE, ((x, y),))
-
-    def express(self, actions: Sequence[Action], step: Step) -> str:
-        return _ABSENT if actions[0].status == "failure" else format_place(actions[0])
-
-    def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
-        with suppress(RecursionError):
-            for found in objects(text):  # what a line of scores has of an answer
-                if point := point_of(found.get("point"), found.get("space", self._space)):
-                    return _DONE if point.x < 0 and point.y < 0 else Action("tap", (point,))
-        said = read_point(text, "fixed")
-        if said is None or said.point is None:
-            return _DONE if said else None
-        return Action("tap", (Point(*said.point, said.space or self._space),))
 
 
 def _is_refined(name: str) -> bool:
@@ -200,7 +213,7 @@ def _action(row: Mapping[str, Any], screen: Screen, at: RowContext) -> Action | 
         )
         return None
     if row["box_type"] == "refusal":
-        return _DONE
+        return DONE
     if row["box_type"] == "bbox":
         corners = (*numbers[:2], numbers[0] + numbers[2], numbers[1] + numbers[3])
     else:
