@@ -54,13 +54,13 @@ from omnidata.types import (
 if TYPE_CHECKING:
     from omnidata.loaders.action_log import Log
     from omnidata.tasks.derivation import Derivation
-    from omnidata.tasks.dialect_option import AnswerReader
     from omnidata.tasks.observation import Element
     from omnidata.tasks.profiles import OfflineScorer
     from omnidata.types import TaskDiagram
 
 __all__ = [
     "About",
+    "AnswerReader",
     "Benchmark",
     "Card",
     "Episodes",
@@ -104,6 +104,36 @@ class ParsedAnswer(Struct, Generic[Value], frozen=True):
 
 Parse = Callable[[str, Step, Receipt], ParsedAnswer[Value]]
 """Reads an answer to a step; raises `UnreadError` with the reason if it cannot."""
+
+
+class AnswerReader(Protocol):
+    """Reads answers in one dialect for a rule whose released parser is part of it.
+
+    It changes the values of a verdict, not whether the answer was read.
+
+    Attributes:
+        dialect: the name of the dialect.
+    """
+
+    dialect: str
+
+    def judge(
+        self,
+        step: Step,
+        text: str,
+        action: Action | None,
+        verdict: Verdict,
+        receipt: Receipt,
+    ) -> Verdict:
+        """Return the verdict with the values that the released parser leads to.
+
+        Args:
+            step: the step.
+            text: the whole answer.
+            action: the first action of the answer, in the dialect's unit; None if it is unreadable.
+            verdict: on the answer in the task's own words.
+            receipt: has the size of the picture as fed, in pixels.
+        """
 
 
 class Rule(ABC, Generic[Value]):

@@ -128,43 +128,7 @@ BASELINES = ("oracle", "center", "majority", "always-wait")
 """`oracle` answers with the expert's action; `center` taps the middle of the screen; `majority`
 always gives the data's most frequent action, in the middle of the screen; `always-wait` waits."""
 
-Body = Callable[[Action, Sequence[Any]], dict[str, Any]]
-"""An action as the object that the prompt asks for, with these values in place of its places."""
-
-PlacesOf = Callable[[Action], Sequence[Pair]]
-"""The places that the answer of an action has, from 0 to 1."""
-
 CENTRE = Point(0.5, 0.5, "rel")
-
-
-def target(
-    action: Action, screen: Screen, body: Body, places: PlacesOf, *, space: Space, size: Screen
-) -> Target | None:
-    """The expert's action, as `Task.target` gives it.
-
-    Args:
-        action: its places from 0 to 1.
-        screen: width and height of the screenshot in pixels; (0, 0) where nobody knows.
-        body: the dataset's.
-        places: the dataset's.
-        space: the unit of coordinates.
-        size: width and height of the screenshot as the model is shown it, in pixels.
-
-    Returns:
-        None where it lacks a place, or pixels are asked of a screen of unknown size.
-    """
-    wanted = places(action)
-    if wanted and space == "px" and min(screen) < 1:
-        return None
-    known = screen if min(screen) > 0 else (1, 1)
-    found = [place(Point(x, y, "rel"), known, space=space, size=size) for x, y in wanted]
-    try:
-        text = compact(body(action, [list(pair) for pair in found]))
-        unmarked = replace(action, text=_without_marks(action.text), app=_without_marks(action.app))
-        marked = compact(body(unmarked, [PLACE] * len(found)))
-    except ValueError:
-        return None
-    return Target(text, marked.replace(f'"{PLACE}"', PLACE), tuple(found))
 
 
 def _without_marks(text: str | None) -> str | None:
@@ -189,13 +153,6 @@ def blind(name: str, actions: Iterable[Action]) -> Action:
 
 def _without_places(action: Action) -> Action:
     return replace(action, start=(), end=(), direction=direction_of(action))
-
-
-def _write_answer(action: Action, step: Step, body: Body, places: PlacesOf, space: Space) -> str:
-    """Pixels of an unknown screen are those of 1 x 1."""
-    screen = step.screen if min(step.screen) > 0 else (1, 1)
-    found = [convert(Point(x, y, "rel"), space, screen) for x, y in places(action)]
-    return compact(body(action, [[point.x, point.y] for point in found]))
 
 
 class PhoneRecord(TypedDict, total=False):
@@ -420,16 +377,23 @@ class PhoneBenchmark(Benchmark):
         truth = self.truth(step.source, step.screen)
         if truth is None:
             return None
-        if named := self._mark_target(step, truth.action):
-            return named
-        return target(
-            truth.action,
-            step.screen,
-            self.body,
-            self.places,
-            space=space or self._space,
-            size=step.screen if self.screens.kind in TELLS_PLACES else size or step.screen,
-        )
+        action, unit, screen = truth.action, space or self._space, step.screen
+        if found := self._mark_target(step, action):
+            return found
+        wanted = self.places(action)
+        if wanted and unit == "px" and min(screen) < 1:
+            return None
+        if size is None or self.screens.kind in TELLS_PLACES:
+            size = screen
+        known = screen if min(screen) > 0 else (1, 1)
+        points = [place(Point(x, y, "rel"), known, space=unit, size=size) for x, y in wanted]
+        unmarked = replace(action, text=_without_marks(action.text), app=_without_marks(action.app))
+        try:
+            text = compact(self.body(action, [list(pair) for pair in points]))
+            marked = compact(self.body(unmarked, [PLACE] * len(points)))
+        except ValueError:
+            return None
+        return Target(text, marked.replace(f'"{PLACE}"', PLACE), tuple(points))
 
     def _mark_target(self, step: Step, action: Action) -> Target | None:
         places = self.places(action) if self.screens.kind == "som" else ()
@@ -449,7 +413,14 @@ class PhoneBenchmark(Benchmark):
             return super().policy(name, steps)
         truths = (self.truth(step.source, step.screen) for step in steps)
         action = blind(name, (truth.action for truth in truths if truth))
-        return lambda step: _write_answer(action, step, self.body, self.places, self._space)
+
+        def answer(step: Step) -> str:  # pixels of an unknown screen are those of 1 x 1
+            screen = step.screen if min(step.screen) > 0 else (1, 1)
+            pairs = self.places(action)
+            points = [convert(Point(x, y, "rel"), self._space, screen) for x, y in pairs]
+            return compact(self.body(action, [[point.x, point.y] for point in points]))
+
+        return answer
 
     def explain(
         self,
