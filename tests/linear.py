@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, get_args
@@ -83,7 +84,7 @@ def task_readers(folder: Path, names: Iterable[str] = ()) -> Iterator[Reader]:
         frames = (*_PLAIN, *_frames([target.text] if target else []))
         for profile in task.profiles.values():
             yield Reader(f"{name} {profile.name}", _judging(profile, step), frames)
-        yield Reader(f"{name} history", task.read, frames)
+        yield Reader(f"{name} history", partial(task.history_action, step), frames)
 
 
 def _reading(dialect: Dialect, rules: Rules) -> Callable[[str], object]:

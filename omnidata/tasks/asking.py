@@ -279,6 +279,7 @@ class AskedProfile:
         self.lower_is_better = rule.totals.lower_is_better
         self.by, self.legend = rule.totals.by, rule.totals.legend
         self.metrics: Mapping[str, str] = getattr(rule.totals, "metrics", {})
+        self.answer_reader = rule.answer_reader
         self._parse = rule.parse or benchmark.parse
 
     @cached_property
@@ -331,6 +332,8 @@ class AskedProfile:
 
     def failed(self, step: Step, outcome: Outcome) -> Verdict:
         """Return the verdict on a step without an answer: that on an empty text."""
+        if self.rule.failed:
+            return Verdict(outcome, self.rule.failed(step))
         return Verdict(outcome, self.judge(step, "").values)
 
     def total(self, steps: Sequence[Step], rows: VerdictColumns) -> dict[str, Any]:

@@ -6,13 +6,13 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from msgspec.structs import replace
 
 from omnidata.actions import Action, Screen, Sense, Space, history_text
 from omnidata.dialects import Asked
-from omnidata.errors import Finding, MediaError
+from omnidata.errors import Finding
 from omnidata.jsontext import hash_of
 from omnidata.loaders.files import RowFiles
 from omnidata.loaders.load import load_data
@@ -28,14 +28,10 @@ from omnidata.tasks.loading import fingerprint_all, read_steps
 from omnidata.tasks.log_rows import Difference, step_difference
 from omnidata.tasks.longest import read_beginning
 from omnidata.tasks.observation import (
-    OPTIONS,
-    UNLIMITED,
     Element,
     Kind,
-    Observation,
+    ScreenDisplay,
     effective_options,
-    parts_of,
-    tell,
     texts,
 )
 from omnidata.tasks.overview import View
@@ -369,12 +365,15 @@ class Benchmark:
         """
         return hash_of([self.name, self.question, dict(sorted(self.options.items())), *self._told])
 
+    @cached_property
+    def screens(self) -> ScreenDisplay:
+        """How prompts show the screen, by the option `observation`."""
+        return ScreenDisplay(self.options, self.elements)
+
     @property
     def observation(self) -> Kind:
         """The value of the option `observation`: how the prompt shows the screen."""
-        if not OPTIONS.keys() <= self.options.keys():
-            return "screenshot"
-        return next(kind for kind in get_args(Kind) if kind == self.options["observation"])
+        return self.screens.kind
 
     @property
     def _told(self) -> Sequence[str]:
@@ -389,43 +388,6 @@ class Benchmark:
             MediaError: the step has no readable tree.
         """
         raise NotImplementedError
-
-    def observed(self, step: Step) -> Observation | None:
-        """Return the tree as the prompt has it; None if the prompt has only the screenshot.
-
-        Raises:
-            MediaError: the step has no readable tree.
-        """
-        kind = self.observation
-        if kind == "screenshot":
-            return None
-        most = self.options["a11y_tokens"]
-        return tell(
-            self.elements(step),
-            kind,
-            step=step,
-            space=answer_space(self.options) or "px",
-            most=None if most == UNLIMITED else int(most),
-        )
-
-    def marked(self, step: Step) -> Sequence[Element]:
-        """Return the elements with marks, in the order of their numbers."""
-        if self.observation != "som":
-            return ()
-        try:
-            found = self.observed(step)
-        except MediaError:
-            return ()
-        return found.elements if found else ()
-
-    def with_observation(self, step: Step, media: Sequence[Part]) -> Sequence[Part]:
-        """Return the media of a prompt, with the screenshot replaced according to `observation`.
-
-        Raises:
-            MediaError: the step has no readable tree.
-        """
-        found = self.observed(step)
-        return parts_of(found, media, answer_space(self.options) or "px") if found else media
 
     @cached_property
     def baselines(self) -> Sequence[str]:
@@ -562,7 +524,7 @@ class Benchmark:
         ]
         said = {"instruction": step.instruction, "history": self._history(step, predicted)}
         asked = _BLANK.sub(lambda blank: said[blank[1]], self.question)
-        user = Message("user", (*self.with_observation(step, media), Part("text", asked)))
+        user = Message("user", (*self.screens.parts(step, media), Part("text", asked)))
         return (Message("system", (Part("text", self.system),)), user) if self.system else (user,)
 
     def earlier(

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "About",
+    "AnswerReader",
     "Benchmark",
     "Card",
     "Episodes",
@@ -106,6 +107,36 @@ Parse = Callable[[str, Step, Receipt], ParsedAnswer[Value]]
 """Reads an answer to a step; raises `UnreadError` with the reason if it cannot."""
 
 
+class AnswerReader(Protocol):
+    """Reads answers in one dialect for a rule whose released parser is part of it.
+
+    It changes the values of a verdict, not whether the answer was read.
+
+    Attributes:
+        dialect: the name of the dialect.
+    """
+
+    dialect: str
+
+    def judge(
+        self,
+        step: Step,
+        text: str,
+        action: Action | None,
+        verdict: Verdict,
+        receipt: Receipt,
+    ) -> Verdict:
+        """Return the verdict with the values that the released parser leads to.
+
+        Args:
+            step: the step.
+            text: the whole answer.
+            action: the first action of the answer, in the dialect's unit; None if it is unreadable.
+            verdict: on the answer in the task's own words.
+            receipt: has the size of the picture as fed, in pixels.
+        """
+
+
 class Rule(ABC, Generic[Value]):
     """A way to judge answers, and how its verdicts are added up.
 
@@ -118,6 +149,9 @@ class Rule(ABC, Generic[Value]):
         totals: names of the values of a verdict, and the columns and axes of the table.
         parse: reads answers, where a released evaluator's reader is part of its verdict; None for
             `Benchmark.parse`.
+        failed: returns the values of a step without an answer, where they differ from those of an
+            empty answer.
+        answer_reader: reads answers in the dialect whose released parser is part of the rule.
     """
 
     name: str
@@ -126,6 +160,8 @@ class Rule(ABC, Generic[Value]):
     reach: float = REACH
     totals: RowTotals | EpisodeTotals
     parse: Parse[Value] | None = None
+    failed: Callable[[Step], Values] | None = None
+    answer_reader: AnswerReader | None = None
 
     @abstractmethod
     def judge(self, step: Step, parsed: ParsedAnswer[Value] | None) -> Values | Verdict:
@@ -226,7 +262,7 @@ class Speech(ABC):
     """
 
     asked: ClassVar[Asked]
-    label_sense: ClassVar[Sense] = "content"
+    label_sense: Sense = "content"
 
     def question_kind(self, step: Step) -> Asked | None:
         """Return what one step asks for; None keeps the benchmark's own words."""

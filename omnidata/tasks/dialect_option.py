@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, Protocol, cast, get_args
+from typing import Any, Final, cast, get_args
 
 import numpy as np
 from msgspec import structs
@@ -36,8 +36,8 @@ from omnidata.files import SETTINGS, read_file
 from omnidata.jsontext import hash_of, is_number
 from omnidata.tasks.asking import AskedProfile
 from omnidata.tasks.base import Benchmark
+from omnidata.tasks.benchmark import AnswerReader, ParsedAnswer
 from omnidata.tasks.benchmark import Benchmark as Contract
-from omnidata.tasks.benchmark import ParsedAnswer
 from omnidata.tasks.common_options import earlier_roles, earlier_screenshots
 from omnidata.tasks.coordinates import place, sent_size
 from omnidata.tasks.explaining import mark_of
@@ -688,37 +688,6 @@ class OldInDialect(InDialect):
         if name in ("task", "dialect") or name.startswith("__"):
             raise AttributeError(name)
         return getattr(self.task, name)
-
-
-class AnswerReader(Protocol):
-    """Reads answers in one dialect for a profile whose released parser is part of its rule.
-
-    A profile has one as `answer_reader`. It changes the values of a verdict, not whether the answer
-    was read.
-
-    Attributes:
-        dialect: the name of the dialect.
-    """
-
-    dialect: str
-
-    def judge(
-        self,
-        step: Step,
-        text: str,
-        action: Action | None,
-        verdict: Verdict,
-        receipt: Mapping[str, Any] | None,
-    ) -> Verdict:
-        """Return the verdict with the values that the released parser leads to.
-
-        Args:
-            step: the step.
-            text: the whole answer.
-            action: the first action of the answer, in the dialect's unit; None if it is unreadable.
-            verdict: on the answer in the task's own words.
-            receipt: has the size of the picture as fed, in pixels.
-        """
 
 
 class _DialectProfile:

@@ -58,7 +58,7 @@ load = TASK.load
 
 
 def truth(step: Step) -> Any:
-    return TASK.truth(step.source, step.screen)
+    return TASK.benchmark.truth(step.source, step.screen)
 
 
 @pytest.mark.parametrize("form", FORMS)

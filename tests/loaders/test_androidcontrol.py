@@ -72,11 +72,11 @@ def test_boxes_come_from_the_forest_of_the_same_screen(tmp_path: Path) -> None:
     trees = [forest((WHOLE, [(9, 20, 45, 60)])), forest((WHOLE, [])), b""]
     data = records(tmp_path / "a", episode(CLICK, CLICK, accessibility_trees=trees))
     first, second = load(data).steps
-    found = TASK.truth(first.source, first.screen)
+    found = TASK.benchmark.truth(first.source, first.screen)
     assert found
     assert found.rects == ((0.0, 0.0, 1.0, 1.0), (0.1, 0.1, 0.2, 0.4))
     assert found.action == Action("tap", (Point(0.5, 0.5, "rel"),))
-    found = TASK.truth(second.source, second.screen)
+    found = TASK.benchmark.truth(second.source, second.screen)
     assert found
     assert found.rects == ((0.0, 0.0, 1.0, 1.0),)
 
@@ -117,7 +117,7 @@ def test_all_nine_actions_are_read(
     source = load(records(tmp_path / "a", episode(action)))
     (step,) = source.steps
     assert not source.findings
-    found = TASK.truth(step.source, step.screen)
+    found = TASK.benchmark.truth(step.source, step.screen)
     assert found
     assert found.action.kind == kind
     assert step.action
@@ -182,7 +182,7 @@ def test_broken_forests_and_pictures_are_found(tmp_path: Path) -> None:
     assert [f.where for f in source.findings if f.code == "media-broken"] == ["3/0", "3/1", "3/2"]
     named = [f.sample_ids for f in source.findings if f.code == "media-broken"]
     assert named == [("3/0",), ("3/1",), ("3/1",)], "the last screenshot is the last step's"
-    truth = TASK.truth(source.steps[0].source, SCREEN)
+    truth = TASK.benchmark.truth(source.steps[0].source, SCREEN)
     assert truth
     assert truth.rects == ()
     quiet = load(tmp_path / "a", check_media=False)

@@ -30,7 +30,7 @@ def phone(name: str) -> Any:
 
 def rules(task: str, *profiles: str, screen: tuple[int, int] = (1000, 1000)) -> list[Rule]:
     def rule_of(profile: str) -> Rule:
-        rule = phone(task).evaluators[profile].rule
+        rule = phone(task).benchmark.evaluators[profile].match
         return lambda wanted, said, rects: rule(Truth(wanted, tuple(rects)), said, screen)
 
     return [rule_of(profile) for profile in profiles]
@@ -44,7 +44,7 @@ def drag(touch: Pair, lift: Pair) -> Action:
     """A finger's way, as a row of Android in the Wild has it."""
     row = {"results/action_type": [DUAL_POINT], "results/yx_touch": [*touch[::-1]],
            "results/yx_lift": [*lift[::-1]]}  # fmt: skip
-    return cast("Action", phone("aitw").truth(row, (0, 0)).action)
+    return cast("Action", phone("aitw").benchmark.truth(row, (0, 0)).action)
 
 
 def tap(x: float, y: float = 0.5) -> Action:

@@ -63,7 +63,7 @@ def test_the_prompts_form_is_read_to_the_letter(body: dict[str, Any], label: str
     for text, as_prompted in ((body, True), (fence, False), ({**body, "thought": "x"}, False)):
         found = judge(text, task=phone("aitw"))
         assert (found.parsed, found.values[2]) == (body, as_prompted)
-    read = phone("aitw").read(json.dumps(body))
+    read = phone("aitw").history_action(STEP, json.dumps(body))
     assert read.label == label
     assert read.start == (POINT if len(body) > 1 and label != "INPUT" else ())
 
@@ -242,12 +242,10 @@ def test_calls_of_the_zoo_are_read_as_released_and_as_meant(
         ({"duration": 900}, "WAIT", False),
     ],
 )
-def test_what_scores_hold_is_the_action_and_can_be_read_back(
+def test_an_answer_in_another_form_is_explained_by_its_action(
     said: dict[str, Any], label: str, has_place: bool
 ) -> None:
-    verdict = judge(said)
-    held = json.loads(json.dumps(verdict.parsed))
-    found = RELATIVE.explanation(STEP, Verdict("ok", verdict.values, held), "", profile="aitw")
+    found = RELATIVE.explanation(STEP, judge(said), json.dumps(said), profile="aitw")
     assert found.answer_label == label
     assert found.overlays["screenshot"].answer == (Point(50, 50, "px") if has_place else None)
 

@@ -185,7 +185,8 @@ def test_the_right_answer_is_right_by_every_profile(tmp_path: Path, coordinates:
 
 @given(st.integers(-9, 1010), st.integers(-9, 1010))
 def test_a_command_and_json_name_the_same_place(x: int, y: int) -> None:
-    assert TASK.read(f"CLICK: ({x}, {y})") == Action("tap", (Point(x, y, "norm1000"),))
+    named = TASK.history_action(one(TAP), f"CLICK: ({x}, {y})")
+    assert named == Action("tap", (Point(x, y, "norm1000"),))
     said = json.dumps({"action_type": "CLICK", "coordinate": [x, y]})
     assert judged(TAP, f"CLICK: ({x}, {y})") == judged(TAP, said)
 

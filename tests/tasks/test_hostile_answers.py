@@ -112,7 +112,7 @@ def test_any_text_is_judged_by_every_profile_and_read_for_histories(
             assert verdict.outcome in OUTCOMES
             assert verdict.reason or verdict.outcome == "ok"
             json.dumps(verdict.parsed)
-        task.read(text)
+        task.history_action(step, text)
 
     for text in mutants([right, *BEYOND], MUTANTS, seed=1):
         check(text)
@@ -121,11 +121,12 @@ def test_any_text_is_judged_by_every_profile_and_read_for_histories(
 
 
 @pytest.mark.parametrize("name", benchmarks())
-def test_every_text_is_read_for_histories(name: str) -> None:
+def test_every_text_is_read_for_histories(tmp_path: Path, name: str) -> None:
     task = get_task(name)
+    step = task.load(rows_of(name, tmp_path), check_media=False).steps[0]
     for before, unit, after in (*UNITS.values(), ("", "[", ""), ("", '{"a":', ""), ("", "(", "")):
         for size in (9, SIZE):
-            task.read(before + unit * (size // len(unit)) + after)
+            task.history_action(step, before + unit * (size // len(unit)) + after)
 
 
 BEYOND = (

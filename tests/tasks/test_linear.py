@@ -90,7 +90,8 @@ def test_of_an_answer_beyond_all_lengths_the_beginning_is_read_and_that_is_said(
             exact.parsed,
         )
         assert cut.reason.endswith(told)
-    assert task.read(whole + "repeats") == task.read(whole)
+    again = task.history_action(step, whole + "repeats")
+    assert again == task.history_action(step, whole)
 
 
 def test_of_an_answer_in_a_dialect_no_more_is_read_either(tmp_path: Path) -> None:
@@ -104,4 +105,4 @@ def test_of_an_answer_in_a_dialect_no_more_is_read_either(tmp_path: Path) -> Non
         verdict = profile.judge(step, late)
         assert verdict.outcome == "unparsed"
         assert "only the first 1,048,576 of" in verdict.reason
-    assert task.read(late) is None
+    assert task.history_action(step, late) is None

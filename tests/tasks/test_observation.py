@@ -138,7 +138,7 @@ class Shop(Benchmark):
 def observe(elements: Sequence[Element], kind: str, most: str, screen: Screen) -> Any:
     task = Shop("shop", {"observation": kind, "a11y_tokens": most})
     task.found = elements
-    found = task.observed(Step("s", "e", 0, 1, "", screen, {}, (), (), None, {}, {}))
+    found = task.screens.observed(Step("s", "e", 0, 1, "", screen, {}, (), (), None, {}, {}))
     assert found
     return found
 

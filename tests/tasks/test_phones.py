@@ -172,7 +172,8 @@ def test_the_verdict_says_how_it_was_read(tmp_path: Path) -> None:
 def test_what_was_read_can_be_read_again(tmp_path: Path, text: str) -> None:
     task, step = get_task("aitw"), wild(tmp_path).steps[0]
     parsed = task.profiles["aitw"].judge(step, text).parsed
-    assert task.read(json.dumps(parsed)) == task.read(text) is not None
+    again = task.history_action(step, json.dumps(parsed))
+    assert again == task.history_action(step, text) is not None
 
 
 def test_what_the_release_leaves_out_is_not_judged(tmp_path: Path) -> None:
@@ -221,14 +222,15 @@ def test_predictions_make_a_history(tmp_path: Path) -> None:
     steps = control(tmp_path, CLICK, SCROLL, CLICK).steps
     task = get_task("androidcontrol", {"history": "predicted"})
     assert task.needs_predictions
-    past = [task.read('{"action_type":"scroll","direction":"up"}'), task.read("nothing")]
+    texts = ('{"action_type":"scroll","direction":"up"}', "nothing")
+    past = [task.history_action(step, text) for step, text in zip(steps, texts, strict=False)]
     text = task.prompt(steps[2], past)[1].parts[1].text
     assert "Action History:\nStep 0: scroll up\n\nAnalyze" in text
     wild_task = get_task("aitw", {"history": "predicted"})
-    enter = wild_task.read('{"action_type": "ENTER"}')
+    enter = wild_task.history_action(steps[0], '{"action_type": "ENTER"}')
     assert enter
     assert enter.words == "ENTER"
-    assert wild_task.read('{"ACTION": "scroll", "ARGS": {}}') is None
+    assert wild_task.history_action(steps[0], '{"ACTION": "scroll", "ARGS": {}}') is None
 
 
 def test_a_prompt_tells_where_the_model_tapped_in_a_resized_picture(tmp_path: Path) -> None:
@@ -259,7 +261,7 @@ def test_baselines_are_what_they_say(tmp_path: Path) -> None:
 
 def test_goal_progress_is_partial_match_for_android_in_the_wild_alone() -> None:
     progress = {
-        name: getattr(profile, "goal_progress", None)
+        name: profile.metrics.get("GP") and profile.metric_of("GP")
         for task in DATA
         for name, profile in get_task(task).profiles.items()
     }

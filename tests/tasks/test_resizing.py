@@ -120,7 +120,7 @@ def test_a_history_of_predictions_has_the_place_that_the_model_meant(
 def test_a_history_names_no_place_where_nobody_knows_the_screen(tmp_path: Path) -> None:
     task = get_task("androidcontrol", {"coordinates": "px", "history": "predicted"})
     step = replace(one_step(tmp_path), screen=(0, 0), step_index=1, history_screens=((0, 0),))
-    prompt = str(task.prompt(step, [task.read(TAPS["androidcontrol"])]))
+    prompt = str(task.prompt(step, [task.history_action(step, TAPS["androidcontrol"])]))
     assert "Step 0: " in prompt
     assert "225" not in prompt
 

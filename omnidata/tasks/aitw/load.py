@@ -348,7 +348,7 @@ def _read(data: Path, *, check_media: bool) -> LoadedDataset:
     }
     root = data if data.is_dir() else data.parent
     reader = StepReader(root, findings.append, check_media, splits)
-    for line in aitw_files.read(aitw_files.find(data), findings.append):
+    for line in aitw_files.read(aitw_files.FILES.find(data), findings.append):
         reader.add(line)
     steps = collect(reader.steps())
     if not steps:
@@ -368,7 +368,7 @@ def _read(data: Path, *, check_media: bool) -> LoadedDataset:
         steps,
         findings,
         sum(finding.code in _SKIPPING for finding in findings),
-        aitw_files.fingerprint(data),
+        aitw_files.FILES.fingerprint(data),
         row_ids(steps, reader.rows.steps()),
         (*TAGS, *splits),
         ROLES,

@@ -86,32 +86,10 @@ SPLITS = "splits"
 """The folder of the files that say which episodes are for training, and which for a test."""
 
 
-def find(data: Path) -> list[Path]:
-    """The files of the dataset, sorted.
-
-    Raises:
-        DataError: nothing is there, or nothing of Android in the Wild.
-        OSError: a file cannot be read.
-    """
-    looks = {path: _look(path) for path in files.walk(data)}
-    expected = f"TFRecords with {FEATURES}; or rows of steps with {COLUMNS}"
-    return files.select_files(data, looks, expected)
-
-
 def find_splits(data: Path) -> list[Path]:
     """Return the release's split files, sorted: in the folder's `splits`, or beside the file."""
     place = (data if data.is_dir() else data.parent) / SPLITS
     return sorted(place.glob("*.json")) if place.is_dir() else []
-
-
-def recognises(data: Path) -> bool:
-    """Whether one of the first files there is Android in the Wild's.
-
-    Raises:
-        OSError: a file cannot be read.
-    """
-    paths = islice(filter(_may_be, files.walk(data)), _PEEKED)
-    return any(_look(path) == "known" for path in paths)
 
 
 def _may_be(path: Path) -> bool:
@@ -129,21 +107,48 @@ def _look(path: Path) -> files.Look:
     return "known" if ours else "other"
 
 
-def fingerprint(data: Path) -> str:
-    """SHA-256 over the files, pictures of JSON files left out.
+class AitwFiles:
+    """The files of Android in the Wild, in the Zoo, and CAGUI."""
 
-    Raises:
-        DataError: as `find`.
-    """
-    paths = [*find(data), *find_splits(data)]
-    return files.fingerprint(paths, data if data.is_dir() else data.parent)
+    columns = f"TFRecords with {FEATURES}; or rows of steps with {COLUMNS}"
+
+    def find(self, data: Path) -> list[Path]:
+        """Return the files, sorted.
+
+        Raises:
+            DataError: nothing is there, or nothing of Android in the Wild.
+            OSError: a file cannot be read.
+        """
+        looks = {path: _look(path) for path in files.walk(data)}
+        return files.select_files(data, looks, self.columns)
+
+    def recognises(self, data: Path) -> bool:
+        """Return whether one of the first files is Android in the Wild's.
+
+        Raises:
+            OSError: a file cannot be read.
+        """
+        paths = islice(filter(_may_be, files.walk(data)), _PEEKED)
+        return any(_look(path) == "known" for path in paths)
+
+    def fingerprint(self, data: Path) -> str:
+        """Return the SHA-256 over the files, without the pictures beside JSON files.
+
+        Raises:
+            DataError: as `find`.
+        """
+        paths = [*self.find(data), *find_splits(data)]
+        return files.fingerprint(paths, data if data.is_dir() else data.parent)
+
+
+FILES = AitwFiles()
 
 
 def read(paths: Sequence[Path], note: Note) -> Iterator[Line]:
     """Every row of the files; those that cannot be read have a finding instead.
 
     Args:
-        paths: as `find` gives them.
+        paths: as `AitwFiles.find` returns them.
         note: takes the findings.
     """
     for path in paths:

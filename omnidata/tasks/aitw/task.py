@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
-from omnidata.actions import Action, Pair, Screen
+from omnidata.actions import Action, Pair
 from omnidata.tasks.aitw import aitz_rules, rules
 from omnidata.tasks.aitw import load as loader
-from omnidata.tasks.aitw.rows import fingerprint, recognises, truth_of
+from omnidata.tasks.aitw.rows import FILES, truth_of
+from omnidata.tasks.benchmark import Card, Note, Paper
 from omnidata.tasks.phones import agentcpm, answers
-from omnidata.tasks.phones.actions import Truth, direction_of, middle
-from omnidata.tasks.phones.task import Evaluator, PhoneTask, Wording, without_size
-from omnidata.types import LoadedDataset, Publication, Remote
+from omnidata.tasks.phones.actions import direction_of, middle
+from omnidata.tasks.phones.rules import Evaluator, without_size
+from omnidata.tasks.phones.task import PhoneBenchmark, PhoneRecord, PhoneView, Wording
+from omnidata.types import LoadedDataset, Publication, Remote, Step
 
 _AITW = "Android in the Wild (Rawles et al., 2023)"
 _AGENTCPM = "AgentCPM-GUI (Zhang et al., 2025)"
@@ -28,59 +30,68 @@ _NAMES = frozenset(
 )
 
 
-class Aitw(PhoneTask):
+SOURCES: Final = (
+    Publication(
+        "Android in the Wild",
+        "https://github.com/google-research/google-research/tree/master/android_in_the_wild",
+        "cc-by-4.0",
+        {"form": "aitw"},
+        Remote(
+            "gs://gresearch/android-in-the-wild",
+            gated=False,
+            note="the bucket that the README names, of several TB: take a part, e.g. --only "
+            "'general/*'. Size and licence are not verified; on the Hub it is not",
+        ),
+        paper="2307.10088",
+    ),
+    Publication(
+        "Android in the Zoo",
+        "https://github.com/IMNearth/CoAT",
+        "apache-2.0",
+        {"form": "aitz"},
+        by_hand="one zip of about 2.6 GB on Google Drive or Baidu, which its README links to; "
+        "no official id on the Hub was found",
+        paper="2403.02713",
+    ),
+    Publication(
+        "CAGUI",
+        "https://huggingface.co/datasets/openbmb/CAGUI",
+        "cc-by-nc-4.0",
+        {"form": "cagui"},
+        Remote(
+            "hf://datasets/openbmb/CAGUI",
+            files=("CAGUI_agent/*",),
+            bytes=847_000_000,
+            note="the episodes, 847 MB of 1.4 GB; not for commercial use",
+        ),
+        paper="2506.01391",
+    ),
+)
+
+
+class Aitw(PhoneBenchmark):
     """Android in the Wild: what does the agent do next on the phone?
 
     Args:
+        name: "aitw".
         options: `history`, `coordinates`; unknown ones are a `UsageError`.
     """
 
-    title = "Android in the Wild"
-    detailed_actions = True
-    holds = (
-        "predict the next action on a phone from screenshots (Android in the Wild, in the "
-        "Zoo, CAGUI)"
+    card = Card(
+        title="Android in the Wild",
+        holds="predict the next action on a phone from screenshots (Android in the Wild, in the "
+        "Zoo, CAGUI)",
+        platform="mobile",
+        sources=SOURCES,
+        tags=loader.TAGS,
+        roles=loader.ROLES,
+        subsets=("aitw", "aitz", "cagui", *loader.SUBSETS),
+        detailed_actions=True,
+        answer_type=PhoneRecord,
     )
-    sources = (
-        Publication(
-            "Android in the Wild",
-            "https://github.com/google-research/google-research/tree/master/android_in_the_wild",
-            "cc-by-4.0",
-            {"form": "aitw"},
-            Remote(
-                "gs://gresearch/android-in-the-wild",
-                gated=False,
-                note="the bucket that the README names, of several TB: take a part, e.g. --only "
-                "'general/*'. Size and licence are not verified; on the Hub it is not",
-            ),
-            paper="2307.10088",
-        ),
-        Publication(
-            "Android in the Zoo",
-            "https://github.com/IMNearth/CoAT",
-            "apache-2.0",
-            {"form": "aitz"},
-            by_hand="one zip of about 2.6 GB on Google Drive or Baidu, which its README links to; "
-            "no official id on the Hub was found",
-            paper="2403.02713",
-        ),
-        Publication(
-            "CAGUI",
-            "https://huggingface.co/datasets/openbmb/CAGUI",
-            "cc-by-nc-4.0",
-            {"form": "cagui"},
-            Remote(
-                "hf://datasets/openbmb/CAGUI",
-                files=("CAGUI_agent/*",),
-                bytes=847_000_000,
-                note="the episodes, 847 MB of 1.4 GB; not for commercial use",
-            ),
-            paper="2506.01391",
-        ),
-    )
-    tags = loader.TAGS
-    roles = loader.ROLES
-    subsets = ("aitw", "aitz", "cagui", *loader.SUBSETS)
+    files = FILES
+    paper = Paper(overview=PhoneView)
+    truth = staticmethod(truth_of)
     evaluators: ClassVar[Mapping[str, Evaluator]] = {
         "aitw": Evaluator(without_size(rules.match_released), 140, "GP_ratio", source=_AITW),
         "aitw-fixed": Evaluator(
@@ -140,14 +151,8 @@ class Aitw(PhoneTask):
     def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
         return loader.load(data, check_media=check_media, strict=strict)
 
-    def detect(self, data: Path) -> bool:
-        return recognises(data)
-
-    def fingerprint(self, data: Path) -> str:
-        return fingerprint(data)
-
-    def truth(self, row: Mapping[str, Any], screen: Screen) -> Truth | None:
-        return truth_of(row, screen)
+    def steps(self, data: Path, note: Note) -> Iterable[Step | None]:
+        return self.load(data, check_media=False).steps
 
     def read_prompted(self, body: Mapping[str, Any]) -> tuple[Action, bool]:
         return answers.read_prompted(body, self._space)

@@ -446,55 +446,58 @@ def load(
     return check_sense(source, scroll)
 
 
-EXPECTED = f"TFRecords whose examples have {', '.join(sorted(FEATURES))}; {json_rows.FILES.columns}"
+class ControlFiles:
+    """The files of AndroidControl: TFRecords, or the forms of JSON of `json_rows`."""
+
+    columns = (
+        f"TFRecords whose examples have {', '.join(sorted(FEATURES))}; {json_rows.FILES.columns}"
+    )
+
+    def find(self, data: Path) -> list[Path]:
+        """Return the TFRecords, sorted.
+
+        Raises:
+            DataError: there are none.
+            OSError: a file cannot be read.
+        """
+        looks = {path: tfrecord.look(path, FEATURES) for path in files.walk(data)}
+        return files.select_files(data, looks, self.columns)
+
+    def is_json(self, data: Path) -> bool:
+        """Return whether rows of JSON are read: beside TFRecords, they were made of them."""
+        return not self._has_records(data) and json_rows.FILES.recognises(data)
+
+    def _has_records(self, data: Path) -> bool:
+        paths = filter(tfrecord.may_hold_records, files.walk(data))
+        return any(tfrecord.look(path, FEATURES) == "known" for path in islice(paths, _PEEKED))
+
+    def recognises(self, data: Path) -> bool:
+        """Return whether one of the first files is AndroidControl's.
+
+        Raises:
+            OSError: a file cannot be read.
+        """
+        return self._has_records(data) or json_rows.FILES.recognises(data)
+
+    def fingerprint(self, data: Path) -> str:
+        """Return the SHA-256 over the TFRecords, or the rows of JSON, and the splits.
+
+        Raises:
+            DataError: as `find`.
+        """
+        root = data if data.is_dir() else data.parent
+        splits = [root / SPLITS] if (root / SPLITS).is_file() else []
+        paths = json_rows.FILES.find(data) if self.is_json(data) else self.find(data)
+        return files.fingerprint([*paths, *splits], root)
 
 
-def find(data: Path) -> list[Path]:
-    """The TFRecords of the dataset, sorted.
-
-    Raises:
-        DataError: there are none.
-        OSError: a file cannot be read.
-    """
-    looks = {path: tfrecord.look(path, FEATURES) for path in files.walk(data)}
-    return files.select_files(data, looks, EXPECTED)
-
-
-def _is_json(data: Path) -> bool:
-    """JSON beside TFRecords was made of them, so the TFRecords win."""
-    return not _has_records(data) and json_rows.FILES.recognises(data)
-
-
-def _has_records(data: Path) -> bool:
-    paths = filter(tfrecord.may_hold_records, files.walk(data))
-    return any(tfrecord.look(path, FEATURES) == "known" for path in islice(paths, _PEEKED))
-
-
-def recognises(data: Path) -> bool:
-    """Whether one of the first files there is AndroidControl's.
-
-    Raises:
-        OSError: a file cannot be read.
-    """
-    return _has_records(data) or json_rows.FILES.recognises(data)
-
-
-def fingerprint(data: Path) -> str:
-    """SHA-256 over the TFRecords, or the rows of JSON, and the splits.
-
-    Raises:
-        DataError: as `find`.
-    """
-    root = data if data.is_dir() else data.parent
-    splits = [root / SPLITS] if (root / SPLITS).is_file() else []
-    paths = json_rows.FILES.find(data) if _is_json(data) else find(data)
-    return files.fingerprint([*paths, *splits], root)
+FILES = ControlFiles()
 
 
 def _read(data: Path, *, check_media: bool, low: bool, scroll: WordSense | None) -> LoadedDataset:
     findings: list[Finding] = []
     reader = EpisodeReader(data if data.is_dir() else data.parent, findings.append, check_media)
-    steps = reader.of_rows(data, low=low, scroll=scroll) if _is_json(data) else ()
+    steps = reader.of_rows(data, low=low, scroll=scroll) if FILES.is_json(data) else ()
     if not steps and not findings:
         if scroll == "finger":
             raise UsageError(
@@ -503,7 +506,7 @@ def _read(data: Path, *, check_media: bool, low: bool, scroll: WordSense | None)
                 expected="scroll=content, or rows of JSON",
                 remedy="leave out scroll",
             )
-        steps = collect(reader.of_records(find(data)))
+        steps = collect(reader.of_records(FILES.find(data)))
     if not steps:
         first = findings[0] if findings else None
         raise DataError(
@@ -518,7 +521,7 @@ def _read(data: Path, *, check_media: bool, low: bool, scroll: WordSense | None)
         steps,
         findings,
         reader.skipped,
-        fingerprint(data),
+        FILES.fingerprint(data),
         row_ids(steps, range(len(steps))),
         TAGS,
         ROLES,

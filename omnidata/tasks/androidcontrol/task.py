@@ -2,41 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
-from omnidata.actions import OPPOSITE, Action, Pair, Screen, finger_way
+from omnidata.actions import OPPOSITE, Action, Pair, finger_way
 from omnidata.tasks.androidcontrol import load as loader
 from omnidata.tasks.androidcontrol import rules
 from omnidata.tasks.androidcontrol.forest import bounds_for_uground
 from omnidata.tasks.androidcontrol.load import STEP, item, truth_of, with_words
+from omnidata.tasks.benchmark import Card, Note, Paper
 from omnidata.tasks.json_answers import read_pair
-from omnidata.tasks.observation import OPTIONS, VARIATION, Element
+from omnidata.tasks.observation import OPTIONS, VARIATION
 from omnidata.tasks.phones import agentcpm
 from omnidata.tasks.phones.actions import (
     COMPLETE,
     DIRECTIONS,
     IMPOSSIBLE,
-    Truth,
     middle,
     read_call,
     with_direction,
 )
 from omnidata.tasks.phones.answers import name_of
+from omnidata.tasks.phones.gui_r1 import GUI_R1
+from omnidata.tasks.phones.rules import Evaluator, without_size
 from omnidata.tasks.phones.task import (
-    GUI_R1,
     HISTORY,
     SENSES,
     SPACES,
-    Evaluator,
-    PhoneTask,
+    PhoneBenchmark,
+    PhoneRecord,
+    PhoneView,
     Wording,
-    without_size,
 )
 from omnidata.tasks.published import HISTORY as HISTORY_TABLE
-from omnidata.tasks.published import Published, read_published
+from omnidata.tasks.published import read_published
 from omnidata.types import LoadedDataset, Publication, Remote, Step
 
 _AGENTCPM = "AgentCPM-GUI (Zhang et al., 2025)"
@@ -44,38 +45,53 @@ _POINT = "coordinate: [x, y]"
 _TEXT = 'text: "string"'
 
 
-class AndroidControl(PhoneTask):
+SOURCES: Final = (
+    Publication(
+        "AndroidControl",
+        "https://github.com/google-research/google-research/tree/master/android_control",
+        "cc-by-4.0",
+        remote=Remote(
+            "gs://gresearch/android_control",
+            bytes=50_000_000_000,
+            gated=False,
+            note="the bucket that the README names. What the Hub has are re-packings by "
+            "others. Size and licence are not verified",
+        ),
+        paper="2406.03679",
+    ),
+)
+
+
+class AndroidControl(PhoneBenchmark):
     """AndroidControl: what does the agent do next on the phone?
 
     Args:
+        name: "androidcontrol".
         options: `history`, `coordinates`, `observation`, `a11y_tokens`; `level`: "high" tells the
             goal of the episode, "low" the instruction of the step; `scroll`: what directions in
             rows of JSON are said of. Unknown ones are a `UsageError`.
     """
 
-    title = "AndroidControl"
-    detailed_actions = True
-    holds = "predict the next action on a phone from screenshots and accessibility trees"
-    sources = (
-        Publication(
-            "AndroidControl",
-            "https://github.com/google-research/google-research/tree/master/android_control",
-            "cc-by-4.0",
-            remote=Remote(
-                "gs://gresearch/android_control",
-                bytes=50_000_000_000,
-                gated=False,
-                note="the bucket that the README names. What the Hub has are re-packings by "
-                "others. Size and licence are not verified",
-            ),
-            paper="2406.03679",
-        ),
+    card = Card(
+        title="AndroidControl",
+        holds="predict the next action on a phone from screenshots and accessibility trees",
+        platform="mobile",
+        sources=SOURCES,
+        tags=loader.TAGS,
+        roles=loader.ROLES,
+        other_moments=("final_screenshot",),
+        subsets=("train", "validation", "test"),
+        detailed_actions=True,
+        answer_type=PhoneRecord,
     )
-    tags = loader.TAGS
-    roles = loader.ROLES
-    other_moments = ("final_screenshot",)
-    subsets = ("train", "validation", "test")
-    variations = (HISTORY_TABLE, VARIATION)
+    files = loader.FILES
+    paper = Paper(
+        published=partial(read_published, "omnidata.tasks.androidcontrol", "androidcontrol"),
+        variations=(HISTORY_TABLE, VARIATION),
+        overview=PhoneView,
+    )
+    elements = staticmethod(loader.elements)
+    truth = staticmethod(truth_of)
     evaluators: ClassVar[Mapping[str, Evaluator]] = {
         "agentcpm-ac-fixed": Evaluator(
             without_size(agentcpm.match_fixed_ac),
@@ -140,29 +156,16 @@ class AndroidControl(PhoneTask):
     def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
         low = self.options["level"] == "low"
         return loader.load(
-            data, check_media=check_media, strict=strict, low=low, scroll=self.said_sense
+            data, check_media=check_media, strict=strict, low=low, scroll=self.given_sense
         )
 
-    def detect(self, data: Path) -> bool:
-        return loader.recognises(data)
-
-    def fingerprint(self, data: Path) -> str:
-        return loader.fingerprint(data)
-
-    @property
-    def published(self) -> Published:
-        return read_published("omnidata.tasks.androidcontrol", self.name)
-
-    def elements(self, step: Step) -> Sequence[Element]:
-        return loader.elements(step)
+    def steps(self, data: Path, note: Note) -> Iterable[Step | None]:
+        return self.load(data, check_media=False).steps
 
     def goal(self, step: Step) -> str:
         if self.options["level"] == "high":
             return step.instruction
         return str(item(step.source, "step_instructions", step.source[STEP]) or "")
-
-    def truth(self, row: Mapping[str, Any], screen: Screen) -> Truth | None:
-        return truth_of(row, screen)
 
     def read_prompted(self, body: Mapping[str, Any]) -> tuple[Action, bool]:
         """An answer by AndroidControl's names; x and y may stand for the coordinate.

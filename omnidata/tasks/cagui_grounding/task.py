@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, TypedDict
 
 from omnidata.actions import Action, Box, Pair, Point, Screen, Space, convert
-from omnidata.dialects import Asked
-from omnidata.errors import Finding
+from omnidata.dialects import Asked, UnreadError
 from omnidata.jsontext import compact, decode, hash_of, is_number, objects
-from omnidata.tasks.base import Benchmark
+from omnidata.tasks.benchmark import (
+    Benchmark,
+    Card,
+    History,
+    Note,
+    Paper,
+    ParsedAnswer,
+    Receipt,
+    Rule,
+    Values,
+)
 from omnidata.tasks.cagui_grounding import load as loader
 from omnidata.tasks.cagui_grounding.load import box_of
-from omnidata.tasks.coordinates import (
-    in_pixels,
-    pair_on_screen,
-    place,
-    point_of,
-    point_said,
-    resizing,
-)
+from omnidata.tasks.coordinates import in_pixels, place, point_said
 from omnidata.tasks.diagnosis import place_cause
 from omnidata.tasks.explaining import SCREENSHOT, RuleWords, explain, explain_place, quote
+from omnidata.tasks.pointing import PointSpeech, answer_at, sent_as, shown_place, written_place
 from omnidata.tasks.points import read_point
-from omnidata.tasks.profiles import RowProfile
-from omnidata.tasks.published import Published, read_published
+from omnidata.tasks.published import read_published
+from omnidata.tasks.totals import RowTotals
 from omnidata.types import (
     PLACE,
     Conversation,
@@ -42,8 +46,6 @@ from omnidata.types import (
     Verdict,
 )
 
-Reading = Literal["released", "fixed"]
-_READINGS: Final[tuple[Reading, ...]] = ("fixed", "released")
 SPACES: Final[tuple[Space, ...]] = ("norm1000", "px", "rel")
 FORMS: Final = ("fun2point", "text2point", "bbox2text")
 _UNITS: Final[Mapping[Space, str]] = {
@@ -102,128 +104,56 @@ def _pair(value: object) -> Pair | None:
     return (x, y) if abs(x) <= _FARTHEST and abs(y) <= _FARTHEST else None  # NaN is none either
 
 
-def bare(text: str) -> str:
-    """A text without white space.
+class Grounding(Rule[Any]):
+    """The point lies in the box, edges included, or the text is the row's.
 
-    Examples:
-        >>> bare(" 1 微信 ")
-        '1微信'
-    """
-    return "".join(text.split())
-
-
-class GroundingProfile(RowProfile):
-    """Accuracy: of all rows, and by form, whose three numbers are the paper's columns.
+    The paper's columns are the accuracies by form.
 
     Args:
-        reading: as released, a point is an answer that is JSON alone, and a text is right if it is
-            the row's to the letter without the answer's spaces; corrected, a point may stand among
-            other words, and white space counts in neither text.
-        space: the unit of coordinates that the prompt asks for.
+        reading: as released, a text is right to the letter without the answer's spaces; corrected,
+            white space counts in neither text.
     """
 
-    by: Mapping[str, Sequence[str]] = {"form": FORMS}
+    totals = RowTotals(by={"form": FORMS})
 
-    def __init__(self, reading: Reading, space: Space) -> None:
+    def __init__(self, reading: Literal["released", "fixed"]) -> None:
         self.name = "cagui-grounding" if reading == "released" else "cagui-grounding-fixed"
         self.source = "AgentCPM-GUI (Zhang et al., 2025), its evaluation of grounding"
         if reading == "fixed":
             self.source += ", with more answer formats"
-        self._reading, self._space = reading, space
+        self._reading = reading
 
-    def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
+    def judge(self, step: Step, parsed: ParsedAnswer[Any] | None) -> Values:
+        """Compare the text or the point; a point on a screen of unknown size cannot be judged."""
         if step.source["form"] == "bbox2text":
-            right = self._same(text, step.source["text"])
-            return Verdict("ok", (right,), {"text": text[:_SHOWN]})
-        point = (read_released if self._reading == "released" else read_any)(text)
-        hit = None
-        if min(step.screen) > 0:
-            hit = bool(point and self._hits(step, point, receipt))
-        if point is None:
-            return Verdict("unparsed", (hit,), None, "no point")
-        return Verdict("ok", (hit,), {"point": [*point]})
+            return (parsed is not None and self._is_same(parsed.value, step.source["text"]),)
+        if min(step.screen) < 1:
+            return (None,)
+        return (parsed is not None and _is_hit(parsed.value, step),)
 
-    def _same(self, said: str, wanted: str) -> bool:
+    def _is_same(self, said: str, wanted: str) -> bool:
         if self._reading == "fixed":
-            return bare(said) == bare(wanted)
+            return "".join(said.split()) == "".join(wanted.split())
         return said.strip("\n").replace(" ", "") == wanted
 
-    def _hits(self, step: Step, point: Pair, receipt: Mapping[str, Any] | None) -> bool:
-        x, y = point
-        resized = (
-            resizing(receipt, step.screen, where=step.sample_id) if self._space == "px" else None
-        )
-        if resized:
-            x, y = resized.to_screen(point)
-        # In the release's order of operations: its edges are inside.
-        if self._space != "px":
-            full = 1000 if self._space == "norm1000" else 1
-            x, y = (side / full * extent for side, extent in zip((x, y), step.screen, strict=True))
-        box = box_of(step.source)
-        return box.left <= x <= box.right and box.top <= y <= box.bottom
+
+def _is_hit(point: Point, step: Step) -> bool:
+    """Computes in the release's order of operations."""
+    x, y = point.x, point.y
+    if point.space != "px":
+        full = 1000 if point.space == "norm1000" else 1
+        x, y = (side / full * extent for side, extent in zip((x, y), step.screen, strict=True))
+    box = box_of(step.source)
+    return box.left <= x <= box.right and box.top <= y <= box.bottom
 
 
-class _Parsed(TypedDict, total=False):
+class _Record(TypedDict, total=False):
     point: tuple[float, float]
     text: str
 
 
-class CaguiGrounding(Benchmark):
-    """CAGUI-Grounding: where is what a function or a text means, and what stands in a box?
-
-    Args:
-        options: `coordinates`; unknown ones are a `UsageError`.
-    """
-
-    title = "CAGUI-Grounding"
-    asked = "point"
-    detailed_actions = False
-    holds = "point at a function or a text in a Chinese app, or read the text in a box"
-    platform = "mobile"
-    sources = (
-        Publication(
-            "CAGUI",
-            "https://huggingface.co/datasets/openbmb/CAGUI",
-            "cc-by-nc-4.0",
-            paper="2506.01391",
-            remote=Remote(
-                "hf://datasets/openbmb/CAGUI",
-                files=("CAGUI_grounding/*",),
-                note="the rows about grounding, of 1.4 GB in all; not for commercial use",
-            ),
-        ),
-    )
-    files = loader.FILES
-    parsed_type = _Parsed
-    tags = ("form",)
-    roles = loader.ROLES
-    subsets = FORMS
-    allowed: Mapping[str, Sequence[str]] = {"coordinates": SPACES}
-
-    def __init__(self, name: str, options: Mapping[str, str]) -> None:
-        super().__init__(name, options)
-        self._space = next(space for space in SPACES if space == self.options["coordinates"])
-        self.prompt_hash = hash_of([dict(_QUESTIONS), _UNITS[self._space]])
-        profiles = [GroundingProfile(reading, self._space) for reading in _READINGS]
-        self.profiles: Mapping[str, Profile] = {profile.name: profile for profile in profiles}
-
-    @property
-    def published(self) -> Published:
-        return read_published("omnidata.tasks.cagui_grounding", self.name)
-
-    def steps(self, data: Path, note: Callable[[Finding], None]) -> Iterable[Step | None]:
-        return loader.Reader(data if data.is_dir() else data.parent, note).steps(data)
-
-    def prompt(self, step: Step, predicted: Sequence[Any] | None = None) -> Conversation:
-        form, shot = step.source["form"], step.media.get("screenshot")
-        if form == "bbox2text":
-            asked = _QUESTIONS[form] % compact(_corners(box_of(step.source), step.screen))
-        else:
-            asked = _QUESTIONS[form] % (step.instruction, _UNITS[self._space])
-        shown = (Part("image", media=shot, role="screenshot"),) if shot else ()
-        return (Message("user", (*shown, Part("text", asked))),)
-
-    def asked_of(self, step: Step) -> Asked | None:
+class _Speech(PointSpeech):
+    def question_kind(self, step: Step) -> Asked | None:
         """Return "point"; None for text in a box, which dialects do not support."""
         return None if step.source["form"] == "bbox2text" else self.asked
 
@@ -233,9 +163,85 @@ class CaguiGrounding(Benchmark):
             wanted = "this text"
         return f"Point at {wanted}: {step.instruction}"
 
-    def express(self, actions: Sequence[Action], step: Step) -> str:
-        x, y = point_said(actions[0])
-        return compact({"POINT": [x, y]})
+    def adopt(self, actions: Sequence[Action], step: Step, receipt: Receipt) -> ParsedAnswer[Any]:
+        resized = sent_as(step, receipt, self.space)
+        return answer_at(Point(*point_said(actions[0]), self.space), resized)
+
+
+class CaguiGrounding(Benchmark):
+    """CAGUI-Grounding: where is what a function or a text means, and what stands in a box?
+
+    Args:
+        name: "cagui-grounding".
+        options: `coordinates`; unknown ones are a `UsageError`.
+    """
+
+    card = Card(
+        title="CAGUI-Grounding",
+        holds="point at a function or a text in a Chinese app, or read the text in a box",
+        platform="mobile",
+        sources=(
+            Publication(
+                "CAGUI",
+                "https://huggingface.co/datasets/openbmb/CAGUI",
+                "cc-by-nc-4.0",
+                paper="2506.01391",
+                remote=Remote(
+                    "hf://datasets/openbmb/CAGUI",
+                    files=("CAGUI_grounding/*",),
+                    note="the rows about grounding, of 1.4 GB in all; not for commercial use",
+                ),
+            ),
+        ),
+        tags=("form",),
+        roles=loader.ROLES,
+        subsets=FORMS,
+        detailed_actions=False,
+        answer_type=_Record,
+    )
+    allowed: Mapping[str, Sequence[str]] = {"coordinates": SPACES}
+    baselines = ("oracle", "majority", "center")
+    files = loader.FILES
+    paper = Paper(
+        published=partial(read_published, "omnidata.tasks.cagui_grounding", "cagui-grounding")
+    )
+
+    def __init__(self, name: str, options: Mapping[str, str]) -> None:
+        super().__init__(name, options)
+        self._space = next(space for space in SPACES if space == self.options["coordinates"])
+        self.prompt_hash = hash_of([dict(_QUESTIONS), _UNITS[self._space]])
+        self.speech = _Speech(self._space)
+        released = Grounding("released")
+        released.parse = partial(self.parse, read=read_released)
+        self.rules = (Grounding("fixed"), released)
+
+    def steps(self, data: Path, note: Note) -> Iterable[Step | None]:
+        return loader.Reader(data if data.is_dir() else data.parent, note).steps(data)
+
+    def prompt(self, step: Step, history: History) -> Conversation:
+        """Return the screenshot, then the question of the row's form."""
+        form, shot = step.source["form"], step.media.get("screenshot")
+        if form == "bbox2text":
+            asked = _QUESTIONS[form] % compact(_corners(box_of(step.source), step.screen))
+        else:
+            asked = _QUESTIONS[form] % (step.instruction, _UNITS[self._space])
+        shown = (Part("image", media=shot, role="screenshot"),) if shot else ()
+        return (Message("user", (*shown, Part("text", asked))),)
+
+    def parse(
+        self,
+        text: str,
+        step: Step,
+        receipt: Receipt,
+        read: Callable[[str], Pair | None] = read_any,
+    ) -> ParsedAnswer[Any]:
+        """Read the point of an answer, or take all of it as the text in a box."""
+        if step.source["form"] == "bbox2text":
+            return ParsedAnswer(text, {"text": text[:_SHOWN]})
+        pair = read(text)
+        if pair is None:
+            raise UnreadError("no point")
+        return answer_at(Point(*pair, self._space), sent_as(step, receipt, self._space))
 
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
@@ -253,27 +259,26 @@ class CaguiGrounding(Benchmark):
         self,
         step: Step,
         verdict: Verdict | None,
-        *,
-        profile: str,
-        receipt: Mapping[str, Any] | None = None,
+        parsed: ParsedAnswer[Any] | None,
+        profile: Profile,
+        receipt: Receipt,
     ) -> Explanation:
         told = step.source["form"] == "bbox2text"
-        given = (verdict and verdict.parsed) or {}
-        point = pair_on_screen(step, given.get("point"), self._space, receipt)
+        point = shown_place(step, parsed, receipt)
         regions = (in_pixels(box_of(step.source), step.screen),)
 
-        def sentence(parsed: Mapping[str, Any], right: bool) -> str:
+        def sentence(record: Mapping[str, Any], right: bool) -> str:
             if told:
-                one, other = quote(parsed.get("text", "")), quote(step.source["text"])
+                one, other = quote(record.get("text", "")), quote(step.source["text"])
                 return (
                     f"the profile accepts {one} for {other}" if right else f"{one} is not {other}"
                 )
             return explain_place(step, "the point", point, regions, right=right, rule=_RULE)
 
-        def diagnosis(parsed: Mapping[str, Any]) -> Diagnosis:
+        def diagnosis(record: Mapping[str, Any]) -> Diagnosis:
             if told:
                 return Diagnosis("wrong_text")
-            said = point_of(parsed.get("point"), self._space)
+            said = written_place(parsed)
             if said is None:
                 return Diagnosis("wrong_element")
             return place_cause(step, regions, (said,), receipt=receipt) or Diagnosis("rule")
@@ -281,10 +286,10 @@ class CaguiGrounding(Benchmark):
         kind = "text" if told else "point"
         return explain(
             verdict,
-            self.profiles[profile],
+            profile,
             sentence,
             target_label=kind,
-            answer_label=lambda parsed: kind,
+            answer_label=lambda record: kind,
             overlays=lambda: {SCREENSHOT: Overlays(regions, (), point)},
             noun="kind",
             diagnosis=diagnosis,

@@ -21,6 +21,7 @@ from msgspec import structs
 from omnidata.actions import Action, Pair, Point, Screen, heading
 from omnidata.errors import MediaError
 from omnidata.jsontext import as_name, is_number, json_file
+from omnidata.loaders import files
 from omnidata.loaders.files import Look, RowFiles, images, walk
 from omnidata.loaders.load import Note, RowContext, about, short, stated_size
 from omnidata.loaders.row_files import Line, head_of
@@ -79,37 +80,12 @@ def _is_annotation(head: bytes) -> bool:
     return all(sign in head for sign in _SIGNS)
 
 
-FILES: Final = RowFiles(
+_ROWS: Final = RowFiles(
     "annotations/*.json, each an object of episode_id, device_info, task_info, step_length and "
     "steps, with screenshots/ and splits/ beside; or rows of a picture, an instruction and an "
     "action (gt_action, gt_bbox)",
     _look,
 )
-
-
-def find(data: Path) -> list[Path]:
-    """The annotations, sorted; where there are none, the files of rows.
-
-    Of several, those are left out whose actions say that they are of another benchmark, unless all
-    are.
-
-    Raises:
-        DataError: there are neither.
-        OSError: a file cannot be read.
-    """
-    paths = FILES.find(data)
-    heads = {path: head_of(path) for path in paths} if len(paths) > 1 else {}
-    whole = [path for path, head in heads.items() if _is_annotation(head)]
-    return whole or [path for path in heads if not is_elsewhere(path, heads[path])] or paths
-
-
-def recognises(data: Path) -> bool:
-    """Whether one of the first files there is GUI-Odyssey's, and no other benchmark's.
-
-    Raises:
-        OSError: a file cannot be read.
-    """
-    return replace(FILES, look=_look_alone).recognises(data)
 
 
 def _look_alone(path: Path) -> Look:
@@ -118,6 +94,48 @@ def _look_alone(path: Path) -> Look:
     rows = rows and is_of_odyssey(path, head)
     alone = rows or is_conversation(head, "episodes")
     return "known" if _is_annotation(head) or alone else "other"
+
+
+class OdysseyFiles:
+    """The annotations of GUI-Odyssey; where there are none, rows of single steps."""
+
+    columns = _ROWS.columns
+    rows = _ROWS.rows
+
+    def find(self, data: Path) -> list[Path]:
+        """Return the annotations, sorted; where there are none, the files of rows.
+
+        Of several files of rows, those whose actions are another benchmark's are left out, unless
+        all are.
+
+        Raises:
+            DataError: there are neither.
+            OSError: a file cannot be read.
+        """
+        paths = _ROWS.find(data)
+        heads = {path: head_of(path) for path in paths} if len(paths) > 1 else {}
+        whole = [path for path, head in heads.items() if _is_annotation(head)]
+        return whole or [path for path in heads if not is_elsewhere(path, heads[path])] or paths
+
+    def recognises(self, data: Path) -> bool:
+        """Return whether one of the first files is GUI-Odyssey's, and no other benchmark's.
+
+        Raises:
+            OSError: a file cannot be read.
+        """
+        return replace(_ROWS, look=_look_alone).recognises(data)
+
+    def fingerprint(self, data: Path) -> str:
+        """Return the SHA-256 over the annotations and the splits.
+
+        Raises:
+            DataError: as `find`.
+        """
+        root = data if data.is_dir() else data.parent
+        return files.fingerprint([*self.find(data), *split_files(data)], root)
+
+
+FILES: Final = OdysseyFiles()
 
 
 def action_of(row: Row) -> Action:
@@ -238,7 +256,7 @@ class Reader:
 
     def steps(self, data: Path) -> Iterator[Step]:
         """Yield the steps of all episodes, or of rows of single steps without annotations."""
-        paths = find(data)
+        paths = FILES.find(data)
         if not _is_annotation(head_of(paths[0])):
             rows = step_rows.Reader(
                 self.note, self.low, LABELS, self.said, _act, _EXPECTED_ROW, self._tags

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from omnidata.actions import Action, Pair, Screen
-from omnidata.errors import Finding
-from omnidata.loaders import files
+from omnidata.tasks.benchmark import Card, Note, Paper
 from omnidata.tasks.gui_odyssey import load as loader
 from omnidata.tasks.gui_odyssey import rules
 from omnidata.tasks.phones import agentcpm, answers, step_rows
 from omnidata.tasks.phones.actions import DIRECTIONS, HOME, RECENTS, Truth, direction_of, middle
+from omnidata.tasks.phones.gui_r1 import GUI_R1
+from omnidata.tasks.phones.rules import Evaluator, relative, without_size
 from omnidata.tasks.phones.task import (
-    GUI_R1,
     HISTORY,
     SENSES,
     SPACES,
-    Evaluator,
-    PhoneTask,
+    PhoneBenchmark,
+    PhoneRecord,
+    PhoneView,
     Wording,
-    relative,
-    without_size,
 )
-from omnidata.tasks.published import Published, read_published
+from omnidata.tasks.published import read_published
 from omnidata.types import LoadedDataset, Publication, Remote, Step
 
 _ODYSSEY = "GUI-Odyssey (Lu et al., 2024): its EM is the paper's AMS"
@@ -48,7 +48,7 @@ def truth_of(row: Mapping[str, Any], screen: Screen) -> Truth | None:
     if step_rows.ROW in row:
         return step_rows.truth_of(row, screen)
     try:
-        action = relative(loader.action_of(row), screen, None)
+        action = relative(loader.action_of(row), screen)
     except ValueError:
         return None
     try:
@@ -65,51 +65,65 @@ def _agentcpm_truth(row: Mapping[str, Any], screen: Screen) -> Truth | None:
     return Truth(HOME if found.action.kind == "recent" else found.action)
 
 
-class GuiOdyssey(PhoneTask):
+SOURCES: Final = (
+    Publication(
+        "GUIOdyssey",
+        "https://huggingface.co/datasets/hflqf88888/GUIOdyssey",
+        "cc-by-4.0",
+        paper="2406.08451",
+        remote=Remote(
+            "hf://datasets/hflqf88888/GUIOdyssey",
+            archives=("*.zip",),
+            note="the id that the authors recommend since 2025-07-31; OpenGVLab/GUI-Odyssey "
+            "is the first one. Its size is not verified",
+        ),
+    ),
+    Publication(
+        "GUI-Odyssey 2024",
+        "https://huggingface.co/datasets/OpenGVLab/GUI-Odyssey",
+        "cc-by-4.0",
+        paper="2406.08451",
+        remote=Remote(
+            "hf://datasets/OpenGVLab/GUI-Odyssey",
+            files=("annotations/*", "splits/*", "screenshots/*"),
+            note="the first id, of 171 GB with its zips, which hold the same and are left; the "
+            "authors recommend hflqf88888/GUIOdyssey. Users tell of screenshots and "
+            "annotations that are missing here",
+        ),
+    ),
+)
+
+
+class GuiOdyssey(PhoneBenchmark):
     """GUI-Odyssey: what does the agent do next, in a task across several apps?
 
     Args:
+        name: "gui-odyssey".
         options: `history`, `coordinates`; `level`: "high" tells the goal of the episode, "low" the
             instruction of the step; `scroll`: what directions in words are said of, in rows and in
             dialects that keep their words. Unknown ones are a `UsageError`.
     """
 
-    title = "GUI-Odyssey"
-    detailed_actions = True
-    holds = "predict the next action across apps of phones and tablets from screenshots"
-    sources = (
-        Publication(
-            "GUIOdyssey",
-            "https://huggingface.co/datasets/hflqf88888/GUIOdyssey",
-            "cc-by-4.0",
-            paper="2406.08451",
-            remote=Remote(
-                "hf://datasets/hflqf88888/GUIOdyssey",
-                archives=("*.zip",),
-                note="the id that the authors recommend since 2025-07-31; OpenGVLab/GUI-Odyssey "
-                "is the first one. Its size is not verified",
-            ),
-        ),
-        Publication(
-            "GUI-Odyssey 2024",
-            "https://huggingface.co/datasets/OpenGVLab/GUI-Odyssey",
-            "cc-by-4.0",
-            paper="2406.08451",
-            remote=Remote(
-                "hf://datasets/OpenGVLab/GUI-Odyssey",
-                files=("annotations/*", "splits/*", "screenshots/*"),
-                note="the first id, of 171 GB with its zips, which hold the same and are left; the "
-                "authors recommend hflqf88888/GUIOdyssey. Users tell of screenshots and "
-                "annotations that are missing here",
-            ),
-        ),
+    card = Card(
+        title="GUI-Odyssey",
+        holds="predict the next action across apps of phones and tablets from screenshots",
+        platform="mobile",
+        sources=SOURCES,
+        tags=loader.TAGS,
+        roles=loader.ROLES,
+        subsets=tuple(part for parts in loader.PARTS.values() for part in parts),
+        detailed_actions=True,
+        answer_type=PhoneRecord,
     )
     files = loader.FILES
+    paper = Paper(
+        published=partial(read_published, "omnidata.tasks.gui_odyssey", "gui-odyssey"),
+        overview=PhoneView,
+    )
     labels = loader.LABELS
-    tags = loader.TAGS
-    roles = loader.ROLES
-    subsets = tuple(part for parts in loader.PARTS.values() for part in parts)
     baselines: Sequence[str] = ("oracle", "center", "majority")
+    truth = staticmethod(truth_of)
+    command = staticmethod(rules.read_command)
     evaluators: ClassVar[Mapping[str, Evaluator]] = {
         "odyssey-ams": Evaluator(without_size(rules.match_released), 140, source=_ODYSSEY),
         "odyssey-ams-fixed": Evaluator(
@@ -156,25 +170,14 @@ class GuiOdyssey(PhoneTask):
         ),
     )
 
-    def steps(self, data: Path, note: Callable[[Finding], None]) -> Iterable[Step]:
+    def steps(self, data: Path, note: Note) -> Iterable[Step]:
         splits = loader.read_splits(loader.split_files(data), note)
         low = self.options["level"] == "low"
-        return loader.Reader(note, splits, low, self.said_sense).steps(data)
+        return loader.Reader(note, splits, low, self.given_sense).steps(data)
 
     def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
         source = super().load(data, check_media=check_media, strict=strict)
-        return step_rows.check_sense(source, self.said_sense)
-
-    def detect(self, data: Path) -> bool:
-        return loader.recognises(data)
-
-    def fingerprint(self, data: Path) -> str:
-        root = data if data.is_dir() else data.parent
-        return files.fingerprint([*loader.find(data), *loader.split_files(data)], root)
-
-    @property
-    def published(self) -> Published:
-        return read_published("omnidata.tasks.gui_odyssey", self.name)
+        return step_rows.check_sense(source, self.given_sense)
 
     def goal(self, step: Step) -> str:
         if self.options["level"] == "high":
@@ -182,12 +185,6 @@ class GuiOdyssey(PhoneTask):
         if step_rows.ROW in step.source:
             return str(step.source["step_instructions"][0])
         return str(step.source["low_level_instruction"])
-
-    def truth(self, row: Mapping[str, Any], screen: Screen) -> Truth | None:
-        return truth_of(row, screen)
-
-    def command(self, text: str) -> Action | None:
-        return rules.read_command(text)
 
     def read_prompted(self, body: Mapping[str, Any]) -> tuple[Action, bool]:
         name = answers.name_of(body).upper()

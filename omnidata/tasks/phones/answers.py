@@ -17,6 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from omnidata.actions import Action, Box, Pair, Point, Region, Space
+from omnidata.dialects import UnreadError
 from omnidata.dialects.agentcpm import ACTS, Reading, fault_of, read_compact
 from omnidata.jsontext import decode, is_number, objects
 from omnidata.tasks.json_answers import (
@@ -38,7 +39,6 @@ from omnidata.tasks.phones.actions import (
     STOP,
     WAIT,
     middle,
-    open_app,
     press,
 )
 
@@ -74,7 +74,7 @@ def no_command(text: str) -> None:
 
 def parse(
     text: str, read: Read, *, as_released: Form | None = None, command: Command = no_command
-) -> Answer | ParseFailure:
+) -> Answer:
     """Read one model output.
 
     Args:
@@ -84,14 +84,12 @@ def parse(
             are meant. Compact JSON is then the whole output or nothing.
         command: the reader of the dataset's own commands.
 
-    Returns:
-        The action, or the reason why there is none. Never raises.
+    Raises:
+        UnreadError: there is no action; the message says why.
 
     Examples:
         >>> parse('Sure: {"POINT": [500, 250]}', read_prompted).action.start
         (Point(x=500, y=250, space='norm1000'),)
-        >>> parse('{"action_type": 4}', read_prompted).reason
-        'action_type is the number 4, not a name'
     """
     text = text.strip()
     if len(text) <= _LONGEST_COMMAND and (ordered := command(text)):
@@ -113,8 +111,8 @@ def parse(
                 continue
             return Answer(action, form, exact and body is whole)
     except RecursionError:
-        return ParseFailure("the JSON is nested too deeply")
-    return ParseFailure(fault)
+        fault = "the JSON is nested too deeply"
+    raise UnreadError(fault)
 
 
 def _form(body: Mapping[str, Any]) -> Form | None:
@@ -340,36 +338,3 @@ def as_dict(action: Action) -> dict[str, Any]:
         "element": action.element,
     }
     return {key: value for key, value in found.items() if value is not None}
-
-
-def from_dict(found: Mapping[str, Any], space: Space) -> Action:
-    """The action that `as_dict` wrote; of a box the middle, which can be drawn as a point.
-
-    Args:
-        found: the object, which may come from a file.
-        space: the unit of its places.
-
-    Raises:
-        LookupError, TypeError, ValueError: it is no such object.
-
-    Examples:
-        >>> from_dict({"kind": "complete", "form": "agentcpm"}, "norm1000").label
-        'TASK_COMPLETE'
-    """
-    bare, text = _BARE[found["kind"]], found.get("text", "")
-    if bare.kind in ("open_app", "keys"):
-        return open_app(text) if bare.kind == "open_app" else press(text)
-    start, end = (_place(found[key], space) if key in found else () for key in ("touch", "lift"))
-    return replace(
-        bare,
-        start=start,
-        end=end if bare.kind == "swipe" else (),
-        text=text if bare.kind == "type" else None,
-        direction=found.get("direction"),
-    )
-
-
-def _place(pair: object, space: Space) -> tuple[Region, ...]:
-    if not isinstance(pair, list | tuple) or not _is_pair([*pair]):
-        raise ValueError("a place is not two numbers")
-    return _points((pair[0], pair[1]), space)

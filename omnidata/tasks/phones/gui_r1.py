@@ -23,21 +23,18 @@ from typing import Any, Final
 import numpy as np
 from msgspec.structs import replace
 
-from omnidata.actions import Action, Pair, Point, centre, finger_way
+from omnidata.actions import Action, Pair, Point, Space, centre, finger_way
 from omnidata.dialects import UnreadError
 from omnidata.dialects.r1_lists import ReleasedFields, read_fields
-from omnidata.metrics.paired import Unit
 from omnidata.metrics.texts import token_f1
+from omnidata.tasks.benchmark import ParsedAnswer, Values
 from omnidata.tasks.coordinates import sent_size
 from omnidata.tasks.phones.actions import Truth, direction_of, touch_of
-from omnidata.tasks.profiles import EpisodeProfile, PartsProfile
-from omnidata.types import Outcome, Step, Verdict, VerdictColumns
+from omnidata.tasks.phones.rules import Evaluator, PhoneRule, TruthOf, without_size
+from omnidata.tasks.totals import Column, PartTotals
+from omnidata.types import Step, Verdict, VerdictColumns
 
 REACH: Final = 0.14
-SOURCE: Final = (
-    "GUI-R1 (Luo et al., 2025), eval_omni.py: places and texts count whatever the type is"
-)
-LEAVES_OUT: Final = "EM and GR: steps without a place or a text"
 _F1: Final = 0.5
 _NOTHING: Final = "no input text"
 _NO_PLACE: Final[Pair] = (0.0, 0.0)
@@ -138,56 +135,38 @@ def _words(action: Action) -> str | None:
     return action.app if action.kind == "open_app" else action.text
 
 
-class GuiR1Profile(PartsProfile):
+class GuiR1Totals(PartTotals):
     """The three figures, each over the steps that it is about.
 
     Args:
-        own: judges a step by `rule`.
-        truth: the expert's action of a step; None where it cannot be read.
+        by: axes of the table.
+        truth: the expert's action of a step; None if it is unreadable.
     """
 
-    values = ("type_match", "exact_match", "grounding")
-    columns: Mapping[str, Unit] = dict.fromkeys(("TM", "EM", "GR"), "share")
-    legend: Mapping[str, str] = {
-        "TM": "type match",
-        "EM": "exact match",
-        "GR": "grounding: right places, of the steps that have one",
-    }
-    source = SOURCE
-    leaves_out = LEAVES_OUT
-
-    def __init__(self, own: EpisodeProfile, truth: Any) -> None:
-        self.name, self.by = own.name, own.by
-        self._own, self._truth = own, truth
-        self.answer_reader = GuiR1Reader(truth)
+    def __init__(
+        self, by: Mapping[str, Sequence[str]], truth: Callable[[Step], Truth | None]
+    ) -> None:
+        super().__init__(
+            [
+                Column("TM", "type_match", meaning="type match"),
+                Column("EM", "exact_match", meaning="exact match"),
+                Column(
+                    "GR",
+                    "grounding",
+                    meaning="grounding: right places, of the steps that have one",
+                ),
+            ],
+            by=by,
+        )
+        self._truth = truth
 
     @property
     def step_metric(self) -> tuple[str, str]:
         """The release's success rate of steps."""
         return "EM", "exact_match"
 
-    def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
-        found = self._own.judge(step, text, receipt)
-        truth = self._truth(step)
-        if found.outcome == "unparsed" and truth is not None and found.values[0] is not None:
-            found = Verdict("unparsed", rule(truth, _NO_ANSWER), None, found.reason)
-        return self._in_parts(found, truth)
-
-    def failed(self, step: Step, outcome: Outcome) -> Verdict:
-        return self._in_parts(self._own.failed(step, outcome), self._truth(step))
-
-    def _in_parts(self, found: Verdict, truth: Truth | None) -> Verdict:
-        same, hit = found.values[:2]
-        kind = truth.action.kind if truth else ""
-        values = (
-            same,
-            hit if kind in (*_PLACED, *_WORDY) else None,
-            hit if kind in _PLACED else None,
-        )
-        return Verdict(found.outcome, values, found.parsed, found.reason)
-
     def total(self, steps: Sequence[Step], rows: VerdictColumns) -> dict[str, Any]:
-        """The table of `PartsProfile`, and under `released` the totals as the script prints them.
+        """Return the table of `PartTotals`, and as `released` the totals as the script prints them.
 
         There a kind of action, or of its places and texts, that has no hit is in no total.
         """
@@ -206,3 +185,46 @@ class GuiR1Profile(PartsProfile):
     def _kind_of(self, step: Step) -> str:
         truth = self._truth(step)
         return "" if truth is None else " ".join(map(str, _kind(truth.action)))
+
+
+class GuiR1Rule(PhoneRule):
+    """GUI-R1's rule; an unreadable answer is at (0, 0) and says "no input text"."""
+
+    def __init__(
+        self,
+        name: str,
+        evaluator: Evaluator,
+        truth: TruthOf,
+        by: Mapping[str, Sequence[str]],
+        space: Space,
+    ) -> None:
+        super().__init__(name, evaluator, truth, by, space)
+        self.totals = GuiR1Totals(by, self.truth_of)
+        self.answer_reader = GuiR1Reader(self.truth_of)
+
+    def judge(self, step: Step, parsed: ParsedAnswer[Action] | None) -> Values:
+        """Return whether the type, the place or text, and the place are right."""
+        same, hit, _ = super().judge(step, parsed)
+        truth = self.truth_of(step)
+        if parsed is None and truth is not None and same is not None:
+            same, hit = rule(truth, _NO_ANSWER)
+        return self._in_parts(same, hit, truth)
+
+    def failed(self, step: Step) -> Values:
+        """Return the values of a step whose request failed, which is never right."""
+        same, hit, _ = super().judge(step, None)
+        return self._in_parts(same, hit, self.truth_of(step))
+
+    def _in_parts(self, same: Any, hit: Any, truth: Truth | None) -> Values:
+        kind = truth.action.kind if truth else ""
+        placed = hit if kind in _PLACED else None
+        return same, hit if kind in (*_PLACED, *_WORDY) else None, placed
+
+
+GUI_R1: Final = Evaluator(
+    without_size(rule),
+    140,
+    source="GUI-R1 (Luo et al., 2025), eval_omni.py: places and texts count whatever the type is",
+    leaves_out="EM and GR: steps without a place or a text",
+)
+"""Its rule is a `GuiR1Rule`."""

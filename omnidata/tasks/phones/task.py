@@ -1,4 +1,4 @@
-"""What tasks on phones share: prompt, targets, baselines, profiles, explanations."""
+"""What benchmarks of phones share: prompt, reading, targets, baselines, rules, explanations."""
 
 from __future__ import annotations
 
@@ -7,31 +7,20 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib import resources
-from typing import Any, ClassVar, Literal, TypedDict, get_args
+from typing import Any, ClassVar, TypedDict, get_args
 
 from msgspec.structs import replace
 
-from omnidata.actions import (
-    Action,
-    Box,
-    Pair,
-    Point,
-    Region,
-    Screen,
-    Space,
-    centre,
-    convert,
-    history_text,
-)
-from omnidata.dialects import CannotSayError
+from omnidata.actions import Action, Pair, Point, Screen, Space, centre, convert, history_text
+from omnidata.dialects import Asked, CannotSayError
 from omnidata.errors import plural
-from omnidata.jsontext import compact, hash_of, is_integer
+from omnidata.jsontext import compact, hash_of
 from omnidata.loaders.row_sizes import fed_size
-from omnidata.tasks.base import Benchmark
-from omnidata.tasks.coordinates import Resizing, Side, place, resizing
+from omnidata.tasks.benchmark import Benchmark, History, ParsedAnswer, Receipt, Speech
+from omnidata.tasks.coordinates import Side, place, to_screen
 from omnidata.tasks.explaining import (
-    Reader,
     RuleWords,
     by_action,
     explain_place,
@@ -40,39 +29,37 @@ from omnidata.tasks.explaining import (
     gap,
     is_inside,
     quote,
-    read_again,
 )
-from omnidata.tasks.json_answers import ParseFailure
-from omnidata.tasks.observation import TELLS_PLACES, Element, resolve_mark, reword, tag_at, tags
+from omnidata.tasks.observation import (
+    TELLS_PLACES,
+    ScreenDisplay,
+    effective_options,
+    resolve_mark,
+    reword,
+    tag_at,
+    tags,
+    texts,
+)
 from omnidata.tasks.overview import View
-from omnidata.tasks.phones import gui_r1
 from omnidata.tasks.phones.actions import (
     WAIT,
     Truth,
     as_finger,
     direction_of,
-    middle,
     touch_of,
     with_direction,
 )
-from omnidata.tasks.phones.answers import (
-    Answer,
-    Command,
-    Form,
-    Read,
-    as_dict,
-    from_dict,
-    no_command,
-    parse,
-)
+from omnidata.tasks.phones.answers import Form, as_dict
+from omnidata.tasks.phones.answers import parse as parse_form
+from omnidata.tasks.phones.gui_r1 import GUI_R1, GuiR1Rule
+from omnidata.tasks.phones.rules import Evaluator, PhoneRule, relative
 from omnidata.tasks.phones.step_rows import ROW, SCROLL, WordSense
-from omnidata.tasks.profiles import EpisodeProfile
+from omnidata.tasks.pointing import sent_as
 from omnidata.types import (
     PLACE,
     Conversation,
     Explanation,
     Message,
-    Outcome,
     Overlays,
     Part,
     Profile,
@@ -141,43 +128,7 @@ BASELINES = ("oracle", "center", "majority", "always-wait")
 """`oracle` answers with the expert's action; `center` taps the middle of the screen; `majority`
 always gives the data's most frequent action, in the middle of the screen; `always-wait` waits."""
 
-Body = Callable[[Action, Sequence[Any]], dict[str, Any]]
-"""An action as the object that the prompt asks for, with these values in place of its places."""
-
-PlacesOf = Callable[[Action], Sequence[Pair]]
-"""The places that the answer of an action has, from 0 to 1."""
-
 CENTRE = Point(0.5, 0.5, "rel")
-
-
-def target(
-    action: Action, screen: Screen, body: Body, places: PlacesOf, *, space: Space, size: Screen
-) -> Target | None:
-    """The expert's action, as `Task.target` gives it.
-
-    Args:
-        action: its places from 0 to 1.
-        screen: width and height of the screenshot in pixels; (0, 0) where nobody knows.
-        body: the dataset's.
-        places: the dataset's.
-        space: the unit of coordinates.
-        size: width and height of the screenshot as the model is shown it, in pixels.
-
-    Returns:
-        None where it lacks a place, or pixels are asked of a screen of unknown size.
-    """
-    wanted = places(action)
-    if wanted and space == "px" and min(screen) < 1:
-        return None
-    known = screen if min(screen) > 0 else (1, 1)
-    found = [place(Point(x, y, "rel"), known, space=space, size=size) for x, y in wanted]
-    try:
-        text = compact(body(action, [list(pair) for pair in found]))
-        unmarked = replace(action, text=_without_marks(action.text), app=_without_marks(action.app))
-        marked = compact(body(unmarked, [PLACE] * len(found)))
-    except ValueError:
-        return None
-    return Target(text, marked.replace(f'"{PLACE}"', PLACE), tuple(found))
 
 
 def _without_marks(text: str | None) -> str | None:
@@ -204,199 +155,9 @@ def _without_places(action: Action) -> Action:
     return replace(action, start=(), end=(), direction=direction_of(action))
 
 
-def _write_answer(action: Action, step: Step, body: Body, places: PlacesOf, space: Space) -> str:
-    """Pixels of an unknown screen are those of 1 x 1."""
-    screen = step.screen if min(step.screen) > 0 else (1, 1)
-    found = [convert(Point(x, y, "rel"), space, screen) for x, y in places(action)]
-    return compact(body(action, [[point.x, point.y] for point in found]))
+class PhoneRecord(TypedDict, total=False):
+    """An answer in lines of scores."""
 
-
-# Profiles for phones: an answer is read as an action and held against the expert's.
-
-TruthOf = Callable[[Mapping[str, Any], Screen], Truth | None]
-Matching = Callable[[Truth, Action, Screen], tuple[bool, bool] | None]
-"""Type match and exact match; None for a step that the rule's source leaves out."""
-
-_UNIT: Screen = (1, 1)
-_UNSIZED: Screen = (0, 0)
-
-
-def without_size(
-    rule: Callable[[Truth, Action], tuple[bool, bool] | None],
-) -> Matching:
-    """Return a rule that needs no size of the screen."""
-    return lambda truth, said, screen: rule(truth, said)
-
-
-@dataclass(frozen=True, slots=True)
-class Evaluator:
-    """The rule of a profile, and what goes with it.
-
-    Attributes:
-        rule: holds an answer against the truth.
-        reach: how far from the expert's a tap may be, in thousandths of the screen; 0 where boxes
-            alone decide.
-        goal_progress: which of the two is its GP.
-        as_released: the form of answers that is read as its own released code does; others are read
-            as they are meant.
-        misses: why a tap is wrong that lies where it should; empty where the rule has no quirk.
-        source, leaves_out: as `EpisodeProfile`.
-        truth: what a row says was done and what was there, for a rule that looks at other elements
-            than the task's; None for the task's own.
-    """
-
-    rule: Matching
-    reach: int = 0
-    goal_progress: Literal["GP_ratio", "GP_prefix"] = "GP_prefix"
-    as_released: Form | None = None
-    misses: str = ""
-    source: str = ""
-    leaves_out: str = ""
-    truth: TruthOf | None = None
-
-
-GUI_R1 = Evaluator(
-    without_size(gui_r1.rule), 140, source=gui_r1.SOURCE, leaves_out=gui_r1.LEAVES_OUT
-)
-"""GUI-R1's own rule, whose profile has other metrics (`gui_r1.GuiR1Profile`)."""
-
-
-class PhoneProfile(EpisodeProfile):
-    """An evaluator over the steps of a phone dataset.
-
-    Args:
-        name: of the profile.
-        evaluator: its rule, and what goes with it.
-        truth: what a row says was done, and what was there.
-        read: reads an answer in the form that the task's prompt asks for.
-        body: writes an action in that form; a `ValueError` for what has none.
-        by: the axes of the table.
-        space: the unit of coordinates that the prompt asks for.
-        marked: the elements that answers may name by their marks; None where there are no marks.
-        command: reads the dataset's own commands.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        evaluator: Evaluator,
-        truth: TruthOf,
-        read: Read,
-        body: Body,
-        by: Mapping[str, Sequence[str]],
-        space: Space,
-        marked: Callable[[Step], Sequence[Element]] | None = None,
-        command: Command = no_command,
-    ) -> None:
-        self._space, self._body = space, body
-        self._command = command
-        self._marked = marked
-        self.name = name
-        self.by = by
-        self.goal_progress = evaluator.goal_progress
-        self.source, self.leaves_out = evaluator.source, evaluator.leaves_out
-        self._rule = evaluator.rule
-        self._truth = truth
-        self._read = read
-        self._as_released = evaluator.as_released
-
-    def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
-        """Read one answer and hold it against the step's truth.
-
-        Pixels are those of the screenshot as the model was shown it, which the receipt tells.
-        """
-        answer = parse(
-            text,
-            self._reader(step, receipt),
-            as_released=self._as_released,
-            command=self._command,
-        )
-        if isinstance(answer, ParseFailure):
-            return Verdict(
-                "unparsed", self._values(step, None, as_prompted=False), None, answer.reason
-            )
-        space = self._space if answer.form == "prompted" else "norm1000"
-        resized = resizing(receipt, step.screen, where=step.sample_id) if space == "px" else None
-        action = relative(answer.action, step.screen, resized)
-        values = self._values(step, action, as_prompted=answer.as_prompted)
-        return Verdict("ok", values, self._parsed_body(answer, space))
-
-    def _reader(self, step: Step, receipt: Mapping[str, Any] | None) -> Read:
-        if self._marked is None:
-            return self._read
-        resized = (
-            resizing(receipt, step.screen, where=step.sample_id) if self._space == "px" else None
-        )
-        truth = self._truth(step.source, step.screen)
-        touch = touch_of(truth.action) if truth else None
-        acted = [(touch[0] * step.screen[0], touch[1] * step.screen[1])] if touch else []
-        marked = self._marked(step)
-        places = tags(marked, step.screen, acted, space=self._space, resized=resized)
-        return lambda body: self._read(resolve_mark(body, places))
-
-    def _parsed_body(self, answer: Answer, space: Space) -> dict[str, Any]:
-        action = answer.action
-        if space == self._space:
-            ends = action.start, action.end if action.kind == "swipe" else ()
-            with suppress(ValueError):
-                return self._body(action, [list(pair) for pair in map(middle, ends) if pair])
-        return {"form": answer.form, **as_dict(action)}
-
-    def failed(self, step: Step, outcome: Outcome) -> Verdict:
-        return Verdict(outcome, self._values(step, None, as_prompted=False))
-
-    def _values(
-        self, step: Step, said: Action | None, *, as_prompted: bool
-    ) -> tuple[bool | None, bool | None, bool]:
-        truth = self._truth(step.source, step.screen)
-        unplaced = self._space == "px" and min(step.screen) < 1
-        if truth is None or (unplaced and truth.action.start):
-            return None, None, as_prompted
-        # What no answer can be held against is left out for all models alike: the expert's own
-        # action tells whether the rule's source has such a step.
-        found = self._rule(truth, said or truth.action, step.screen)
-        if found is None:
-            return None, None, as_prompted
-        return (*found, as_prompted) if said is not None else (False, False, as_prompted)
-
-    def _stated_length(self, step: Step) -> int | None:
-        value = step.source.get("episode_length")
-        if isinstance(value, list):
-            value = value[0] if value else None
-        return value if is_integer(value) else None
-
-
-def relative(action: Action, screen: Screen, resized: Resizing | None) -> Action:
-    """An action with its points from 0 to 1 of the screen.
-
-    Boxes stay as they are: the middle of one in another unit may differ in its last digit.
-
-    Args:
-        action: as a model wrote it.
-        screen: width and height of the screenshot in pixels; (0, 0) where nobody knows, and then
-            no place in pixels is left.
-        resized: how the picture was sent to the model, for places in pixels.
-    """
-
-    def to_relative(regions: tuple[Region, ...]) -> tuple[Region, ...]:
-        found = (_relative(region, screen, resized) for region in regions)
-        return tuple(region for region in found if region)
-
-    return replace(action, start=to_relative(action.start), end=to_relative(action.end))
-
-
-def _relative(region: Region, screen: Screen, resized: Resizing | None) -> Region | None:
-    if isinstance(region, Box):
-        return region
-    if region.space != "px":
-        return convert(region, "rel", _UNIT)
-    if min(screen) < 1:
-        return None
-    pair = (region.x, region.y)
-    return convert(Point(*(resized.to_screen(pair) if resized else pair), "px"), "rel", screen)
-
-
-class _Parsed(TypedDict, total=False):
     form: str
     kind: str
     direction: str | None
@@ -421,20 +182,64 @@ class PhoneView(View):
 def _history_text(action: Action, screen: Screen) -> str:
     """Leaves out pixels where the screen's size is unknown."""
     if min(screen) < 1:
-        action = relative(action, screen, None)
-    return history_text(action, screen if min(screen) > 0 else _UNIT)
+        action = relative(action, screen)
+    return history_text(action, screen if min(screen) > 0 else (1, 1))
 
 
-class PhoneTask(Benchmark):
+class PhoneSpeech(Speech):
+    """Dialects ask a benchmark of phones for the next action.
+
+    Args:
+        benchmark: writes and reads actions in its own form.
+    """
+
+    asked: ClassVar[Asked] = "action"
+
+    def __init__(self, benchmark: PhoneBenchmark) -> None:
+        self._benchmark = benchmark
+        self.label_sense = benchmark.given_sense or benchmark.labels
+
+    def goal(self, step: Step) -> str:
+        return self._benchmark.goal(step)
+
+    def fed_size(self, step: Step) -> Screen | None:
+        row = step.source.get(ROW)
+        return fed_size(row) if isinstance(row, Mapping) else None
+
+    def right_actions(self, step: Step) -> Sequence[Action]:
+        truth = self._benchmark.truth(step.source, step.screen)
+        if truth is None:
+            return ()
+        places = tuple(Point(*pair, "rel") for pair in self._benchmark.places(truth.action))
+        return (replace(truth.action, start=places[:1], end=places[1:]),)
+
+    def adopt(self, actions: Sequence[Action], step: Step, receipt: Receipt) -> ParsedAnswer[Any]:
+        """Return the action in the benchmark's form, which has one for a finger, key or wheel.
+
+        Raises:
+            CannotSayError: the form has no such action, or it lacks a part, e.g. its place.
+        """
+        action = as_finger(actions[0])
+        ends = [centre(region) for region in (*action.start[:1], *action.end[:1])]
+        try:
+            body = self._benchmark.body(action, [[point.x, point.y] for point in ends])
+            taken, exact = self._benchmark.read_prompted(body)
+        except ValueError as error:
+            raise CannotSayError(str(error)) from None
+        return self._benchmark.answer(taken, "prompted", step, receipt, is_exact=exact)
+
+
+class PhoneBenchmark(Benchmark):
     """What does the agent do next, given the screen?
 
     Attributes:
-        evaluators: by the names of their profiles, the default first.
+        evaluators: by the names of their rules, the default first.
         by: the axes of their tables.
         wording: what the dataset puts into the prompt.
-        labels: what a direction is said of in the labels that others make of the dataset.
+        labels: the sense of directions in the labels that others make of the dataset.
 
     Args:
+        name: of the benchmark.
         options: as given with `-T key=value`.
 
     Raises:
@@ -445,57 +250,34 @@ class PhoneTask(Benchmark):
     by: ClassVar[Mapping[str, Sequence[str]]]
     wording: ClassVar[Wording]
     labels: ClassVar[WordSense] = "content"
-    platform = "mobile"
-    overview = PhoneView
-    parsed_type = _Parsed
     allowed: Mapping[str, Sequence[str]] = {"history": HISTORY, "coordinates": SPACES}
     baselines: Sequence[str] = BASELINES
-    asked = "action"
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         super().__init__(name, options)
         # The default stands in no run, as in those from before there was the option.
-        self.options = {
-            key: value for key, value in self.options.items() if (key, value) != _OWN_SENSE
-        }
+        given = {key: value for key, value in self.options.items() if (key, value) != _OWN_SENSE}
+        self.options = effective_options(options, given)
         self._space = next(space for space in SPACES if space == self.options["coordinates"])
-        self.system = reword(self.wording.system(self._space), self.observation)
-        self.prompt_hash = hash_of([dict(self.options), self.system, _ASK, *self._told])
-        self.profiles: Mapping[str, Profile] = {
-            name: self._profile(name, evaluator) for name, evaluator in self.evaluators.items()
-        }
+        self.screens = ScreenDisplay(self.options, self.elements)
+        kind = self.screens.kind
+        self.system = reword(self.wording.system(self._space), kind)
+        self.prompt_hash = hash_of([dict(self.options), self.system, _ASK, *texts(kind)])
+        self.speech = PhoneSpeech(self)
+        self.rules = [self._rule(each, evaluator) for each, evaluator in self.evaluators.items()]
 
-    def _profile(self, name: str, evaluator: Evaluator) -> Profile:
-        found = PhoneProfile(
-            name,
-            evaluator,
-            evaluator.truth or self.truth,
-            self.read_prompted,
-            self.body,
-            self.by,
-            self._space,
-            self.marked if self.observation == "som" else None,
-            self.command,
-        )
-        if evaluator is not GUI_R1:
-            return found
-        return gui_r1.GuiR1Profile(found, lambda step: self.truth(step.source, step.screen))
+    def _rule(self, name: str, evaluator: Evaluator) -> PhoneRule:
+        made = GuiR1Rule if evaluator is GUI_R1 else PhoneRule
+        rule = made(name, evaluator, self.truth, self.by, self._space)
+        if evaluator.as_released:
+            rule.parse = partial(self.parse, as_released=evaluator.as_released)
+        return rule
 
     @property
-    def said_sense(self) -> WordSense | None:
+    def given_sense(self) -> WordSense | None:
         """The user's sense of directions in words; None for that of the rows."""
-        said = self.options.get("scroll")
-        return next((sense for sense in get_args(WordSense) if sense == said), None)
-
-    @property
-    def label_sense(self) -> WordSense:
-        """The sense of directions in labels, for dialects that keep their words."""
-        return self.said_sense or self.labels
-
-    def fed_size(self, step: Step) -> Screen | None:
-        """Return the fed size that the row states."""
-        row = step.source.get(ROW)
-        return fed_size(row) if isinstance(row, Mapping) else None
+        given = self.options.get("scroll")
+        return next((sense for sense in get_args(WordSense) if sense == given), None)
 
     @abstractmethod
     def truth(self, row: Mapping[str, Any], screen: Screen) -> Truth | None:
@@ -506,9 +288,9 @@ class PhoneTask(Benchmark):
         """Read an answer in the prompt's form; the flag is whether it obeys the form exactly."""
 
     def command(self, text: str) -> Action | None:
-        """A whole output as a command of the dataset's own, its places from 0 to 1000.
+        """Read a whole output as a command of the dataset's own, its places from 0 to 1000.
 
-        None for what is none, as by default everything is.
+        By default no text is one.
         """
         return None
 
@@ -521,31 +303,16 @@ class PhoneTask(Benchmark):
         """Return the places of an action's answer, from 0 to 1."""
 
     def goal(self, step: Step) -> str:
+        """Return the task of the agent."""
         return step.instruction
 
-    def right_actions(self, step: Step) -> Sequence[Action]:
-        truth = self.truth(step.source, step.screen)
-        if truth is None:
-            return ()
-        places = tuple(Point(*pair, "rel") for pair in self.places(truth.action))
-        return (replace(truth.action, start=places[:1], end=places[1:]),)
+    def past(self, action: Action) -> Action | None:
+        """Return an action for histories; None for a swipe without a known direction."""
+        return with_direction(action)
 
-    def express(self, actions: Sequence[Action], step: Step) -> str:
-        """An action as compact JSON; what a finger, a key or a wheel does alike is one.
-
-        What the task's own reader does not take, as a tap at no place may be, is not said.
-        """
-        action = as_finger(actions[0])
-        ends = [centre(region) for region in (*action.start[:1], *action.end[:1])]
-        try:
-            body = self.body(action, [[point.x, point.y] for point in ends])
-            self.read_prompted(body)
-            return compact(body)
-        except ValueError as error:
-            raise CannotSayError(str(error)) from None
-
-    def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
-        past = zip(self.earlier(step, predicted), step.history_screens, strict=False)
+    def prompt(self, step: Step, history: History) -> Conversation:
+        """Return the system prompt, then the screen, the goal and the earlier actions."""
+        past = zip(history.actions(step), step.history_screens, strict=False)
         lines = [
             f"Step {number}: {_history_text(action, screen)}"
             for number, (action, screen) in enumerate(past)
@@ -556,11 +323,53 @@ class PhoneTask(Benchmark):
             blocks.append("Action History:\n" + "\n".join(lines))
         shot = step.media.get("screenshot")
         shown = (Part("image", media=shot, role="screenshot"),) if shot else ()
-        asked = "\n\n".join([*blocks, reword(_ASK, self.observation)])
+        asked = "\n\n".join([*blocks, reword(_ASK, self.screens.kind)])
         return (
             Message("system", (Part("text", self.system),)),
-            Message("user", (*self.with_observation(step, shown), Part("text", asked))),
+            Message("user", (*self.screens.parts(step, shown), Part("text", asked))),
         )
+
+    def parse(
+        self, text: str, step: Step, receipt: Receipt, as_released: Form | None = None
+    ) -> ParsedAnswer[Action]:
+        """Read an answer in any of the forms of `omnidata.tasks.phones.answers`."""
+        read = self.read_prompted
+        if self.screens.kind == "som":
+            marks = self._marks(step, receipt)
+            read = lambda body: self.read_prompted(resolve_mark(body, marks))  # noqa: E731
+        found = parse_form(text, read, as_released=as_released, command=self.command)
+        return self.answer(found.action, found.form, step, receipt, is_exact=found.as_prompted)
+
+    def _marks(self, step: Step, receipt: Receipt) -> Mapping[str, Pair]:
+        truth = self.truth(step.source, step.screen)
+        touch = touch_of(truth.action) if truth else None
+        acted = [(touch[0] * step.screen[0], touch[1] * step.screen[1])] if touch else []
+        marked = self.screens.marked(step)
+        resized = sent_as(step, receipt, self._space)
+        return tags(marked, step.screen, acted, space=self._space, resized=resized)
+
+    def answer(
+        self, action: Action, form: Form, step: Step, receipt: Receipt, *, is_exact: bool
+    ) -> ParsedAnswer[Action]:
+        """Return an action as an answer, whose value has points from 0 to 1 of the screen.
+
+        Args:
+            action: as it was read.
+            form: of the answer, which tells the unit of its places.
+            step: of the question.
+            receipt: tells the size of the sent picture.
+            is_exact: whether the answer is exactly as prompted.
+        """
+        space = self._space if form == "prompted" else "norm1000"
+        ends = (action.start, action.end if action.kind == "swipe" else ())
+        start, end = (tuple(map(centre, regions[:1])) for regions in ends)
+        done = self.past(replace(action, start=start, end=end))
+        record = {"form": form, **as_dict(action)}
+        if space == self._space:
+            with suppress(ValueError):
+                record = self.body(action, [[point.x, point.y] for point in (*start, *end)])
+        value = relative(to_screen(action, sent_as(step, receipt, space)), step.screen)
+        return ParsedAnswer(value, record, (done,) if done else (), is_exact)
 
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
@@ -568,23 +377,30 @@ class PhoneTask(Benchmark):
         truth = self.truth(step.source, step.screen)
         if truth is None:
             return None
-        if named := self._mark_target(step, truth.action):
-            return named
-        return target(
-            truth.action,
-            step.screen,
-            self.body,
-            self.places,
-            space=space or self._space,
-            size=step.screen if self.observation in TELLS_PLACES else size or step.screen,
-        )
+        action, unit, screen = truth.action, space or self._space, step.screen
+        if found := self._mark_target(step, action):
+            return found
+        wanted = self.places(action)
+        if wanted and unit == "px" and min(screen) < 1:
+            return None
+        if size is None or self.screens.kind in TELLS_PLACES:
+            size = screen
+        known = screen if min(screen) > 0 else (1, 1)
+        points = [place(Point(x, y, "rel"), known, space=unit, size=size) for x, y in wanted]
+        unmarked = replace(action, text=_without_marks(action.text), app=_without_marks(action.app))
+        try:
+            text = compact(self.body(action, [list(pair) for pair in points]))
+            marked = compact(self.body(unmarked, [PLACE] * len(points)))
+        except ValueError:
+            return None
+        return Target(text, marked.replace(f'"{PLACE}"', PLACE), tuple(points))
 
     def _mark_target(self, step: Step, action: Action) -> Target | None:
-        places = self.places(action) if self.observation == "som" else ()
+        places = self.places(action) if self.screens.kind == "som" else ()
         if not places or min(step.screen) < 1:
             return None
         width, height = step.screen
-        marked = self.marked(step)
+        marked = self.screens.marked(step)
         found = [tag_at(marked, (x * width, y * height)) for x, y in places]
         if None in found:
             return None
@@ -597,64 +413,45 @@ class PhoneTask(Benchmark):
             return super().policy(name, steps)
         truths = (self.truth(step.source, step.screen) for step in steps)
         action = blind(name, (truth.action for truth in truths if truth))
-        return lambda step: _write_answer(action, step, self.body, self.places, self._space)
 
-    def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
-        """A model's text as an action, for histories of predictions; None if it is none.
+        def answer(step: Step) -> str:  # pixels of an unknown screen are those of 1 x 1
+            screen = step.screen if min(step.screen) > 0 else (1, 1)
+            pairs = self.places(action)
+            points = [convert(Point(x, y, "rel"), self._space, screen) for x, y in pairs]
+            return compact(self.body(action, [[point.x, point.y] for point in points]))
 
-        Pixels are those of the screenshot as the model was shown it, which the receipt tells.
-        """
-        answer = parse(text, self.read_prompted, command=self.command)
-        if isinstance(answer, ParseFailure):
-            return None
-        action = answer.action
-        if resized := resizing(receipt, _UNSIZED, where="the step before"):
-            action = relative(action, resized.original, resized)
-        return self.past(action)
-
-    def past(self, action: Action) -> Action | None:
-        """Return an action for histories; None for a swipe without a known direction."""
-        return with_direction(action)
+        return answer
 
     def explain(
         self,
         step: Step,
         verdict: Verdict | None,
-        *,
-        profile: str,
-        receipt: Mapping[str, Any] | None = None,
+        parsed: ParsedAnswer[Action] | None,
+        profile: Profile,
+        receipt: Receipt,
     ) -> Explanation:
-        evaluator = self.evaluators[profile]
-        reach, misses = evaluator.reach, evaluator.misses
+        evaluator = self.evaluators[profile.name]
 
         def sentence(wanted: Action, said: Action, overlays: Overlays, right: bool) -> str:
             if evaluator is GUI_R1 and right and said.label != wanted.label:
                 types = f"the answer is {said.label}, the expert's action is {wanted.label}"
                 return f"{types}; the profile judges the place or the text alone"
+            reach, misses = evaluator.reach, evaluator.misses
             return _sentence(step, wanted, said, overlays, reach, misses, right=right)
 
-        def read() -> Action | None:
-            return _answer_action(self, verdict, self._space)
-
-        judge = self.profiles[profile]
+        written = parsed.written if parsed else ()
         return by_action(
-            step, verdict, judge, read, receipt=receipt, sentence=sentence, reach=reach
+            step,
+            verdict,
+            profile,
+            lambda: written[0] if written else None,
+            receipt=receipt,
+            sentence=sentence,
+            reach=evaluator.reach,
         )
 
 
 # Why an answer to a step on a phone is right or wrong, by the rules of the phones' evaluators.
-
-
-def _answer_action(reader: Reader, verdict: Verdict | None, space: Space) -> Action | None:
-    parsed = verdict.parsed if verdict else None
-    if parsed is None or "form" not in parsed:
-        return read_again(reader, verdict)
-    try:
-        return with_direction(
-            from_dict(parsed, space if parsed["form"] == "prompted" else "norm1000")
-        )
-    except (LookupError, TypeError, ValueError, OverflowError):
-        return None
 
 
 def _sentence(

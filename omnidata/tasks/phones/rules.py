@@ -1,0 +1,142 @@
+"""Rules of phones: an evaluator compares the answer's action with the expert's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from msgspec.structs import replace
+
+from omnidata.actions import Action, Box, Region, Screen, Space, convert
+from omnidata.jsontext import is_integer
+from omnidata.tasks.benchmark import ParsedAnswer, Rule, Values
+from omnidata.tasks.phones.actions import Truth
+from omnidata.tasks.phones.answers import Form
+from omnidata.tasks.totals import EpisodeTotals
+from omnidata.types import Step
+
+TruthOf = Callable[[Mapping[str, Any], Screen], Truth | None]
+Matching = Callable[[Truth, Action, Screen], tuple[bool, bool] | None]
+"""Type match and exact match; None for a step that the rule's source leaves out."""
+
+_UNIT: Screen = (1, 1)
+
+
+def without_size(
+    rule: Callable[[Truth, Action], tuple[bool, bool] | None],
+) -> Matching:
+    """Return a rule that needs no size of the screen."""
+    return lambda truth, said, screen: rule(truth, said)
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluator:
+    """A released or corrected evaluator.
+
+    Attributes:
+        match: compares an answer, its places from 0 to 1, with the truth.
+        reach: how far from the expert's a tap may be, in thousandths of the screen; 0 where boxes
+            alone decide.
+        goal_progress: which of the two is its GP.
+        as_released: the form of answers that is read as its own released code does; others are read
+            as they are meant.
+        misses: why a tap is wrong that lies where it should; empty where the rule has no quirk.
+        source, leaves_out: as of `Rule`.
+        truth: reads the expert's action and the elements from a row, for a rule that looks at other
+            elements than the benchmark's; None for the benchmark's own.
+    """
+
+    match: Matching
+    reach: int = 0
+    goal_progress: Literal["GP_ratio", "GP_prefix"] = "GP_prefix"
+    as_released: Form | None = None
+    misses: str = ""
+    source: str = ""
+    leaves_out: str = ""
+    truth: TruthOf | None = None
+
+
+class PhoneTotals(EpisodeTotals):
+    """TM, EM, SR and GP of episodes whose rows may state their lengths."""
+
+    def __init__(
+        self, by: Mapping[str, Sequence[str]], goal_progress: Literal["GP_ratio", "GP_prefix"]
+    ) -> None:
+        super().__init__(by=by)
+        self.goal_progress = goal_progress
+
+    def _stated_length(self, step: Step) -> int | None:
+        value = step.source.get("episode_length")
+        if isinstance(value, list):
+            value = value[0] if value else None
+        return value if is_integer(value) else None
+
+
+class PhoneRule(Rule[Action]):
+    """An evaluator over the steps of a phone benchmark.
+
+    Args:
+        name: of the rule.
+        evaluator: compares actions.
+        truth: reads the expert's action and the elements from a row.
+        by: axes of the table.
+        space: the unit of coordinates that the prompt asks for.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        evaluator: Evaluator,
+        truth: TruthOf,
+        by: Mapping[str, Sequence[str]],
+        space: Space,
+    ) -> None:
+        self.name = name
+        self.source, self.leaves_out = evaluator.source, evaluator.leaves_out
+        self.totals = PhoneTotals(by, evaluator.goal_progress)
+        self._match, self._truth, self._space = evaluator.match, evaluator.truth or truth, space
+
+    def truth_of(self, step: Step) -> Truth | None:
+        """Return the expert's action and the elements; None if unreadable."""
+        return self._truth(step.source, step.screen)
+
+    def judge(self, step: Step, parsed: ParsedAnswer[Action] | None) -> Values:
+        """Return type match, exact match, and whether the answer is exactly as prompted."""
+        exact = parsed is not None and parsed.is_exact
+        truth = self.truth_of(step)
+        unplaced = self._space == "px" and min(step.screen) < 1
+        if truth is None or (unplaced and truth.action.start):
+            return None, None, exact
+        # What no answer can be held against is left out for all models alike: the expert's own
+        # action tells whether the rule's source has such a step.
+        found = self._match(truth, parsed.value if parsed else truth.action, step.screen)
+        if found is None:
+            return None, None, exact
+        return (*found, exact) if parsed else (False, False, exact)
+
+
+def relative(action: Action, screen: Screen) -> Action:
+    """Return an action with its points from 0 to 1 of the screen.
+
+    Boxes stay as they are: the middle of one in another unit may differ in its last digit.
+
+    Args:
+        action: pixels are those of the screen.
+        screen: width and height in pixels; (0, 0) if unknown, and then points in pixels are
+            dropped.
+    """
+
+    def to_relative(regions: tuple[Region, ...]) -> tuple[Region, ...]:
+        found = (_relative(region, screen) for region in regions)
+        return tuple(region for region in found if region)
+
+    return replace(action, start=to_relative(action.start), end=to_relative(action.end))
+
+
+def _relative(region: Region, screen: Screen) -> Region | None:
+    if isinstance(region, Box):
+        return region
+    if region.space != "px":
+        return convert(region, "rel", _UNIT)
+    return convert(region, "rel", screen) if min(screen) > 0 else None
