@@ -622,7 +622,7 @@ class OmniBench(Benchmark):
         written = parsed.written if parsed else ()
         if parsed and not written and parsed.value.function == "click_input":
             # Its arguments cannot be read, but where it clicks can.
-            written = (Action("tap", (Point(*given, self._space),) if given else ()),)
+            written = (Action("tap", (Point(given[0], given[1], self._space),) if given else ()),)
 
         def sentence(record: Mapping[str, Any], right: bool) -> str:
             differs = _unlike(wanted, record, right=right)
