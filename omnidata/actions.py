@@ -204,17 +204,7 @@ class Action(msgspec.Struct, frozen=True):
             raise ValueError(f"no action has the label {label!r:.80}")
         if not start and not end and text is words is None:
             return bare
-        return cls(
-            bare.kind,
-            start,
-            end,
-            text,
-            words,
-            direction=bare.direction,
-            button=bare.button,
-            count=bare.count,
-            status=bare.status,
-        )
+        return msgspec.structs.replace(bare, start=start, end=end, text=text, words=words)
 
 
 _HINT: Final = f"the kinds are {', '.join(get_args(Kind))}"

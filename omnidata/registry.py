@@ -1,8 +1,8 @@
 """All tasks by name: ours and those of other distributions.
 
 A task is an entry point of the group `omnidata.tasks`: a callable `(name: str, options:
-Mapping[str, str]) -> Task`, as the class of a task derived from `omnidata.tasks.base.Benchmark` is.
-Ours are declared in our own `pyproject.toml` and found in the same way.
+Mapping[str, str])` that returns a `omnidata.tasks.benchmark.Benchmark`, such as a class derived
+from it, or a `Task`. Ours are declared in our own `pyproject.toml` and found in the same way.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TASKS = Kind(
         for name in vars(Task)
         if not name.startswith("_") and name not in ("history_action", "explanation")
     ),
-    "omnidata.tasks.base.Benchmark",
+    "omnidata.tasks.benchmark.Benchmark",
     lambda made: as_task(made),
 )
 

@@ -13,7 +13,6 @@ Mark = Literal["", "best", "drop", "gain"]
 DASH = "-"
 """Stands in place of a number that is not defined."""
 PUBLISHED = "as published, scorer not confirmed"
-_LOWER_IS_BETTER = frozenset({"edit_distance", "ece", "aurc"})
 _SIGNS = "†‡§¶"
 
 
@@ -28,6 +27,7 @@ class Column:
         group: of the counted steps; empty for all of them, or if the row names it.
         run: the folder, in tables with a column per run.
         source: the publication; empty for values of runs.
+        lower_is_better: whether a smaller value is a better one.
     """
 
     header: str
@@ -36,11 +36,7 @@ class Column:
     group: str = ""
     run: str = ""
     source: str = ""
-
-    @property
-    def lower_is_better(self) -> bool:
-        """Whether a smaller value is a better one."""
-        return self.metric in _LOWER_IS_BETTER
+    lower_is_better: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,8 +32,6 @@ from omnidata.types import LoadedDataset
 Episodes = Mapping[str, Mapping[int, bool]]
 """Episode -> index of a judged step, 0-based -> whether it is right."""
 
-_IN_WORDS: Mapping[str, str] = {"EM": "Exact match"}
-
 
 def history_tables(runs: Sequence[Run]) -> list[Table]:
     """Return tables of runs that differ in their history only: by step, and how errors compound.
@@ -117,6 +115,7 @@ def _share(metric: str, verdicts: Sequence[bool]) -> dict[str, Any]:
 
 def _by_step(runs: Sequence[Run], names: Sequence[str], verdicts: Sequence[Episodes]) -> Table:
     metric = step_metric(runs[0])[0]
+    legend = getattr(runs[0].benchmark.profiles.get(runs[0].profile), "legend", {})
     columns = (
         Column(metric, metric, "share"),
         Column("Steps", "steps", "count"),
@@ -143,7 +142,7 @@ def _by_step(runs: Sequence[Run], names: Sequence[str], verdicts: Sequence[Episo
     ]
     return make_table(
         "history-by-step",
-        f"{_IN_WORDS.get(metric, metric)} by step of the episode",
+        f"{legend[metric].capitalize() if metric in legend else metric} by step of the episode",
         runs,
         ("Step",),
         heads,

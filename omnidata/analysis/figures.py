@@ -467,7 +467,13 @@ def reliabilities(sure: Sequence[tuple[float, bool]], name: str) -> Figure:
 
 def _bar_metrics(run: Run) -> list[str]:
     shares = [name for name, unit in run.columns.items() if unit == "share"]
-    papers: list[str] = [name for name in ("EM", "GP", "SR") if name in shares]
+    metrics = getattr(run.benchmark.profiles.get(run.profile), "metrics", {})
+    papers = [
+        name
+        for metric in ("EM", "GP", "SR")
+        for name in shares
+        if metrics.get(name, name).partition("_")[0] == metric
+    ]
     return papers or shares[: len(_BARS)]
 
 

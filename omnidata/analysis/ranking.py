@@ -24,7 +24,7 @@ from omnidata.analysis.slices import main_metric
 from omnidata.errors import RunError, plural
 from omnidata.metrics.intervals import Floats, Ints, Mask
 from omnidata.metrics.paired import Rates, Unit
-from omnidata.table import Column, TextTable, number
+from omnidata.table import TextTable, number
 from omnidata.table_formats import csv_text
 from omnidata.types import LoadedDataset
 
@@ -187,7 +187,7 @@ def group_sums(found: Aligned) -> GroupSums:
     sums = GroupSums(
         metric,
         pairs[0].columns[metric],
-        -1 if Column(metric, metric).lower_is_better else 1,
+        -1 if metric in found.runs[0].lower_is_better else 1,
         judged,
         np.stack([both[0].a, *(each.b for each in both)]),
         both[0].rates,

@@ -8,7 +8,14 @@ from typing import Any
 
 from omnidata.analysis.compounding import step_positions
 from omnidata.analysis.runs import repeats
-from omnidata.analysis.slices import NotTracedError, cell, make_table, run_names, step_metric
+from omnidata.analysis.slices import (
+    NotTracedError,
+    cell,
+    make_table,
+    metric_column,
+    run_names,
+    step_metric,
+)
 from omnidata.errors import plural
 from omnidata.metrics.rollouts import choices, pass_all, pass_at
 from omnidata.run.run_files import Run
@@ -55,7 +62,7 @@ def _statistics(runs: Sequence[Run], name: str) -> Table:
         differing = sum(len({of_step(run, step) for run in runs}) > 1 for step in steps)
         notes.append(f"The {kind} differ on {differing} of {plural(len(steps), 'step')}.")
     what = f"{len(runs)} runs of {name} that differ in their seed alone"
-    columns = tuple(Column(metric, metric, unit) for metric, unit in units.items())
+    columns = tuple(metric_column(runs[0], metric) for metric in units)
     return make_table("repeats", what, runs, ("",), [Head("", columns)], rows, notes)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import combinations
+from math import inf
 from statistics import StatisticsError, correlation
 from typing import Any, Final
 
@@ -16,10 +17,11 @@ from omnidata.analysis.inference import TIE, correct_p_values
 from omnidata.analysis.runs import usual
 from omnidata.analysis.slices import make_cell, make_table, run_names, title
 from omnidata.errors import RunError, plural
-from omnidata.metrics.paired import Unit, both_known
+from omnidata.metrics.paired import both_known
 from omnidata.metrics.rollouts import ENDINGS, REPEATS, choices
 from omnidata.run.run_files import Run
 from omnidata.table import Cell, Column, Head, Row, Table, mark_best
+from omnidata.tasks.profiles import OfflineScorer
 
 HEADERS: Final[Mapping[str, str]] = {
     "completed": "Completed",
@@ -57,8 +59,8 @@ def tables(runs: Sequence[Run], by: Sequence[str], told: list[str]) -> list[Tabl
         names = dict(zip(results, run_names(runs), strict=True))
         ranked = ranking(
             results,
-            runs[0].columns,
-            scorer.ranked_by,
+            scorer,
+            runs[0].profile,
             names=names,
             head=title("Agents", runs),
             tried={str(run.path): run.scores.keys() for run in runs},
@@ -83,8 +85,8 @@ def tables(runs: Sequence[Run], by: Sequence[str], told: list[str]) -> list[Tabl
 
 def ranking(
     results: Mapping[str, Mapping[str, Any]],
-    columns: Mapping[str, Unit],
-    ranked_by: str | None,
+    scorer: OfflineScorer,
+    profile: str,
     *,
     names: Mapping[str, str],
     head: str,
@@ -96,18 +98,25 @@ def ranking(
 
     Args:
         results: by folder or name the content of `results.json`, of one task and profile.
-        columns: the totals and their units.
-        ranked_by: one of them; None for the first.
+        scorer: of the agents.
+        profile: one of its own.
         names: of the rows.
         head: the table's title.
         tried: the tasks of each.
     """
     common = usual([*tried.values()])
-    metric = ranked_by or next(iter(columns))
-    totals = {key: found["overall"].get(metric) for key, found in results.items()}
-    order = sorted(totals, key=lambda key: -1.0 if (v := totals[key]) is None else v, reverse=True)
+    columns, lower = scorer.profiles[profile], scorer.lower_is_better
+    metric = scorer.ranked_by or next(iter(columns))
+    sign = -1 if metric in lower else 1
+    totals = {
+        key: None if (value := found["overall"].get(metric)) is None else sign * value
+        for key, found in results.items()
+    }
+    order = sorted(totals, key=lambda key: -inf if (v := totals[key]) is None else v, reverse=True)
     shown = [Column("Rank", "rank", "count")]
-    shown += [Column(name, name, unit) for name, unit in columns.items()]
+    shown += [
+        Column(name, name, unit, lower_is_better=name in lower) for name, unit in columns.items()
+    ]
     counts = [name for name in ("finished", "tasks") if name in results[order[0]]["counts"]]
     shown += [Column(name.capitalize(), name, "count") for name in counts]
     ranked = [

@@ -20,6 +20,7 @@ from omnidata.analysis.slices import (
     main_metric,
     make_cell,
     make_table,
+    metric_column,
     option_of,
     published_row,
     published_rows,
@@ -45,7 +46,7 @@ _COUNTS: Mapping[str, str] = {"episodes": "Ep.", "steps": "Steps", "tasks": "Tas
 
 def overall(runs: Sequence[Run]) -> Table:
     """Return the totals with their intervals, and the number of steps, tasks or rows."""
-    columns = [Column(name, name, unit) for name, unit in runs[0].columns.items()]
+    columns = [metric_column(runs[0], name) for name in runs[0].columns]
     columns += _count_columns([run.results["counts"] for run in runs])
     headers, names = run_labels(runs)
     rows = rows_of_runs(slice_runs(runs), runs, names, columns)
@@ -94,12 +95,14 @@ def _spec_heads(
     spec: TableSpec, run: Run, slices: Sequence[RunSlice], *, shares: bool = False
 ) -> list[Head]:
     """Return the columns; with `shares`, headers say each group's share of the run's episodes."""
-    units = run.columns
     slices = [*slices[1:], slices[0]] if spec.whole_last else slices
     if spec.per == "metric":
         return [
-            Head(name, tuple(Column(part.header, name, unit, part.group) for part in slices))
-            for name, unit in units.items()
+            Head(
+                name,
+                tuple(metric_column(run, name, part.header, group=part.group) for part in slices),
+            )
+            for name in run.columns
         ]
     total = run.results["counts"].get("episodes")
     heads = []
@@ -107,8 +110,8 @@ def _spec_heads(
         header, own = part.header, part.values[0].get("episodes")
         if shares and total and own is not None:
             header += f" ({100 * own / total:.1f}%)"
-        names = list(units)[: spec.most] if part.group else list(units)
-        columns = tuple(Column(name, name, units[name], part.group) for name in names)
+        names = list(run.columns)[: spec.most if part.group else None]
+        columns = tuple(metric_column(run, name, group=part.group) for name in names)
         heads.append(Head(header, columns))
     return heads
 
@@ -134,7 +137,7 @@ def by_axis(axis: str, runs: Sequence[Run], *, with_published: bool) -> Table:
     heads = []
     for run, name in zip(runs, run_names(runs), strict=True):
         path = str(run.path)
-        columns = [Column(each, each, unit, run=path) for each, unit in run.columns.items()]
+        columns = [metric_column(run, each, path=path) for each in run.columns]
         columns += _count_columns(list(run.results["by"].get(axis, {}).values()), path)
         heads.append(Head(name, tuple(columns)))
     order = group_order(axis, runs)
@@ -162,6 +165,8 @@ def group_order(axis: str, runs: Sequence[Run]) -> list[str]:
         return names
     metric = main_metric(runs[0])
     values = {name: cell(runs[0], axis, name, metric).value for name in names}
+    if metric in runs[0].lower_is_better:
+        return sorted(names, key=lambda name: (values[name] is None, values[name] or 0.0, name))
     return sorted(names, key=lambda name: (-(values[name] or 0.0), name))
 
 

@@ -199,9 +199,27 @@ def run_labels(runs: Sequence[Run]) -> tuple[tuple[str, ...], list[tuple[str, ..
     return ("Model", "Setting")[:wide], [label[:wide] for label in found]
 
 
+def metric_column(
+    run: Run, metric: str, header: str = "", *, group: str = "", path: str = "", source: str = ""
+) -> Column:
+    """Return a column of one of a run's metrics, with the unit and direction of its profile.
+
+    Args:
+        run: of the table.
+        metric: one of `run.columns`.
+        header: as printed; the metric if empty.
+        group: as `Column.group`.
+        path: as `Column.run`.
+        source: as `Column.source`.
+    """
+    lower = metric in run.lower_is_better
+    return Column(header or metric, metric, run.columns[metric], group, path, source, lower)
+
+
 def main_metric(run: Run) -> str:
-    """Return the metric that figures show and that groups are ordered by: EM if there is one."""
-    return "EM" if "EM" in run.columns else next(iter(run.columns))
+    """Return the metric of figures and orders: the share of right steps, or the first column."""
+    own = step_metric(run)[0]
+    return own if own in run.columns else next(iter(run.columns))
 
 
 def step_metric(run: Run) -> tuple[str, str]:
@@ -356,7 +374,7 @@ def add_published(
     Published groups may be spelled differently.
     """
     metrics = [name for name in run.columns if any(name == metric for _, metric in other.values)]
-    columns = [Column(name, name, run.columns[name], source=other.source) for name in metrics]
+    columns = [metric_column(run, name, source=other.source) for name in metrics]
     key = partial(run.benchmark.spelling, axis)
     cells = {
         (key(group), metric): Cell(value, digits=other.digits.get((group, metric)))

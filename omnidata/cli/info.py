@@ -315,7 +315,7 @@ def _print_task(name: str, as_json: bool) -> None:
 
 def _summary(task: Task) -> str:
     """Return the task's own summary, or the first line of its class's docstring."""
-    doc = (type(task).__doc__ or "").strip().partition("\n")[0]
+    doc = (type(getattr(task, "benchmark", task)).__doc__ or "").strip().partition("\n")[0]
     return task.holds or doc or "a task of another distribution"
 
 

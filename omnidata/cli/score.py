@@ -573,8 +573,8 @@ def _print_ranking(scorer: OfflineScorer, scored: Sequence[Scored], profile: str
     results = {one.agent: one.results for one in scored}
     table = ranking(
         results,
-        scorer.profiles[profile],
-        scorer.ranked_by,
+        scorer,
+        profile,
         names={agent: agent for agent in results},
         head=f"Agents: {scored[0].results['task']} by {profile}",
         tried={one.agent: {line["sample_id"] for line in one.lines} for one in scored},

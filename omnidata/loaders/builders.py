@@ -233,7 +233,8 @@ def _code(task: Task) -> Iterator[Path]:
     yield from sorted(own.glob("*.py"))
     yield from _code_below(own / "loaders")
     yield from _code_below(own / "tasks")
-    for name in dict.fromkeys(base.__module__ for base in type(task).__mro__):
+    kind = type(getattr(task, "benchmark", task))
+    for name in dict.fromkeys(base.__module__ for base in kind.__mro__):
         top = name.partition(".")[0]
         if top != "omnidata" and top not in sys.stdlib_module_names:
             yield from _code_around(name)

@@ -687,6 +687,12 @@ class Run:
             )
         return profile.columns
 
+    @property
+    def lower_is_better(self) -> Collection[str]:
+        """The columns of which a smaller value is a better one."""
+        rules = self.offline_scorer or self.benchmark.profiles.get(self.profile)
+        return getattr(rules, "lower_is_better", ())
+
     @cached_property
     def scores(self) -> Mapping[str, Mapping[str, Any]]:
         """The lines of `scores.jsonl` by sample id: outcome, the profile's values, parsed, reason.

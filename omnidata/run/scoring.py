@@ -91,9 +91,10 @@ def get_profile(task: Task, name: str | None) -> Profile:
             remedy="name one of these, or leave --profile out",
         )
     if taken := OF_LINE.intersection(profile.values):
+        kind = type(getattr(profile, "rule", profile))
         raise PluginError(
             f"the profile {profile.name} calls a value {min(taken)!r}",
-            where=f"{type(profile).__module__}.{type(profile).__qualname__}",
+            where=f"{kind.__module__}.{kind.__qualname__}",
             expected=f"other names than a line of scores has: {', '.join(sorted(OF_LINE))}",
             remedy="correct the profile, or report it to the authors of the plug-in",
         )

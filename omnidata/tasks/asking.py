@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -19,7 +19,14 @@ from omnidata.actions import Action, Screen, Space
 from omnidata.dialects import UnreadError
 from omnidata.mirror import local
 from omnidata.tasks.baselines import baseline_seed, check_baseline
-from omnidata.tasks.benchmark import Benchmark, History, ParsedAnswer, Rule
+from omnidata.tasks.benchmark import Benchmark, Card, History, Parse, ParsedAnswer, Rule
+from omnidata.tasks.class_checks import (
+    check_metrics,
+    check_options,
+    check_question,
+    check_reach,
+    fault,
+)
 from omnidata.tasks.coordinates import resizing, to_screen
 from omnidata.tasks.longest import LONGEST
 from omnidata.tasks.old_contract import OldNames
@@ -51,12 +58,14 @@ class Asking(OldNames):
         benchmark: what is asked.
     """
 
-    history_window: int | None = None
+    history_window: int | None
 
     def __init__(self, benchmark: Benchmark) -> None:
+        _check(benchmark)
         self.benchmark = benchmark
         self.name = benchmark.name
         self.allowed = benchmark.allowed
+        self.history_window = benchmark.card.history_window
         self.profiles: Mapping[str, Profile] = {
             rule.name: AskedProfile(benchmark, rule) for rule in benchmark.rules
         }
@@ -139,7 +148,7 @@ class Asking(OldNames):
             UnreadError: the text is no answer.
         """
         own = {rule.name: rule.parse for rule in self.benchmark.rules}.get(profile)
-        return (own or self.benchmark.parse)(text[:LONGEST], step, receipt)
+        return _parsed(own or self.benchmark.parse, text[:LONGEST], step, receipt)
 
     def history_action(
         self, step: Step, text: str, receipt: Mapping[str, Any] | None = None
@@ -220,6 +229,39 @@ class Asking(OldNames):
         return lambda step: random(step, seed)
 
 
+_VALUES: Final = "a tuple of values, or a Verdict"
+_ANSWER: Final = "a ParsedAnswer, or an UnreadError for a text that is no answer"
+
+
+def _parsed(
+    parse: Parse[Any], text: str, step: Step, receipt: Mapping[str, Any] | None
+) -> ParsedAnswer[Any]:
+    try:
+        found = parse(text, step, receipt)
+    except RecursionError:
+        raise UnreadError("the answer is nested too deeply") from None
+    if not isinstance(found, ParsedAnswer):
+        raise TypeError(f"`parse` returned {found!r:.80}: expected {_ANSWER}")
+    return found
+
+
+def _check(benchmark: Benchmark) -> None:
+    """Refuse mistakes that would change prompts or numbers without an error."""
+    kind = type(benchmark)
+    if not isinstance(getattr(benchmark, "card", None), Card):
+        raise fault(kind, "has no card", "`card = Card(title=...)`")
+    rules = getattr(benchmark, "rules", ())
+    if not rules:
+        raise fault(kind, "has no rule", "`rules` with at least one rule that judges answers")
+    check_options(kind, benchmark.allowed)
+    for rule in rules:
+        check_reach(kind, rule.name, rule.reach)
+        if isinstance(rule.totals, EpisodeTotals):
+            check_metrics(type(rule), rule.name, rule.totals)
+    if kind.prompt is Benchmark.prompt:
+        check_question(kind, benchmark.question)
+
+
 class AskedProfile:
     """A rule with the reader that it judges by: `--profile NAME`.
 
@@ -234,6 +276,7 @@ class AskedProfile:
         self.source, self.leaves_out, self.reach = rule.source, rule.leaves_out, rule.reach
         self._totals = rule.totals
         self.values, self.columns = rule.totals.values, rule.totals.columns
+        self.lower_is_better = rule.totals.lower_is_better
         self.by, self.legend = rule.totals.by, rule.totals.legend
         self.metrics: Mapping[str, str] = getattr(rule.totals, "metrics", {})
         self._parse = rule.parse or benchmark.parse
@@ -257,7 +300,7 @@ class AskedProfile:
         """Read one answer and judge it."""
         read = text if len(text) <= LONGEST else text[:LONGEST]
         try:
-            parsed = self._parse(read, step, receipt)
+            parsed = _parsed(self._parse, read, step, receipt)
         except UnreadError as error:
             found = self.judge_parsed(step, None, str(error))
         else:
@@ -280,6 +323,8 @@ class AskedProfile:
         found = self.rule.judge(step, parsed)
         if isinstance(found, Verdict):
             return found
+        if not isinstance(found, tuple):
+            raise TypeError(f"the rule {self.name} returned {found!r:.80}: expected {_VALUES}")
         if parsed is None:
             return Verdict("unparsed", found, None, reason)
         return Verdict("ok", found, parsed.record, parsed.note)

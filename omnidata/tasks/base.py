@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property, wraps
@@ -13,12 +12,13 @@ from msgspec.structs import replace
 
 from omnidata.actions import Action, Screen, Sense, Space, history_text
 from omnidata.dialects import Asked
-from omnidata.errors import Finding, MediaError, PluginError, suggestion
+from omnidata.errors import Finding, MediaError
 from omnidata.jsontext import hash_of
 from omnidata.loaders.files import RowFiles
 from omnidata.loaders.load import load_data
 from omnidata.mirror import local
 from omnidata.tasks.baselines import answer_policy, check_baseline
+from omnidata.tasks.class_checks import BLANKS, check_options, check_question, check_reach, fault
 from omnidata.tasks.coordinates import answer_space
 from omnidata.tasks.derivation import Derivation
 from omnidata.tasks.diagnosis import REACH
@@ -62,11 +62,7 @@ if TYPE_CHECKING:
     from omnidata.loaders.task_library import Library
     from omnidata.tasks.profiles import OfflineScorer
 
-_FILLED = ("instruction", "history")
-_BLANK = re.compile(rf"\{{({'|'.join(_FILLED)})\}}")
-_ALONE = re.compile(r"(?<!\w)\{\s*[^\W\d]\w*\s*\}")
-"""A word alone in braces, but for an argument of TeX: no JSON has one."""
-
+_BLANK = re.compile(rf"\{{({'|'.join(BLANKS)})\}}")
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 _TAKING_DATA = frozenset({"load", "detect", "fingerprint"})
@@ -214,55 +210,19 @@ class Benchmark:
             self.needs_predictions = True
 
     def _check_members(self) -> None:
-        """Refuse mistakes that would change prompts or numbers without an error."""
-        fault = self._fault
-        for option, values in self.allowed.items():
-            if isinstance(values, str):
-                raise fault(
-                    f"has {values!r} as the values of the option {option} in `allowed`",
-                    'a tuple of texts, the default first; ("",) where any text is one',
-                )
-        units = self.allowed.get("coordinates", ())
-        if unknown := [unit for unit in units if answer_space({"coordinates": unit}) is None]:
-            raise fault(
-                f"has {unknown[0]!r} as a value of the option coordinates in `allowed`",
-                f"units that places may be in: {', '.join(get_args(Space))}",
-                suggestion(str(unknown[0]), get_args(Space)),
-            )
-        profiles = getattr(type(self), "profiles", None)
+        kind = type(self)
+        check_options(kind, self.allowed)
+        profiles = getattr(kind, "profiles", None)
         for key, profile in profiles.items() if isinstance(profiles, Mapping) else ():
             if profile.name != key:
                 raise fault(
+                    kind,
                     f"has {profile!r:.80} as {key!r} in `profiles`",
                     "a profile by its own name: {Exact.name: Exact()} of a class Exact",
                 )
-            reach = getattr(profile, "reach", 0)
-            if reach != 0 and not 1 <= reach < math.inf:
-                raise fault(
-                    f"has {reach!r:.80} as `reach` of its profile {key}",
-                    "the allowed distance from a target point, in thousandths of the screen: "
-                    "140 for 14 %",
-                )
-        if type(self).prompt is not Benchmark.prompt:
-            return
-        for found in _ALONE.findall(getattr(self, "question", "")):
-            if not _BLANK.fullmatch(found):
-                blanks = [f"{{{name}}}" for name in _FILLED]
-                raise fault(
-                    f"has {found} in `question`, which is no placeholder",
-                    f"{' or '.join(blanks)}; braces around several words stay as they are",
-                    suggestion(found, blanks)
-                    or "use other characters than braces, or override `prompt`",
-                )
-
-    def _fault(self, what: str, expected: str, remedy: str = "") -> PluginError:
-        kind = type(self)
-        return PluginError(
-            f"{kind.__name__} {what}",
-            where=f"{kind.__module__}.{kind.__qualname__}",
-            expected=expected,
-            remedy=remedy or "fix the class, or report it to the authors of the plug-in",
-        )
+            check_reach(kind, key, getattr(profile, "reach", 0))
+        if kind.prompt is Benchmark.prompt:
+            check_question(kind, getattr(self, "question", ""))
 
     @property
     def published(self) -> Published:
@@ -396,8 +356,8 @@ class Benchmark:
         """
         for name in self.profiles:
             return name
-        raise self._fault(
-            "has no profile", "`profiles` with at least one profile that judges answers"
+        raise fault(
+            type(self), "has no profile", "`profiles` with at least one profile that judges answers"
         )
 
     @cached_property

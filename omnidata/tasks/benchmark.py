@@ -160,6 +160,8 @@ class Card:
         subsets: subsets that all its data have; the data may have more.
         detailed_actions: whether rows of `datasets` have the column `action_details`: actions have
             more than a label, places, a text and words. None if it depends on the data.
+        history_window: the largest number of earlier actions in a prompt, the last ones; None for
+            all. `-T history_window` sets it.
         prompted_space: the unit of coordinates that the prompt asks for, whatever
             `-T coordinates` says; None if the prompt follows the option, or there is no such one.
         answer_type: the type of `ParsedAnswer.record`, by which edited lines of scores are checked.
@@ -176,6 +178,7 @@ class Card:
     other_moments: Collection[str] = ("history_screenshot",)
     subsets: Sequence[str] = ()
     detailed_actions: bool | None = None
+    history_window: int | None = None
     prompted_space: Space | None = None
     answer_type: Any = dict[str, Any]
 

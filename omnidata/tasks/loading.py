@@ -66,7 +66,7 @@ def read_steps(
     if roles is None:
         shown = (item for step in steps for item in step.media.items())
         roles = {role: ref.kind for role, ref in shown if ref}
-    if check_media:
+    if check_media and roles:
         files.check_media_files(steps, findings.append, always_shown="screenshot" in roles)
     return LoadedDataset(
         name,

@@ -1,8 +1,7 @@
-"""Benchmarks whose published results say of each rollout whether it succeeded, and little else.
+"""Benchmarks whose published results state whether each rollout succeeded, and little else.
 
-Their environments are not here, and nothing is run: what people publish of a run is read, success
-rates come of it (`omnidata score`), and a model can be asked what the environment or a person said:
-did the agent succeed?
+No environment is run. `omnidata score` computes success rates from published results, and a model
+can be asked whether the agent succeeded, by the environment or a person.
 """
 
 from __future__ import annotations
@@ -10,13 +9,14 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from statistics import fmean
 from typing import Any, ClassVar, Final, TypedDict
 
-from omnidata.actions import Action
+from omnidata.actions import Screen, Space
+from omnidata.dialects import UnreadError
 from omnidata.errors import DataError, Finding, plural
 from omnidata.jsontext import hash_of
 from omnidata.loaders.files import walk
@@ -33,9 +33,20 @@ from omnidata.metrics.rollouts import (
     total,
 )
 from omnidata.tasks import overview
-from omnidata.tasks.base import Benchmark
-from omnidata.tasks.profiles import OfflineScorer, RowProfile, Scored
-from omnidata.types import Conversation, LoadedDataset, MediaRef, Message, Part, Step, Verdict
+from omnidata.tasks.benchmark import (
+    Benchmark,
+    Episodes,
+    History,
+    Paper,
+    ParsedAnswer,
+    Receipt,
+    Rule,
+    Values,
+)
+from omnidata.tasks.loading import fingerprint_all
+from omnidata.tasks.profiles import OfflineScorer, Scored
+from omnidata.tasks.totals import RowTotals
+from omnidata.types import Conversation, LoadedDataset, MediaRef, Message, Part, Step, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,17 +89,24 @@ class Rollout:
         return next((score for score in self.scores.values() if score is not None), None)
 
 
+_PEEKED: Final = 500
+
+
 class OutcomeScorer(OfflineScorer):
-    """Success rates of what was published; a benchmark's own reads it.
+    """Success rates of published results; a benchmark defines how its files are read.
+
+    It is the `files` of the benchmark too.
 
     Attributes:
         name: of the benchmark.
+        columns: the files in words.
         size: how many tasks it has.
         axes: of `Rollout.tags`, the groups in their order, and how many tasks each has; None where
             that is not known.
     """
 
     name: ClassVar[str]
+    columns: ClassVar[str]
     size: ClassVar[int]
     axes: ClassVar[Mapping[str, Mapping[str, int | None]]] = {}
     needs_answers = False
@@ -97,7 +115,7 @@ class OutcomeScorer(OfflineScorer):
 
     @abstractmethod
     def knows(self, path: Path) -> bool:
-        """Whether a file has rows of the benchmark, by a look at its beginning.
+        """Return whether the beginning of a file shows rows of the benchmark.
 
         Raises:
             OSError: the file cannot be read.
@@ -105,7 +123,7 @@ class OutcomeScorer(OfflineScorer):
 
     @abstractmethod
     def rollouts(self, data: Path, note: Note) -> Iterable[Rollout]:
-        """What the files say, an agent's attempts at a task in order.
+        """Read the files: an agent's attempts at a task in order.
 
         Args:
             data: as the user named it.
@@ -115,6 +133,14 @@ class OutcomeScorer(OfflineScorer):
             DataError: nothing of the benchmark is there.
         """
 
+    def recognises(self, data: Path) -> bool:
+        """Return whether a rollout is there."""
+        return any(map(self.knows, islice(walk(data), _PEEKED)))
+
+    def fingerprint(self, data: Path) -> str:
+        """Return the SHA-256 over all files but media."""
+        return fingerprint_all(data)
+
     def paired(self, profile: str) -> Mapping[str, Any]:
         """Return the total over finished rollouts: only those can be paired."""
         return {"SR_finished": "share"}
@@ -122,7 +148,7 @@ class OutcomeScorer(OfflineScorer):
     def score(
         self, data: Path, answers: Path | None, *, profile: str, strict: bool = False
     ) -> tuple[Sequence[Scored], Sequence[Finding]]:
-        """What each agent reached, in the order of their names.
+        """Return the results of each agent, in the order of their names.
 
         Args:
             data: the published files.
@@ -145,6 +171,10 @@ class OutcomeScorer(OfflineScorer):
         agents: dict[str, dict[str, dict[str, Rollout]]] = {}
         others: dict[str, int] = {}
         with reading(data, self.name):
+            if not data.exists():
+                raise DataError(
+                    "there is no such file or folder", where=str(data), expected=self.columns
+                )
             for one in unique(self.rollouts(data, findings.append), findings.append):
                 for name, score in one.scores.items():
                     others[name] = others.get(name, 0) + (score is not None)
@@ -193,12 +223,12 @@ class OutcomeScorer(OfflineScorer):
         examples: list[Example] = []
         attempts: list[Attempt] = []
         lines: list[Mapping[str, Any]] = []
+        tags = {task: next(iter(own.values())).tags for task, own in tasks.items()}
         for task, own in tasks.items():
             scores = [one.scores[profile] for one in own.values()]
             done = [score for score in scores if score is not None]
             mean = fmean(done) if done else None
-            tags = next(iter(own.values())).tags
-            examples.append(Example(self.name, mean, sum(done) / made, tags))
+            examples.append(Example(self.name, mean, sum(done) / made, tags[task]))
             attempts += [
                 Attempt(task, score, one.ending, one.turns, one.seconds)
                 for one, score in zip(own.values(), scores, strict=True)
@@ -211,17 +241,17 @@ class OutcomeScorer(OfflineScorer):
                     "score": mean,
                     "SR_finished": mean,
                     **({"scores": scores} if made > 1 else {}),
-                    **tags,
+                    **tags[task],
                     "parsed": {one.where: one.scores[profile] for one in own.values()},
                 }
             )
         table = total(examples, sizes={self.name: self.size}, groups={}, axes=self.axes)
         overall, finished = table["overall"], sum(one.score is not None for one in examples)
-        told = {
-            axis: {task: own[axis] for task, own in _tags(tasks).items() if axis in own}
+        groups = {
+            axis: {task: own[axis] for task, own in tags.items() if axis in own}
             for axis in self.axes
         }
-        went = behaviour(attempts, axes={axis: own for axis, own in told.items() if own})
+        went = behaviour(attempts, axes={axis: own for axis, own in groups.items() if own})
         results = {
             "task": self.name,
             "profile": profile,
@@ -246,15 +276,6 @@ class OutcomeScorer(OfflineScorer):
             },
         }
         return Scored(agent, results, lines)
-
-
-def _all(tasks: Mapping[str, Mapping[str, Rollout]]) -> Iterator[Rollout]:
-    for own in tasks.values():
-        yield from own.values()
-
-
-def _tags(tasks: Mapping[str, Mapping[str, Rollout]]) -> Mapping[str, Mapping[str, str]]:
-    return {task: next(iter(own.values())).tags for task, own in tasks.items()}
 
 
 def unique(rollouts: Iterable[Rollout], note: Note) -> Iterator[Rollout]:
@@ -284,25 +305,22 @@ def _sample_name(one: Rollout) -> str:
 
 
 def outermost(folder: Path, folders: Collection[Path]) -> Path:
-    """The outermost of some folders in which a folder lies: a rollout in it is no other agent's.
+    """Return the outermost of the folders above a folder, whose rollout it repeats; else itself.
 
     Args:
-        folder: that of a rollout.
-        folders: those of all rollouts; where it lies in none, it stands for itself.
+        folder: of a rollout.
+        folders: of all rollouts.
     """
     above = (one for one in reversed(folder.parents) if one in folders)
     return next(above, folder)
 
 
 def outer_first(paths: Iterable[Path], folders: Collection[Path]) -> list[Path]:
-    """The files in their order, but those in folders of rollouts within others last.
+    """Return the files in their order, but those in folders of rollouts within others last.
 
-    What lies in the folder of another rollout repeats it, if it is of the same task.
+    A file in the folder of another rollout repeats it, if it is of the same task.
     """
     return sorted(paths, key=lambda path: sum(one in folders for one in path.parent.parents))
-
-
-_PEEKED: Final = 500
 
 
 # The question: did the agent succeed?
@@ -311,45 +329,31 @@ _SAID: Final = re.compile(r"\b(success|succeeded|failure|failed)\b", re.IGNORECA
 _LONGEST: Final = 100_000
 
 
-class _Parsed(TypedDict):
+class _Record(TypedDict):
     success: bool
 
 
-def read_success(text: str) -> bool | None:
-    """What an answer says of the outcome, by its last such word; None where it says nothing.
-
-    Examples:
-        >>> read_success("It found the page. Status: success"), read_success("I cannot tell")
-        (True, None)
-    """
-    words = _SAID.findall(text) if len(text) <= _LONGEST else []
-    return words[-1].lower().startswith("succe") if words else None
-
-
-class OutcomeProfile(RowProfile):
-    """Accuracy: how often a model says of a rollout what its score says.
+class Agreement(Rule[bool]):
+    """How often a model says of a rollout what its score says.
 
     Args:
-        name: of the profile.
-        by: the axes of its table.
+        name: of the rule.
+        axes: tags that its table has groups of, beside the outcome.
     """
 
-    values = ("score",)
     source = "ours: the agreement of a judge with the published outcome"
     leaves_out = "rollouts without a score"
 
-    def __init__(self, name: str, by: Sequence[str]) -> None:
+    def __init__(self, name: str, axes: Sequence[str]) -> None:
         self.name = name
-        self.by = dict.fromkeys(("outcome", *by), ())
+        self.totals = RowTotals(by=dict.fromkeys(("outcome", *axes), ()))
 
-    def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
-        """Read the outcome and compare it with the published one."""
-        truth, said = step.tags.get("outcome"), read_success(text)
-        known = truth in ("success", "failure")
-        right = (said == (truth == "success") if said is not None else False) if known else None
-        if said is None:
-            return Verdict("unparsed", (right,), None, "neither success nor failure")
-        return Verdict("ok", (right,), {"success": said})
+    def judge(self, step: Step, parsed: ParsedAnswer[bool] | None) -> Values:
+        """Compare the answer with the published outcome."""
+        truth = step.tags.get("outcome")
+        if truth not in ("success", "failure"):
+            return (None,)
+        return (parsed is not None and parsed.value == (truth == "success"),)
 
 
 class View(overview.View):
@@ -368,37 +372,51 @@ class View(overview.View):
         return [plural(self.tasks, "task")]
 
 
-class Outcomes(Benchmark):
-    """Results of rollouts: what agents reached, and whether a model sees it.
+class _Episodes(Episodes):
+    def success(self, steps: Sequence[Step], row: Mapping[str, Any]) -> bool | None:
+        outcome = steps[-1].tags.get("outcome")
+        return None if outcome is None else outcome == "success"
 
-    A benchmark's own gives `score_files` and `title`.
+
+_ASKED: Final = """\
+An agent was given this task:
+{0}
+{1}
+Did it fulfil the task? The screenshot, if there is one, is the last that it saw. Answer with
+"Status: success" or "Status: failure" and nothing else."""
+
+
+class Outcomes(Benchmark):
+    """Results of rollouts; define `rollouts` and a `card` with title, platform and sources.
 
     Args:
-        options: `actions`, whether the prompt tells what was done; unknown ones are a `UsageError`.
+        name: of the benchmark.
+        options: `actions`, whether the prompt lists the agent's actions; unknown ones are a
+            `UsageError`.
     """
 
-    score_files: OutcomeScorer
-    overview = View
-    roles: Mapping[str, Any] = {"screenshot": "image"}
-    subsets = ("success", "failure")
-    parsed_type = _Parsed
+    rollouts: OutcomeScorer
     allowed: Mapping[str, Sequence[str]] = {"actions": ("told", "untold")}
+    paper = Paper(overview=View)
+    episodes = _Episodes()
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         super().__init__(name, options)
-        axes = ("agent", *self.score_files.axes)
-        self.tags = (*axes, "outcome")
-        profile = OutcomeProfile(f"{name}-judge", axes)
-        self.profiles = {profile.name: profile}
+        axes = ("agent", *self.rollouts.axes)
+        self.card = replace(
+            self.card,
+            tags=(*axes, "outcome"),
+            roles={"screenshot": "image"},
+            subsets=("success", "failure"),
+            answer_type=_Record,
+        )
+        self.files = self.rollouts
+        self.rules = (Agreement(f"{name}-judge", axes),)
         self.prompt_hash = hash_of([_ASKED, self.options["actions"]])
-
-    def detect(self, data: Path) -> bool:
-        """Return whether a rollout is there."""
-        return any(map(self.score_files.knows, islice(walk(data), _PEEKED)))
 
     def steps(self, data: Path, note: Note) -> Iterator[Step]:
         """Yield a step for each rollout, with the last screenshot."""
-        for one in unique(self.score_files.rollouts(data, note), note):
+        for one in unique(self.rollouts.rollouts(data, note), note):
             name, score = _sample_name(one), one.score
             shot = one.shots[-1] if one.shots else None
             outcome = {} if score is None else {"outcome": "success" if score == 1 else "failure"}
@@ -409,12 +427,7 @@ class Outcomes(Benchmark):
                 {"row": one.row, "actions": list(one.did), "score": score}, group=one.task,
             )  # fmt: skip
 
-    def succeeded(self, steps: Sequence[Step], row: Mapping[str, Any]) -> bool | None:
-        """Return whether the score is 1; None without one."""
-        outcome = steps[-1].tags.get("outcome")
-        return None if outcome is None else outcome == "success"
-
-    def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
+    def prompt(self, step: Step, history: History) -> Conversation:
         """Return the conversation about one rollout."""
         told = step.source["actions"] if self.options["actions"] == "told" else []
         did = "".join(f"{number}. {words}\n" for number, words in enumerate(told, 1))
@@ -423,15 +436,17 @@ class Outcomes(Benchmark):
         seen = [Part("image", media=shot, role="screenshot")] if shot else []
         return (Message("user", (*seen, Part("text", text))),)
 
-    def answer(self, step: Step) -> str | None:
+    def parse(self, text: str, step: Step, receipt: Receipt) -> ParsedAnswer[bool]:
+        """Read an answer by its last word for success or failure."""
+        words = _SAID.findall(text) if len(text) <= _LONGEST else []
+        if not words:
+            raise UnreadError("neither success nor failure")
+        success = words[-1].lower().startswith("succe")
+        return ParsedAnswer(success, {"success": success})
+
+    def target(
+        self, step: Step, *, space: Space | None = None, size: Screen | None = None
+    ) -> Target | None:
         """Return the published outcome; None without one."""
         outcome = step.tags.get("outcome")
-        return f"Status: {outcome}" if outcome else None
-
-
-_ASKED: Final = """\
-An agent was given this task:
-{0}
-{1}
-Did it fulfil the task? The screenshot, if there is one, is the last that it saw. Answer with
-"Status: success" or "Status: failure" and nothing else."""
+        return Target(text := f"Status: {outcome}", text) if outcome else None

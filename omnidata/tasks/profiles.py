@@ -6,13 +6,13 @@ Scorers of results without a model's text are at the end.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from omnidata.errors import Finding, PluginError, UsageError
-from omnidata.metrics import episodes
+from omnidata.errors import Finding, UsageError
+from omnidata.tasks.class_checks import check_metrics
 from omnidata.tasks.diagnosis import REACH
 from omnidata.tasks.longest import judge_beginning
 from omnidata.tasks.totals import EpisodeTotals, PartTotals, RowTotals
@@ -64,23 +64,7 @@ class EpisodeProfile(EpisodeTotals, _Judging):
         Raises:
             PluginError: a column is not mapped.
         """
-        own = type(self)
-        if (own.total, own._rename) != (EpisodeTotals.total, EpisodeTotals._rename):
-            return
-        known = (*episodes.METRICS, "GP")
-        wrong = [f"`columns` has {name}" for name in self.columns if name not in self.metrics]
-        wrong += [
-            f"`metrics` has {name} as {metric}"
-            for name, metric in self.metrics.items()
-            if metric not in known
-        ]
-        if wrong:
-            raise PluginError(
-                f"the profile {self.name} does not say which metrics it has: {', '.join(wrong)}",
-                where=f"{own.__module__}.{own.__qualname__}",
-                expected=f"each of `columns` in `metrics`, as one of {', '.join(known)}",
-                remedy="fix the profile, or report it to the authors of the plug-in",
-            )
+        check_metrics(type(self), self.name, self)
 
 
 class RowProfile(RowTotals, _Judging):
@@ -123,6 +107,7 @@ class OfflineScorer(ABC):
             done in parts.
         ranked_by: the total that ranks agents, which must be over the same tasks for all of them;
             None for the first total of the profile.
+        lower_is_better: totals of which a smaller value is a better one.
         options: the task options that it uses.
     """
 
@@ -131,6 +116,7 @@ class OfflineScorer(ABC):
     needs_answers: ClassVar[bool] = True
     right: ClassVar[str | None] = None
     ranked_by: ClassVar[str | None] = None
+    lower_is_better: ClassVar[Collection[str]] = ()
 
     def takes(self, answers: Path) -> bool:
         """Return whether the file has records, not a model's texts; broken files have.

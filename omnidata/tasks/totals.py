@@ -113,6 +113,7 @@ class Column:
             the one of its two readings that the totals choose.
         unit: "share" is printed in percent.
         meaning: one line for legends.
+        lower_is_better: whether a smaller value is a better one.
     """
 
     name: str
@@ -120,6 +121,7 @@ class Column:
     metric: str = ""
     unit: Unit = "share"
     meaning: str = ""
+    lower_is_better: bool = False
 
 
 class EpisodeTotals:
@@ -128,7 +130,8 @@ class EpisodeTotals:
     Attributes:
         values: names of the values of a verdict, in order. `exact_match`, or else the first value,
             says whether a step is right. Values of `VALUES` that are missing equal that one.
-        columns: the metrics that tables show, in order.
+        columns: the metrics that tables show, in order, and their units.
+        lower_is_better: columns of which a smaller value is a better one.
         metrics: name in the results -> metric of `omnidata.metrics.episodes`; "GP" is the one that
             `goal_progress` names.
         legend: column -> its meaning.
@@ -144,6 +147,7 @@ class EpisodeTotals:
 
     values: tuple[str, ...] = VALUES
     columns: Mapping[str, Unit] = dict.fromkeys(("TM", "EM", "SR", "GP"), "share")
+    lower_is_better: Collection[str] = ()
     metrics: Mapping[str, str] = {
         name: name for name in ("TM", "EM", "SR", "GP", "GP_ratio", "GP_prefix", "format_ok")
     }
@@ -166,6 +170,7 @@ class EpisodeTotals:
     ) -> None:
         if columns is not None:
             self.columns = {column.name: column.unit for column in columns}
+            self.lower_is_better = [column.name for column in columns if column.lower_is_better]
             self.metrics = {column.name: column.metric or column.name for column in columns}
             self.legend = {column.name: column.meaning for column in columns if column.meaning}
         if values is not None:
@@ -329,7 +334,8 @@ class RowTotals:
     Attributes:
         values: names of the values of a verdict, in order; a row whose first value is None is
             unjudged: counted and left out.
-        columns: names of their means in the table.
+        columns: names of their means in the table, and their units.
+        lower_is_better: as `EpisodeTotals.lower_is_better`.
         legend: column -> its meaning.
         by: tag -> order of its groups in the table; groups that are not listed are sorted.
 
@@ -340,6 +346,7 @@ class RowTotals:
 
     values: tuple[str, ...] = ("score",)
     columns: Mapping[str, Unit] = {"accuracy": "share"}
+    lower_is_better: Collection[str] = ()
     legend: Mapping[str, str] = {}
     by: Mapping[str, Sequence[str]] = {}
 
@@ -352,6 +359,7 @@ class RowTotals:
         if columns is not None:
             self.values = tuple(column.value or column.name for column in columns)
             self.columns = {column.name: column.unit for column in columns}
+            self.lower_is_better = [column.name for column in columns if column.lower_is_better]
             self.legend = {column.name: column.meaning for column in columns if column.meaning}
         if by is not None:
             self.by = by

@@ -207,9 +207,10 @@ class Reward:
         if exact is None:
             return _Parts(None, None, None)
         if not -_SLACK <= exact <= 1 + _SLACK:
+            kind = type(getattr(self.profile, "rule", self.profile))
             raise PluginError(
                 f"the profile {self.profile.name} returned {exact!r} as correctness",
-                where=f"{type(self.profile).__module__}.{type(self.profile).__qualname__}",
+                where=f"{kind.__module__}.{kind.__qualname__}",
                 expected="a share between 0 and 1",
                 remedy="train on another profile",
             )

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from omnidata.analysis.audit import audit
 from omnidata.errors import DataError
 from omnidata.tasks import get_task
-from omnidata.tasks.agentstudio.rules import CriticProfile
+from omnidata.tasks.agentstudio.criticbench import CriticBench, SameOutcome
+from omnidata.tasks.asking import Asking
+from omnidata.tasks.totals import YesNoTotals
 from tests.audit.planted import CUES, Cue, audited, rows, shuffled
 from tests.full import in_gate
 from tests.loaders.agentstudio import ground
@@ -149,26 +153,22 @@ def test_steps_without_a_usable_target_are_not_called_clean(tmp_path: Path) -> N
         audit(task, steps, task.profiles[task.default_profile])
 
 
-class F1First(CriticProfile):
-    """The same rules, another table."""
-
-    columns = dict.fromkeys(("f1", "recall", "precision", "accuracy"), "share")
-
-
-class NoAccuracy(CriticProfile):
-    """A table without the mean of the first value."""
-
-    columns = dict.fromkeys(("recall", "precision"), "share")
-
-
-@pytest.mark.parametrize("profile, column", [(F1First, "accuracy"), (NoAccuracy, "")])
+@pytest.mark.parametrize(
+    "columns, column",
+    [(("f1", "recall", "precision", "accuracy"), "accuracy"), (("recall", "precision"), "")],
+)
 def test_the_column_of_the_score_is_found_wherever_it_stands(
-    tmp_path: Path, profile: type[CriticProfile], column: str
+    tmp_path: Path, columns: Sequence[str], column: str
 ) -> None:
-    task = get_task("criticbench")
+    rule = SameOutcome("paper")
+    rule.totals = YesNoTotals(lambda step: bool(step.source["is_success"]))
+    rule.totals.columns = dict.fromkeys(columns, "share")
+    benchmark = CriticBench("criticbench", {})
+    benchmark.rules = (rule,)
+    task: Any = Asking(benchmark)
     given = rows("none", 0.5, count=15, seed=5)
     steps = task.load(write_lines(tmp_path / "rows.jsonl", given), check_media=False).steps
-    report = audit(task, steps, profile("paper"))
+    report = audit(task, steps, task.profiles[rule.name])
     assert (report.value, report.metric) == ("score", column)
 
 

@@ -128,7 +128,8 @@ def test_what_a_benchmark_has_no_words_for_is_not_expressed_as_something_else(
 def test_a_text_at_a_place_is_a_click_and_a_text_for_agentnet() -> None:
     own: Any = get_task("agentnet")
     step = Step("a", "a", 0, 1, "", (1000, 1000), {}, (), (), None, {}, {})
-    assert own.express([Action("type", HERE, text="a", submit=True)], step).splitlines()[1:-1] == [
+    answer: Any = adopt(own, [Action("type", HERE, text="a", submit=True)], step, None)
+    assert answer.record["code"].splitlines() == [
         "pyautogui.click(x=500, y=400)",
         "pyautogui.write(message='a')",
         "pyautogui.press(keys=['enter'])",

@@ -24,7 +24,6 @@ from omnidata.predictions import Prediction
 from omnidata.run.histories import Histories
 from omnidata.run.judging import Judge
 from omnidata.run.scoring import get_profile, score
-from omnidata.table import Column
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import answer_space, replace_places
 from omnidata.training.rewards import Reward
@@ -199,7 +198,7 @@ class Asking:
         return {
             "values": list(profile.values),
             "columns": [
-                [name, unit, "lower" if Column(name, name).lower_is_better else "higher"]
+                [name, unit, "lower" if name in profile.lower_is_better else "higher"]
                 for name, unit in profile.columns.items()
             ],
             "axes": {axis: list(names) for axis, names in profile.by.items()},

@@ -5,21 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from omnidata.actions import Action, Box, Button, Direction, Point, Status
+from omnidata.dialects import UnreadError
 from omnidata.tasks import get_task
-from omnidata.tasks.agentnet.rules import REACH, Rule, judge, parse
+from omnidata.tasks.agentnet.rules import REACH, judge
 from omnidata.types import Step
 from tests.loaders.agentstudio import codes
 from tests.loaders.desk import bench, bench_step, gold
 
 TASK: Any = get_task("agentnet")
-BOTH: tuple[Rule, ...] = ("released", "fixed")
+Version = Literal["released", "fixed"]
+BOTH: tuple[Version, ...] = ("released", "fixed")
+PROFILES = {"released": "agentnetbench", "fixed": "agentnetbench-fixed"}
+STEP = Step("s", "e", 0, 1, "", (1000, 1000), {}, (), (), None, {}, {})
 CLICKS: Mapping[str, tuple[Button, int]] = {
     "click": ("left", 1), "doubleClick": ("left", 2), "tripleClick": ("left", 3),
     "rightClick": ("right", 1), "middleClick": ("middle", 1),
@@ -91,7 +95,7 @@ def scores(truth: list[Action], said: list[Action]) -> tuple[float, float]:
 
 @both
 @pytest.mark.parametrize("digits", [3, 200, 400])
-def test_a_place_beyond_any_float_scores_nothing(rule: Rule, digits: int) -> None:
+def test_a_place_beyond_any_float_scores_nothing(rule: Version, digits: int) -> None:
     said = [at(float("9" * digits))]
     assert judge([[at(0.5)]], said, rule) == 0
 
@@ -108,14 +112,14 @@ def test_a_place_beyond_any_float_scores_nothing(rule: Rule, digits: int) -> Non
     ],
 )
 def test_a_click_beside_the_place_scores_the_less_the_farther(
-    rule: Rule, distance: float, score: float
+    rule: Version, distance: float, score: float
 ) -> None:
     truth = [at(0.0)]
     assert judge([truth], [at(distance)], rule) == pytest.approx(score, abs=5e-5)
 
 
 @both
-def test_at_the_reach_itself_a_click_is_right_and_beyond_it_is_not(rule: Rule) -> None:
+def test_at_the_reach_itself_a_click_is_right_and_beyond_it_is_not(rule: Version) -> None:
     truth = [at(0.0, 0.0)]
     assert judge([truth], [at(REACH, 0.0)], rule) == 1.0
     beyond = math.nextafter(REACH, 1)
@@ -124,7 +128,7 @@ def test_at_the_reach_itself_a_click_is_right_and_beyond_it_is_not(rule: Rule) -
 
 @both
 @pytest.mark.parametrize("kind", ["click", "doubleClick", "rightClick", "tripleClick", "moveTo"])
-def test_anywhere_in_a_box_is_right_edges_included(rule: Rule, kind: Any) -> None:
+def test_anywhere_in_a_box_is_right_edges_included(rule: Version, kind: Any) -> None:
     truth = [at(0.5, 0.5, kind, Box(0.25, 0.25, 0.75, 0.375, "rel"))]
     for x, y in ((0.25, 0.25), (0.75, 0.375), (0.5, 0.3)):
         assert judge([truth], [at(x, y, kind)], rule) == 1.0
@@ -297,10 +301,12 @@ def test_the_best_alternative_counts() -> None:
 def test_answers_are_read_as_the_release_does_and_as_they_are_meant(
     text: str, released: list[Action] | None, fixed: list[Action] | None
 ) -> None:
-    wanted: dict[Rule, list[Action] | None] = {"released": released, "fixed": fixed}
-    for rule in BOTH:
-        said = parse(text, rule)
-        found = None if isinstance(said, str) else list(said.actions)
+    wanted = {"released": released, "fixed": fixed}
+    for rule, profile in PROFILES.items():
+        try:
+            found = list(TASK.parse(text, STEP, profile=profile).value.actions)
+        except UnreadError:
+            found = None
         assert found == wanted[rule], rule
 
 
@@ -363,7 +369,6 @@ def test_a_score_is_between_0_and_1_and_the_truth_itself_is_right(
 @given(kinds, share, share)
 def test_what_is_spelled_out_is_read_back(kind: str, x: float, y: float) -> None:
     action = of_type(kind, (round(x, 4), round(y, 4)), "it's\n", ("ctrl", "c"), -3, "failure")
-    step = Step("s", "e", 0, 1, "", (1000, 1000), {}, (), (), action, {}, {})
-    said = parse(TASK.express([action], step), "fixed")
-    assert not isinstance(said, str)
-    assert said.actions == (action,)
+    adopted = TASK.speech.adopt([action], STEP, None)
+    read = TASK.parse(f"```python\n{adopted.record['code']}\n```", STEP)
+    assert list(adopted.value.actions) == list(read.value.actions) == [action]

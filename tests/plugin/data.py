@@ -1,8 +1,9 @@
-"""Small data of the benchmark in `odyssey_like`, with real pictures."""
+"""The benchmarks in `odyssey_like` and `colours_like`, and small data of the first."""
 
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from tests import plugs
 from tests.data.tiny import SIZE, png
 
 HOME = Path(__file__).with_name("odyssey_like.py")
+ROWS = Path(__file__).with_name("colours_like.py")
 STEPS: tuple[tuple[str, Any], ...] = (
     ("CLICK", [[500, 480]]),
     ("SCROLL", [[500, 800], [480, 200]]),
@@ -25,10 +27,13 @@ STEPS: tuple[tuple[str, Any], ...] = (
 
 
 def install(folder: Path, patch: pytest.MonkeyPatch) -> Path:
-    """The benchmark as an installer leaves it, found by this process."""
+    """The benchmarks as an installer leaves them, found by this process."""
     plugs.on_path(folder, HOME.stem, patch)
-    (folder / HOME.name).write_bytes(HOME.read_bytes())
-    plugs.install(folder, "odyssey-like", "omnidata.tasks", f"odyssey = {HOME.stem}:Odyssey")
+    patch.delitem(sys.modules, ROWS.stem, raising=False)
+    for path in (HOME, ROWS):
+        (folder / path.name).write_bytes(path.read_bytes())
+    points = f"odyssey = {HOME.stem}:Odyssey\ncolours = {ROWS.stem}:Colours"
+    plugs.install(folder, "odyssey-like", "omnidata.tasks", points)
     return folder
 
 

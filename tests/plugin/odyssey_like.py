@@ -2,95 +2,170 @@
 
 import json
 import math
+from typing import TypedDict
 
-from omnidata.actions import Action, Point
+import msgspec
+
+from omnidata.actions import Action, Point, finger_way, heading
+from omnidata.dialects import CannotSayError
 from omnidata.errors import Finding
-from omnidata.jsontext import json_file, objects
-from omnidata.loaders import files
-from omnidata.tasks.base import Benchmark
-from omnidata.tasks.profiles import EpisodeProfile
-from omnidata.types import PLACE, MediaRef, Step, Target, Verdict
+from omnidata.jsontext import objects
+from omnidata.loaders.files import RowFiles
+from omnidata.loaders.row_files import head_of
+from omnidata.tasks.benchmark import Benchmark, Card, ParsedAnswer, Rule, Speech, UnreadError
+from omnidata.tasks.totals import Column, EpisodeTotals
+from omnidata.types import PLACE, MediaRef, Step, Target
 
-KINDS = {"CLICK": "TAP", "LONG_PRESS": "LONG_PRESS", "TYPE": "INPUT", "KEY_BACK": "BACK"}
-KINDS |= {f"SCROLL_{way}": f"SWIPE_{way}" for way in ("UP", "DOWN", "LEFT", "RIGHT")}
-KINDS |= {"COMPLETE": "TASK_COMPLETE", "IMPOSSIBLE": "TASK_IMPOSSIBLE", "KEY_HOME": "HOME"}
+TAPS = {"CLICK": "TAP", "LONG_PRESS": "LONG_PRESS"}
+OTHERS = {
+    "TYPE": "INPUT",
+    "KEY_HOME": "HOME",
+    "KEY_BACK": "BACK",
+    "COMPLETE": "TASK_COMPLETE",
+    "IMPOSSIBLE": "TASK_IMPOSSIBLE",
+}
+NAMES = {label: name for name, label in (TAPS | OTHERS).items()}
 
 
-def label_of(row):
-    """Return the action in one word: a key by its name, a scroll with its direction."""
-    if row["action"] == "SCROLL":
-        (x, y), (to_x, to_y) = row["info"]
-        across = abs(to_x - x) > abs(to_y - y)
-        return f"SCROLL_{('LEFT', 'RIGHT')[to_x > x] if across else ('UP', 'DOWN')[to_y > y]}"
-    return str(row["info"] if str(row["info"]).startswith("KEY_") else row["action"])
+class Written(TypedDict):
+    """An action as rows and answers write it: a text, or places."""
+
+    action: str
+    info: str | list[tuple[float, float]]
 
 
 def action_of(row):
-    """Return the action of a row or an answer, which have the same form; None if there is none."""
-    try:
-        name, info = label_of(row), row["info"]
-        at = [(Point(x + 0, y + 0, "norm1000"),) for x, y in (info if type(info) is list else ())]
-        start = at[0] if name in ("CLICK", "LONG_PRESS") or row["action"] == "SCROLL" else ()
-        text, words = info + "" if name == "TYPE" else None, f"{name} {info}".strip()
-        return Action.of(KINDS[name], start, at[1] if at[1:] else (), text=text, words=words)
-    except (LookupError, TypeError, ValueError):
-        return None
+    """Return the action of a row or of an answer; a KeyError or ValueError if there is none."""
+    found = msgspec.convert(row, Written)
+    name, info = found["action"], found["info"]
+    words = f"{name} {info}".strip()
+    if isinstance(info, str):
+        label = OTHERS[info if info.startswith("KEY_") else name]
+        return Action.of(label, text=info if name == "TYPE" else None, words=words)
+    places = [Point(x, y, "norm1000") for x, y in info]
+    if name == "SCROLL":
+        start, end = places
+        return Action("swipe", (start,), (end,), direction=heading(*info), words=words)
+    (place,) = places
+    return Action.of(TAPS[name], (place,), words=words)
 
 
-class Ams(EpisodeProfile):
+def no_action(name, error):
+    expected = f"SCROLL, or one of {', '.join(TAPS | OTHERS)}"
+    what, remedy = f"the row has no action: {error}", "correct the row"
+    return Finding("action-unknown", "warning", name, what, expected, remedy, (name,))
+
+
+class Ams(Rule):
     """A step is right by its kind, and by its place (14 % of the screen) or its text."""
 
     name = "odyssey-ams"
-    values = ("exact_match", "type_match")
-    columns = {"AMS": "share", "SR": "share"}
-    metrics = {"AMS": "EM", "SR": "SR"}
-    by = {"category": (), "device": ()}
+    totals = EpisodeTotals(
+        [Column("AMS", metric="EM"), Column("SR")],
+        values=("exact_match", "type_match"),
+        by={"category": (), "device": ()},
+    )
 
-    def judge(self, step, text, receipt=None):
-        answer, target = next(filter(action_of, objects(text)), None), step.source
-        if step.action is None:
-            return Verdict("ok", (None, None))  # no target: counted and left out
-        if answer is None:
-            return Verdict("unparsed", (False, False))
-        right = same = label_of(answer) == label_of(target)
-        if same and label_of(answer) in ("CLICK", "LONG_PRESS"):
-            right = math.dist(answer["info"][0], target["info"][0]) <= 140
-        elif same and answer["action"] == "TYPE":
-            right = answer["info"].casefold() == target["info"].casefold()
-        return Verdict("ok", (right, same), {key: answer[key] for key in ("action", "info")})
+    def judge(self, step, parsed):
+        wanted = step.action
+        if wanted is None:
+            return (None, None)  # no target: the step is counted and left out
+        if parsed is None or parsed.value.label != wanted.label:
+            return (False, False)
+        right = True
+        if wanted.kind in ("tap", "long_press"):
+            (said,), (place,) = parsed.value.start, wanted.start
+            right = math.dist((said.x, said.y), (place.x, place.y)) <= 140
+        elif wanted.kind == "type":
+            right = (parsed.value.text or "").casefold() == wanted.text.casefold()
+        return (right, True)
+
+
+class Phone(Speech):
+    """Takes the actions that a model writes in a dialect."""
+
+    asked = "action"
+
+    def adopt(self, actions, step, receipt):
+        (action,) = actions
+        if way := finger_way(action):
+            action = Action("swipe", action.start, action.end, direction=way)
+        name = "SCROLL" if way else NAMES.get(action.label)
+        if name is None or (name in TAPS and not action.start):
+            raise CannotSayError(action.label)
+        places = [[point.x, point.y] for point in (*action.start, *action.end)]
+        record = {"action": name, "info": places or action.text or ""}
+        return ParsedAnswer(action, record, written=(action,))
 
 
 class Odyssey(Benchmark):
     """Episodes across phone apps: screenshots; the next action towards a goal."""
 
+    card = Card(
+        title="Odyssey",
+        holds="the next action towards a goal, across apps of a phone",
+        platform="mobile",
+        tags=("category", "device"),
+        roles={"screenshot": "image"},
+        answer_type=Written,
+    )
     question = 'Goal: {instruction}\nDone: {history}\nNext, as {"action": ..., "info": ...}?'
-    profiles = {"odyssey-ams": Ams()}
     allowed = {"history": ("gold", "none", "predicted"), "coordinates": ("norm1000",)}
-    tags = ("category", "device")
+    baselines = ("oracle", "majority", "center")
+    rules = (Ams(),)
+    speech = Phone()
+    files = RowFiles(
+        "a JSON file for each episode, with task_info, device_info and steps",
+        lambda path: "known" if b'"task_info"' in head_of(path) else "other",
+    )
 
     def steps(self, data, note):
-        rows = (json_file(path, 1 << 24) for path in files.walk(data) if path.suffix == ".json")
-        for episode in (row for row in rows if isinstance(row, dict) and "task_info" in row):
-            own, task, device = (episode[k] for k in ("episode_id", "task_info", "device_info"))
-            screen, actions = (device["w"], device["h"]), [*map(action_of, episode["steps"])]
-            for number, row in enumerate(episode["steps"]):
-                if actions[number] is None:
-                    problem = f"{own}/{number}", f"no action: {row['action']}", f"{[*KINDS]}"
-                    note(Finding("action-unknown", "warning", *problem, "correct it", problem[:1]))
+        for line in self.files.rows(self.files.find(data), note):
+            episode, rows = line.row, line.row["steps"]
+            task, device = episode["task_info"], episode["device_info"]
+            screen, actions = (device["w"], device["h"]), []
+            for number, row in enumerate(rows):
+                name = f"{episode['episode_id']}/{number}"
+                shot = MediaRef("image", data / "screenshots", row["screenshot"])
+                try:
+                    action = action_of(row)
+                except (KeyError, ValueError) as error:
+                    action = None
+                    note(no_action(name, error))
                 yield Step(
-                    f"{own}/{number}", own, number, len(actions), task["instruction"], screen,
-                    {"screenshot": MediaRef("image", data, f"screenshots/{row['screenshot']}")},
-                    tuple(actions[:number]), (screen,) * number, actions[number],
-                    {"category": task["category"], "device": device["product"]}, row,
+                    sample_id=name,
+                    episode_id=episode["episode_id"],
+                    step_index=number,
+                    num_steps=len(rows),
+                    instruction=task["instruction"],
+                    screen=screen,
+                    media={"screenshot": shot},
+                    history=tuple(actions),
+                    history_screens=(screen,) * number,
+                    action=action,
+                    tags={"category": task["category"], "device": device["product"]},
+                    source=row,
                     group=task["meta_task"],
-                )  # fmt: skip
+                )
+                actions.append(action)
+
+    def parse(self, text, step, receipt):
+        for row in objects(text):
+            try:
+                action = action_of(row)
+            except (KeyError, ValueError):
+                continue
+            record = {"action": row["action"], "info": row["info"]}
+            return ParsedAnswer(action, record, written=(action,))
+        raise UnreadError("no JSON object with an action and its info")
 
     def target(self, step, *, space=None, size=None):
-        row = {key: step.source[key] for key in ("action", "info")}
-        points = row["info"] if isinstance(row["info"], list) else []
-        template = json.dumps({**row, "info": [PLACE] * len(points)} if points else row)
-        template = template.replace(f'"{PLACE}"', PLACE)
-        return Target(json.dumps(row), template, tuple(map(tuple, points))) if step.action else None
-
-    def read(self, text, receipt=None):
-        return next(filter(None, map(action_of, objects(text))), None)
+        if step.action is None:
+            return None
+        name, info = step.source["action"], step.source["info"]
+        text = json.dumps({"action": name, "info": info})
+        if isinstance(info, str):
+            return Target(text, text)
+        places = ", ".join([PLACE] * len(info))
+        template = json.dumps({"action": name, "info": []}).replace("[]", f"[{places}]")
+        return Target(text, template, tuple(map(tuple, info)))

@@ -295,10 +295,11 @@ def test_a_value_may_not_be_called_as_what_a_line_of_scores_has_already(
 ) -> None:
     odyssey.install(tmp_path / "site", monkeypatch)
     task = get_task("odyssey")
-    ours = type(task.profiles["odyssey-ams"])
+    ours = task.profiles["odyssey-ams"]
     monkeypatch.setattr(ours, "values", ("exact_match", "cause_distance"))
-    with pytest.raises(PluginError, match="cause_distance"):
+    with pytest.raises(PluginError, match="cause_distance") as caught:
         get_profile(task, None)
+    assert caught.value.where == "odyssey_like.Ams"
 
 
 def check_scores(task: Task, data: Path, case: Case, out: Path) -> None:

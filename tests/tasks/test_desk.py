@@ -147,7 +147,7 @@ def test_the_prompt_shows_the_code_of_the_steps_before(tmp_path: Path) -> None:
     _, bare = get_task("agentnet", {"history": "none"}).prompt(step)
     assert bare.parts[1].text.endswith("(none)")
     own = get_task("agentnet", {"history": "predicted"})
-    said = own.read("```python\npyautogui.press('a')\n```")
+    said = own.history_action(step, "```python\npyautogui.press('a')\n```")
     _, told = own.prompt(step, (said, None))
     assert "1. pyautogui.press('a')\n2. (an action that cannot be shown)" in told.parts[1].text
     hashes = {get_task("agentnet", {"coordinates": space}).prompt_hash for space in SPACES}

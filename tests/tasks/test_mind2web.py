@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnidata.actions import Action, Box, Point
-from omnidata.dialects import CannotSayError
+from omnidata.actions import Action, Box
 from omnidata.errors import DataError
 from omnidata.loaders.load import recognise
 from omnidata.tasks import get_task
-from omnidata.tasks.base import Benchmark
 from omnidata.types import Step
 from tests.cli.running import as_json, here
 from tests.data.tiny import SIZE
@@ -117,16 +115,22 @@ def test_a_broken_file_is_said_to_be_one(tmp_path: Path) -> None:
         get_task("mind2web").load(tmp_path)
 
 
-def test_what_is_right_can_be_said_in_its_own_form(tmp_path: Path) -> None:
-    task = cast("Benchmark", get_task("mind2web", {"coordinates": "px"}))
+def test_what_is_right_can_be_said_in_a_dialect(tmp_path: Path) -> None:
+    task = get_task("mind2web", {"dialect": "aguvis"})
     for step in task.load(mind2web(tmp_path, *three_steps())).steps:
-        for profile in task.profiles.values():
-            said = task.express(task.right_actions(step), step)
-            assert profile.judge(step, said).values == (True, True, 1.0)
-    with pytest.raises(CannotSayError):
-        task.express([Action("type", text="a")], step)
-    with pytest.raises(CannotSayError):
-        task.express([Action("tap", (Point(1, 2, "px"),), count=2)], step)
+        target = task.target(step)
+        assert target
+        for name in ("mind2web", "mind2web-fixed"):
+            verdict = task.profiles[name].judge(step, target.text)
+            assert verdict.values[:3] == (True, True, 1.0)
+
+
+@pytest.mark.parametrize("code", ["doubleClick(x=19, y=14)", "write(message='a')"])
+def test_an_action_that_no_answer_expresses_is_wrong(tmp_path: Path, code: str) -> None:
+    profile = get_task("mind2web", {"dialect": "aguvis"}).profiles["mind2web"]
+    verdict = profile.judge(one(tmp_path), f"pyautogui.{code}")
+    found = dict(zip(profile.values, verdict.values, strict=True))
+    assert (found["step"], found["read"], found["expressed"]) == (False, True, False)
 
 
 def test_one_pixel_outside_is_wrong(tmp_path: Path) -> None:

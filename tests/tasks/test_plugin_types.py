@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,10 @@ import pytest
 
 from omnidata.errors import PluginError
 from omnidata.tasks import get_task
-from omnidata.tasks.base import Benchmark
-from omnidata.tasks.profiles import RowProfile
-from omnidata.types import Step, Target, Verdict
+from omnidata.tasks.asking import Asking
+from omnidata.tasks.benchmark import Benchmark, Card, ParsedAnswer, Rule, Values
+from omnidata.tasks.totals import RowTotals
+from omnidata.types import Step, Target
 from tests import plugs
 from tests.tasks.words import PLUGIN, install, told
 from tests.trees import read_lines
@@ -49,25 +49,23 @@ def test_a_field_of_a_step_of_another_type_is_named_with_the_line(
 
 MISTAKES = {
     "load": ("Words.load = lambda self, data, **_: {}[data]", "words.jsonl", "KeyError"),
-    "steps": (
-        "Words.load, Words.steps = Benchmark.load, lambda *_: [{}]",
-        "words.jsonl",
-        "AttributeError",
-    ),
+    "steps": ("Words.steps = lambda *_: [{}]", "words.jsonl", "AttributeError"),
     "prompt": ("Words.prompt = lambda self, step, *_: {}[step.sample_id]", "words/0", "KeyError"),
     "prompt's type": ("Words.prompt = lambda *_: 'Which?'", "words/0", "AttributeError"),
-    "answer": ("Words.answer = lambda self, step: {}[step.sample_id]", "words/0", "KeyError"),
-    "answer's type": ("Words.answer = lambda *_: 5", "words/0", "has the text 5"),
+    "parse": ("Words.parse = lambda self, text, step, *_: {}[text]", "words/0", "KeyError"),
+    "parse's type": ("Words.parse = lambda *_: None", "words/0", "`parse` returned None"),
+    "target": ("Words.target = lambda self, step, **_: {}[step]", "words/0", "TypeError"),
+    "target's text": ("Words.target = lambda *_, **__: Target(5, '')", "words/0", "the text 5"),
     "target's type": ("Words.target = lambda *_, **__: 'melon'", "words/0", "AttributeError"),
     "judge": ("Exact.judge = lambda self, step, *_: {}[step.sample_id]", "words/0", "KeyError"),
-    "no verdict": ("Exact.judge = lambda *_: True", "words/0", "no attribute 'outcome'"),
-    "few values": ("Exact.judge = lambda *_: Verdict('ok', ())", "words/0", "ValueError"),
+    "no values": ("Exact.judge = lambda *_: True", "words/0", "words-exact returned True"),
+    "few values": ("Exact.judge = lambda *_: ()", "words/0", "ValueError"),
     "outcome": ("Exact.judge = lambda *_: Verdict('fine', (True,))", "words/0", "has 'fine' as"),
     "exit": ("import sys; Exact.judge = lambda *_: sys.exit(0)", "words/0", "SystemExit: 0"),
     "exit in load": ("import sys; Words.load = lambda *_, **__: sys.exit()", "", "SystemExit"),
-    "share": ("Exact.judge = lambda *_: Verdict('ok', (2,))", "words/0", "has 2 as score"),
+    "share": ("Exact.judge = lambda *_: (2,)", "words/0", "has 2 as score"),
     "Decimal": (
-        "import decimal; Exact.judge = lambda *_: Verdict('ok', (decimal.Decimal(1),))",
+        "import decimal; Exact.judge = lambda *_: (decimal.Decimal(1),)",
         "words/0",
         "has Decimal('1') as score",
     ),
@@ -83,16 +81,27 @@ MISTAKES = {
         "the diagnosis has the cause 'bad': expected one of wrong_type, ",
     ),
     "NaN": (
-        "Exact.columns = {'at': 'number'}; Exact.judge = lambda *_: Verdict('ok', (float('nan'),))",
+        "Exact.totals = RowTotals([Column('at', 'score', unit='number')]); "
+        "Exact.judge = lambda *_: (float('nan'),)",
         "words/0",
         "has nan as score",
     ),
     "parsed": (
-        "Exact.judge = lambda *_: Verdict('ok', (True,), {'at': object()})",
+        "Words.parse = lambda *_: ParsedAnswer('', {'at': object()})",
         "words/0",
         "TypeError",
     ),
-    "total": ("Exact.total = lambda *_: {}['overall']", "", "KeyError: 'overall'"),
+    "total": (
+        "Exact.totals = type('Odd', (RowTotals,), {'total': lambda *_: {}['overall']})()",
+        "",
+        "KeyError: 'overall'",
+    ),
+    "speech": (
+        "adopt = lambda self, actions, step, receipt: {}[step.sample_id]; "
+        "Words.speech = type('Mute', (Speech,), {'asked': 'action', 'adopt': adopt})()",
+        "words/0",
+        "KeyError: 'words/0'",
+    ),
     "explain": ("Words.explain = lambda *_, **__: {}['why']", "words/0", "KeyError: 'why'"),
 }
 
@@ -109,7 +118,8 @@ def test_a_mistake_is_one_message_with_the_distribution_and_the_step(
     answers.write_text('{"sample_id": "words/2", "output": "elm"}\n', encoding="utf-8")
     model = f"replay:{answers}" if mistake in ("explain", "cause") else "baseline:oracle"
     run = ("--model", model, "--out", tmp_path / "run")
-    found = told("evaluate", "words", rows, *run, code=2)
+    dialect = ("-T", "dialect=qwen2.5") if mistake == "speech" else ()
+    found = told("evaluate", "words", rows, *run, *dialect, code=2)
     [line] = [line for line in found.splitlines() if line.startswith("PluginError")]
     assert f"{where}: " * bool(where) + "omnidata-words 1.2 (words_plugin:Words) fails: " in line
     assert said in line and re.search(r"\.py:\d+, in ", line)
@@ -185,7 +195,7 @@ def test_a_mistake_in_another_process_is_the_same_message(
 def test_the_traceback_of_a_mistake_is_printed_on_request(
     site: Path, rows: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    code = "Words.steps, Words.load = lambda self, data, note: {}[data], Benchmark.load"
+    code = "Words.steps = lambda self, data, note: {}[data]"
     (site / "words_plugin.py").write_text(f"{PLUGIN}\n\n{code}\n", encoding="utf-8")
     plugs.install(site, "omnidata-words", "omnidata.tasks", "words = words_plugin:Words")
     monkeypatch.setenv("OMNIDATA_DEBUG", "1")
@@ -195,7 +205,7 @@ def test_the_traceback_of_a_mistake_is_printed_on_request(
 def test_an_axis_that_no_step_has_as_a_tag_is_found(
     site: Path, rows: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code = f"{PLUGIN}\n\nExact.by = {{'langage': (), 'language': ()}}\n"
+    code = f"{PLUGIN}\n\nExact.totals.by = {{'langage': (), 'language': ()}}\n"
     (site / "words_plugin.py").write_text(code, encoding="utf-8")
     plugs.install(site, "omnidata-words", "omnidata.tasks", "words = words_plugin:Words")
     found = told("validate", "words", rows)
@@ -211,13 +221,14 @@ def test_a_target_of_other_types_is_refused_where_it_is_made(points: Any) -> Non
         Target(5, "")  # type: ignore[arg-type]
 
 
-class Exact(RowProfile):
+class Exact(Rule[Any]):
     """Calls nothing right."""
 
     name = "exact"
+    totals = RowTotals()
 
-    def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
-        return Verdict("ok", (False,))
+    def judge(self, step: Step, parsed: ParsedAnswer[Any] | None) -> Values:
+        return (False,)
 
 
 class Nearly(Exact):
@@ -227,9 +238,12 @@ class Nearly(Exact):
 
 
 BARE: dict[str, Any] = {
+    "card": Card(title="Bare"),
     "question": "{instruction}?",
-    "answer": lambda *_: "",
+    "rules": (Exact(),),
     "steps": lambda *_: [],
+    "parse": lambda *_: ParsedAnswer("", {}),
+    "target": lambda *_, **__: None,
 }
 
 
@@ -241,8 +255,9 @@ BARE: dict[str, Any] = {
         ({"question": "Goal: {goal}"}, "has {goal} in `question`", "override `prompt`"),
         ({"allowed": {"history": "gold"}}, "has 'gold' as the values of", "fix the class"),
         ({"allowed": {"coordinates": ("norm100",)}}, "has 'norm100' as a value", "norm1000?"),
-        ({"profiles": {"exact": Nearly()}}, "has 0.14 as `reach`", "fix the class"),
-        ({"profiles": {"other": Exact()}}, "as 'other' in `profiles`", "fix the class"),
+        ({"rules": (Nearly(),)}, "has 0.14 as `reach`", "fix the class"),
+        ({"rules": ()}, "has no rule", "fix the class"),
+        ({"card": "Bare"}, "has no card", "fix the class"),
     ],
 )
 def test_a_class_that_would_be_misread_is_refused_when_the_task_is_made(
@@ -250,7 +265,7 @@ def test_a_class_that_would_be_misread_is_refused_when_the_task_is_made(
 ) -> None:
     kind = type("Bare", (Benchmark,), BARE | members)
     with pytest.raises(PluginError, match=re.escape(said)) as caught:
-        kind("bare", {})
+        Asking(kind("bare", {}))
     assert remedy in caught.value.remedy
     assert caught.value.where.endswith(".Bare")
 
@@ -261,5 +276,5 @@ def test_a_class_that_would_be_misread_is_refused_when_the_task_is_made(
 )
 def test_other_braces_of_a_question_stay_as_they_are(braces: str) -> None:
     kind = type("Bare", (Benchmark,), BARE | {"question": "{instruction}? As " + braces})
-    [message] = kind("bare", {}).prompt(step_of("Tea"))
+    [message] = Asking(kind("bare", {})).prompt(step_of("Tea"))
     assert message.parts[-1].text == f"Tea? As {braces}"

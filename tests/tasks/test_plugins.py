@@ -84,7 +84,7 @@ def test_what_was_judged_is_explained_where_it_explains_nothing_itself(
         "",
         "the answer is right",
         "the profile rejects score",
-        "no answer could be parsed",
+        "no answer could be parsed: no word",
     ]
 
 
@@ -134,12 +134,14 @@ DELEGATES = '''
 
 from dataclasses import dataclass
 
+from omnidata.tasks.asking import Asking
+
 
 class Delegating:
     """Asks another object for all that a task has."""
 
     def __init__(self, name, options):
-        self.own = Words(name, options)
+        self.own = Asking(Words(name, options))
 
     def __getattr__(self, name):
         if name.startswith("__") or name in ("own", "explain"):
@@ -155,12 +157,12 @@ class Frozen:
     given: object
 
     def load(self, data, **options):
-        return Words(self.name, self.given).load(data, **options)
+        return Asking(Words(self.name, self.given)).load(data, **options)
 
     def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(name)
-        return getattr(Words(self.name, self.given), name)
+        return getattr(Asking(Words(self.name, self.given)), name)
 
 
 class Chosen(Words):
@@ -202,7 +204,7 @@ def test_a_plugin_does_not_replace_a_task_of_ours(site: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("of", "what"), [("nothing", "is not a task"), ("Ruleless", "Ruleless has no profile")]
+    ("of", "what"), [("nothing", "is not a task"), ("Ruleless", "Ruleless has no rule")]
 )
 def test_a_broken_one_does_not_stand_in_the_way_of_others(
     site: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], of: str, what: str

@@ -10,39 +10,41 @@ from tests.cli.running import here
 PLUGIN = '''
 """A benchmark of another distribution: which of two words is longer."""
 
-import hashlib
 import json
 from dataclasses import replace
 
 from omnidata.actions import Action, Box
 from omnidata.errors import DataError
-from omnidata.tasks.base import Benchmark
-from omnidata.tasks.profiles import RowProfile
-from omnidata.types import Explanation, MediaRef, LoadedDataset, Step, Verdict
+from omnidata.loaders.files import RowFiles
+from omnidata.loaders.row_files import head_of
+from omnidata.tasks.benchmark import (
+    Benchmark, Card, Paper, ParsedAnswer, Rule, Speech, UnreadError, Wordings,
+)
+from omnidata.tasks.totals import Column, RowTotals
+from omnidata.types import Explanation, MediaRef, Step, Target, Verdict
 
 
-class Exact(RowProfile):
+class Exact(Rule):
     name = "words-exact"
-    by = {"language": ()}
+    totals = RowTotals(by={"language": ()})
 
-    def judge(self, step, text, receipt=None):
-        said = text.strip()
+    def judge(self, step, parsed):
         if not step.source["longer"]:
             return Verdict("ok", (None,))
-        right = said == step.source["longer"]
-        return Verdict("ok" if said else "unparsed", (right,), {"word": said})
+        return (parsed is not None and parsed.value == step.source["longer"],)
 
 
 class Words(Benchmark):
+    card = Card(title="Words")
     question = "Which is longer: {instruction}?"
-    profiles = {"words-exact": Exact()}
+    rules = (Exact(),)
     allowed = {"case": ("kept", "lower")}
 
-    def load(self, data, *, check_media=True, strict=False):
+    def steps(self, data, note):
         data = data / "words.jsonl" if data.is_dir() else data
         rows = [json.loads(line) for line in data.read_text("utf-8").splitlines()]
-        steps = [
-            Step(
+        for number, row in enumerate(rows):
+            yield Step(
                 sample_id=row.get("id", f"{data.stem}/{number}"),
                 episode_id=str(number),
                 step_index=0,
@@ -56,94 +58,72 @@ class Words(Benchmark):
                 tags={"language": row["language"]},
                 source=row,
             )
-            for number, row in enumerate(rows)
-        ]
-        fingerprint = hashlib.sha256(data.read_bytes()).hexdigest()
-        names = [step.sample_id for step in steps]
-        return LoadedDataset(self.name, data, steps, [], 0, fingerprint, names, ("language",), {})
 
-    def answer(self, step):
-        return step.source["longer"] or None
+    def parse(self, text, step, receipt):
+        word = text.strip()
+        if not word:
+            raise UnreadError("no word")
+        return ParsedAnswer(word, {"word": word})
+
+    def target(self, step, *, space=None, size=None):
+        word = step.source["longer"]
+        return Target(word, word) if word else None
 
 
 class Ruleless(Words):
     """Judges nothing."""
 
-    profiles = {}
+    rules = ()
 
 
 class Walked(Exact):
-    by = {"app": ()}
+    totals = RowTotals(by={"app": ()})
 
 
 class Walk(Words):
     """An episode of several steps, which names its app with each."""
 
-    profiles = {"words-exact": Walked()}
+    card = Card(title="Walk", tags=("app",))
+    rules = (Walked(),)
 
-    def load(self, data, *, check_media=True, strict=False):
-        found = super().load(data)
-        rows = [step.source for step in found.steps]
-        held = [sum(row["episode"] == other["episode"] for other in rows) for row in rows]
-        steps = [
-            replace(
+    def steps(self, data, note):
+        steps = [*super().steps(data, note)]
+        rows = [step.source for step in steps]
+        for step, row in zip(steps, rows):
+            count = sum(row["episode"] == other["episode"] for other in rows)
+            yield replace(
                 step, episode_id=row["episode"], step_index=row["step"],
                 num_steps=row.get("held", count), tags={"app": row["app"]}, episode="", group="",
             )
-            for step, row, count in zip(found.steps, rows, held)
-        ]
-        return replace(found, steps=steps, tags=("app",))
 
 
 class Shown(Words):
     """Has a picture in a folder beside its rows."""
 
-    def load(self, data, **options):
-        found = super().load(data)
-        steps = [
-            replace(
-                step,
-                media={
-                    "screenshot": MediaRef(
-                        "image", data.parent / "media", step.source.get("shot", "a.png")
-                    )
-                },
-            )
-            for step in found.steps
-        ]
-        return replace(found, steps=steps, roles={"screenshot": "image"})
+    card = Card(title="Shown", roles={"screenshot": "image"})
+
+    def steps(self, data, note):
+        for step in super().steps(data, note):
+            path = step.source.get("shot", "a.png")
+            shot = MediaRef("image", data.parent / "media", path)
+            yield replace(step, media={"screenshot": shot})
 
 
 class Placed(Words):
     """Has a target, which is a box of its row."""
 
-    def load(self, data, **options):
-        found = super().load(data)
-        steps = [
-            replace(
-                step,
-                screen=tuple(step.source["screen"]),
-                action=Action("tap", (Box(*step.source["box"], step.source["unit"]),)),
-            )
-            for step in found.steps
-        ]
-        return replace(found, steps=steps)
-
-
-class Listed(Shown):
-    """Gives its steps, and leaves the rest of loading to the defaults."""
-
-    load = Benchmark.load
-
     def steps(self, data, note):
-        return Shown.load(self, data).steps
+        for step in super().steps(data, note):
+            box = Box(*step.source["box"], step.source["unit"])
+            screen = tuple(step.source["screen"])
+            yield replace(step, screen=screen, action=Action("tap", (box,)))
 
 
 class Explaining(Words):
     """Says itself why an answer is wrong."""
 
-    def explain(self, step, verdict, *, profile, receipt=None):
-        said = (verdict and verdict.parsed or {}).get("word", "")
+    def explain(self, step, verdict, parsed, profile, receipt):
+        said = parsed.value if parsed else ""
         sentence = f"{said} is shorter" if verdict else ""
         return Explanation("wrong" if verdict else None, sentence, "word", said, noun="word")
 
@@ -151,26 +131,22 @@ class Explaining(Words):
 class Known(Words):
     """Has all that loading asks for."""
 
-    title = "The longer word"
-    holds = "two words; which is longer"
-    tags = ("language",)
-    roles = {}
-    subsets = ("en",)
+    card = Card(
+        title="The longer word",
+        holds="two words; which is longer",
+        tags=("language",),
+        roles={},
+        subsets=("en",),
+    )
+    files = RowFiles(
+        "pairs of words", lambda path: "known" if b'"words"' in head_of(path) else "other"
+    )
 
-    def detect(self, data):
-        with data.open(encoding="utf-8") as rows:
-            try:
-                return "words" in json.loads(rows.readline())
-            except ValueError:
-                return False
+    def steps(self, data, note):
+        for path in self.files.find(data):
+            yield from super().steps(path, note)
 
-    def load(self, data, **options):
-        try:
-            return super().load(data, **options)
-        except (AttributeError, KeyError, ValueError):
-            raise DataError("these are no pairs of words", where=str(data)) from None
-
-    def named(self, step):
+    def group(self, step):
         return replace(step, episode="of " + step.source["language"], group=step.instruction)
 
 
@@ -192,19 +168,22 @@ class Graded(Exact):
     """Means under names of its own."""
 
     name = "words-graded"
-    values = ("score", "letters")
-    columns = {"found": "share", "letters": "number"}
+    columns = (Column("found", "score"), Column("letters", unit="number"))
+    totals = RowTotals(columns, by={"language": ()})
 
-    def judge(self, step, text, receipt=None):
-        found = super().judge(step, text)
-        return Verdict(found.outcome, (*found.values, len(text.strip())), found.parsed)
+    def judge(self, step, parsed):
+        found, letters = super().judge(step, parsed), len(parsed.value) if parsed else 0
+        if isinstance(found, Verdict):
+            return Verdict("ok", (None, letters))
+        return (*found, letters)
 
 
-class Rated(Graded):
+class Rate(RowTotals):
     """Words found by letter written: no mean of rows."""
 
-    name = "words-rated"
+    values = ("score", "letters")
     columns = {"rate": "number"}
+    by = {"language": ()}
 
     def _table(self, steps, rows, mask):
         found, letters = (rows.values[name][mask].sum() for name in self.values)
@@ -220,6 +199,11 @@ class Rated(Graded):
             return Sums(parts[0][kept], parts[1][kept], Fractions(1), Fractions(1).uses)
 
         return Measures(self.columns, self.by, None, judged, sums)
+
+
+class Rated(Graded):
+    name = "words-rated"
+    totals = Rate()
 
 
 class Letters(View):
@@ -261,31 +245,39 @@ class Votes(OfflineScorer):
         return [Scored("", results, lines)], []
 
 
-class Told(Words):
-    """Says all that a benchmark can say of itself."""
+PUBLISHED = Published(
+    rows=[
+        PublishedRow(
+            "main", "Reader 1", {"case": "kept"}, "Words, Table 2", 3,
+            {("", "found"): 0.75, ("de", "found"): 0.5},
+        ),
+        PublishedRow("main", "Reader 2", {"case": "lower"}, "Words, Table 2", 3, {}),
+        PublishedRow("language", "Reader 3", {}, "Words, Figure 1", 3, {("DE", "found"): 0.25}),
+    ],
+    settings=[BestScores(3, {}, {"found": Best(0.75, "Reader 1", "Words, Table 2")})],
+    notes={"words-graded": {"found": "Found counts as Reader 1 counts."}},
+)
 
-    profiles = {"words-graded": Graded(), "words-rated": Rated()}
-    overview = Letters
-    score_files = Votes()
-    tables = (TableSpec("main", "By tongue", "language", {"de": "German", "en": "English"}),)
-    published = Published(
-        rows=[
-            PublishedRow(
-                "main", "Reader 1", {"case": "kept"}, "Words, Table 2", 3,
-                {("", "found"): 0.75, ("de", "found"): 0.5},
-            ),
-            PublishedRow("main", "Reader 2", {"case": "lower"}, "Words, Table 2", 3, {}),
-            PublishedRow("language", "Reader 3", {}, "Words, Figure 1", 3, {("DE", "found"): 0.25}),
-        ],
-        settings=[BestScores(3, {}, {"found": Best(0.75, "Reader 1", "Words, Table 2")})],
-        notes={"words-graded": {"found": "Found counts as Reader 1 counts."}},
-    )
 
+class Spelled(Wordings):
     def spelling(self, tag, value):
         return {"german": "de"}.get(value.lower(), value.lower())
 
-    def spoken(self, step):
+    def spoken_texts(self, step):
         return [step.instruction, step.tags["language"]]
+
+
+class Told(Words):
+    """Says all that a benchmark can say of itself."""
+
+    rules = (Graded(), Rated())
+    rollouts = Votes()
+    wordings = Spelled()
+    paper = Paper(
+        published=lambda: PUBLISHED,
+        tables=(TableSpec("main", "By tongue", "language", {"de": "German", "en": "English"}),),
+        overview=Letters,
+    )
 '''
 ROWS = [
     {"words": "fig or melon", "longer": "melon", "language": "en"},

@@ -1,23 +1,22 @@
 """AgentNet's actions: calls of pyautogui whose places are shares of the screen (OpenCUA).
 
-AgentNet has them as code, AgentNetBench as objects with a type and parameters. Either is read here
-as actions, one for each call or object, and written as code. The datasets' own spelling is kept
-wherever rows are kept.
+AgentNet has them as code, AgentNetBench as objects with a type and parameters. Each call or object
+becomes one action.
 
-What an action's other fields cannot say is in its `words`: of a "scroll" the type, for a wheel that
-does not say which way it turns may still be the horizontal one; of "done" the status as it is
-spelled, for evaluators compare the spelling.
+Two actions use `words`: a "scroll" has its type there, since a horizontal wheel may have no
+direction; "done" has the status as it is spelled, since evaluators compare the spelling.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, cast, get_args
 
 from msgspec.structs import replace
 
-from omnidata.actions import Action, Box, Point, Region, Space, Status
+from omnidata.actions import OPPOSITE, Action, Box, Point, Region, Space, Status, finger_way
+from omnidata.dialects import CannotSayError, UnreadError
 from omnidata.dialects.pyautogui import CLICKS, Call, Code
 from omnidata.dialects.pyautogui_actions import WHEEL
 from omnidata.jsontext import is_number
@@ -54,12 +53,11 @@ _MOST_BOXES: Final = 1000
 
 
 def point_action(name: str, *places: Region) -> Action:
-    """The action of one of the types in `POINTED`.
+    """Return the action of one of the types in `POINTED`.
 
     Args:
         name: the type.
-        places: where, and after it boxes in which it is right as well. A drag ends there, and
-            nobody says where it begins.
+        places: the place, then boxes in which the action is right as well. A drag ends there.
 
     Examples:
         >>> point_action("dragTo", Point(0.5, 0.25, "rel")).end
@@ -70,12 +68,12 @@ def point_action(name: str, *places: Region) -> Action:
 
 
 def scroll_action(name: str, amount: float | None, sign: int) -> Action:
-    """The action of "scroll" or "hscroll".
+    """Return the action of "scroll" or "hscroll".
 
     Args:
         name: the type.
-        amount: how far, either way; None where nobody says.
-        sign: 1 for up or right, -1 for down or left, 0 where nobody says.
+        amount: how far, either way; None if unknown.
+        sign: 1 for up or right, -1 for down or left, 0 if unknown.
     """
     return Action(
         "scroll",
@@ -92,7 +90,7 @@ def terminate_action(status: str) -> Action:
 
 
 def type_of(action: Action) -> str:
-    """The type of an action in AgentNet's words; "other" is nothing that any ground truth has.
+    """Return the type of an action in AgentNet's words; "other" for one that no ground truth has.
 
     Examples:
         >>> type_of(Action("tap", count=2)), type_of(Action("none"))
@@ -114,7 +112,7 @@ def boxes_of(action: Action) -> tuple[Box, ...]:
 
 
 def turn_of(action: Action) -> float:
-    """How far a wheel turns; above 0 is up or right, and 1 where nobody says how far.
+    """Return how far a wheel turns, above 0 for up or right; 1 or -1 if the amount is unknown.
 
     Examples:
         >>> turn_of(scroll_action("scroll", None, -1)), turn_of(scroll_action("hscroll", 3, 1))
@@ -128,30 +126,28 @@ def turn_of(action: Action) -> float:
 
 def actions_of_calls(
     statements: Sequence[Call | Code], *, space: Space = "rel"
-) -> tuple[Action, ...] | str:
-    """What some calls do, in AgentNet's words.
+) -> tuple[Action, ...]:
+    """Return the actions of calls, one for each.
 
-    A click at no place is one where the pointer was moved before. Pauses are left out.
+    A click without a place is where the pointer was moved before. Pauses are left out.
 
     Args:
         statements: from `omnidata.dialects.pyautogui.read_code`.
         space: the unit of their places.
 
-    Returns:
-        Or why they cannot be said in them.
+    Raises:
+        UnreadError: a statement is none of AgentNet's actions.
 
     Examples:
         >>> from omnidata.dialects.pyautogui import read_code
         >>> actions_of_calls(read_code("pyautogui.rightClick(x=0.5, y=0.25)"))[0].start
         (Point(x=0.5, y=0.25, space='rel'),)
-        >>> actions_of_calls(read_code("pyautogui.keyDown('a')"))
-        'keyDown is none of the actions of AgentNet'
     """
     found: list[Action] = []
     pointer: Point | None = None
     for call in statements:
         if isinstance(call, Code):
-            return call.why
+            raise UnreadError(call.why)
         if call.kind == "sleep":
             continue
         place = pointer
@@ -159,10 +155,10 @@ def actions_of_calls(
             place = Point(call.x, call.y, space)
         action = _action(call, place)
         if action is None:
-            return f"{call.name} is none of the actions of AgentNet"
+            raise UnreadError(f"{call.name} is none of the actions of AgentNet")
         if type_of(action) in POINTED:
             if place is None:
-                return f"{call.name} is at no place"
+                raise UnreadError(f"{call.name} is at no place")
             pointer = place
         found.append(action)
     return tuple(found)
@@ -187,7 +183,7 @@ def _action(call: Call, place: Point | None) -> Action | None:
 
 
 def action_of_object(value: object) -> Action:
-    """What an object of AgentNetBench's ground truth does.
+    """Return the action of an object of AgentNetBench's ground truth.
 
     Args:
         value: `type`, `params`, and perhaps `metadata` with `bboxes`.
@@ -273,20 +269,78 @@ def _is_number(value: object) -> bool:
     return abs(value) <= _FARTHEST  # False for NaN too
 
 
-def code_line(action: Action, place: str = "") -> str:
-    """The action as a line of code, with its arguments named as the prompt asks for them.
+def own_actions(action: Action) -> Iterator[Action]:
+    """Yield an action of any agent as AgentNet's actions.
+
+    A drag with a start begins with a move. Text at a place is a click and a text, followed by the
+    enter key if submitted. A turn without a number of notches is one notch; an
+    end without a status is a success.
+
+    Raises:
+        CannotSayError: AgentNet has no such action.
+
+    Examples:
+        >>> list(own_actions(Action("enter")))[0].keys
+        ('enter',)
+    """
+    cannot = CannotSayError(f"AgentNet has no {action.label}")
+    typed = action.kind == "type" and (action.start or action.submit)
+    if (action.held and not typed) or (action.kind == "drag" and action.button != "left"):
+        raise cannot
+    match action.kind:
+        case "tap" if (action.button, action.count) not in CLICKS:
+            raise CannotSayError(f"AgentNet has no {action.label}, {action.count} times")
+        case "drag" if action.start:
+            yield from own_actions(Action("move", action.start))
+            yield from own_actions(replace(action, start=()))
+        case "tap" | "move" | "drag":
+            place = place_of(action)
+            if place is None:
+                raise CannotSayError(f"AgentNet has no {action.label} at no place")
+            yield point_action(type_of(action), place)
+        case "scroll":
+            way = finger_way(action)
+            if way is None and action.amount != 0:
+                raise CannotSayError("the direction of the wheel is unknown")
+            name = "hscroll" if action.direction in ("left", "right") else "scroll"
+            amount = action.amount if action.amount_unit == "notch" else None
+            turn = turn_of(replace(action, direction=OPPOSITE[way] if way else None, amount=amount))
+            yield scroll_action(name, abs(turn), _sign(turn))
+        case "type":
+            if action.start:
+                yield from own_actions(Action("tap", action.start))
+            yield Action("type", text=action.text or "")
+            if action.submit:
+                yield Action("keys", keys=("enter",))
+        case "enter":
+            yield Action("keys", keys=("enter",))
+        case "keys" | "hotkey":
+            yield Action(action.kind, keys=action.keys)
+        case "wait":
+            yield Action("wait")
+        case "done":
+            spelled = action.words if action.words in get_args(Status) else action.status
+            yield terminate_action(spelled or "success")
+        case _:
+            raise cannot
+
+
+def code_line(action: Action, place: str | None = None) -> str:
+    """Return an action as a line of code, with its arguments named as the prompt asks for them.
 
     Args:
-        action: what is done.
-        place: where, as the arguments are to have it.
+        action: one of AgentNet's.
+        place: the arguments of the place; None for those of the action.
 
     Examples:
         >>> code_line(Action("hotkey", keys=("ctrl", "c")))
         "pyautogui.hotkey(keys=['ctrl', 'c'])"
-        >>> code_line(Action("tap", count=3), "x=0.5, y=0.5")
-        'computer.triple_click(x=0.5, y=0.5)'
+        >>> code_line(Action("tap", (Point(0.5, 0.25, "rel"),), count=3))
+        'computer.triple_click(x=0.5, y=0.25)'
     """
-    name = type_of(action)
+    name, point = type_of(action), place_of(action)
+    if place is None:
+        place = f"x={point.x!r}, y={point.y!r}" if point else ""
     if name == "tripleClick":
         return f"computer.triple_click({place})"
     if name == "dragTo":

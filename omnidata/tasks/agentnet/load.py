@@ -1,8 +1,8 @@
 """AgentNet's trajectories on desktops as steps, and AgentNetBench's (OpenCUA).
 
-They are one benchmark here: places are shares of the screen (the same names of functions mean
-pixels in OSWorld), and the picture of a step is what was seen before it. AgentNet says in code what
-was done; AgentNetBench in objects, with what else is right. Nothing in a step is executed.
+They are one benchmark here: places are shares of the screen (the same functions take pixels in
+OSWorld), and the picture of a step was taken before it. AgentNet has the actions as code;
+AgentNetBench as objects, with other right answers. Nothing in a step is executed.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import isfinite
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -20,36 +19,32 @@ from omnidata.actions import Action, Screen
 from omnidata.dialects.pyautogui import read_code
 from omnidata.dialects.pyautogui_actions import as_action
 from omnidata.errors import DataError, MediaError
-from omnidata.jsontext import decode_utf8, is_number, json_lines
 from omnidata.loaders.files import Look, RowFiles, images, walk
 from omnidata.loaders.load import Note, RowContext, about, short
 from omnidata.loaders.row_files import Line, head_of
-from omnidata.media import Budget, image_size, recorded_seconds, resolve, unsafe
+from omnidata.media import image_size, unsafe
 from omnidata.tasks.agentnet.actions import (
     POINTED,
     action_of_object,
     actions_of_calls,
     boxes_of,
     code_line,
-    place_of,
     type_of,
 )
-from omnidata.tasks.desktops import clip_of
+from omnidata.tasks.agentnet.recordings import EVENTS, Timeline, find_timeline
 from omnidata.types import LoadedDataset, MediaRef, Modality, Step
 
-# Where AgentNet lies, in its two forms, known by their columns.
+# The files of AgentNet, in two forms, recognised by their columns.
 #
 # NAME.jsonl           a trajectory per line, `traj` with code and a picture per step: AgentNet
 # NAME.json            one trajectory, `steps` with `ground_truth_actions`: AgentNetBench
 #
-# Pictures lie in a folder beside the file. `recording/` beside a file of one trajectory is what
-# AgentNet's recorder wrote while it was made.
+# Pictures are in a folder beside the file; `recording/` beside a file of one trajectory has
+# the files of AgentNet's recorder.
 
 Form = Literal["agentnet", "agentnetbench"]
 IMAGES: Final = ("images", "ubuntu_images", "win_mac_images")
 """The folders that the release puts pictures into, beside the file or beside its folder."""
-RECORDED: Final = "reduced_events_vis.jsonl"
-"""A file of AgentNet's recorder."""
 STEPS: Final[Mapping[Form, str]] = {"agentnet": "traj", "agentnetbench": "steps"}
 """The column that has a trajectory's steps."""
 
@@ -73,7 +68,7 @@ def _find(data: Path) -> list[Path]:
     try:
         return FILES.find(data)
     except DataError:
-        if not any(path.name == RECORDED for path in walk(data)):
+        if not any(path.name == EVENTS for path in walk(data)):
             raise
     raise DataError(
         "the folder has a recording, but no trajectory made from it",
@@ -83,7 +78,7 @@ def _find(data: Path) -> list[Path]:
     )
 
 
-# One step -> what is right in it, and what was done.
+# One step -> its right actions, and its own.
 
 _MOST = 1000
 
@@ -99,10 +94,7 @@ def _code_of(source: Mapping[str, Any]) -> str:
 
 
 def truths_of(source: Mapping[str, Any]) -> list[tuple[Action, ...]]:
-    """What is right in a step: its ground truth, and the alternatives to it.
-
-    Alternatives are lists of actions, as the ground truth is one. An alternative that cannot be
-    used is left out.
+    """Return the ground truth of a step, then the usable alternatives to it.
 
     Args:
         source: of a step; it may have been through a Parquet repository.
@@ -117,8 +109,6 @@ def truths_of(source: Mapping[str, Any]) -> list[tuple[Action, ...]]:
     """
     if source["form"] == "agentnet":
         found = actions_of_calls(read_code(_code_of(source)))
-        if isinstance(found, str):
-            raise ValueError(found)
         if not found:
             raise ValueError("the step has no code")
         return [found]
@@ -131,6 +121,14 @@ def truths_of(source: Mapping[str, Any]) -> list[tuple[Action, ...]]:
         except ValueError:
             continue
     return truths
+
+
+def usable_truths(step: Step) -> list[tuple[Action, ...]]:
+    """Return the right answers as `truths_of`; none if the ground truth cannot be used."""
+    try:
+        return truths_of(step.source)
+    except ValueError:
+        return []
 
 
 def _alternatives_fault(source: Mapping[str, Any]) -> str:
@@ -148,7 +146,7 @@ def _alternatives_fault(source: Mapping[str, Any]) -> str:
 
 
 def _recording_difference(source: Mapping[str, Any], truths: Sequence[Sequence[Action]]) -> str:
-    """Compares types, typed text, keys and status up to the shorter end, but no places.
+    """Compare types, typed text, keys and status up to the shorter end, but no places.
 
     A ground truth may end with an Enter that was not recorded, and its place may have been moved to
     the middle of the element. Unreadable code is skipped.
@@ -156,12 +154,13 @@ def _recording_difference(source: Mapping[str, Any], truths: Sequence[Sequence[A
     if source["form"] == "agentnet":  # whose code is the ground truth
         return ""
     code = _code_of(source)
-    done = actions_of_calls(read_code(code))
-    if isinstance(done, str):
+    try:
+        done = actions_of_calls(read_code(code))
+    except ValueError:
         return ""
     if any(all(map(operator.eq, _core(done), _core(truth))) for truth in truths):
         return ""
-    truth = short(chr(10).join(map(_line, truths[0])))
+    truth = short(chr(10).join(map(code_line, truths[0])))
     return f"the recorded action is {short(code)}, the ground truth is {truth}"
 
 
@@ -178,15 +177,15 @@ def _actions(value: object) -> tuple[Action, ...]:
 
 
 def action_of(source: Mapping[str, Any], truth: Sequence[Action]) -> Action | None:
-    """What is done in a step, in the words of its code; None where that cannot be read.
+    """Return the action of a step, with its code as words; None if the code cannot be read.
 
-    A click's target is the boxes that its ground truth allows, where it has some.
+    The target of a click is the boxes of its ground truth, if it has some.
 
     Args:
         source: of a step.
         truth: its ground truth.
     """
-    lines = _code_of(source) or "\n".join(map(_line, truth))
+    lines = _code_of(source) or "\n".join(map(code_line, truth))
     found = as_action(read_code(lines), space="rel", said=lines)
     boxes = next((boxes_of(action) for action in truth if type_of(action) in POINTED), ())
     if found is None or not boxes or not found.start or found.end:
@@ -194,126 +193,18 @@ def action_of(source: Mapping[str, Any], truth: Sequence[Action]) -> Action | No
     return replace(found, start=boxes)
 
 
-def _line(action: Action) -> str:
-    place = place_of(action)
-    return code_line(action, f"x={place.x!r}, y={place.y!r}" if place else "")
-
-
-# The recording of a trajectory by AgentNet's tool, and the part of it that leads to each step.
-#
-# `metadata.json` has the moment at which the video began, `reduced_events_vis.jsonl` the actions
-# that became steps, by the same clock; it agrees with the video to a few tenths of a second.
-
-FOLDER: Final = "recording"
-VIDEO: Final = "recording.mp4"
-METADATA: Final = "metadata.json"
-_BUDGET: Final = Budget(max_bytes=1024**3)
-LONGEST_S: Final = 10.0
-"""Of a clip, as `omnidata segment` cuts: of a longer wait its end is kept."""
-_VERBS: Final = ("drag", "scroll", "click")
-"""What the tool's description of an action tells of it: "Single left Click", "Drag from ..."."""
-
-
-@dataclass(frozen=True, slots=True)
-class Timeline:
-    """A recording, and when each action was made in it.
-
-    Attributes:
-        ref: the video.
-        seconds: how long it is by its header.
-        spans: begin and end of each action, in seconds after the first frame.
-    """
-
-    ref: MediaRef
-    seconds: float
-    spans: Sequence[tuple[float, float]]
-
-    def clip(self, number: int) -> MediaRef | None:
-        """What was seen between an action and the one before it, or since the beginning.
-
-        Args:
-            number: of the step, 0-based; one more than there are actions for the end, whose clip
-                goes from the last action to the end of the recording.
-
-        Returns:
-            None for less than a frame, or for what lies outside the recording.
-        """
-        begin = self.spans[number - 1][1] if number else 0.0
-        until = self.spans[number][0] if number < len(self.spans) else self.seconds
-        begin = max(begin, until - LONGEST_S)
-        return clip_of(self.ref, number, begin, until, seconds=self.seconds)
-
-
-def _timeline(root: Path, folder: Path, steps: Sequence[Sequence[Action]]) -> Timeline | str | None:
-    """Where the steps of a trajectory lie in the recording beside it.
-
-    Args:
-        root: the dataset's folder.
-        folder: that of the trajectory's file, below it.
-        steps: what each does; an end at the end is no action.
-
-    Returns:
-        None where there is no recording; or why its actions are not those of the steps.
-    """
-    home = folder / FOLDER
-    if not (home / VIDEO).exists():
-        return None
-    name = home.relative_to(root).as_posix()
-    ref = MediaRef("video", root, f"{name}/{VIDEO}")
-    ends = bool(steps and steps[-1]) and steps[-1][-1].kind == "done"
-    acting = steps[:-1] if ends else steps
-    try:
-        zero = _began(MediaRef("video", root, f"{name}/{METADATA}"))
-        kept = resolve(MediaRef("video", root, f"{name}/{RECORDED}"), budget=_BUDGET)
-        events = [row for _, row in json_lines(kept)]
-        if len(events) != len(acting):
-            return f"it has {len(events)} actions, and the trajectory {len(acting)}"
-        spans = [_span(row, zero, done) for row, done in zip(events, acting, strict=True)]
-        return Timeline(ref, recorded_seconds(ref), spans)
-    except MediaError as error:
-        return f"{error.what}: {error.where}"
-    except ValueError as error:
-        return str(error)
-    except OSError as error:
-        return f"it cannot be read ({error.strerror})"
-
-
-def _began(ref: MediaRef) -> float:
-    value = decode_utf8(resolve(ref, budget=_BUDGET).read_bytes())
-    return _moment(value.get("video_start_timestamp") if isinstance(value, dict) else None)
-
-
-def _span(row: object, zero: float, actions: Sequence[Action]) -> tuple[float, float]:
-    if not isinstance(row, dict):
-        raise ValueError(f"a line of {RECORDED} is not a JSON object")
-    start, end = (_moment(row.get(name)) - zero for name in ("start_time", "end_time"))
-    said = str(row.get("description", "")).lower()
-    heard = next((verb for verb in _VERBS if verb in said), "")
-    types = [type_of(action) for action in actions]
-    if types and not any(heard in name.lower() for name in types):
-        raise ValueError(f"its action {said!r:.60} does not fit a step of {' and '.join(types)}")
-    return start, max(start, end)
-
-
-def _moment(value: object) -> float:
-    if not is_number(value) or not isfinite(value):
-        raise ValueError("a time in it is not a number")
-    return float(value)
-
-
 # Trajectories of AgentNet -> steps.
 
 TAGS: Final = ("form", "part", "completed")
-"""The tags of a step: the form of its data (agentnet, agentnetbench), the file that it lies in
-where that is one of many trajectories, and whether the task was completed, as the row says."""
+"""The tags of a step: the form of its data (agentnet, agentnetbench), its file if that has many
+trajectories, and whether the task was completed."""
 
 ROLES: Final[Mapping[str, Modality]] = {"screenshot": "image", "video": "video"}
-"""`screenshot` is what was seen before the action; `video` what the recording shows up to it, where
-there is one."""
+"""`screenshot` is taken before the action; `video` is the part of the recording up to it."""
 
 UNKNOWN: Final[Screen] = (0, 0)
 MAX_STEPS: Final = 1000
-"""Of one trajectory; every step holds the history before it, so length costs its square."""
+"""The most steps of one trajectory; memory grows with its square, as each step has its history."""
 
 _INSTRUCTIONS: Final = ("instruction", "high_level_task_description", "user_task_description")
 
@@ -345,8 +236,8 @@ class StepReader:
         if own is None or not self._are_usable(rows, place):
             return
         self._seen.add(own)
-        told = {key: value for key, value in found.row.items() if key != STEPS[form]}
-        sources: list[dict[str, Any]] = [{"form": form, "task": told, "step": row} for row in rows]
+        rest = {key: value for key, value in found.row.items() if key != STEPS[form]}
+        sources: list[dict[str, Any]] = [{"form": form, "task": rest, "step": row} for row in rows]
         names = [f"{own}/{number}" for number in range(len(rows))]
         place = RowContext(found.where, about(self.note, *names))
         done = [self._truth(source, name) for source, name in zip(sources, names, strict=True)]
@@ -441,7 +332,7 @@ class StepReader:
     def _timeline(
         self, found: Line, done: Sequence[Sequence[Action]], place: RowContext
     ) -> Timeline | None:
-        line = _timeline(self.root, found.path.parent, done)
+        line = find_timeline(self.root, found.path.parent, done)
         if not isinstance(line, str):
             return line
         place.warn(
@@ -475,7 +366,7 @@ class StepReader:
                 "a path below the folder of pictures",
                 "correct the name; the step lacks the picture until then",
             )
-            return MediaRef("image", self.root, value), UNKNOWN  # which nobody opens
+            return MediaRef("image", self.root, value), UNKNOWN  # never opened
         if found.path not in self._folders:
             self._folders[found.path] = _pictures(found.path)
         ref = MediaRef("image", self._folders[found.path], value)
@@ -537,11 +428,11 @@ def dump(source: LoadedDataset) -> Iterator[dict[str, Any]]:
     """
     row: dict[str, Any] = {}
     for step in source.steps:
-        told = step.source
+        column = STEPS[step.source["form"]]
         if step.step_index == 0:
             if row:
                 yield row
-            row = {**told["task"], STEPS[told["form"]]: []}
-        row[STEPS[told["form"]]].append(told["step"])
+            row = {**step.source["task"], column: []}
+        row[column].append(step.source["step"])
     if row:
         yield row

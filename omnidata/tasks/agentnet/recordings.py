@@ -1,4 +1,6 @@
-"""The action log of AgentNet's recorder (xlang-ai, OpenCUA), as `docs/segment.md` maps it.
+"""Recordings of AgentNet's recorder (xlang-ai, OpenCUA): their action log, and clips of steps.
+
+`docs/segment.md` maps the log.
 
 `reduced_events_vis.jsonl` has the actions that an annotator kept, with the accessibility tree of
 each; `reduced_events_complete.jsonl` has the same actions by `id` with what the mouse and the
@@ -8,20 +10,26 @@ keyboard did; `metadata.json` has the clock and the screen, `task_name.json` the
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 
 from omnidata.actions import Action, Box, Direction, Point
-from omnidata.errors import DataError, Finding, Severity
-from omnidata.jsontext import BROKEN, json_file
+from omnidata.errors import DataError, Finding, MediaError
+from omnidata.jsontext import BROKEN, decode_utf8, is_number, json_file, json_lines
 from omnidata.loaders.action_log import MAX_BYTES, Event, Labels, Log, objects
 from omnidata.loaders.instructions import has_chinese
+from omnidata.media import Budget, recorded_seconds, resolve
+from omnidata.tasks.agentnet.actions import type_of
+from omnidata.tasks.desktops import clip_of
+from omnidata.types import MediaRef
 
-# What AgentNet's recorder writes, as far as it is used, checked while it is read.
+# The used fields of the recorder's files, checked while they are read.
 
 Number = Annotated[float, msgspec.Meta(ge=-1e11, le=1e11)]
 Row = TypeVar("Row")
@@ -99,15 +107,15 @@ class Task(msgspec.Struct, frozen=True):
     task_name: str | None = None
 
 
-def read_lines(path: Path, kind: type[Row]) -> Iterator[tuple[str, Row]]:
-    """The rows of a file with their places.
+def _read_lines(path: Path, kind: type[Row]) -> Iterator[tuple[str, Row]]:
+    """Yield the rows of a file with their places.
 
     Raises:
         DataError: the file or a line is not the format of the recorder.
     """
     _check_inside(path)
     for where, row in objects(path):
-        yield where, convert(row, kind, where)
+        yield where, _convert(row, kind, where)
 
 
 def _read_object(path: Path, kind: type[Row]) -> Row:
@@ -119,14 +127,14 @@ def _read_object(path: Path, kind: type[Row]) -> Row:
     value = json_file(path, MAX_BYTES)
     if value is BROKEN:
         raise _recording_error(path, "the file is not JSON", "one JSON object in UTF-8")
-    return convert(value, kind, str(path))
+    return _convert(value, kind, str(path))
 
 
-def convert(value: object, kind: type[Row], where: str) -> Row:
-    """A value as one of the types above.
+def _convert(value: object, kind: type[Row], where: str) -> Row:
+    """Return a value as one of the types above.
 
     Raises:
-        DataError: it is not.
+        DataError: it is none.
     """
     try:
         return msgspec.convert(value, kind)
@@ -151,10 +159,12 @@ def _recording_error(where: Path | str, what: str, expected: str) -> DataError:
 
 
 EVENTS: Final = "reduced_events_vis.jsonl"
-END_AFTER_S = 2.0
+_END_AFTER_S = 2.0
 """The log has no action for the end: it is decided so long after the last one, when the screen has
 settled and the annotator has not yet gone to stop the recorder."""
 
+_FOLDER: Final = "recording"
+_VIDEO: Final = "recording.mp4"
 _DETAILS: Final = "reduced_events_complete.jsonl"
 _METADATA: Final = "metadata.json"
 _GOAL: Final = "task_name.json"
@@ -164,20 +174,8 @@ _WINDOWS = frozenset({"WindowControl", "PaneControl"})
 _KEYS: Mapping[str, str] = {"space": " ", "enter": "\n", "return": "\n", "tab": "\t"}
 
 
-def recognises(path: Path) -> bool:
-    """Return whether a folder or a file of events is a recording of this recorder."""
-    if path.is_dir():
-        places = (path, path / "recording")
-        return any((place / name).is_file() for place in places for name in _FILES)
-    try:
-        first = next((row for _, row in objects(path)), {})
-    except DataError:
-        return False
-    return {"start_time", "end_time", "description"} <= first.keys()
-
-
-def read_log(path: Path) -> Log:
-    """Read the log of one recording.
+def read_log(path: Path) -> Log | None:
+    """Read the log of one recording; return None if it is none of this recorder.
 
     Args:
         path: the recording's folder, the folder that holds it as `recording`, or a file of events
@@ -186,18 +184,22 @@ def read_log(path: Path) -> Log:
     Raises:
         DataError: a file is missing or not the format of the recorder.
     """
+    if not _is_recording(path):
+        return None
     folder = _folder(path)
     kept = path if path.is_file() else folder / EVENTS
     metadata = _read_object(folder / _METADATA, Metadata)
     if min(metadata.screen_width, metadata.screen_height) < 1:
         raise _recording_error(folder / _METADATA, "the screen has no size", "its size in pixels")
-    details = {one.id: one for _, one in read_lines(folder / _DETAILS, Details)}
+    details = {one.id: one for _, one in _read_lines(folder / _DETAILS, Details)}
     reader = _Reader(metadata, details)
-    events = [event for where, shown in read_lines(kept, Shown) if (event := reader(shown, where))]
+    events = [event for where, shown in _read_lines(kept, Shown) if (event := reader(shown, where))]
     if not events:
         raise _recording_error(kept, "the log has no usable action", "at least one action")
     ends = [event.end_s for event in events] + [end for _, end in reader.left_out]
-    events.append(_end(max(ends), str(folder)))
+    moment = max(ends) + _END_AFTER_S
+    end = Action("done", status="success")
+    events.append(Event(moment, moment, end, str(folder), earliest_s=max(ends)))
     reader.findings.append(
         Finding(
             "end-assumed",
@@ -212,10 +214,21 @@ def read_log(path: Path) -> Log:
     return Log(tuple(events), labels, tuple(reader.findings), tuple(reader.left_out))
 
 
+def _is_recording(path: Path) -> bool:
+    if path.is_dir():
+        places = (path, path / _FOLDER)
+        return any((place / name).is_file() for place in places for name in _FILES)
+    try:
+        first = next((row for _, row in objects(path)), {})
+    except DataError:
+        return False
+    return {"start_time", "end_time", "description"} <= first.keys()
+
+
 def _folder(path: Path) -> Path:
     if path.is_file():
         return path.parent
-    return next((sub for sub in (path, path / "recording") if (sub / EVENTS).is_file()), path)
+    return next((sub for sub in (path, path / _FOLDER) if (sub / EVENTS).is_file()), path)
 
 
 def _labels(folder: Path, metadata: Metadata) -> Labels:
@@ -227,11 +240,6 @@ def _labels(folder: Path, metadata: Metadata) -> Labels:
         instruction_en=None if chinese else goal,
         instruction_zh=goal if chinese else None,
     )
-
-
-def _end(last_s: float, where: str) -> Event:
-    moment = last_s + END_AFTER_S
-    return Event(moment, moment, Action("done", status="success"), where, earliest_s=last_s)
 
 
 class _Reader:
@@ -259,13 +267,15 @@ class _Reader:
         action = self._action(details, shown, where)
         if action is None:
             self.left_out.append((start, end))
-            self._note(
-                "action-unmapped",
-                "error",
-                where,
-                f"{shown.description.strip() or details.action!r} is none of the 13 primitives",
-                "clicks, long presses, drags, scrolls and typed text",
-                "the step is left out; write the log by hand (docs/segment.md) if it matters",
+            self.findings.append(
+                Finding(
+                    "action-unmapped",
+                    "error",
+                    where,
+                    f"{shown.description.strip() or details.action!r} is none of the 13 primitives",
+                    "clicks, long presses, drags, scrolls and typed text",
+                    "the step is left out; write the log by hand (docs/segment.md) if it matters",
+                )
             )
             return None
         extra = {"source_action": shown.description.strip(), "source_label": shown.action}
@@ -273,7 +283,7 @@ class _Reader:
 
     def _action(self, details: Details, shown: Shown, where: str) -> Action | None:
         if details.action == "scroll":
-            return self._scroll(convert(details.trace, list[Turn], where))
+            return self._scroll(_convert(details.trace, list[Turn], where))
         if details.action == "type":
             text = _typing(details.key_names)
             return None if text is None else Action("type", text=text)
@@ -315,26 +325,17 @@ class _Reader:
         reason = _doubt(shown.action, target, len(found), inside)
         if not reason:
             return box
-        self._note(
-            "box-doubtful",
-            "warning",
-            where,
-            f"the element {target.title!r}: {reason}",
-            "an element on which annotator, mouse and accessibility tree agree",
-            "nothing to do: the clicked point is the target; a changed screen scale causes this",
+        self.findings.append(
+            Finding(
+                "box-doubtful",
+                "warning",
+                where,
+                f"the element {target.title!r}: {reason}",
+                "an element on which annotator, mouse and accessibility tree agree",
+                "nothing to do: the clicked point is the target; a changed screen scale causes this",
+            )
         )
         return None
-
-    def _note(
-        self,
-        code: str,
-        severity: Severity,
-        where: str,
-        what: str,
-        expected: str,
-        remedy: str,
-    ) -> None:
-        self.findings.append(Finding(code, severity, where, what, expected, remedy))
 
 
 def _click(details: Details) -> str | None:
@@ -394,3 +395,104 @@ def _rectangles(tree: Mapping[str, Any], target: Target) -> Iterator[Rectangle]:
         if (node.get("Name"), node.get("ControlType")) == (target.title, target.control_type):
             with suppress(msgspec.ValidationError):  # an element without a place
                 yield msgspec.convert(node.get("BoundingRectangle"), Rectangle)
+
+
+# The part of a recording before each step of the trajectory made from it. The clocks of the video and
+# of the actions agree to a few tenths of a second.
+
+_BUDGET: Final = Budget(max_bytes=1024**3)
+_LONGEST_S: Final = 10.0
+"""The longest clip, as `omnidata segment` cuts: the end of a longer wait is kept."""
+_VERBS: Final = ("drag", "scroll", "click")
+"""Verbs in descriptions of actions: "Single left Click", "Drag from ..."."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """A recording with the times of its actions.
+
+    Attributes:
+        ref: the video.
+        seconds: how long it is by its header.
+        spans: begin and end of each action, in seconds after the first frame.
+    """
+
+    ref: MediaRef
+    seconds: float
+    spans: Sequence[tuple[float, float]]
+
+    def clip(self, number: int) -> MediaRef | None:
+        """Return the clip between an action and the one before it, or from the beginning.
+
+        Args:
+            number: of the step, 0-based; the number of actions for the end, whose clip goes from
+                the last action to the end of the recording.
+
+        Returns:
+            None if it is shorter than a frame, or outside the recording.
+        """
+        begin = self.spans[number - 1][1] if number else 0.0
+        until = self.spans[number][0] if number < len(self.spans) else self.seconds
+        begin = max(begin, until - _LONGEST_S)
+        return clip_of(self.ref, number, begin, until, seconds=self.seconds)
+
+
+def find_timeline(
+    root: Path, folder: Path, steps: Sequence[Sequence[Action]]
+) -> Timeline | str | None:
+    """Return where the steps of a trajectory are in the recording beside it.
+
+    Args:
+        root: the dataset's folder.
+        folder: that of the trajectory's file, below it.
+        steps: the actions of each; an end at the end is not recorded.
+
+    Returns:
+        None without a recording; a reason if its actions are not those of the steps.
+    """
+    home = folder / _FOLDER
+    if not (home / _VIDEO).exists():
+        return None
+    name = home.relative_to(root).as_posix()
+    ref = MediaRef("video", root, f"{name}/{_VIDEO}")
+    ends = bool(steps and steps[-1]) and steps[-1][-1].kind == "done"
+    acting = steps[:-1] if ends else steps
+    try:
+        zero = _began(MediaRef("video", root, f"{name}/{_METADATA}"))
+        kept = resolve(MediaRef("video", root, f"{name}/{EVENTS}"), budget=_BUDGET)
+        events = [row for _, row in json_lines(kept)]
+        if len(events) != len(acting):
+            return f"it has {len(events)} actions, and the trajectory {len(acting)}"
+        spans = [_span(row, zero, done) for row, done in zip(events, acting, strict=True)]
+        return Timeline(ref, recorded_seconds(ref), spans)
+    except MediaError as error:
+        return f"{error.what}: {error.where}"
+    except ValueError as error:
+        return str(error)
+    except OSError as error:
+        return f"it cannot be read ({error.strerror})"
+
+
+def _began(ref: MediaRef) -> float:
+    value = decode_utf8(resolve(ref, budget=_BUDGET).read_bytes())
+    return _moment(value.get("video_start_timestamp") if isinstance(value, dict) else None)
+
+
+def _span(row: object, zero: float, actions: Sequence[Action]) -> tuple[float, float]:
+    if not isinstance(row, dict):
+        raise ValueError(f"a line of {EVENTS} is not a JSON object")
+    start, end = (_moment(row.get(name)) - zero for name in ("start_time", "end_time"))
+    description = str(row.get("description", "")).lower()
+    verb = next((verb for verb in _VERBS if verb in description), "")
+    types = [type_of(action) for action in actions]
+    if types and not any(verb in name.lower() for name in types):
+        raise ValueError(
+            f"its action {description!r:.60} does not fit a step of {' and '.join(types)}"
+        )
+    return start, max(start, end)
+
+
+def _moment(value: object) -> float:
+    if not is_number(value) or not isfinite(value):
+        raise ValueError("a time in it is not a number")
+    return float(value)

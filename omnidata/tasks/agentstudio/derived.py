@@ -1,8 +1,7 @@
 """Rows of AgentStudio's benchmarks, written for data of other tasks (`omnidata synth`).
 
 Their columns are those of the authors' files, and the release's evaluator reads them too. Two are
-ours: `group`, what belongs together whatever the pictures are called, and the unit of a box, since
-there is no source whose boxes would mean something known.
+ours: `group`, equal for related rows, and the unit of a box, which no source defines here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Where AgentStudio's rows lie: a file of rows beside `images/`, or the Hub's Parquet files.
+"""AgentStudio's files: a file of rows beside `images/`, or the Hub's Parquet files.
 
-A folder is searched by the columns that its files have, not by their names. Several files with the
-columns of the benchmark are no choice of ours, unless one has the name that the release gives it.
+Files are found by their columns, not by their names. If several have the columns of the benchmark,
+the one with the name of the release is taken; without one, it is an error.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ def _is_image(leaf: str) -> bool:
 
 
 def fingerprint(path: Path) -> bytes:
-    """A hash of what the rows say, and of how much room the images take.
+    """Return a hash of the rows without their images, and of the images' sizes.
 
     Raises:
         DataError: the file cannot be read.
@@ -287,16 +287,6 @@ def find(data: Path, task: TaskName) -> Files:
     return Files(paths, _images(paths[0].parent), stem, missing)
 
 
-def recognises(data: Path, task: TaskName) -> bool:
-    """Whether the first row of a file has the benchmark's columns.
-
-    Raises:
-        DataError, OSError: a file cannot be read.
-    """
-    groups = [[data]] if data.is_file() else _groups(data)
-    return any(_peek(paths[0]) == _FORMS[task] for paths in groups)
-
-
 @dataclass(frozen=True, slots=True)
 class BenchmarkFiles:
     """The files of one of the benchmarks, as `omnidata.tasks.benchmark.Files`."""
@@ -309,8 +299,9 @@ class BenchmarkFiles:
         return f"rows with {_COLUMNS[_FORMS[self.task]]}"
 
     def recognises(self, data: Path) -> bool:
-        """Return whether the data have such a file."""
-        return recognises(data, self.task)
+        """Return whether the first row of a file has the benchmark's columns."""
+        groups = [[data]] if data.is_file() else _groups(data)
+        return any(_peek(paths[0]) == _FORMS[self.task] for paths in groups)
 
     def fingerprint(self, data: Path) -> str:
         """Return the SHA-256 of the annotations."""
@@ -358,7 +349,7 @@ def _refuse(what: str, data: Path, task: TaskName) -> NoReturn:
     raise DataError(
         what,
         where=str(data),
-        expected=f"a file of {task}, or a folder with one: rows with {_COLUMNS[_FORMS[task]]}",
+        expected=f"a file of {task}, or a folder with one: {BenchmarkFiles(task).columns}",
     )
 
 

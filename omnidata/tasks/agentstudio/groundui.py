@@ -3,43 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any, Final, TypedDict
 
 from omnidata.actions import Action, Point, Screen, Space, convert
 from omnidata.dialects import UnreadError
-from omnidata.jsontext import hash_of
-from omnidata.tasks.agentstudio import load as loader
-from omnidata.tasks.agentstudio.answers import (
-    Reading,
-    judge_pair,
-    pair_in_pixels,
-    read_released,
-)
-from omnidata.tasks.agentstudio.derived import DERIVATIONS
-from omnidata.tasks.agentstudio.files import BenchmarkFiles
-from omnidata.tasks.agentstudio.messages import (
-    image_messages,
-    prompt_text,
-    template,
-    text_message,
-)
-from omnidata.tasks.agentstudio.paper import TABLES, WORDINGS, publications, published_results
-from omnidata.tasks.agentstudio.rows import AXES, PLATFORMS, target_box
-from omnidata.tasks.benchmark import (
-    Benchmark,
-    Card,
-    History,
-    Note,
-    Paper,
-    ParsedAnswer,
-    Receipt,
-    Rule,
-    Values,
-    Wordings,
-)
+from omnidata.tasks.agentstudio.answers import Reading, judge_pair, pair_in_pixels, read_released
+from omnidata.tasks.agentstudio.base import AgentStudio, AgentStudioRule, make_card
+from omnidata.tasks.agentstudio.messages import image_messages, prompt_text, text_message
+from omnidata.tasks.agentstudio.paper import WORDINGS
+from omnidata.tasks.agentstudio.rows import AXES, target_box
+from omnidata.tasks.benchmark import History, ParsedAnswer, Receipt, Values, Wordings
 from omnidata.tasks.coordinates import Resizing, Side, in_pixels, pair_on_screen, place
 from omnidata.tasks.diagnosis import place_cause
 from omnidata.tasks.explaining import SCREENSHOT, RuleWords, explain, explain_place
@@ -51,7 +26,6 @@ from omnidata.types import (
     Conversation,
     Diagnosis,
     Explanation,
-    LoadedDataset,
     Overlays,
     Profile,
     Step,
@@ -97,7 +71,7 @@ def _answer(point: Point, step: Step, resized: Resizing | None) -> ParsedAnswer[
     return ParsedAnswer(found.value, record, found.written)
 
 
-class InBox(Rule[Point]):
+class InBox(AgentStudioRule[Point]):
     """The point lies in the box: edges included for the paper, excluded by the release.
 
     A row without a usable box or size is judged by neither.
@@ -110,16 +84,13 @@ class InBox(Rule[Point]):
     totals = RowTotals(by=AXES)
 
     def __init__(self, reading: Reading, space: Space) -> None:
-        self.name = f"agentstudio-{reading}"
-        paper = "AgentStudio, section 5 and appendix E"
-        self.source = paper if reading == "paper" else "AgentStudio's released evaluator"
-        self._reading: Reading = reading
+        super().__init__(reading)
         self._space = space
 
     def judge(self, step: Step, parsed: ParsedAnswer[Point] | None) -> Values | Verdict:
         """Compare the point with the row's box."""
         point = parsed.value if parsed else None
-        found = judge_pair(step.source, point, reading=self._reading, space=self._space)
+        found = judge_pair(step.source, point, reading=self.reading, space=self._space)
         if found.hit is None:
             record = parsed.record if parsed and found.point else None
             return Verdict("ok", (None,), record, found.fault)
@@ -159,7 +130,7 @@ class _Wordings(Wordings):
 _RELEASE: Final = RuleWords(borderline="the released evaluator excludes the edges")
 
 
-class GroundUi(Benchmark):
+class GroundUi(AgentStudio):
     """GroundUI: where on the screen is the element that an instruction means?
 
     Args:
@@ -167,14 +138,12 @@ class GroundUi(Benchmark):
         options: as in `allowed`; unknown ones are a `UsageError`.
     """
 
-    card = Card(
-        title="GroundUI",
-        holds="point at the element of an instruction on web, desktop and mobile screenshots",
-        sources=publications("groundui"),
-        tags=loader.TAGS,
-        roles=loader.ROLES["groundui"],
-        subsets=(*PLATFORMS, *loader.FAMILIES["groundui"]),
-        detailed_actions=False,
+    task = "groundui"
+    templates = ("groundui",)
+    card = make_card(
+        task,
+        "GroundUI",
+        "point at the element of an instruction on web, desktop and mobile screenshots",
         prompted_space="rel",
         answer_type=_Record,
     )
@@ -183,40 +152,17 @@ class GroundUi(Benchmark):
         "coordinates": SPACES,
     }
     baselines = ("oracle", "center")
-    files = BenchmarkFiles("groundui")
-    paper = Paper(
-        published=partial(published_results, "groundui"),
-        tables=(TABLES["groundui"],),
-        variations=(WORDINGS,),
-    )
+    variations = (WORDINGS,)
     wordings = _Wordings()
-    derivation = DERIVATIONS["groundui"]
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         super().__init__(name, options)
         self._space = next(space for space in SPACES if space == self.options["coordinates"])
-        asked = {"instructions": self.options["instructions"]}
-        self.prompt_hash = hash_of([name, asked, [template("groundui")]])
         self.speech = _Speech(self._space)
         paper, release = InBox("paper", self._space), InBox("release", self._space)
         release.parse = partial(parse_pair, reading="release", space=self._space)
         # The released evaluator knows [0, 1] and, for one model, pixels.
         self.rules = (paper,) if self._space == "norm1000" else (paper, release)
-
-    def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
-        return loader.load(
-            data,
-            "groundui",
-            instructions="raw" if self.options["instructions"] == "raw" else "recaptioned",
-            check_media=check_media,
-            strict=strict,
-        )
-
-    def steps(self, data: Path, note: Note) -> Iterable[Step | None]:
-        return self.load(data, check_media=False).steps
-
-    def group(self, step: Step) -> Step:
-        return loader.assign_group(step)
 
     def prompt(self, step: Step, history: History) -> Conversation:
         """Return the screenshot, then the instruction (Appendix C.3)."""

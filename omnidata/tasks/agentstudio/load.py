@@ -250,12 +250,10 @@ class _Reader:
 
 
 def assign_group(step: Step) -> Step:
-    """The step with its group: the page of a row of GroundUI, the recording of another row.
+    """Return the step with its group: the page of a row of GroundUI, the recording of another row.
 
-    A row that says what it belongs to, as those of `omnidata synth` do, is taken at its word.
-
-    A row is an episode of its own, whose name begins with the group: in other data the same number
-    stands for another row.
+    The column `group`, which rows of `omnidata synth` have, comes first. A row is an episode of its
+    own, whose name begins with the group: in other data the same number stands for another row.
     """
     row = step.source
     images = [row.get("image"), row.get("obs_before"), row.get("obs_after")]
@@ -266,8 +264,9 @@ def assign_group(step: Step) -> Step:
     is_page = "screenshot" in step.media  # rows of the other sets may have any column besides
     if is_page:
         check_screen(step)
-    told = row.get("group")
-    group = told if isinstance(told, str) and told else first if is_page else _recording_of(first)
+    stated = row.get("group")
+    own = first if is_page else _recording_of(first)
+    group = stated if isinstance(stated, str) and stated else own
     return replace(step, episode=f"{group}#{step.sample_id}", group=group)
 
 

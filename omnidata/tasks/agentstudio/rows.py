@@ -1,7 +1,7 @@
 """One AgentStudio row -> what a step needs of it, with a finding for everything doubtful.
 
-A row is skipped where no answer to it could be right or wrong: without a target, an operation of
-the action space, a label, or an action to ask about. Everything else is kept and told.
+A row is skipped if no answer to it could be right or wrong: without a target, an operation of the
+action space, a label, or an action to ask about. Other faults are reported, and the row is kept.
 """
 
 from __future__ import annotations

@@ -9,24 +9,20 @@ False`, in any case and in bold. A response without one is unread and counted se
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
 from omnidata.metrics.edit_distance import edit_distance
-from omnidata.metrics.paired import Unit
 from omnidata.tasks.agentstudio.answers import (
     DRESS,
     Letters,
+    Reading,
     read_letter,
     read_letters,
     released_letter,
     released_letters,
 )
-from omnidata.tasks.agentstudio.rows import AXES, actions_in_window
 from omnidata.tasks.points import answers
-from omnidata.tasks.profiles import RowProfile
-from omnidata.tasks.yes_no import YesNoProfile
-from omnidata.types import Outcome, Step, Verdict
 
 _TRUTH = re.compile(
     rf"[\s{re.escape(DRESS)}]*+(true|false)(?![^\W_])"
@@ -72,7 +68,6 @@ def read_success(text: str | None) -> bool | None:
 # A row whose own answer cannot be written as letters is not judged: the verdict names the fault.
 # The released evaluator raises there.
 
-Reading = Literal["release", "paper"]
 Fault = Literal["", "unread", "operation-unknown", "window-empty"]
 
 
@@ -116,7 +111,7 @@ def judge_single(
         'operation-unknown'
     """
     letter = (released_letter if reading == "release" else read_letter)(text)
-    return _judge([operation], action_space, () if letter is None else (letter,))
+    return judge_letters(() if letter is None else (letter,), [operation], action_space)
 
 
 def judge_multiple(
@@ -138,13 +133,22 @@ def judge_multiple(
         1
     """
     letters = (released_letters if reading == "release" else read_letters)(text)
-    return _judge(operations, action_space, letters or ())
+    return judge_letters(letters or (), operations, action_space)
 
 
-def _judge(operations: Sequence[str], space: Sequence[str], letters: Letters) -> LettersVerdict:
+def judge_letters(
+    letters: Letters, operations: Sequence[str], action_space: Sequence[str]
+) -> LettersVerdict:
+    """Judge letters that were read.
+
+    Args:
+        letters: of the answer; () if none could be read.
+        operations: the recorded actions; none is a fault of the row.
+        action_space: the choices, in the order of their letters.
+    """
     if not operations:
         return LettersVerdict(None, None, letters, (), "window-empty")
-    reference = letters_of(operations, space)
+    reference = letters_of(operations, action_space)
     if reference is None:
         return LettersVerdict(None, None, letters, (), "operation-unknown")
     distance = edit_distance(letters, reference)
@@ -162,78 +166,3 @@ def letters_of(operations: Sequence[str], action_space: Sequence[str]) -> Letter
     if not all(operation in known for operation in operations):
         return None
     return tuple(known[operation] for operation in operations)
-
-
-# AgentStudio's two scoring profiles for its four benchmarks.
-#
-# `agentstudio-paper` reads with care: edges belong to a box, the last readable `Answer:` decides.
-# `agentstudio-release` gives the released evaluator's verdicts, its traps included. A row that is
-# at fault itself (no usable box, an operation outside the action space, an empty window) is judged
-# by neither and counted.
-
-
-class AgentStudioProfile(RowProfile):
-    """Base class of AgentStudio's profiles: their names and the axes of the table."""
-
-    by = AXES
-
-    def __init__(self, reading: Reading) -> None:
-        self.reading = reading
-        self.name = f"agentstudio-{reading}"
-        paper = "AgentStudio, section 5 and appendix E"
-        self.source = paper if reading == "paper" else "AgentStudio's released evaluator"
-
-
-class LetterProfile(AgentStudioProfile):
-    """IDM-Single: the letter of the action (section 5.2)."""
-
-    def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
-        """Read the letter."""
-        row = step.source
-        found = judge_single(row["operation"], row["action_space"], text, reading=self.reading)
-        return _letters_verdict(found, (found.correct,))
-
-
-class LettersProfile(AgentStudioProfile):
-    """IDM-Multiple: the letters of the actions, and their edit distance."""
-
-    values = ("score", "edit_distance")
-    columns: Mapping[str, Unit] = {"accuracy": "share", "edit_distance": "number"}
-
-    def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
-        """Read the letters."""
-        operations = [
-            action["operation"] for action in actions_in_window("idm-multiple", step.source)
-        ]
-        space = step.source["action_space"]
-        found = judge_multiple(operations, space, text, reading=self.reading)
-        return _letters_verdict(found, (found.correct, found.distance))
-
-
-def _letters_verdict(found: LettersVerdict, values: tuple[float | bool | None, ...]) -> Verdict:
-    outcome: Outcome = "ok" if found.parsed else "unparsed"
-    parsed = {"letters": list(found.parsed)} if found.parsed else None
-    return Verdict(outcome, values, parsed, found.fault)
-
-
-class CriticProfile(AgentStudioProfile, YesNoProfile):
-    """CriticBench: does the trajectory succeed? (section 5.3).
-
-    The release stores only whether a response is right, so an unread one counts as the opposite of
-    the truth; the paper's profile counts it as neither.
-    """
-
-    def truth(self, step: Step) -> bool:
-        """Whether the trajectory succeeded."""
-        return bool(step.source["is_success"])
-
-    def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
-        """Read the response as true or false."""
-        success: bool = step.source["is_success"]
-        if self.reading == "release":
-            score = bool(released_score(success, text))
-            return Verdict("ok", (score, success == score), {"success": success == score})
-        said = read_success(text)
-        if said is None:
-            return Verdict("unparsed", (False, None), None, "no truth value after an Answer:")
-        return Verdict("ok", (said == success, said), {"success": said})

@@ -25,6 +25,7 @@ from omnidata.tasks.androidworld.rows import (
     is_pickle,
     kind_of,
 )
+from omnidata.tasks.benchmark import Card
 from omnidata.tasks.outcomes import Outcomes, OutcomeScorer, Rollout, outer_first, outermost
 from omnidata.types import Publication
 
@@ -34,6 +35,7 @@ DIFFICULTIES: Final = ("easy", "medium", "hard")
 
 class _Scorer(OutcomeScorer):
     name = "androidworld"
+    columns = EXPECTED
     size = 116
     axes: ClassVar[Mapping[str, Mapping[str, int | None]]] = {
         "difficulty": dict.fromkeys(DIFFICULTIES)
@@ -44,8 +46,6 @@ class _Scorer(OutcomeScorer):
         return kind_of(path) is not None
 
     def rollouts(self, data: Path, note: Note) -> Iterator[Rollout]:
-        if not data.exists():
-            raise DataError("there is no such file or folder", where=str(data), expected=EXPECTED)
         paths = list(walk(data))
         difficulty = _difficulties(paths)
         findings: list[Finding] = []
@@ -80,24 +80,26 @@ class AndroidWorld(Outcomes):
     """AndroidWorld: what agents reached on a phone, and whether a model sees that they did.
 
     Args:
+        name: "androidworld".
         options: `actions`; unknown ones are a `UsageError`.
     """
 
-    title = "AndroidWorld"
-    platform = "mobile"
-    holds = "score or judge whether agents on Android succeeded; results without screenshots"
-    expects = EXPECTED
-    sources = (
-        Publication(
-            "AndroidWorld",
-            "https://github.com/google-research/android_world",
-            "apache-2.0",
-            paper="2405.14573",
-            by_hand="run the benchmark, or ask the authors of a run: the release "
-            "publishes no results",
+    card = Card(
+        title="AndroidWorld",
+        holds="score or judge whether agents on Android succeeded; results without screenshots",
+        platform="mobile",
+        sources=(
+            Publication(
+                "AndroidWorld",
+                "https://github.com/google-research/android_world",
+                "apache-2.0",
+                paper="2405.14573",
+                by_hand="run the benchmark, or ask the authors of a run: the release "
+                "publishes no results",
+            ),
         ),
     )
-    score_files = _Scorer()
+    rollouts = _Scorer()
 
 
 def _read(path: Path, note: Note) -> Iterator[Entry]:

@@ -8,27 +8,34 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, TypedDict
+from typing import Annotated, Any, Final, Literal, NamedTuple, TypedDict
 
 import msgspec
 import numpy as np
 
-from omnidata.actions import Action, Screen, Space
-from omnidata.errors import Finding
+from omnidata.actions import Screen, Space
+from omnidata.dialects import UnreadError
 from omnidata.loaders.files import Look, RowFiles
 from omnidata.loaders.load import Note, RowContext, about
 from omnidata.loaders.row_files import Line, head_of
 from omnidata.metrics.calibration import calibration
 from omnidata.metrics.classification import RATES
 from omnidata.metrics.paired import Unit
-from omnidata.tasks.base import Benchmark
+from omnidata.tasks.benchmark import (
+    Benchmark,
+    Card,
+    History,
+    ParsedAnswer,
+    Receipt,
+    Rule,
+    Values,
+)
 from omnidata.tasks.derivation import Derivation, Judged
 from omnidata.tasks.explaining import explain
 from omnidata.tasks.points import answers
-from omnidata.tasks.totals import Mask
-from omnidata.tasks.yes_no import YesNoProfile
+from omnidata.tasks.totals import Mask, YesNoTotals
 from omnidata.types import (
     CAUSES,
     Conversation,
@@ -65,6 +72,10 @@ _ASKS: Final[Mapping[Name, str]] = {
     "trajectory-critic": "Are all of its answers right: at each step the right kind of action, in "
     "the right place, with the right text?",
 }
+_CONSTANT: Final = {
+    "always-yes": "Answer: Yes\nConfidence: 1.00",
+    "always-no": "Answer: No\nConfidence: 1.00",
+}
 _STEP: Final = "Step {}."
 _ANSWERED: Final = "The agent answered:"
 _SIZED: Final = "(It was shown the screenshot in {} x {} pixels.)"
@@ -82,7 +93,7 @@ _CONFIDENCE: Final = re.compile(
 
 
 def read_judgement(text: str) -> bool | None:
-    r"""What the last `Answer:` with a yes or a no says; None = unread.
+    r"""Return whether the last `Answer:` with a yes or a no says yes; None = unread.
 
     Examples:
         >>> read_judgement("Answer: No? It taps the icon.\n**Answer:** yes\nConfidence: 0.9")
@@ -96,7 +107,7 @@ def read_judgement(text: str) -> bool | None:
 
 
 def read_confidence(text: str) -> float | None:
-    """The last `Confidence:`, in [0, 1]; None where there is none, or on another scale.
+    """Return the last `Confidence:`, in [0, 1]; None if there is none, or on another scale.
 
     Examples:
         >>> read_confidence("Confidence: 0.85"), read_confidence("**Confidence**: 85 %")
@@ -112,37 +123,27 @@ def read_confidence(text: str) -> float | None:
     return value if value <= 1 else None
 
 
-class CriticProfile(YesNoProfile):
+class Judgement(NamedTuple):
+    """What a critic says.
+
+    Attributes:
+        right: whether the agent's answers are right.
+        confidence: in [0, 1], how sure the critic is; None if it does not say.
+    """
+
+    right: bool
+    confidence: float | None
+
+
+class Calibrated(YesNoTotals):
     """Accuracy, precision, recall and F1 of right answers, and how far confidences can be trusted.
 
     A judgement without a confidence counts in the rates, and not in the calibration.
     """
 
-    name = "critic"
-    source = "ours; calibration as in Guo et al. (2017) and Geifman et al. (2019)"
     values = ("score", "said", "confidence", "p_right")
     columns: Mapping[str, Unit] = dict.fromkeys((*RATES, "ece", "aurc"), "share")
-    by: Mapping[str, Sequence[str]] = {"source": (), "model": (), "cause": tuple(CAUSES)}
-
-    def truth(self, step: Step) -> bool:
-        return bool(step.source["right"])
-
-    def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
-        """Read yes or no, and the confidence in it.
-
-        Returns:
-            `p_right` is the probability that the answers are right: the confidence in a yes, the
-            rest in a no; 1 or 0 where there is no confidence.
-        """
-        said = read_judgement(text)
-        if said is None:
-            return Verdict(
-                "unparsed", (False, None, None, None), None, "no yes or no after Answer:"
-            )
-        sure = read_confidence(text)
-        certain = 1.0 if sure is None else sure
-        values = (said == self.truth(step), said, sure, certain if said else 1 - certain)
-        return Verdict("ok", values, {"right": said})
+    lower_is_better = ("ece", "aurc")
 
     def total(self, steps: Sequence[Step], rows: VerdictColumns) -> dict[str, Any]:
         """Return the table with `calibration`: reliability diagram and selective accuracy."""
@@ -152,14 +153,40 @@ class CriticProfile(YesNoProfile):
     def _table(self, steps: Sequence[Step], rows: VerdictColumns, mask: Mask) -> dict[str, Any]:
         table = super()._table(steps, rows, mask)
         found = _calibration(rows, mask)
-        told = {name: found[name] for name in ("ece", "aurc")}
-        return {**table, **told, "ci95": {**table["ci95"], **dict.fromkeys(told)}}
+        areas = {name: found[name] for name in ("ece", "aurc")}
+        return {**table, **areas, "ci95": {**table["ci95"], **dict.fromkeys(areas)}}
 
 
 def _calibration(rows: VerdictColumns, mask: Mask) -> dict[str, Any]:
     sure = rows.values["confidence"]
-    told = mask & ~np.isnan(sure)
-    return calibration(sure[told], rows.values["score"][told] == 1)
+    stated = mask & ~np.isnan(sure)
+    return calibration(sure[stated], rows.values["score"][stated] == 1)
+
+
+def _is_right(step: Step) -> bool:
+    return bool(step.source["right"])
+
+
+class SameJudgement(Rule[Judgement]):
+    """The critic says of the agent's answers what the profile of their task said."""
+
+    name = "critic"
+    source = "ours; calibration as in Guo et al. (2017) and Geifman et al. (2019)"
+    totals = Calibrated(_is_right, by={"source": (), "model": (), "cause": tuple(CAUSES)})
+
+    def judge(self, step: Step, parsed: ParsedAnswer[Judgement] | None) -> Values:
+        """Compare the judgement with the row.
+
+        Returns:
+            `p_right` is the probability that the answers are right: the confidence in a yes, the
+            rest in a no; 1 or 0 where there is no confidence.
+        """
+        if parsed is None:
+            return (False, None, None, None)
+        right, confidence = parsed.value
+        certain = 1.0 if confidence is None else confidence
+        p_right = certain if right else 1 - certain
+        return (right == _is_right(step), right, confidence, p_right)
 
 
 # The rows.
@@ -194,51 +221,42 @@ class _Row(msgspec.Struct):
     cause: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Looking:
-    """A picklable predicate, because tasks are pickled."""
-
-    name: Name
-
-    def __call__(self, path: Path) -> Look:
-        head = head_of(path)
-        asks = re.search(rb'"asks"\s*:\s*"([a-z-]+)"', head)
-        known = asks and asks[1].decode() == self.name and b'"turns"' in head
-        return "known" if known else "other"
+def _look(path: Path, *, name: Name) -> Look:
+    head = head_of(path)
+    asks = re.search(rb'"asks"\s*:\s*"([a-z-]+)"', head)
+    known = asks and asks[1].decode() == name and b'"turns"' in head
+    return "known" if known else "other"
 
 
-def _row(name: Name) -> Callable[[Judged], dict[str, Any]]:
-    def make_row(judged: Judged) -> dict[str, Any]:
-        return {
-            "sample_id": judged.name,
-            "asks": name,
-            "instruction": judged.instruction,
-            "group": judged.group,
-            "source": judged.source,
-            "model": judged.model,
-            "right": judged.right,
-            "screen": list(judged.screen),
-            "media": {
-                role: {"kind": kind, "path": path} for role, (kind, path) in judged.media.items()
-            },
-            "turns": [
-                {
-                    "shown": [
-                        part.text if part.kind == "text" else {"medium": part.role}
-                        for part in turn.shown
-                    ],
-                    "answer": turn.answer,
-                    **({"size": list(turn.size)} if turn.size else {}),
-                }
-                for turn in judged.turns
-            ],
-            **judged.about,
-        }
-
-    return make_row
+def _row(judged: Judged, *, name: Name) -> dict[str, Any]:
+    return {
+        "sample_id": judged.name,
+        "asks": name,
+        "instruction": judged.instruction,
+        "group": judged.group,
+        "source": judged.source,
+        "model": judged.model,
+        "right": judged.right,
+        "screen": list(judged.screen),
+        "media": {
+            role: {"kind": kind, "path": path} for role, (kind, path) in judged.media.items()
+        },
+        "turns": [
+            {
+                "shown": [
+                    part.text if part.kind == "text" else {"medium": part.role}
+                    for part in turn.shown
+                ],
+                "answer": turn.answer,
+                **({"size": list(turn.size)} if turn.size else {}),
+            }
+            for turn in judged.turns
+        ],
+        **judged.about,
+    }
 
 
-class _Truth(TypedDict):
+class _Record(TypedDict):
     right: bool
 
 
@@ -250,39 +268,39 @@ class Critic(Benchmark):
         options: there are none.
     """
 
-    baselines = ("oracle", "always-yes", "always-no", "majority")
-    tags = ("source", "model", "cause")
-    subsets = tuple(CAUSES)
-    detailed_actions = False
-    parsed_type = _Truth
-    unpublished = "made from your own runs: omnidata synth criticbench DATA OUT --run RUN"
+    baselines = ("oracle", *_CONSTANT, "majority")
+    rules = (SameJudgement(),)
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         self._task: Name = next(known for known in NAMES if known == name)
         alone = self._task == "step-critic"
-        self.title = "Step critic" if alone else "Trajectory critic"
-        self.holds = (
-            "judge whether an agent's answer to a step is right"
+        self.card = Card(
+            title="Step critic" if alone else "Trajectory critic",
+            holds="judge whether an agent's answer to a step is right"
             if alone
-            else "judge whether all answers of an agent in an episode are right"
+            else "judge whether all answers of an agent in an episode are right",
+            unpublished="made from your own runs: omnidata synth criticbench DATA OUT --run RUN",
+            tags=("source", "model", "cause"),
+            subsets=tuple(CAUSES),
+            detailed_actions=False,
+            answer_type=_Record,
         )
         self.question = "\n".join(
             (_BEGINS[self._task], _STEP, _ANSWERED, _SIZED, _ASKS[self._task], _HOW)
         )
         self.files: RowFiles = RowFiles(
-            f'JSON lines of "asks": "{name}", with turns, media and right', _Looking(self._task)
+            f'JSON lines of "asks": "{name}", with turns, media and right',
+            partial(_look, name=self._task),
         )
         self.derivation = Derivation(
             "criticbench",
             "answer" if alone else "answers",
             "steps.jsonl" if alone else "trajectories.jsonl",
-            _row(self._task),
+            partial(_row, name=self._task),
         )
-        profile = CriticProfile()
-        self.profiles: Mapping[str, Profile] = {profile.name: profile}
         super().__init__(name, options)
 
-    def steps(self, data: Path, note: Callable[[Finding], None]) -> Iterator[Step | None]:
+    def steps(self, data: Path, note: Note) -> Iterator[Step | None]:
         """Read the rows; media lie beside the file."""
         for line in self.files.rows(self.files.find(data), note):
             yield self._step(line, note)
@@ -329,11 +347,8 @@ class Critic(Benchmark):
             group=row.group,
         )
 
-    def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
-        """One message: what the agent was shown and what it answered, turn by turn; the question.
-
-        `predicted` is not used.
-        """
+    def prompt(self, step: Step, history: History) -> Conversation:
+        """Return one message: the agent's prompts and answers, turn by turn, then the question."""
         alone = self._task == "step-critic"
         parts = [Part("text", _BEGINS[self._task])]
         for number, turn in enumerate(step.source["turns"], 1):
@@ -350,15 +365,21 @@ class Critic(Benchmark):
         parts.append(Part("text", f"{_ASKS[self._task]}\n{_HOW}"))
         return (Message("user", tuple(parts)),)
 
+    def parse(self, text: str, step: Step, receipt: Receipt) -> ParsedAnswer[Judgement]:
+        right = read_judgement(text)
+        if right is None:
+            raise UnreadError("no yes or no after Answer:")
+        return ParsedAnswer(Judgement(right, read_confidence(text)), {"right": right})
+
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
     ) -> Target:
-        return _answer(right=step.source["right"])
+        text = _CONSTANT["always-yes" if _is_right(step) else "always-no"]
+        return Target(text, text)
 
     def policy(self, name: str, steps: Sequence[Step]) -> Callable[[Step], str]:
         """Return a constant, or as `Benchmark.policy`."""
-        if name in ("always-yes", "always-no"):
-            text = _answer(right=name == "always-yes").text
+        if text := _CONSTANT.get(name):
             return lambda step: text
         return super().policy(name, steps)
 
@@ -366,29 +387,21 @@ class Critic(Benchmark):
         self,
         step: Step,
         verdict: Verdict | None,
-        *,
-        profile: str,
-        receipt: Mapping[str, Any] | None = None,
+        parsed: ParsedAnswer[Judgement] | None,
+        profile: Profile,
+        receipt: Receipt,
     ) -> Explanation:
-
-        def sentence(parsed: Mapping[str, Any], right: bool) -> str:
-            return f"the critic says {_word(parsed['right'])}, the profile {_word(truth)}"
-
-        truth = step.source["right"]
+        truth = _word(_is_right(step))
+        said = _word(parsed is not None and parsed.value.right)
         return explain(
             verdict,
-            self.profiles[profile],
-            sentence,
-            target_label=_word(truth),
-            answer_label=lambda parsed: _word(parsed["right"]),
+            profile,
+            lambda record, right: f"the critic says {said}, the profile {truth}",
+            target_label=truth,
+            answer_label=lambda record: said,
             overlays=dict,
             noun="judgement",
         )
-
-
-def _answer(*, right: bool) -> Target:
-    text = f"Answer: {'Yes' if right else 'No'}\nConfidence: 1.00"
-    return Target(text, text)
 
 
 def _word(right: bool) -> str:

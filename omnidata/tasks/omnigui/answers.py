@@ -121,18 +121,18 @@ def action_of(answer: Answer, space: PredictedSpace, *, released: bool = False) 
         >>> action_of(Answer(0, (1000.5, 3)), "auto").start
         (Point(x=1000.5, y=3, space='px'),)
     """
-
-    def places(pair: Pair | None) -> tuple[Point, ...]:
-        if pair is None or (not released and max(abs(pair[0]), abs(pair[1])) > _FARTHEST):
-            return ()
-        if space != "auto":
-            return (Point(pair[0], pair[1], space),)
-        largest = max(pair)
-        in_pixels = largest >= 1001 if released else largest > 1000
-        return (Point(pair[0], pair[1], "px" if in_pixels else "norm1000"),)
-
-    start, end = places(answer.start), places(answer.end)
+    start = _place(answer.start, space, released) if answer.start else ()
+    end = _place(answer.end, space, released) if answer.end else ()
     return Action.of(LABELS[answer.kind], start, end, text=answer.text)
+
+
+def _place(pair: Pair, space: PredictedSpace, released: bool) -> tuple[Point, ...]:
+    x, y = pair
+    if not released and not (-_FARTHEST <= x <= _FARTHEST and -_FARTHEST <= y <= _FARTHEST):
+        return ()
+    if space == "auto":
+        space = "px" if max(pair) >= 1001 or (max(pair) > 1000 and not released) else "norm1000"
+    return (Point(x, y, space),)
 
 
 _FARTHEST: Final = 1e9

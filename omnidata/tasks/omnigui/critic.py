@@ -6,36 +6,29 @@ episodes: the screenshots are the observations, the expert's actions in words ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from omnidata.actions import NUMBERS, Action, Screen, Space, history_text
+from omnidata.actions import NUMBERS, Screen, Space, history_text
 from omnidata.loaders.stored_steps import collect
+from omnidata.tasks.agentstudio.criticbench import CriticBench, SameOutcome
 from omnidata.tasks.agentstudio.rows import window
-from omnidata.tasks.agentstudio.rules import CriticProfile
-from omnidata.tasks.agentstudio.task import AgentStudio
-from omnidata.tasks.base import Benchmark
+from omnidata.tasks.benchmark import About, Benchmark, Card, Paper, ParsedAnswer, Values
 from omnidata.tasks.omnigui import load as loader
-from omnidata.tasks.omnigui.files import app_key, find
 from omnidata.tasks.omnigui.rows import states_target, success_of
+from omnidata.tasks.omnigui.task import AppSpellings
 from omnidata.types import (
     Annotation,
-    Conversation,
     LoadedDataset,
     MediaRef,
     Modality,
-    Profile,
     Questions,
     Step,
     Target,
-    Verdict,
 )
-
-SPACE = tuple(NUMBERS)
-"""What the prompt calls the action space."""
 
 _LEAK = (
     "CriticBench gives itself away: of two of its sources every failure ends with an observation "
@@ -43,7 +36,17 @@ _LEAK = (
 )
 
 
-class OmniGuiCritic(Benchmark):
+class KnownOutcome(SameOutcome):
+    """The answer says of the episode what its rows say; without them it is not judged."""
+
+    def judge(self, step: Step, parsed: ParsedAnswer[bool] | None) -> Values:
+        """Compare the answer with the row."""
+        if _success_of_step(step) is None:
+            return (None, parsed.value if parsed else None)
+        return super().judge(step, parsed)
+
+
+class OmniGuiCritic(CriticBench):
     """CriticBench's question about every episode of an OmniGUI source.
 
     The last step of an episode, where it has no action, is what was seen after the action before
@@ -51,20 +54,25 @@ class OmniGuiCritic(Benchmark):
     known where its rows say `is_success`, its own or those of its steps.
 
     Args:
+        name: "omnigui-critic".
         options: those of `criticbench`; unknown ones are a `UsageError`.
     """
 
-    asks_about = "omnigui"
+    card = Card(
+        title="omnigui-critic",
+        holds="CriticBench's question about every episode of an OmniGUI source.",
+    )
     baselines = ("oracle", "always-true", "always-false")
+    wordings = AppSpellings()
+    explain = Benchmark.explain
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
-        self._critic = AgentStudio("criticbench", options)
-        self.allowed = self._critic.allowed
         super().__init__(name, options)
-        self.prompt_hash = self._critic.prompt_hash
-        self.annotates = Annotation(
+        self.files, self.paper, self.derivation = loader.OmniGuiFiles(), Paper(), None
+        self.rules = (KnownOutcome("paper"),)
+        annotation = Annotation(
             "success",
-            known_from=self._critic.name,
+            known_from="criticbench",
             expected="episodes with screenshots and actions",
             remedy="label the steps first (`omnidata synth label`), or judge without the actions: "
             "-T observations_only=true",
@@ -72,24 +80,20 @@ class OmniGuiCritic(Benchmark):
             "with --known",
             caveat=_LEAK if self.options["symmetric"] == "false" else "",
         )
-        profile = _CriticProfile("paper")
-        self.profiles: Mapping[str, Profile] = {profile.name: profile}
+        self.about = About(benchmark="omnigui", annotation=annotation, questions=self._questions)
 
     def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
-        return self.ask_about(loader.load(data, check_media=check_media, strict=strict)).source
+        source = loader.load(data, check_media=check_media, strict=strict)
+        return self._questions(source).source
 
-    def fingerprint(self, data: Path) -> str:
-        return find(data).fingerprint()
-
-    def ask_about(self, source: LoadedDataset) -> Questions:
-        """The episodes of an OmniGUI source that can be asked about."""
+    def _questions(self, source: LoadedDataset) -> Questions:
         unasked: dict[str, str] = {}
 
         def questions() -> Iterator[Step]:
             for _, same in groupby(source.steps, key=lambda step: step.episode):
                 steps = tuple(same)
-                question = episode(steps, source.episode_rows.get(steps[0].episode, {}))
-                if reason := self.unaskable(steps):
+                question = _question(steps, source.episode_rows.get(steps[0].episode, {}))
+                if reason := self._unaskable(steps):
                     unasked[question.sample_id] = reason
                 else:
                     yield question
@@ -99,12 +103,7 @@ class OmniGuiCritic(Benchmark):
         roles: dict[str, Modality] = dict.fromkeys(longest, "image")
         return Questions(replace(source, steps=episodes, roles=roles), unasked)
 
-    def unaskable(self, steps: Sequence[Step]) -> str:
-        """Why nobody can be asked about an episode; empty if somebody can.
-
-        Args:
-            steps: all of it, in order.
-        """
+    def _unaskable(self, steps: Sequence[Step]) -> str:
         missing = sorted(set(range(steps[-1].step_index + 1)) - {step.step_index for step in steps})
         if missing:
             return f"step {missing[0]} is missing"
@@ -119,35 +118,11 @@ class OmniGuiCritic(Benchmark):
                 return f"step {step.step_index} has no action"
         return ""
 
-    def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
-        return self._critic.prompt(step)
-
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
     ) -> Target | None:
         """Return whether the episode succeeded, as an answer; None if unknown."""
-        return self._critic.target(step) if _success_of_step(step) is not None else None
-
-    def spelling(self, tag: str, value: str) -> str:
-        return app_key(value) if tag == "app" else value
-
-    def baseline(
-        self, name: str, steps: Sequence[Step], options: Mapping[str, str]
-    ) -> Callable[[Step], str]:
-        """Return that rule; `oracle` is silent about unknown outcomes."""
-        rule = self._critic.baseline(name, steps, options)
-        return lambda step: (
-            rule(step) if name != "oracle" or _success_of_step(step) is not None else ""
-        )
-
-
-class _CriticProfile(CriticProfile):
-    def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
-        found = super().judge(step, text, receipt)
-        if _success_of_step(step) is not None:
-            return found
-        said = (found.parsed or {}).get("success")
-        return Verdict(found.outcome, (None, said), found.parsed, found.reason)
+        return super().target(step) if _success_of_step(step) is not None else None
 
 
 def _success_of_step(step: Step) -> bool | None:
@@ -156,16 +131,8 @@ def _success_of_step(step: Step) -> bool | None:
     return success if isinstance(success, bool) else None
 
 
-def episode(steps: Sequence[Step], row: Mapping[str, Any] = {}) -> Step:
-    """An episode as a row of CriticBench.
-
-    Args:
-        steps: of an OmniGUI source, all of the episode, in order.
-        row: the episode's own, where the source has one.
-
-    Returns:
-        A step named `app/episode`, with `observation_0`, `observation_1`, ... for screenshots.
-    """
+def _question(steps: Sequence[Step], row: Mapping[str, Any]) -> Step:
+    """An episode with its row as a row of CriticBench, with a screenshot `observation_N` a step."""
     actions = _acting_steps(steps)
     media: dict[str, MediaRef | None] = {
         f"observation_{number}": step.media.get("screenshot") for number, step in enumerate(steps)
@@ -182,7 +149,7 @@ def episode(steps: Sequence[Step], row: Mapping[str, Any] = {}) -> Step:
             }
             for number, step in enumerate(actions)
         ],
-        "action_space": list(SPACE),
+        "action_space": list(NUMBERS),
         "is_success": success_of((row, *(step.source for step in steps))),
     }
     return replace(

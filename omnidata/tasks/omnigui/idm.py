@@ -12,13 +12,12 @@ from functools import cache
 from importlib import resources
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 from omnidata.jsontext import hash_of
 from omnidata.loaders.stored_steps import collect
-from omnidata.tasks.benchmark import About, Card, History, Wordings
+from omnidata.tasks.benchmark import About, Card, History
 from omnidata.tasks.omnigui import load as loader
-from omnidata.tasks.omnigui.files import app_key
 from omnidata.tasks.omnigui.task import SPACES, PrimitiveBenchmark
 from omnidata.types import (
     Annotation,
@@ -31,9 +30,6 @@ from omnidata.types import (
     Questions,
     Step,
 )
-
-Unaskable = Literal["no-screenshot", "no-screenshot-after"]
-"""Why nobody can be asked about a step: what it was made on, or what came of it, is not there."""
 
 ROLES: Mapping[str, Modality] = {"screenshot": "image", "after": "image", "video": "video"}
 """The media of a step: before the action, after it, and a clip."""
@@ -58,11 +54,6 @@ _ANNOTATION: Final = Annotation(
 )
 
 
-class _Wordings(Wordings):
-    def spelling(self, tag: str, value: str) -> str:
-        return app_key(value) if tag == "app" else value
-
-
 class OmniGuiIdm(PrimitiveBenchmark):
     """Inverse dynamics on OmniGUI's episodes: every step that is followed by another.
 
@@ -84,7 +75,6 @@ class OmniGuiIdm(PrimitiveBenchmark):
         "clip": ("between", "before", "off"),
         "coordinates": SPACES,
     }
-    wordings = _Wordings()
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         super().__init__(name, options)
@@ -151,12 +141,13 @@ def _with_next(steps: Sequence[Step]) -> Iterator[tuple[Step, Step | None]]:
         yield step, other if follows else None
 
 
-def _unaskable(step: Step, following: Step | None) -> Unaskable | None:
+def _unaskable(step: Step, following: Step | None) -> str:
+    """Why a step cannot be asked about; empty if it can."""
     if step.media.get("screenshot") is None:
         return "no-screenshot"
     if following is None or following.media.get("screenshot") is None:
         return "no-screenshot-after"
-    return None
+    return ""
 
 
 @cache

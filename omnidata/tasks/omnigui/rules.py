@@ -90,13 +90,18 @@ def _same_text(wanted: str | None, given: str | None) -> bool:
     )
 
 
-def _hits(regions: Sequence[Region], points: Sequence[Region], screen: Screen) -> bool:
-    return any(
-        _in_box(region, point, screen) if isinstance(region, Box) else _near(region, point, screen)
-        for point in points
-        if isinstance(point, Point)
-        for region in regions
-    )
+def _hits(regions: Sequence[Region], said: Sequence[Region], screen: Screen) -> bool:
+    if not said:
+        return False
+    (point,) = said
+    assert isinstance(point, Point)
+    for region in regions:
+        if isinstance(region, Box):
+            if _in_box(region, point, screen):
+                return True
+        elif _near(region, point, screen):
+            return True
+    return False
 
 
 def _in_box(box: Box, point: Point, screen: Screen) -> bool:

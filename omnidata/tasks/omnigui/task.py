@@ -166,12 +166,17 @@ _KEYED: Final = ("BACK", "HOME")
 # What only OmniGUI has.
 
 
-class _Wordings(Wordings):
-    def __init__(self, prompt_form: str) -> None:
-        self._prompt_form = prompt_form
+class AppSpellings(Wordings):
+    """Names of apps in any spelling."""
 
     def spelling(self, tag: str, value: str) -> str:
+        """Return the normal form of an app's name."""
         return app_key(value) if tag == "app" else value
+
+
+class _Wordings(AppSpellings):
+    def __init__(self, prompt_form: str) -> None:
+        self._prompt_form = prompt_form
 
     def language_of(self, app: str) -> Language | None:
         return language_of(app)
@@ -258,6 +263,7 @@ class PrimitiveBenchmark(Benchmark):
 
     baselines = BASELINES
     files = loader.OmniGuiFiles()
+    wordings: Wordings = AppSpellings()
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         super().__init__(name, options)

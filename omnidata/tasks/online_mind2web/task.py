@@ -20,6 +20,7 @@ from omnidata.loaders.load import Note, RowContext, short
 from omnidata.loaders.row_files import head_of, read_rows
 from omnidata.media import unsafe
 from omnidata.metrics.rollouts import RATES
+from omnidata.tasks.benchmark import Card
 from omnidata.tasks.outcomes import Outcomes, OutcomeScorer, Rollout, outer_first, outermost
 from omnidata.types import MediaRef, Publication, Remote
 
@@ -54,6 +55,7 @@ Told = dict[tuple[str, str], _Known]
 
 class _Scorer(OutcomeScorer):
     name = HUMAN
+    columns = _EXPECTED
     size = 300
     axes: ClassVar[Mapping[str, Mapping[str, int | None]]] = {"level": LEVELS}
     profiles: ClassVar[Mapping[str, Any]] = {
@@ -69,8 +71,6 @@ class _Scorer(OutcomeScorer):
         return named or (path.name == _RESULT and any(sign in head for sign in _SIGNS))
 
     def rollouts(self, data: Path, note: Note) -> Iterator[Rollout]:
-        if not data.exists():
-            raise DataError("there is no such file or folder", where=str(data), expected=_EXPECTED)
         root = data if data.is_dir() else data.parent
         told: Told = {}
         tasks: dict[str, Mapping[str, Any]] = {}
@@ -108,27 +108,29 @@ class OnlineMind2Web(Outcomes):
     """Online-Mind2Web: what agents reached on the web, and whether a model sees that they did.
 
     Args:
+        name: "online-mind2web".
         options: `actions`; unknown ones are a `UsageError`.
     """
 
-    title = "Online-Mind2Web"
-    platform = "web"
-    holds = "score or judge whether agents on live web pages succeeded; results with screenshots"
-    expects = _EXPECTED
-    sources = (
-        Publication(
-            "Online-Mind2Web",
-            "https://huggingface.co/datasets/osunlp/Online-Mind2Web",
-            "cc-by-4.0",
-            paper="2504.01382",
-            remote=Remote(
-                "hf://datasets/osunlp/Online-Mind2Web",
-                note="the list of tasks. The authors of each agent publish its results elsewhere; "
-                "size and gating are not verified",
+    card = Card(
+        title="Online-Mind2Web",
+        holds="score or judge whether agents on live web pages succeeded; results with screenshots",
+        platform="web",
+        sources=(
+            Publication(
+                "Online-Mind2Web",
+                "https://huggingface.co/datasets/osunlp/Online-Mind2Web",
+                "cc-by-4.0",
+                paper="2504.01382",
+                remote=Remote(
+                    "hf://datasets/osunlp/Online-Mind2Web",
+                    note="the list of tasks. The authors of each agent publish its results "
+                    "elsewhere; size and gating are not verified",
+                ),
             ),
         ),
     )
-    score_files = _Scorer()
+    rollouts = _Scorer()
 
 
 def _is_tasks(path: Path) -> bool:

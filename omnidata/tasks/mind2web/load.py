@@ -1,0 +1,181 @@
+"""Rows of Multimodal-Mind2Web, as the Hub's Parquet files or UGround's samples have them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from omnidata.actions import Action, Box, Kind, Screen
+from omnidata.jsontext import BROKEN, as_name, decode, whole_number
+from omnidata.loaders.files import Look, RowFiles, images
+from omnidata.loaders.load import Note, RowContext, about, short, size_of
+from omnidata.loaders.row_files import Line, head_of
+from omnidata.loaders.spill import Grouped
+from omnidata.tasks.mind2web.rules import KINDS, SPLITS, target_of
+from omnidata.types import MediaRef, Step
+
+_SIGNS: Final = (b'"annotation_id"', b'"action_uid"', b'"operation"')
+_TARGETS: Final = (b'"pos_candidates"', b'"bbox"')
+
+
+def _look(path: Path) -> Look:
+    head = head_of(path)
+    known = all(sign in head for sign in _SIGNS) and any(sign in head for sign in _TARGETS)
+    return "known" if known else "other"
+
+
+FILES: Final = RowFiles(
+    "Parquet files of annotation_id, action_uid, operation, pos_candidates, confirmed_task and "
+    "screenshot, or the same rows as JSON; or UGround's samples and plans, with task and bbox",
+    _look,
+    unread=("raw_html", "cleaned_html", "neg_candidates"),
+)
+_DONE: Final = re.compile(r" -> (CLICK|HOVER|ENTER|TYPE|SELECT)(?:: (.*))?", re.DOTALL)
+
+
+def read(data: Path, note: Note) -> Iterator[Step | None]:
+    """Yield the steps, each task's in order; None for a row that is no step."""
+    tasks: Grouped[Line] = Grouped()
+    for found in FILES.rows(FILES.find(data), note):
+        line = replace(found, row=_normalize(found.row))
+        own = as_name(line.row.get("annotation_id"))
+        if own is None or as_name(line.row.get("action_uid")) is None:
+            RowContext(line.where, note).refuse(
+                "id-missing", "the row has no annotation_id or action_uid", "both"
+            )
+            yield None
+        else:
+            tasks.add(own, line)
+    for own, numbers in zip(tasks.groups, tasks, strict=True):
+        yield from _task(own, [tasks[number] for number in numbers], note)
+
+
+def _task(own: str, lines: Sequence[Line], note: Note) -> Iterator[Step | None]:
+    numbers = [whole_number(decode(str(line.row.get("target_action_index")))) for line in lines]
+    known = {n for n in numbers if n is not None and 0 <= n < 1000}
+    if len(known) < len(lines):  # the first release has no such column
+        numbers = [*range(len(lines))]
+    screens: dict[int, Screen] = {}
+    done: dict[int, Action | None] = {}
+    for number, line in sorted(zip(numbers, lines, strict=True), key=lambda each: each[0] or 0):
+        row, index = line.row, number or 0
+        name = f"{own}/{row['action_uid']}"
+        at = RowContext(line.where, about(note, name))
+        text = row.get("confirmed_task")
+        if not isinstance(text, str) or not text.strip():
+            at.refuse("instruction-missing", "the row has no confirmed_task", "a text")
+            yield None
+            continue
+        shot = _screenshot(line)
+        screens[index] = screen = size_of(shot)
+        told = [*(row.get("action_reprs") or ())][:1000]
+        told += [None] * (index + 1 - len(told))
+        done[index] = _action(row, told[index], screen, at)
+        past = [done.get(number) or _past(told[number]) for number in range(index)]
+        split = next((split for split in SPLITS if line.path.name.startswith(f"{split}-")), "")
+        split = split or next((s for s in SPLITS if s == f"test_{row.get('split')}"), "")
+        named = {"split": split} | {tag: row.get(tag) for tag in ("domain", "subdomain", "website")}
+        tags = {tag: value for tag, value in named.items() if isinstance(value, str) and value}
+        yield Step(
+            name, own, index, len(lines), text, screen, {"screenshot": shot}, tuple(past),
+            tuple(screens.get(number, screen) for number in range(index)),
+            done[index], tags, {"row": _plain(row)},
+        )  # fmt: skip
+
+
+def _normalize(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """UGround's pictures are blocks of a page, each with the boxes of its targets."""
+    if "pos_candidates" in row or not isinstance(row.get("operation"), str) or "bbox" not in row:
+        return row
+    blocks, folder, boxes = row.get("target_blocks"), row.get("blocks_path"), row["bbox"]
+    shot = row.get("image")
+    if isinstance(blocks, dict) and isinstance(folder, str):
+        block = next((name for name, found in blocks.items() if found), None)
+        boxes = blocks.get(block, ())
+        shot = f"{folder}/{block or 0}.png"
+    rects = [",".join(map(str, box)) for box in boxes if isinstance(box, list)]
+    return {
+        **row,
+        "confirmed_task": row.get("task"),
+        "operation": {"original_op": row["operation"], "value": row.get("value", "")},
+        "pos_candidates": [{"attributes": {"bounding_box_rect": rect}} for rect in rects],
+        "target_action_index": row.get("step"),
+        "action_reprs": row.get("previous_actions"),
+        "screenshot": shot,
+    }
+
+
+def _screenshot(line: Line) -> MediaRef | None:
+    name = line.row.get("screenshot")
+    if held := line.picture(("screenshot",)):
+        return held
+    folder = images(line.path, ("screenshots", "images", "blocks_images"))
+    return MediaRef("image", folder, name) if isinstance(name, str) and name else None
+
+
+def _past(words: object) -> Action | None:
+    if not isinstance(words, str):
+        return None
+    found = list(_DONE.finditer(words))
+    if found and found[-1][1] in ("TYPE", "SELECT"):
+        kind: Kind = "type" if found[-1][1] == "TYPE" else "select"
+        return Action(kind, text=found[-1][2] or "", words=words)
+    return Action("tap", words=words)
+
+
+def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
+    done = row.get("operation")
+    found = decode(done) if isinstance(done, str) else done
+    return {**row, "operation": done if found is BROKEN else found}
+
+
+def _action(row: Mapping[str, Any], words: object, screen: Screen, at: RowContext) -> Action | None:
+    operation, value = target_of(_plain(row))
+    if operation is None:
+        at.refuse(
+            "operation-unusable",
+            f"the operation is {short(row.get('operation'))}",
+            "original_op of CLICK, HOVER, ENTER, TYPE or SELECT, and value",
+            "correct the row; it is not judged until then",
+        )
+        return None
+    boxes = _boxes(row, at)
+    if not boxes:
+        at.warn(
+            "target-missing",
+            "no element of the page is the target",
+            "an entry of pos_candidates with a bounding_box_rect",
+            "nothing to do: the step is not judged; SeeClick's evaluation leaves it out too",
+        )
+        return None
+    if min(screen) > 0 and (boxes[0].right > screen[0] or boxes[0].bottom > screen[1]):
+        at.warn("target-outside", "the target exceeds the screenshot", f"within {screen}")
+    return Action(
+        KINDS[operation],
+        boxes,
+        text=None if operation == "CLICK" else value,
+        words=words if isinstance(words, str) else None,
+    )
+
+
+def _boxes(row: Mapping[str, Any], at: RowContext) -> tuple[Box, ...]:
+    found: list[tuple[bool, bool, Box]] = []
+    for text in row.get("pos_candidates") or ():
+        one = decode(text) if isinstance(text, str) else text
+        inner = one.get("attributes") if isinstance(one, dict) else None
+        held = decode(inner) if isinstance(inner, str) else inner
+        edges = held.get("bounding_box_rect") if isinstance(held, dict) else None
+        try:
+            left, top, wide, high = map(float, str(edges).split(",", 4))
+        except ValueError:
+            at.warn("box-unusable", f"a candidate has {short(edges)}", "x,y,width,height")
+            continue
+        if not all(map(math.isfinite, (left, top, wide, high))) or min(wide, high) <= 0:
+            continue  # an element that takes no room cannot be seen, and is no target
+        first = not one.get("is_original_target"), not one.get("is_top_level_target")
+        found.append((*first, Box(left, top, left + wide, top + high, "px")))
+    return tuple(dict.fromkeys(box for *_, box in sorted(found, key=lambda each: each[:2])))
