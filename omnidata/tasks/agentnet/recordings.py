@@ -332,7 +332,8 @@ class _Reader:
                 where,
                 f"the element {target.title!r}: {reason}",
                 "an element on which annotator, mouse and accessibility tree agree",
-                "nothing to do: the clicked point is the target; a changed screen scale causes this",
+                "nothing to do: the clicked point is the target; "
+                "a changed screen scale causes this",
             )
         )
         return None
@@ -397,8 +398,8 @@ def _rectangles(tree: Mapping[str, Any], target: Target) -> Iterator[Rectangle]:
                 yield msgspec.convert(node.get("BoundingRectangle"), Rectangle)
 
 
-# The part of a recording before each step of the trajectory made from it. The clocks of the video and
-# of the actions agree to a few tenths of a second.
+# The part of a recording before each step of the trajectory made from it. The clocks of the video
+# and of the actions agree to a few tenths of a second.
 
 _BUDGET: Final = Budget(max_bytes=1024**3)
 _LONGEST_S: Final = 10.0
