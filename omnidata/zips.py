@@ -204,7 +204,7 @@ def directory(archive: Path, file: IO[bytes], size: int) -> Mapping[str, Member]
 
     Args:
         archive: for messages.
-        file: the zip, of which only the end is read.
+        file: the zip; only its end is read.
         size: of the zip in bytes.
 
     Raises:

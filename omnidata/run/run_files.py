@@ -689,7 +689,7 @@ class Run:
 
     @property
     def lower_is_better(self) -> Collection[str]:
-        """The columns of which a smaller value is a better one."""
+        """The columns whose smaller values are better."""
         rules = self.offline_scorer or self.benchmark.profiles.get(self.profile)
         return getattr(rules, "lower_is_better", ())
 

@@ -139,7 +139,7 @@ class Asking(OldNames):
         """Read an answer as a profile reads it.
 
         Args:
-            text: the untrusted answer, of which no more than the beginning is read.
+            text: the untrusted answer; only the beginning of a very long one is read.
             step: of the question.
             receipt: of the answer.
             profile: its name; empty for the benchmark's own reading.

@@ -294,7 +294,7 @@ class Speech(ABC):
             actions: one or more, at most as many as `takes` returns. Places are points in the unit
                 of the option `coordinates`, or without this option in pixels of the sent picture.
             step: of the question.
-            receipt: tells the size of the sent picture.
+            receipt: has the size of the sent picture.
 
         Raises:
             CannotSayError: the benchmark's answers cannot express an action.
@@ -602,7 +602,7 @@ class Benchmark(ABC):
         Args:
             text: the untrusted answer. Reading takes time linear in its length.
             step: of the question.
-            receipt: what the model got; tells the size of the sent picture.
+            receipt: what the model got; has the size of the sent picture.
 
         Raises:
             UnreadError: the text is no answer; the message says why.

@@ -72,7 +72,7 @@ def judge_adopted(
     return verdict
 
 
-def written_action(
+def action_as_written(
     task: Task,
     step: Step,
     verdict: Verdict,

@@ -33,7 +33,7 @@ def parse_place(
     Args:
         text: the answer.
         step: of the question.
-        receipt: tells the size of the sent picture.
+        receipt: has the size of the sent picture.
         reading: as in `omnidata.tasks.points.read`.
         space: the unit that the prompt asks for.
 
@@ -84,13 +84,13 @@ def json_pair(x: float, y: float) -> list[float | str]:
     return [side if math.isfinite(side) else str(side) for side in (x, y)]
 
 
-def shown_place(step: Step, parsed: ParsedAnswer[Any] | None, receipt: Receipt) -> Point | None:
+def place_on_screen(step: Step, parsed: ParsedAnswer[Any] | None, receipt: Receipt) -> Point | None:
     """Return the point of an answer in pixels of the screen; None without one."""
-    point = written_place(parsed)
+    point = place_as_written(parsed)
     return on_screen(step, point, receipt) if point else None
 
 
-def written_place(parsed: ParsedAnswer[Any] | None) -> Point | None:
+def place_as_written(parsed: ParsedAnswer[Any] | None) -> Point | None:
     """Return the point as the model wrote it; None without one, or beyond all numbers."""
     if parsed is None or not parsed.written:
         return None

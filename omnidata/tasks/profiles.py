@@ -107,7 +107,7 @@ class OfflineScorer(ABC):
             done in parts.
         ranked_by: the total that ranks agents, which must be over the same tasks for all of them;
             None for the first total of the profile.
-        lower_is_better: totals of which a smaller value is a better one.
+        lower_is_better: totals whose smaller values are better.
         options: the task options that it uses.
     """
 

@@ -131,7 +131,7 @@ class EpisodeTotals:
         values: names of the values of a verdict, in order. `exact_match`, or else the first value,
             says whether a step is right. Values of `VALUES` that are missing equal that one.
         columns: the metrics that tables show, in order, and their units.
-        lower_is_better: columns of which a smaller value is a better one.
+        lower_is_better: columns whose smaller values are better.
         metrics: name in the results -> metric of `omnidata.metrics.episodes`; "GP" is the one that
             `goal_progress` names.
         legend: column -> its meaning.

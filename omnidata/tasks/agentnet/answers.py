@@ -70,7 +70,7 @@ def parse(
     Args:
         text: the answer, unchanged.
         step: of the question.
-        receipt: tells the size of the sent picture.
+        receipt: has the size of the sent picture.
         version: "released" reads lines as the released agent does, "fixed" reads Python.
         space: the unit of places, which the prompt asks for.
 
@@ -104,7 +104,7 @@ def as_answer(
         written: the actions, as the model wrote them.
         code: the lines of code.
         step: of the question.
-        receipt: tells the size of the sent picture.
+        receipt: has the size of the sent picture.
         space: the unit of places.
 
     Raises:

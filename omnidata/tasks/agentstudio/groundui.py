@@ -49,7 +49,7 @@ def parse_pair(
     Args:
         text: the answer.
         step: of the question; its row has the size of the screenshot.
-        receipt: tells the size of the sent picture.
+        receipt: has the size of the sent picture.
         reading: "paper" as a careful reader, "release" as the released evaluator.
         space: the unit that the prompt asks for.
 

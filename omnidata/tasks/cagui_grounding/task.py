@@ -26,7 +26,13 @@ from omnidata.tasks.cagui_grounding.load import box_of
 from omnidata.tasks.coordinates import in_pixels, place, point_said
 from omnidata.tasks.diagnosis import place_cause
 from omnidata.tasks.explaining import SCREENSHOT, RuleWords, explain, explain_place, quote
-from omnidata.tasks.pointing import PointSpeech, answer_at, sent_as, shown_place, written_place
+from omnidata.tasks.pointing import (
+    PointSpeech,
+    answer_at,
+    place_as_written,
+    place_on_screen,
+    sent_as,
+)
 from omnidata.tasks.points import read_point
 from omnidata.tasks.published import read_published
 from omnidata.tasks.totals import RowTotals
@@ -264,7 +270,7 @@ class CaguiGrounding(Benchmark):
         receipt: Receipt,
     ) -> Explanation:
         told = step.source["form"] == "bbox2text"
-        point = shown_place(step, parsed, receipt)
+        point = place_on_screen(step, parsed, receipt)
         regions = (in_pixels(box_of(step.source), step.screen),)
 
         def sentence(record: Mapping[str, Any], right: bool) -> str:
@@ -278,7 +284,7 @@ class CaguiGrounding(Benchmark):
         def diagnosis(record: Mapping[str, Any]) -> Diagnosis:
             if told:
                 return Diagnosis("wrong_text")
-            said = written_place(parsed)
+            said = place_as_written(parsed)
             if said is None:
                 return Diagnosis("wrong_element")
             return place_cause(step, regions, (said,), receipt=receipt) or Diagnosis("rule")

@@ -83,7 +83,7 @@ def parse_answer(
     Args:
         text: the answer.
         step: of the question.
-        receipt: tells the size of the sent picture, whose pixels are those of the answer.
+        receipt: has the size of the sent picture, whose pixels are those of the answer.
         space: unit of coordinates in answers.
         released: as in `action_of`.
 

@@ -412,7 +412,7 @@ class OsWorld(Benchmark):
     def prompt(self, step: Step, history: History) -> Conversation:
         shot = step.media.get("screenshot")
         shown = [Part("image", media=shot, role="screenshot")] if shot else []
-        past = _told_history(step, history)
+        past = _history_text(step, history)
         asked = Part("text", _NEXT + past)
         if seen := self._screens.observed(step):
             text = _NEXT_OF[seen.kind].format(seen.text.rstrip("\n"))
@@ -521,7 +521,7 @@ class OsWorld(Benchmark):
         )
 
 
-def _told_history(step: Step, history: History) -> str:
+def _history_text(step: Step, history: History) -> str:
     past = history.actions(step)
     first = max(0, len(past) - (_LAST if history.window is None else history.window))
     lines = [

@@ -160,7 +160,7 @@ def read_fixed(text: str, space: Space) -> Point | None:
 
 
 def answer_at(point: Point, step: Step, receipt: Receipt) -> ParsedAnswer[Place]:
-    """Return the answer that points at a place, of which both numbers below 0 mean absence.
+    """Return the answer that points at a place; two numbers below 0 mean absence.
 
     Its value is None if no screen has such a place, and in its own unit on a screen of unknown
     size.
@@ -168,7 +168,7 @@ def answer_at(point: Point, step: Step, receipt: Receipt) -> ParsedAnswer[Place]
     Args:
         point: as the model wrote it; pixels are those of the sent picture.
         step: of the question.
-        receipt: tells the size of that picture.
+        receipt: has the size of that picture.
     """
     written = DONE if point.x < 0 and point.y < 0 else Action("tap", (point,))
     is_finite = np.isfinite(point.x) and np.isfinite(point.y)

@@ -109,7 +109,7 @@ class PhoneRule(Rule[Action]):
         if truth is None or (unplaced and truth.action.start):
             return None, None, exact
         # What no answer can be held against is left out for all models alike: the expert's own
-        # action tells whether the rule's source has such a step.
+        # action says whether the rule's source has such a step.
         found = self._match(truth, parsed.value if parsed else truth.action, step.screen)
         if found is None:
             return None, None, exact

@@ -355,9 +355,9 @@ class PhoneBenchmark(Benchmark):
 
         Args:
             action: as it was read.
-            form: of the answer, which tells the unit of its places.
+            form: of the answer; it sets the unit of its places.
             step: of the question.
-            receipt: tells the size of the sent picture.
+            receipt: has the size of the sent picture.
             is_exact: whether the answer is exactly as prompted.
         """
         space = self._space if form == "prompted" else "norm1000"

@@ -34,8 +34,8 @@ from omnidata.tasks.pointing import (
     PointRecord,
     PointSpeech,
     parse_place,
-    shown_place,
-    written_place,
+    place_as_written,
+    place_on_screen,
 )
 from omnidata.tasks.points import NEGATIVE, UNITS, Reading
 from omnidata.tasks.screenspot import load as loader
@@ -112,7 +112,7 @@ class InBox(Rule[Place]):
         self._space = space
 
     def judge(self, step: Step, parsed: ParsedAnswer[Place] | None) -> Values | Verdict:
-        """Compare the place with the boxes of the row, of which each is right."""
+        """Compare the place with the boxes of the row; each of them is right."""
         try:
             hit = self._is_hit(step, parsed)
         except ValueError as error:  # the row has no usable box
@@ -334,7 +334,7 @@ class ScreenSpot(Benchmark):
     ) -> Explanation:
         absent = is_negative(step.source["row"])
         negative = parsed is not None and parsed.value is None
-        point = shown_place(step, parsed, receipt)
+        point = place_on_screen(step, parsed, receipt)
         boxes = step.action.start if step.action else ()
         regions = tuple(in_pixels(region, step.screen) for region in boxes)
 
@@ -349,7 +349,7 @@ class ScreenSpot(Benchmark):
         def diagnosis(record: Mapping[str, Any]) -> Diagnosis:
             if absent or negative:
                 return Diagnosis("wrong_type")
-            said = written_place(parsed)
+            said = place_as_written(parsed)
             if said is None:
                 return Diagnosis("wrong_element")
             return place_cause(step, regions, (said,), receipt=receipt) or Diagnosis("rule")
