@@ -75,7 +75,7 @@ def voice(
         raise UsageError(
             f"the prompts of {task} have no spoken form",
             where=task,
-            expected="a task with the option voice, e.g. omnigui",
+            expected="a task with the option voice (`omnidata info TASK` lists options)",
         )
     engine = Command(command, seconds=time_limit or SECONDS) if command is not None else Espeak()
     source = benchmark.load(data, check_media=False)

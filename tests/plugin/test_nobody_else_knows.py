@@ -55,7 +55,7 @@ def test_no_module_but_its_own_names_a_benchmark() -> None:
             continue
         if names := named_in(path):
             found[place.as_posix()] = names
-    assert not found, "ask the contract (omnidata.tasks.base.Benchmark) in place of a name"
+    assert not found, "ask the contract (omnidata.tasks.benchmark.Benchmark) in place of a name"
 
 
 def test_a_name_in_code_is_seen_and_one_in_documentation_is_not(tmp_path: Path) -> None:
