@@ -441,8 +441,9 @@ _BLANK: Final = re.compile(r"\{(instruction|history)\}")
 class Benchmark(ABC):
     """A benchmark: define `card`, `question`, `steps`, `parse`, `target` and `rules`.
 
-    The prompt is one user message: the step's media in their order, then the question. A benchmark
-    with another prompt overrides `prompt` and `prompt_hash`.
+    The prompt is one user message: the step's media in their order, the elements of the screen if
+    the option `observation` asks for them, then the question. A benchmark with another prompt
+    overrides `prompt` and `prompt_hash`.
 
     Attributes:
         card: the benchmark in words and names.
