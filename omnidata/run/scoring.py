@@ -80,10 +80,16 @@ def get_profile(task: Task | Benchmark, name: str | None) -> Profile:
     """Return a profile of the task by name, or its default.
 
     Raises:
-        UsageError: the task has no such profile with its options.
+        UsageError: the task has no such profile with its options, or is the name or the class of
+            one.
         PluginError: the profile does not say which metrics it has, or a value of it is called as
             something else in a line of scores.
     """
+    if isinstance(task, str | type):
+        raise UsageError(
+            f"{task!r} is no task",
+            expected='omnidata.get_task("NAME"), or a benchmark such as Colours("colours", {})',
+        )
     task = as_task(task)
     profile = task.profiles.get(name or task.default_profile)
     if profile is None:

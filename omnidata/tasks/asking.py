@@ -17,7 +17,6 @@ import msgspec
 
 from omnidata.actions import Action, Screen, Space
 from omnidata.dialects import UnreadError
-from omnidata.errors import UsageError
 from omnidata.mirror import local
 from omnidata.tasks.baselines import baseline_seed, check_baseline
 from omnidata.tasks.benchmark import Benchmark, Card, History, Parse, ParsedAnswer, Rule
@@ -249,16 +248,7 @@ def _parsed(
 
 
 def as_task(made: Task | Benchmark) -> Task:
-    """Return a benchmark as callers ask it; a task stays as it is.
-
-    Raises:
-        UsageError: it is the name or the class of a task.
-    """
-    if isinstance(made, str | type):
-        raise UsageError(
-            f"{made!r} is no task",
-            expected='omnidata.get_task("NAME"), or a benchmark such as Colours("colours", {})',
-        )
+    """Return a benchmark as callers ask it; a task stays as it is."""
     return cast("Task", Asking(made) if isinstance(made, Benchmark) else made)
 
 
