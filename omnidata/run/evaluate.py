@@ -54,6 +54,8 @@ from omnidata.run.scheduling import Gate, StageTimer
 from omnidata.run.scoring import get_profile, has_usable_target, score
 from omnidata.run.selection import Shard, select, shard, whole_episodes
 from omnidata.run.selection import shard as take_shard
+from omnidata.tasks.asking import as_task
+from omnidata.tasks.benchmark import Benchmark
 from omnidata.tasks.dialect_option import prompt_texts
 from omnidata.types import (
     Adapter,
@@ -140,7 +142,7 @@ _RECORDED = ("omnidata", "datasets", "av", "pillow", "numpy", "msgspec")
 
 
 def evaluate(
-    task: Task,
+    task: Task | Benchmark,
     source: LoadedDataset,
     model: str | Adapter | Recipe,
     out: Path,
@@ -197,6 +199,7 @@ def evaluate(
         RuntimeWarning: the model's `run_metadata` failed; the results are without them.
     """
     began = time.perf_counter()
+    task = as_task(task)
     judge = get_profile(task, profile)
     chosen = select(source.steps, where=where, exclude=exclude, limit=limit, spelling=task.spelling)
     steps = take_shard(chosen, *shard) if shard else chosen

@@ -46,6 +46,8 @@ from omnidata.run.histories import PatchedRollouts, patches_of
 from omnidata.run.judging import Chunks, Job, Judge, judge_chunk
 from omnidata.run.run_files import ANSWERS, OF_LINE, RESULTS, SCORES
 from omnidata.storage import atomic_write, is_unfinished, wrap_os_error, write_json
+from omnidata.tasks.asking import as_task
+from omnidata.tasks.benchmark import Benchmark
 from omnidata.tasks.explaining import is_judged, standing
 from omnidata.tasks.profiles import Scored
 from omnidata.types import (
@@ -74,14 +76,21 @@ def profiles_of(task: Task) -> list[str]:
     return [*task.profiles, *(task.score_files.profiles if task.score_files else ())]
 
 
-def get_profile(task: Task, name: str | None) -> Profile:
+def get_profile(task: Task | Benchmark, name: str | None) -> Profile:
     """Return a profile of the task by name, or its default.
 
     Raises:
-        UsageError: the task has no such profile with its options.
+        UsageError: the task has no such profile with its options, or is the name or the class of
+            one.
         PluginError: the profile does not say which metrics it has, or a value of it is called as
             something else in a line of scores.
     """
+    if isinstance(task, str | type):
+        raise UsageError(
+            f"{task!r} is no task",
+            expected='omnidata.get_task("NAME"), or a benchmark such as Colours("colours", {})',
+        )
+    task = as_task(task)
     profile = task.profiles.get(name or task.default_profile)
     if profile is None:
         raise UsageError(
@@ -109,7 +118,7 @@ def has_usable_target(profile: Profile, steps: Iterable[Step]) -> bool:
 
 
 def score(
-    task: Task,
+    task: Task | Benchmark,
     profile: Profile,
     steps: Sequence[Step],
     answers: Iterable[Prediction],
@@ -159,6 +168,7 @@ def score(
         UnansweredError: no step has an answer; nothing is written.
         UsageError: steps of a plug-in cannot be sent to other processes.
     """
+    task = as_task(task)
     if not steps:
         raise DataError(
             "there is no step to score",

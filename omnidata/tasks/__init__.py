@@ -10,9 +10,8 @@ from omnidata import registry
 from omnidata.adapters import presets
 from omnidata.dialects import get_dialect
 from omnidata.errors import UsageError
-from omnidata.tasks.asking import Asking
+from omnidata.tasks.asking import Asking, as_task
 from omnidata.tasks.asking_stages import AskingInDialect, AskingUnderOptions
-from omnidata.tasks.benchmark import Benchmark
 from omnidata.tasks.common_options import IN_DIALECT, OPTIONS, WithCommonOptions, split
 from omnidata.tasks.coordinates import of_screen
 from omnidata.tasks.dialect_option import OldInDialect, unit_for
@@ -23,11 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["get_task", "of_screen", "options_for"]
 
 
-def _as_task(made: Any) -> Task:
-    return cast("Task", Asking(made) if isinstance(made, Benchmark) else made)
-
-
-registry.as_task = _as_task
+registry.as_task = as_task
 
 
 def get_task(

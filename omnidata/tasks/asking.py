@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 
@@ -21,6 +21,7 @@ from omnidata.mirror import local
 from omnidata.tasks.baselines import baseline_seed, check_baseline
 from omnidata.tasks.benchmark import Benchmark, Card, History, Parse, ParsedAnswer, Rule
 from omnidata.tasks.class_checks import (
+    check_decision,
     check_metrics,
     check_options,
     check_question,
@@ -39,6 +40,7 @@ from omnidata.types import (
     Profile,
     Step,
     Target,
+    Task,
     Verdict,
     VerdictColumns,
 )
@@ -245,6 +247,11 @@ def _parsed(
     return found
 
 
+def as_task(made: Task | Benchmark) -> Task:
+    """Return a benchmark as callers ask it; a task stays as it is."""
+    return cast("Task", Asking(made) if isinstance(made, Benchmark) else made)
+
+
 def _check(benchmark: Benchmark) -> None:
     """Refuse mistakes that would change prompts or numbers without an error."""
     kind = type(benchmark)
@@ -258,6 +265,8 @@ def _check(benchmark: Benchmark) -> None:
         check_reach(kind, rule.name, rule.reach)
         if isinstance(rule.totals, EpisodeTotals):
             check_metrics(type(rule), rule.name, rule.totals)
+        else:
+            check_decision(kind, rule.name, rule.totals)
     if kind.prompt is Benchmark.prompt:
         check_question(kind, benchmark.question)
 

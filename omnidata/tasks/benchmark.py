@@ -32,6 +32,7 @@ from omnidata.tasks.explaining import RuleWords, by_action, explain_action
 from omnidata.tasks.given_options import resolve
 from omnidata.tasks.loading import fingerprint_all, read_steps
 from omnidata.tasks.log_rows import Difference, step_difference
+from omnidata.tasks.observation import ScreenDisplay, texts
 from omnidata.tasks.overview import View
 from omnidata.tasks.published import HISTORY, Published, TableSpec, Variation
 from omnidata.tasks.totals import EpisodeTotals, RowTotals
@@ -440,8 +441,9 @@ _BLANK: Final = re.compile(r"\{(instruction|history)\}")
 class Benchmark(ABC):
     """A benchmark: define `card`, `question`, `steps`, `parse`, `target` and `rules`.
 
-    The prompt is one user message: the step's media in their order, then the question. A benchmark
-    with another prompt overrides `prompt` and `prompt_hash`.
+    The prompt is one user message: the step's media in their order, the elements of the screen if
+    the option `observation` asks for them, then the question. A benchmark with another prompt
+    overrides `prompt` and `prompt_hash`.
 
     Attributes:
         card: the benchmark in words and names.
@@ -571,11 +573,12 @@ class Benchmark(ABC):
             step: the step.
             history: the earlier actions to show.
         """
-        shown = (
+        media = [
             Part(ref.kind, media=ref, role=role)
             for role, ref in step.media.items()
             if ref and (self.shown is None or role in self.shown)
-        )
+        ]
+        shown = ScreenDisplay(self.options, self.elements).parts(step, media)
         lines = [
             f"Step {number}: {history_text(action, screen)}"
             for number, (action, screen) in enumerate(
@@ -591,7 +594,8 @@ class Benchmark(ABC):
     @cached_property
     def prompt_hash(self) -> str:
         """SHA-256 of the prompt texts and the options; changes with every word of the prompt."""
-        return hash_of([self.name, self.question, dict(sorted(self.options.items()))])
+        trees = texts(ScreenDisplay(self.options, self.elements).kind) if self.elements else ()
+        return hash_of([self.name, self.question, dict(sorted(self.options.items())), *trees])
 
     # From an answer to a verdict.
 

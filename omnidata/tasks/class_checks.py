@@ -11,7 +11,8 @@ from omnidata.actions import Space
 from omnidata.errors import PluginError, suggestion
 from omnidata.metrics import episodes
 from omnidata.tasks.coordinates import answer_space
-from omnidata.tasks.totals import EpisodeTotals
+from omnidata.tasks.explaining import deciding
+from omnidata.tasks.totals import EpisodeTotals, RowTotals
 
 BLANKS: Final = ("instruction", "history")
 """The placeholders of a question."""
@@ -118,4 +119,29 @@ def check_metrics(kind: type, name: str, totals: EpisodeTotals) -> None:
             where=f"{kind.__module__}.{kind.__qualname__}",
             expected=f"each of `columns` in `metrics`, as one of {', '.join(known)}",
             remedy="fix the profile, or report it to the authors of the plug-in",
+        )
+
+
+def check_decision(kind: type, name: str, totals: RowTotals) -> None:
+    """Check that the value that says whether an answer is right is larger for better answers.
+
+    Args:
+        kind: the class of the benchmark.
+        name: of the rule.
+        totals: of the rule; totals of other kinds may differ.
+
+    Raises:
+        PluginError: a smaller value is better.
+    """
+    if type(totals).total is not RowTotals.total:
+        return
+    columns = dict(zip(totals.values, totals.columns, strict=False))
+    column = columns.get(deciding({value: value for value in totals.values}), "")
+    if column in totals.lower_is_better:
+        raise fault(
+            kind,
+            f"has {column} as the value that says whether an answer is right in its profile "
+            f"{name}, but of {column} a smaller value is better",
+            "a value `score` or `exact_match` that is 1 for right answers, or such a value first",
+            'add a column such as Column("hit", "score") to `totals`, and its value to `judge`',
         )

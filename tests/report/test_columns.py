@@ -33,7 +33,7 @@ class Distance(Rule[float]):
             Column(
                 "miss", "distance", unit="number", meaning="distance to it", lower_is_better=True
             ),
-            Column("hit"),
+            Column("hit", "score"),
         ],
         by={"app": ()},
     )

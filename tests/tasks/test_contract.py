@@ -11,6 +11,7 @@ import pytest
 
 from omnidata.actions import Action, Point, Screen, Space, centre
 from omnidata.dialects import CannotSayError, UnreadError
+from omnidata.errors import UsageError
 from omnidata.run.evaluate import evaluate
 from omnidata.tasks import in_dialect
 from omnidata.tasks.asking import Asking
@@ -137,6 +138,14 @@ def test_verdicts_add_up_by_the_columns_that_a_rule_declares(rows: Path, tmp_pat
     unread = json.loads(lines[2])
     assert unread["outcome"] == "unparsed" and unread["reason"].startswith("no action")
     assert unread["cause"] == "format"
+
+
+def test_evaluate_takes_the_benchmark_itself_but_no_name(rows: Path, tmp_path: Path) -> None:
+    made = Buttons("buttons", {})
+    found = evaluate(made, made.load(rows), "baseline:oracle", tmp_path / "run")
+    assert found["overall"] == {"Step": 1.0, "SR": 1.0}
+    with pytest.raises(UsageError, match="'buttons' is no task"):
+        evaluate(cast("Any", "buttons"), made.load(rows), "baseline:oracle", tmp_path / "run")
 
 
 def test_the_prompt_tells_the_history_that_the_option_names(rows: Path) -> None:

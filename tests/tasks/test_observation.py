@@ -23,6 +23,7 @@ from omnidata.analysis.figures import drawings, tree_lengths
 from omnidata.errors import MediaError, UsageError
 from omnidata.run.evaluate import evaluate
 from omnidata.run.run_files import read_run
+from omnidata.tasks import benchmark as contract
 from omnidata.tasks import get_task
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.observation import OPTIONS, Element
@@ -379,6 +380,35 @@ def test_a_benchmark_with_the_default_prompt_needs_its_elements_alone() -> None:
     Own = type("Own", (Shop,), own)  # noqa: N806  (a class)
     assert dict(Own("own", {}).options) == {"observation": "screenshot"}
     assert Own("own", {"observation": "dom"}).prompt(step)[0].parts[0].text == "Next?"
+
+
+class Stall(contract.Benchmark):
+    """A benchmark whose steps hold the elements of their screens."""
+
+    card = contract.Card(title="Stall")
+    question = "Next?"
+    allowed = OPTIONS
+
+    def steps(self, data: Path, note: contract.Note) -> list[Step]:
+        return []
+
+    def parse(self, text: str, step: Step, receipt: contract.Receipt) -> contract.ParsedAnswer[str]:
+        return contract.ParsedAnswer(text, {})
+
+    def target(self, step: Step, **_: Any) -> None:
+        return None
+
+    def elements(self, step: Step) -> Sequence[Element]:
+        return [Element("button", "Buy", "", (0, 0, 5, 5))]
+
+
+def test_the_default_prompt_shows_the_elements_that_the_option_asks_for() -> None:
+    step = Step("s", "e", 0, 1, "", (60, 60), {}, (), (), None, {}, {})
+    made = {kind: Stall("stall", {"observation": kind}) for kind in OPTIONS["observation"]}
+    parts = {kind: each.prompt(step, contract.History())[0].parts for kind, each in made.items()}
+    assert "button\tBuy\t\t(0, 0)\t(5, 5)\n" in parts["a11y"][0].text
+    assert [part.text for part in parts["screenshot"]] == ["Next?"]
+    assert len({each.prompt_hash for each in made.values()}) == 4
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason=NO_SHARED)

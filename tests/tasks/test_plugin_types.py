@@ -12,7 +12,7 @@ from omnidata.errors import PluginError
 from omnidata.tasks import get_task
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.benchmark import Benchmark, Card, ParsedAnswer, Rule, Values
-from omnidata.tasks.totals import RowTotals
+from omnidata.tasks.totals import Column, RowTotals
 from omnidata.types import Step, Target
 from tests import plugs
 from tests.tasks.words import PLUGIN, install, told
@@ -237,6 +237,13 @@ class Nearly(Exact):
     reach = 0.14
 
 
+class Miss(Exact):
+    """Has nothing but an error."""
+
+    name = "miss"
+    totals = RowTotals([Column("miss", unit="number", lower_is_better=True)])
+
+
 BARE: dict[str, Any] = {
     "card": Card(title="Bare"),
     "question": "{instruction}?",
@@ -256,6 +263,7 @@ BARE: dict[str, Any] = {
         ({"allowed": {"history": "gold"}}, "has 'gold' as the values of", "fix the class"),
         ({"allowed": {"coordinates": ("norm100",)}}, "has 'norm100' as a value", "norm1000?"),
         ({"rules": (Nearly(),)}, "has 0.14 as `reach`", "fix the class"),
+        ({"rules": (Miss(),)}, "has miss as the value that says", 'Column("hit", "score")'),
         ({"rules": ()}, "has no rule", "fix the class"),
         ({"card": "Bare"}, "has no card", "fix the class"),
     ],
