@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -26,9 +26,6 @@ from omnidata.table import TextTable, number
 from omnidata.table_formats import csv_text
 from omnidata.tasks.old_contract import action_as_written
 from omnidata.types import NOTHING, READ, UNREAD, LoadedDataset, Step, Verdict
-
-if TYPE_CHECKING:
-    pass
 
 MIN_RUNS = 3
 """A correlation over two runs is 1 or -1."""

@@ -1,8 +1,8 @@
 """`-T dialect=NAME`: a task that is asked, answered and learnt as one family of models does it.
 
-The task stays as it is: a dialect's answer is read as actions, which the task writes in its own
-form (`Benchmark.express`), and its own profiles judge that. So a verdict means the same in every
-dialect. What one side cannot say of the other's actions is wrong, and counted.
+The task stays as it is: a dialect's answer is read as actions, the task takes them as an answer of
+its own (`Speech.adopt`), and its profiles judge that. So a verdict means the same in every dialect.
+An action that one side cannot express is wrong, and counted.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from omnidata.tasks.benchmark import Benchmark as Contract
 from omnidata.tasks.common_options import earlier_roles, earlier_screenshots
 from omnidata.tasks.coordinates import place, sent_size
 from omnidata.tasks.explaining import mark_of
-from omnidata.tasks.longest import judge_beginning, read_beginning
+from omnidata.tasks.longest import LONGEST, judge_beginning
 from omnidata.tasks.old_contract import adopt, judge_adopted
 from omnidata.types import (
     Conversation,
@@ -416,7 +416,6 @@ class InDialect:
 
     # What was answered.
 
-    @read_beginning
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
         """Return a model's text as an action, for predicted histories; None if unreadable."""
         sent = sent_size(receipt, where="the step before")
@@ -432,7 +431,7 @@ class InDialect:
         return structs.replace(actions[0], then=tuple(actions[1:]))
 
     def _read_answer(self, text: str, fed: Screen, rules: Rules = "lenient") -> Answer:
-        prefix = self.dialect.prefix
+        prefix, text = self.dialect.prefix, text[:LONGEST]
         whole = text if text.startswith(prefix) else prefix + text
         try:
             found = self.dialect.read(whole, fed, rules=rules)
@@ -485,7 +484,7 @@ class InDialect:
         fed: Screen,
         rules: Rules,
     ) -> _Read:
-        """Return an answer in the task's own form.
+        """Read an answer, and return it as the task's profiles judge it.
 
         Args:
             step: of the question.
@@ -558,6 +557,7 @@ class InDialect:
         Ends, waits and questions are none: many readers take any prose for one of them.
         """
         prefix, sent = self.dialect.prefix, sent_size(receipt, where=step.sample_id)
+        text = text[:LONGEST]
         whole = text if text.startswith(prefix) else prefix + text
         try:
             found = self.dialect.read(whole, sent.size if sent else self._fed_size(step.screen))

@@ -106,3 +106,18 @@ def test_of_an_answer_in_a_dialect_no_more_is_read_either(tmp_path: Path) -> Non
         assert verdict.outcome == "unparsed"
         assert "only the first 1,048,576 of" in verdict.reason
     assert task.history_action(step, late) is None
+
+
+def test_explanations_in_a_dialect_follow_from_what_was_judged_of_a_long_answer(
+    tmp_path: Path,
+) -> None:
+    task = get_task("omnigui", {"dialect": "gui-r1"})
+    step = task.load(rows_of("omnigui", tmp_path), check_media=False).steps[0]
+    target = task.target(step)
+    assert target is not None
+    whole = target.text + " " * (LONGEST - len(target.text))
+    late = whole + target.text.replace("click", "long_press")
+    name, profile = task.default_profile, task.profiles[task.default_profile]
+    told = task.explanation(step, profile.judge(step, late), late, profile=name)
+    assert told.mark == "right"
+    assert told.answer_label == told.target_label == "TAP"
