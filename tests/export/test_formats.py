@@ -315,9 +315,9 @@ def test_objects_belong_to_swift_and_to_parts_of_a_thousand(data: Path, tmp_path
 
 
 def test_no_unit_that_a_task_lacks_is_named_as_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    task = get_task("screenspot")
+    task: Any = get_task("screenspot")
     monkeypatch.setattr(task, "allowed", {"coordinates": ("px",)})
-    monkeypatch.setattr(task, "options", {"coordinates": "px"})
+    monkeypatch.setattr(task.benchmark, "options", {"coordinates": "px"})
     with pytest.raises(UsageError, match="ms-swift writes the coordinates") as caught:
         Options(format="swift", objects="norm1").check(task)
     assert caught.value.expected.endswith("those of screenspot have places in px alone")

@@ -215,9 +215,14 @@ def test_desktop_calls_are_explained(tmp_path: Path) -> None:
 PIXELS = get_task("omnigui", {"coordinates": "px"})
 
 
+def numbers(least: int, most: int) -> st.SearchStrategy[float]:
+    """Numbers that shares of the screen tell apart."""
+    return st.floats(least, most).map(lambda value: round(value, 6))
+
+
 @given(
-    st.floats(-2000, 3000), st.floats(-2000, 3000), st.floats(0, 700), st.floats(0, 1500),
-    st.floats(0, 300), st.floats(0, 300),
+    numbers(-2000, 3000), numbers(-2000, 3000), numbers(0, 700), numbers(0, 1500),
+    numbers(0, 300), numbers(0, 300),
 )  # fmt: skip
 def test_a_point_is_inside_or_somewhere_beside(
     x: float, y: float, left: float, top: float, width: float, height: float

@@ -118,7 +118,7 @@ def test_instructions_sound_the_same_whoever_has_them_spoken(
     made = [tmp_path / name / "out" for name in ("here", "processes", "cluster")]
     ray = ("--engine", "ray", "--address", machines.address, "--workers", "2")
     for out, more in zip(made, (("--workers", "1"), ("--workers", "2"), ray), strict=True):
-        omnidata("voice", sample, out, "--where", "dimension=localization", *more)
+        omnidata("voice", "omnigui", sample, out, "--where", "dimension=localization", *more)
     assert len([*made[0].rglob("*.wav")]) > 3
     assert same_files(made[0], made[1])
     assert same_files(made[0], made[2])

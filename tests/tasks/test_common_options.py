@@ -170,14 +170,19 @@ def test_a_step_without_a_medium_of_time_is_asked_as_ever(tmp_path: Path) -> Non
 
 OWN_PROMPT = """
 
-    def prompt(self, step, predicted=None):
+    def prompt(self, step, history):
         from omnidata.types import Message, Part
 
         done = " ".join(action.label for action in step.history if action)
         return (Message("user", (Part("text", f"Task {step.group}: {done}"),)),)
 
-    def instruction_by_language(self, step, episode_row):
-        return {"zh": "点分享"}
+    from omnidata.tasks.benchmark import Wordings
+
+    class InChinese(Wordings):
+        def instruction_by_language(self, step, episode_row):
+            return {"zh": "点分享"}
+
+    wordings = InChinese()
 """
 
 
@@ -252,8 +257,8 @@ def test_a_window_longer_than_all_histories_may_still_tell_of_more(
 
 AT_THE_END = """
 
-    def prompt(self, step, predicted=None):
-        done = self.earlier(step, predicted) if step.step_index == step.num_steps - 1 else ()
+    def prompt(self, step, history):
+        done = history.actions(step) if step.step_index == step.num_steps - 1 else ()
         from omnidata.types import Message, Part
 
         return (Message("user", (Part("text", f"{step.instruction}: {sum(map(bool, done))}"),)),)
