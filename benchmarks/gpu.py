@@ -173,7 +173,7 @@ def tiny(given: argparse.Namespace, family: str, part: str) -> Path:
         folder.mkdir(parents=True)
         getattr(tiny_others, family)(folder)
         return folder
-    return make_tiny(family, folder)  # type: ignore[arg-type]
+    return make_tiny(family, folder)  # type: ignore[arg-type]  # one of its families
 
 
 def requests(steps: Sequence[Step]) -> list[Request]:
@@ -418,7 +418,7 @@ def train_large(given: argparse.Namespace, note: Note) -> None:
 
     clock: dict[str, list[float]] = {"begin": [], "end": []}
 
-    class Clock(TrainerCallback):  # type: ignore[misc]
+    class Clock(TrainerCallback):  # type: ignore[misc]  # theirs is not read
         def on_step_begin(self, *_: Any, **__: Any) -> None:
             clock["begin"].append(time.perf_counter())
 

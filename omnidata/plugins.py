@@ -33,7 +33,7 @@ class Kind:
         noun: for messages.
         parts: members that each must have.
         base: the base class to derive from.
-        adapt: returns the object that is used, from that which the callable returned.
+        adapt: takes the returned object and gives the one to use.
     """
 
     group: str

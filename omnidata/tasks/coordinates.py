@@ -327,7 +327,7 @@ def to_screen(action: Action, resized: Resizing | None) -> Action:
     if resized is None:
         return action
 
-    def moved(regions: Sequence[Region]) -> tuple[Region, ...]:
+    def move(regions: Sequence[Region]) -> tuple[Region, ...]:
         return tuple(
             Point(*resized.to_screen((region.x, region.y)), "px")
             if isinstance(region, Point) and region.space == "px"
@@ -335,7 +335,7 @@ def to_screen(action: Action, resized: Resizing | None) -> Action:
             for region in regions
         )
 
-    return replace(action, start=moved(action.start), end=moved(action.end))
+    return replace(action, start=move(action.start), end=move(action.end))
 
 
 def on_screen(step: Step, point: Point, receipt: Mapping[str, Any] | None) -> Point | None:

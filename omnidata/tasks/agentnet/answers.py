@@ -3,7 +3,7 @@
 The released agent (`OpenCUA.parse_response`, `extract_actions`) reads lines with expressions that
 know few spellings: places as `x=.., y=..`; texts as `message='..'`, up to the next quotation mark
 of either kind, or as `write('..')`; keys as `keys=[..]`, as the texts within `hotkey(..)`, or as
-those of `press([..])`, of which two or more make a hotkey, and the first of `press(..)`. It reads
+those of `press([..])` (two or more are a hotkey) and the first of `press(..)`. It reads
 nothing in `pyautogui.click(0.5, 0.5)`; `triple_click` is a type that no ground truth has.
 """
 

@@ -81,7 +81,7 @@ class _Speech(Speech):
             action = structs.replace(action, start=actions[0].start)
         operation = next((name for name, kind in KINDS.items() if kind == action.kind), None)
         if operation is None or not action.start or action.label not in _LABELS:
-            raise CannotSayError(f"{action.label} without a place, or that no page is told of")
+            raise CannotSayError(f"{action.label} without a place, or unknown to pages")
         value = None if operation == "CLICK" else action.text or ""
         return Move(CODES[operation], centre(action.start[0]), value).as_answer(step, receipt)
 
