@@ -304,7 +304,9 @@ def benchmark_pages() -> dict[str, Path]:
     """The page of every task that is ours."""
     from omnidata import registry
 
-    tasks = {name: registry.get_task(name) for name in registry.names() if registry.is_ours(name)}
+    tasks = {
+        name: registry.get_benchmark(name) for name in registry.names() if registry.is_ours(name)
+    }
     homes = {
         name: type(getattr(task, "benchmark", task)).__module__.split(".")[2]
         for name, task in tasks.items()
@@ -325,8 +327,8 @@ def test_a_benchmarks_page_has_what_its_tasks_have(name: str) -> None:
     assert [option for option in task.allowed if f"`{option}" not in text] == []
     assert [baseline for baseline in task.baselines if f"`{baseline}`" not in text] == []
     assert [profile for profile in task.profiles if f"`{profile}`" not in text] == []
-    assert [source.url for source in task.sources if source.url not in text] == []
-    licences = [source.licence or "none stated" for source in task.sources]
+    assert [source.url for source in task.benchmark.card.sources if source.url not in text] == []
+    licences = [source.licence or "none stated" for source in task.benchmark.card.sources]
     assert [licence for licence in licences if licence not in text] == []
 
 

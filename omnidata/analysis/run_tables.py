@@ -143,12 +143,16 @@ def by_axis(axis: str, runs: Sequence[Run], *, with_published: bool) -> Table:
     order = group_order(axis, runs)
     rows = rows_of_groups(slice_runs(runs, axis, {name: name for name in order})[1:], heads)
     benchmark = runs[0].benchmark
-    groups = {benchmark.spelling(axis, name) for name in order}
+    groups = {benchmark.benchmark.wordings.spelling(axis, name) for name in order}
     others, notes = published_rows(
         axis,
         runs,
         with_published,
-        lambda row: not groups.isdisjoint(benchmark.spelling(axis, name) for name, _ in row.values),
+        lambda row: (
+            not groups.isdisjoint(
+                benchmark.benchmark.wordings.spelling(axis, name) for name, _ in row.values
+            )
+        ),
     )
     for other in others:
         heads, rows = add_published(other, axis, runs[0], heads, rows)

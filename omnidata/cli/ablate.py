@@ -10,13 +10,14 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
-from omnidata.cli.arguments import Asking, asks, finds, on_engine, reading_data
+from omnidata.cli.arguments import ModelOptions, asks, finds, on_engine, reading_data
 from omnidata.errors import OmnidataError, UsageError, plural
 
 if TYPE_CHECKING:
     from omnidata.analysis.ablation import Ablation
     from omnidata.run.engines import Cluster
-    from omnidata.types import LoadedDataset, Modality, Task
+    from omnidata.tasks.asking import Asking
+    from omnidata.types import LoadedDataset, Modality
 
 Format = Literal["terminal", "md", "csv", "json"]
 
@@ -74,7 +75,7 @@ def ablate(
     strict: args.Strict = False,
     seed: Annotated[int, typer.Option(min=0, help="Seed for choosing other episodes.")] = 0,
     *,
-    asking: Asking,
+    asking: ModelOptions,
     cluster: Cluster | None,
     by: Annotated[
         str | None,
@@ -190,7 +191,7 @@ def ablate(
 
 
 def _accepted_media(
-    asking: Asking, model: str, task: Task, source: LoadedDataset
+    asking: ModelOptions, model: str, task: Asking, source: LoadedDataset
 ) -> Collection[Modality] | None:
     try:
         adapter = asking.adapter(model, task, source.steps, asks=False)

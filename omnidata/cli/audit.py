@@ -79,7 +79,7 @@ def audit(
             cluster=cluster,
             progress=progress,
         )
-    found: BestScores | None = benchmark.published.best(benchmark.options)
+    found: BestScores | None = benchmark.benchmark.paper.published().best(benchmark.options)
     best = found if found and found.has_rules_of(report.profile) else None
     if as_json:
         terminal.print_json({**report.as_dict(), "published": best and _as_dict(best)})

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from omnidata.metrics.paired import Unit
     from omnidata.run.evaluate import Count
     from omnidata.run.suite import Outcome
-    from omnidata.types import LoadedDataset, Profile, Step, Task
-
+    from omnidata.types import LoadedDataset, Profile, Step
+from omnidata.tasks.asking import Asking
 
 _ANSWERED = ("ok", "unparsed")
 """Outcomes of steps that got an answer."""
@@ -83,7 +83,7 @@ def episode_metrics(profile: Profile) -> list[str]:
 
 
 def print_results(
-    results: Mapping[str, Any], task: Task, as_json: bool, steps: Sequence[Step] = ()
+    results: Mapping[str, Any], task: Asking, as_json: bool, steps: Sequence[Step] = ()
 ) -> None:
     """Print results as a table or as JSON.
 
@@ -146,7 +146,7 @@ def _headers(profiles: Mapping[str, Profile]) -> dict[str, dict[str, str]]:
 
 def print_profiles(
     found: Mapping[str, Mapping[str, Any]],
-    task: Task,
+    task: Asking,
     as_json: bool,
     options: Mapping[str, str] = {},
 ) -> None:
@@ -203,7 +203,7 @@ def print_profiles(
         terminal.note(f"{name}: {line}")
 
 
-def print_samples(table: Mapping[str, Any], task: Task) -> None:
+def print_samples(table: Mapping[str, Any], task: Asking) -> None:
     """Print the joint results of several answers per step (`omnidata.run.sampling`)."""
     share: Mapping[str, Unit] = {"pass@k": "share", "pass^k": "share"}
     rows = [
@@ -281,7 +281,7 @@ def note_cost(run: Path) -> None:
 
 def print_run(
     results: Mapping[str, Any],
-    task: Task,
+    task: Asking,
     out: Path,
     as_json: bool,
     source: LoadedDataset | None = None,

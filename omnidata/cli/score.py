@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from omnidata.predictions import Prediction
     from omnidata.run.engines import Cluster
     from omnidata.run.run_files import Run
-    from omnidata.tasks.profiles import OfflineScorer, Scored
+    from omnidata.tasks.rollouts import OfflineScorer, Scored
     from omnidata.types import Step
 
 _ALL = "all"
@@ -178,12 +178,12 @@ def score(
         for flag, value in (("--where", where), ("--exclude", exclude), ("--limit", limit))
         if value
     ]
-    scorer = get_task(task).score_files
+    scorer = get_task(task).benchmark.rollouts
     heeded = [
         option for option in task_options if scorer and option.partition("=")[0] in scorer.options
     ]
     if heeded:
-        scorer = get_task(task, parse(heeded, "-T")).score_files
+        scorer = get_task(task, parse(heeded, "-T")).benchmark.rollouts
     meaningless = [f"-T {option}" for option in task_options if option not in heeded]
     meaningless += [f"--from {harness}"] * bool(harness) + [f"--rows {rows}"] * bool(rows)
     meaningless += (
@@ -234,7 +234,7 @@ def score(
             where=parse(where, "--where"),
             exclude=read_exclude(exclude, source.steps) if exclude else frozenset(),
             limit=limit,
-            spelling=benchmark.spelling,
+            spelling=benchmark.benchmark.wordings.spelling,
         )
     outs = [out / file_name(rule.name) if out and every else out for rule in rules]
     if out is not None and every:

@@ -80,13 +80,15 @@ def voice(
     engine = Command(command, seconds=time_limit or SECONDS) if command is not None else Espeak()
     source = benchmark.load(data, check_media=False)
     terminal.print_findings(source)
-    steps = select(source.steps, where=parse(where, "--where"), spelling=benchmark.spelling)
+    steps = select(
+        source.steps, where=parse(where, "--where"), spelling=benchmark.benchmark.wordings.spelling
+    )
     with terminal.resumable(), terminal.progress(engine.name) as progress:
         done = render(
             steps,
             out,
             engine,
-            texts=benchmark.spoken,
+            texts=benchmark.benchmark.wordings.spoken_texts,
             # The program may use many cores itself.
             workers=1 if workers is None and command is not None else workers,
             cluster=cluster,

@@ -13,6 +13,7 @@ from omnidata.errors import UsageError
 from omnidata.run.scoring import get_profile
 from omnidata.run.selection import whole_episodes
 from omnidata.tasks import get_task
+from omnidata.tasks.asking import Asking
 from omnidata.types import (
     OUTCOMES,
     Delivery,
@@ -20,7 +21,6 @@ from omnidata.types import (
     Outcome,
     Profile,
     Step,
-    Task,
     Verdict,
     VerdictColumns,
 )
@@ -48,7 +48,7 @@ class Bench:
         steps: by sample id.
     """
 
-    task: Task
+    task: Asking
     profile: Profile
     source: LoadedDataset
     steps: Mapping[str, Step] = field(init=False)

@@ -36,16 +36,8 @@ from omnidata.run.scheduling import (
     StageTimer,
     retry_delay,
 )
-from omnidata.types import (
-    Adapter,
-    Completion,
-    GenerationParams,
-    Prepared,
-    Progress,
-    Request,
-    Step,
-    Task,
-)
+from omnidata.tasks.asking import Asking
+from omnidata.types import Adapter, Completion, GenerationParams, Prepared, Progress, Request, Step
 
 Batch = Sequence[tuple[Step, Prepared]]
 
@@ -110,7 +102,7 @@ class Engine:
 
     def __init__(
         self,
-        task: Task,
+        task: Asking,
         adapter: Adapter,
         run: Lines,
         params: GenerationParams,
@@ -377,7 +369,7 @@ class Engine:
 
 
 def prepare_step(
-    task: Task,
+    task: Asking,
     adapter: Adapter,
     step: Step,
     past: Sequence[Action | None] = (),

@@ -25,8 +25,9 @@ from omnidata.plugins import blaming
 from omnidata.predictions import Prediction, missing_media
 from omnidata.registry import plugin_origin
 from omnidata.tasks import get_task
+from omnidata.tasks.asking import Asking
 from omnidata.tasks.explaining import mark_of
-from omnidata.types import CAUSES, OUTCOMES, Cause, Diagnosis, Outcome, Profile, Step, Task, Verdict
+from omnidata.types import CAUSES, OUTCOMES, Cause, Diagnosis, Outcome, Profile, Step, Verdict
 
 Values = tuple[float | bool | None, ...]
 Kind = tuple[Outcome, Values]
@@ -57,7 +58,7 @@ class Judge:
         degraded: answers for which the model did not get all media.
     """
 
-    def __init__(self, task: Task | None, profile: Profile) -> None:
+    def __init__(self, task: Asking | None, profile: Profile) -> None:
         self.task, self.profile = task, profile
         self.kinds: dict[Kind, tuple[int, bytes, bool]] = {}
         self.causes: Counter[tuple[str | None, str, Cause]] = Counter()
@@ -218,7 +219,7 @@ def judge_chunk(job: Job, chunk: Chunk) -> Judged | OmnidataError:
 
 
 @lru_cache(maxsize=4)
-def _rules(job: Job) -> tuple[Task | None, Profile]:
+def _rules(job: Job) -> tuple[Asking | None, Profile]:
     task = get_task(job.task, dict(job.options))
     return task if job.causes else None, task.profiles[job.profile]
 

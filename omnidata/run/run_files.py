@@ -30,10 +30,11 @@ from omnidata.predictions import Prediction
 from omnidata.run.selection import select, shard
 from omnidata.storage import open_own, write_json
 from omnidata.tasks import get_task
+from omnidata.tasks.asking import Asking
 from omnidata.tasks.common_options import FOR_JUDGING, names_file
 from omnidata.tasks.coordinates import Side
-from omnidata.tasks.profiles import OfflineScorer
-from omnidata.types import Cause, LoadedDataset, Outcome, Step, Task
+from omnidata.tasks.rollouts import OfflineScorer
+from omnidata.types import Cause, LoadedDataset, Outcome, Step
 
 _MOST: Final = 512 * 1024**2
 """Bytes of a file that is read as a whole."""
@@ -413,7 +414,7 @@ def recorded_task(
     options: Mapping[str, str] = {},
     *,
     run: Path | None = None,
-) -> Task:
+) -> Asking:
     """The task, set up as far as loading and judging depend on it.
 
     Options that allow any text name folders and files of the prompt's, which may be gone by now.
@@ -580,7 +581,7 @@ def recorded_steps(info: Mapping[str, Any], source: LoadedDataset, run: Path) ->
         where=info.get("where", {}),
         exclude=frozenset(info.get("exclude", ())),
         limit=info.get("limit"),
-        spelling=recorded_task(info, run=run).spelling,
+        spelling=recorded_task(info, run=run).benchmark.wordings.spelling,
     )
     part = info.get("shard")
     return shard(chosen, *part) if part else chosen
@@ -654,7 +655,7 @@ class Run:
         return str(self.results.get("stopped", ""))
 
     @cached_property
-    def benchmark(self) -> Task:
+    def benchmark(self) -> Asking:
         """The task, set up as far as loading and judging depend on it.
 
         Raises:

@@ -46,10 +46,10 @@ from omnidata.run.histories import PatchedRollouts, patches_of
 from omnidata.run.judging import Chunks, Job, Judge, judge_chunk
 from omnidata.run.run_files import ANSWERS, OF_LINE, RESULTS, SCORES
 from omnidata.storage import atomic_write, is_unfinished, wrap_os_error, write_json
-from omnidata.tasks.asking import as_task
+from omnidata.tasks.asking import Asking, ask_with
 from omnidata.tasks.benchmark import Benchmark
 from omnidata.tasks.explaining import is_judged, standing
-from omnidata.tasks.profiles import Scored
+from omnidata.tasks.rollouts import Scored
 from omnidata.types import (
     CAUSES,
     OUTCOMES,
@@ -57,7 +57,6 @@ from omnidata.types import (
     LoadedDataset,
     Profile,
     Step,
-    Task,
     Verdict,
     VerdictColumns,
 )
@@ -71,12 +70,12 @@ MANY = 200_000
 each process 2 s before it begins."""
 
 
-def profiles_of(task: Task) -> list[str]:
+def profiles_of(task: Asking) -> list[str]:
     """Return all profiles of a task; its own first, the default first of all."""
-    return [*task.profiles, *(task.score_files.profiles if task.score_files else ())]
+    return [*task.profiles, *(task.benchmark.rollouts.profiles if task.benchmark.rollouts else ())]
 
 
-def get_profile(task: Task | Benchmark, name: str | None) -> Profile:
+def get_profile(task: Asking | Benchmark, name: str | None) -> Profile:
     """Return a profile of the task by name, or its default.
 
     Raises:
@@ -90,7 +89,7 @@ def get_profile(task: Task | Benchmark, name: str | None) -> Profile:
             f"{task!r} is no task",
             expected='omnidata.get_task("NAME"), or a benchmark such as Colours("colours", {})',
         )
-    task = as_task(task)
+    task = ask_with(task)
     profile = task.profiles.get(name or task.default_profile)
     if profile is None:
         raise UsageError(
@@ -118,7 +117,7 @@ def has_usable_target(profile: Profile, steps: Iterable[Step]) -> bool:
 
 
 def score(
-    task: Task | Benchmark,
+    task: Asking | Benchmark,
     profile: Profile,
     steps: Sequence[Step],
     answers: Iterable[Prediction],
@@ -168,7 +167,7 @@ def score(
         UnansweredError: no step has an answer; nothing is written.
         UsageError: steps of a plug-in cannot be sent to other processes.
     """
-    task = as_task(task)
+    task = ask_with(task)
     if not steps:
         raise DataError(
             "there is no step to score",
@@ -339,7 +338,7 @@ class _Columns:
 
     def reasons(
         self,
-        task: Task,
+        task: Asking,
         profile: Profile,
         source: LoadedDataset | None,
         results: Mapping[str, Any],

@@ -9,38 +9,32 @@ A rule that has no reader of its own judges what the benchmark parsed. In a dial
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import msgspec
 
 from omnidata.actions import Action, Screen, Space
 from omnidata.dialects import UnreadError
+from omnidata.loaders.load import reading, refuse_findings
 from omnidata.mirror import local
+from omnidata.plugins import blaming
+from omnidata.registry import plugin_origin
 from omnidata.tasks.baselines import baseline_seed, check_baseline
-from omnidata.tasks.benchmark import Benchmark, Card, History, Parse, ParsedAnswer, Rule
-from omnidata.tasks.class_checks import (
-    check_decision,
-    check_metrics,
-    check_options,
-    check_question,
-    check_reach,
-    fault,
-)
+from omnidata.tasks.benchmark import Benchmark, History, Parse, ParsedAnswer, Receipt, Rule
 from omnidata.tasks.coordinates import resizing, to_screen
-from omnidata.tasks.longest import LONGEST
-from omnidata.tasks.old_contract import OldNames
+from omnidata.tasks.plugin_data import find_plugin_mistakes
 from omnidata.tasks.totals import EpisodeTotals
 from omnidata.types import (
     Conversation,
     Explanation,
     LoadedDataset,
     Outcome,
-    Profile,
     Step,
     Target,
-    Task,
     Verdict,
     VerdictColumns,
 )
@@ -49,26 +43,35 @@ if TYPE_CHECKING:
     from omnidata.metrics.paired import Measures
 
 
-class Asking(OldNames):
+LONGEST: Final = 1 << 20
+"""Characters of an answer that are read: 131,072 tokens, above the most that models write (128,000
+of OpenAI's and Anthropic's in 2026), of eight characters each, twice those of English prose. The
+whole answer is recorded; the verdict says where less was read."""
+
+
+class Asking:
     """A benchmark with its options: asks about steps, reads answers and judges them.
 
     Attributes:
         history_window: the largest number of earlier actions in a prompt, the last ones; None for
             all. `-T history_window` sets it.
+        past: what a run did before each step, by sample id; prompts show it in place of predicted
+            histories. None for no run.
 
     Args:
         benchmark: what is asked.
     """
 
     history_window: int | None
+    past: Mapping[str, Sequence[Action | None]] | None = None
 
     def __init__(self, benchmark: Benchmark) -> None:
-        _check(benchmark)
+        benchmark.check()
         self.benchmark = benchmark
         self.name = benchmark.name
         self.allowed = benchmark.allowed
         self.history_window = benchmark.card.history_window
-        self.profiles: Mapping[str, Profile] = {
+        self.profiles: Mapping[str, AskedProfile] = {
             rule.name: AskedProfile(benchmark, rule) for rule in benchmark.rules
         }
 
@@ -89,8 +92,20 @@ class Asking(OldNames):
 
     @property
     def needs_predictions(self) -> bool:
-        """Whether prompts show the model's own earlier answers."""
-        return self.options.get("history") == "predicted"
+        """Whether prompts show the model's own earlier answers, which are not known yet."""
+        return self.options.get("history") == "predicted" and self.past is None
+
+    def with_past(self, past: Mapping[str, Sequence[Action | None]]) -> Self:
+        """Return the same asking, whose prompts show what a run did before each step."""
+        found = copy(self)
+        found.past = past
+        return found
+
+    def predicted(
+        self, step: Step, predicted: Sequence[Action | None] | None
+    ) -> Sequence[Action | None] | None:
+        """Return the model's own actions before a step: those of `past` if there is a run."""
+        return predicted if self.past is None else self.past.get(step.sample_id, ())
 
     @property
     def stop(self) -> Sequence[str]:
@@ -118,7 +133,16 @@ class Asking(OldNames):
         Raises:
             DataError: the data have nothing readable of this benchmark.
         """
-        return self.benchmark.load(local(data), check_media=check_media, strict=strict)
+        data, origin = local(data), plugin_origin(self.name)
+        if not origin:
+            return self.benchmark.load(data, check_media=check_media, strict=strict)
+        with blaming(origin):
+            with reading(data, self.name):
+                source = self.benchmark.load(data, check_media=check_media, strict=strict)
+            findings = find_plugin_mistakes(source, self.profiles.values())
+        if findings and strict:
+            refuse_findings(findings, data)
+        return replace(source, findings=[*source.findings, *findings])
 
     def history(self, predicted: Sequence[Action | None] | None) -> History:
         """Return the history that the options ask for, out of the model's own actions."""
@@ -127,7 +151,7 @@ class Asking(OldNames):
 
     def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
         """Return the conversation for one step."""
-        return self.benchmark.prompt(step, self.history(predicted))
+        return self.benchmark.prompt(step, self.history(self.predicted(step, predicted)))
 
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
@@ -136,7 +160,7 @@ class Asking(OldNames):
         return self.benchmark.target(step, space=space, size=size)
 
     def parse(
-        self, text: str, step: Step, receipt: Mapping[str, Any] | None = None, *, profile: str = ""
+        self, text: str, step: Step, receipt: Receipt = None, *, profile: str = ""
     ) -> ParsedAnswer[Any]:
         """Read an answer as a profile reads it.
 
@@ -152,9 +176,7 @@ class Asking(OldNames):
         own = {rule.name: rule.parse for rule in self.benchmark.rules}.get(profile)
         return _parsed(own or self.benchmark.parse, text[:LONGEST], step, receipt)
 
-    def history_action(
-        self, step: Step, text: str, receipt: Mapping[str, Any] | None = None
-    ) -> Action | None:
+    def history_action(self, step: Step, text: str, receipt: Receipt = None) -> Action | None:
         """Return an answer as an action for histories of predictions; None if it is none."""
         try:
             written = self.parse(text, step, receipt).written
@@ -167,7 +189,7 @@ class Asking(OldNames):
         return msgspec.structs.replace(first, then=tuple(rest)) if rest else first
 
     def verdict(
-        self, step: Step, text: str, receipt: Mapping[str, Any] | None = None, *, profile: str = ""
+        self, step: Step, text: str, receipt: Receipt = None, *, profile: str = ""
     ) -> Verdict:
         """Judge an answer.
 
@@ -190,7 +212,7 @@ class Asking(OldNames):
         text: str,
         *,
         profile: str,
-        receipt: Mapping[str, Any] | None = None,
+        receipt: Receipt = None,
     ) -> Explanation:
         """Explain a verdict in words and pictures; without one, explain the step.
 
@@ -208,6 +230,26 @@ class Asking(OldNames):
             except UnreadError:  # the line of scores was edited
                 parsed = None
         return self.benchmark.explain(step, verdict, parsed, self.profiles[profile], receipt)
+
+    def first_action(
+        self, step: Step, verdict: Verdict, text: str, receipt: Receipt = None, *, profile: str
+    ) -> Action | None:
+        """Return the first action of an answer as the model wrote it; None if it is none.
+
+        Args:
+            step: of the question.
+            verdict: on the answer.
+            text: the answer.
+            receipt: of the answer.
+            profile: whose verdict it is.
+        """
+        if verdict.parsed is None:
+            return None
+        try:
+            written = self.parse(text, step, receipt, profile=profile).written
+        except UnreadError:
+            return None
+        return written[0] if written else None
 
     @property
     def baselines(self) -> Sequence[str]:
@@ -231,13 +273,16 @@ class Asking(OldNames):
         return lambda step: random(step, seed)
 
 
+def ask_with(made: Asking | Benchmark) -> Asking:
+    """Return a benchmark as it is asked; what is asked already stays as it is."""
+    return Asking(made) if isinstance(made, Benchmark) else made
+
+
 _VALUES: Final = "a tuple of values, or a Verdict"
 _ANSWER: Final = "a ParsedAnswer, or an UnreadError for a text that is no answer"
 
 
-def _parsed(
-    parse: Parse[Any], text: str, step: Step, receipt: Mapping[str, Any] | None
-) -> ParsedAnswer[Any]:
+def _parsed(parse: Parse[Any], text: str, step: Step, receipt: Receipt) -> ParsedAnswer[Any]:
     try:
         found = parse(text, step, receipt)
     except RecursionError:
@@ -245,30 +290,6 @@ def _parsed(
     if not isinstance(found, ParsedAnswer):
         raise TypeError(f"`parse` returned {found!r:.80}: expected {_ANSWER}")
     return found
-
-
-def as_task(made: Task | Benchmark) -> Task:
-    """Return a benchmark as callers ask it; a task stays as it is."""
-    return cast("Task", Asking(made) if isinstance(made, Benchmark) else made)
-
-
-def _check(benchmark: Benchmark) -> None:
-    """Refuse mistakes that would change prompts or numbers without an error."""
-    kind = type(benchmark)
-    if not isinstance(getattr(benchmark, "card", None), Card):
-        raise fault(kind, "has no card", "`card = Card(title=...)`")
-    rules = getattr(benchmark, "rules", ())
-    if not rules:
-        raise fault(kind, "has no rule", "`rules` with at least one rule that judges answers")
-    check_options(kind, benchmark.allowed)
-    for rule in rules:
-        check_reach(kind, rule.name, rule.reach)
-        if isinstance(rule.totals, EpisodeTotals):
-            check_metrics(type(rule), rule.name, rule.totals)
-        else:
-            check_decision(kind, rule.name, rule.totals)
-    if kind.prompt is Benchmark.prompt:
-        check_question(kind, benchmark.question)
 
 
 class AskedProfile:
@@ -306,19 +327,21 @@ class AskedProfile:
         found = self._totals
         return found.metric_of(name) if isinstance(found, EpisodeTotals) else name
 
-    def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
+    def judge(self, step: Step, text: str, receipt: Receipt = None) -> Verdict:
         """Read one answer and judge it."""
-        read = text if len(text) <= LONGEST else text[:LONGEST]
-        try:
-            parsed = _parsed(self._parse, read, step, receipt)
-        except UnreadError as error:
-            found = self.judge_parsed(step, None, str(error))
-        else:
-            found = self.judge_parsed(step, parsed)
-        if read is text:
+        found = self.judge_text(step, text[:LONGEST], receipt)
+        if len(text) <= LONGEST:
             return found
         note = f"only the first {LONGEST:,} of {len(text):,} characters were read"
         return msgspec.structs.replace(found, reason="; ".join(filter(None, (found.reason, note))))
+
+    def judge_text(self, step: Step, text: str, receipt: Receipt) -> Verdict:
+        """Read and judge a text of at most `LONGEST` characters."""
+        try:
+            parsed = _parsed(self._parse, text, step, receipt)
+        except UnreadError as error:
+            return self.judge_parsed(step, None, str(error))
+        return self.judge_parsed(step, parsed)
 
     def judge_parsed(
         self, step: Step, parsed: ParsedAnswer[Any] | None, reason: str = ""

@@ -26,6 +26,14 @@ from omnidata.errors import Finding
 from omnidata.jsontext import hash_of
 from omnidata.loaders.load import load_data
 from omnidata.tasks.baselines import answer_policy
+from omnidata.tasks.class_checks import (
+    check_decision,
+    check_metrics,
+    check_options,
+    check_question,
+    check_reach,
+    fault,
+)
 from omnidata.tasks.coordinates import answer_space
 from omnidata.tasks.diagnosis import REACH
 from omnidata.tasks.explaining import RuleWords, by_action, explain_action
@@ -57,7 +65,7 @@ if TYPE_CHECKING:
     from omnidata.loaders.task_library import Library
     from omnidata.tasks.derivation import Derivation
     from omnidata.tasks.observation import Element
-    from omnidata.tasks.profiles import OfflineScorer
+    from omnidata.tasks.rollouts import OfflineScorer
     from omnidata.types import TaskDiagram
 
 __all__ = [
@@ -506,6 +514,28 @@ class Benchmark(ABC):
         self.name = name
         self.options: Mapping[str, str] = resolve(options, self.allowed, "-T")
 
+    def check(self) -> None:
+        """Refuse mistakes in the class that would change prompts or numbers without an error.
+
+        Raises:
+            PluginError: there is one.
+        """
+        kind = type(self)
+        if not isinstance(getattr(self, "card", None), Card):
+            raise fault(kind, "has no card", "`card = Card(title=...)`")
+        rules = getattr(self, "rules", ())
+        if not rules:
+            raise fault(kind, "has no rule", "`rules` with at least one rule that judges answers")
+        check_options(kind, self.allowed)
+        for rule in rules:
+            check_reach(kind, rule.name, rule.reach)
+            if isinstance(rule.totals, EpisodeTotals):
+                check_metrics(type(rule), rule.name, rule.totals)
+            else:
+                check_decision(kind, rule.name, rule.totals)
+        if kind.prompt is Benchmark.prompt:
+            check_question(kind, self.question)
+
     # From files to steps.
 
     @abstractmethod
@@ -563,6 +593,25 @@ class Benchmark(ABC):
             strict=strict,
             check_media=check_media,
         )
+
+    @property
+    def data_of(self) -> str:
+        """Name of the benchmark whose data it reads: its own, or that of `about`."""
+        return self.about.benchmark if self.about else self.name
+
+    def recognises(self, data: Path) -> bool | None:
+        """Return whether the data are its own; None if it asks about data of another benchmark."""
+        if self.about:
+            return None
+        if self.files:
+            return self.files.recognises(data)
+        return any(step is not None for step in self.steps(data, lambda finding: None))
+
+    def fingerprint(self, data: Path) -> str:
+        """Return the SHA-256 of the annotations, in hexadecimal."""
+        if self.files:
+            return self.files.fingerprint(data)
+        return self.load(data, check_media=False).fingerprint
 
     # From a step to a question.
 

@@ -7,7 +7,7 @@ it is neither in `run.json` nor in the prompt hash.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -17,6 +17,7 @@ from omnidata.adapters.media_budget import HISTORY
 from omnidata.errors import DataError, Finding, OmnidataError, UsageError, plural
 from omnidata.jsontext import hash_of
 from omnidata.loaders.load import refuse_findings
+from omnidata.tasks.asking import Asking
 from omnidata.tasks.published import Variation
 from omnidata.types import (
     Conversation,
@@ -26,7 +27,6 @@ from omnidata.types import (
     Modality,
     Part,
     Step,
-    Task,
 )
 
 LANGUAGES: Final = ("own", "en", "zh", "both")
@@ -190,17 +190,19 @@ def _canonical(name: str, value: str) -> str:
     )
 
 
-class UnderOptions:
-    """How a task loads and asks under common options.
+class AskingUnderOptions(Asking):
+    """A benchmark that is asked under common options.
 
-    Attributes:
-        task: the benchmark. It gets only `history_window`, as an attribute, because it writes its
-            histories itself.
+    Args:
+        task: the benchmark as it is asked without them. It gets only `history_window`, as an
+            attribute, because benchmarks write their histories themselves.
         given: common options that differ from their defaults.
     """
 
-    task: Task
-    given: Mapping[str, str]
+    def __init__(self, task: Asking, given: Mapping[str, str]) -> None:
+        super().__init__(task.benchmark)
+        self.history_window = task.history_window
+        self.task, self.given = task, given
 
     @property
     def options(self) -> Mapping[str, str]:
@@ -247,7 +249,10 @@ class UnderOptions:
         return min(int(self.given.get("history_screenshots", 0)), index)
 
     def _translate(self, step: Step, episode_row: Mapping[str, Any]) -> Step:
-        found, wanted = self.task.instruction_by_language(step, episode_row), self.given["language"]
+        found, wanted = (
+            self.benchmark.wordings.instruction_by_language(step, episode_row),
+            self.given["language"],
+        )
         names = ("en", "zh") if wanted == "both" else (wanted,)
         texts = [found.get(name, "") for name in names]
         return replace(step, instruction=" / ".join(texts) if all(texts) else "")
@@ -269,7 +274,7 @@ class UnderOptions:
         if "history_screenshots" in self.given:
             left = {role: ref for role, ref in step.media.items() if not role.startswith(HISTORY)}
             own = replace(step, media=left)
-        told = self.task.prompt(own, predicted)
+        told = self.task.prompt(own, self.predicted(step, predicted))
         if past := [*_label_shots(step, self._shots(step.step_index))]:
             told = _insert(told, past)
         if share := float(self.given.get("media_until", 0)):
@@ -277,24 +282,7 @@ class UnderOptions:
         return told
 
 
-@dataclass(frozen=True, slots=True)
-class WithCommonOptions(UnderOptions):
-    """A task of the old contract under common options: other prompts, and else the task as it is.
-
-    Attributes:
-        task, given: as of `UnderOptions`.
-    """
-
-    task: Task
-    given: Mapping[str, str]
-
-    def __getattr__(self, name: str) -> Any:
-        if name in ("task", "given") or name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(self.task, name)
-
-
-def load_to_ask(task: Task, data: Path, **options: Any) -> LoadedDataset:
+def load_to_ask(task: Asking, data: Path, **options: Any) -> LoadedDataset:
     """Load data for prompts and check that each common option has an effect.
 
     `Task.load` does not check, so that old runs can be read and scored with any options.
@@ -319,7 +307,7 @@ def load_to_ask(task: Task, data: Path, **options: Any) -> LoadedDataset:
 
 
 def check_effects(
-    task: Task, source: LoadedDataset, names: Collection[str] | None = None
+    task: Asking, source: LoadedDataset, names: Collection[str] | None = None
 ) -> list[Finding]:
     """Compare the prompts of some steps with and without each common option.
 
@@ -335,13 +323,15 @@ def check_effects(
     Raises:
         UsageError: an option changes no prompt, whatever its value.
     """
-    if not isinstance(task, UnderOptions):
+    if not isinstance(task, AskingUnderOptions):
         return []
     wanted = [name for name in task.given if name in _LACKING and (names is None or name in names)]
     return [found for name in wanted if (found := _effect(task, task, name, source.steps))]
 
 
-def _effect(task: Task, under: UnderOptions, name: str, steps: Sequence[Step]) -> Finding | None:
+def _effect(
+    task: Asking, under: AskingUnderOptions, name: str, steps: Sequence[Step]
+) -> Finding | None:
     value = under.given[name]
     able = [step for step in steps if _can_show(name, step)]
     asked = able
@@ -386,7 +376,7 @@ def _can_show(name: str, step: Step) -> bool:
 
 
 def _hides(
-    task: Task, options: Mapping[str, str], other: str, name: str, steps: Sequence[Step]
+    task: Asking, options: Mapping[str, str], other: str, name: str, steps: Sequence[Step]
 ) -> bool:
     left = {option: value for option, value in options.items() if option != other}
     if name == "history_window":
@@ -397,7 +387,7 @@ def _hides(
         return False
 
 
-def _changes(task: Task, name: str, options: Mapping[str, str], steps: Sequence[Step]) -> bool:
+def _changes(task: Asking, name: str, options: Mapping[str, str], steps: Sequence[Step]) -> bool:
     from omnidata.tasks import get_task
 
     given = get_task(task.name, options)

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final, Generic, Literal, Protocol, TypeVar
+from typing import Any, Final, Generic, Literal, TypeVar
 
 from omnidata.actions import (
     Action,
@@ -20,7 +20,6 @@ from omnidata.actions import (
     Screen,
     convert,
 )
-from omnidata.errors import OmnidataError, PluginError
 from omnidata.tasks.coordinates import in_pixels, on_screen
 from omnidata.tasks.diagnosis import PLACED, REACH, diagnose, off_by
 from omnidata.types import (
@@ -268,13 +267,6 @@ def plain(verdict: Verdict, profile: Profile, *, right: bool) -> str:
 # Answers that are actions like the steps' own.
 
 
-class Reader(Protocol):
-    """Parses a model's text into an action, as a task does for predicted histories."""
-
-    def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
-        """Return the action; None if unreadable."""
-
-
 @dataclass(frozen=True, slots=True)
 class RuleWords:
     """Explanations for verdicts of a profile's rule that look wrong.
@@ -290,25 +282,6 @@ class RuleWords:
     same_text: str = "both type the same text"
     unlike: str = "the profile distinguishes them"
     reach: float = REACH
-
-
-def read_again(reader: Reader, verdict: Verdict | None) -> Action | None:
-    """Return the action that a profile parsed from an answer, with its original coordinates.
-
-    None if there is no answer, or answers are not actions.
-
-    Raises:
-        PluginError: a plug-in's reader fails.
-    """
-    if verdict is None or verdict.parsed is None:
-        return None
-    try:
-        code = verdict.parsed.get("code")
-        return reader.read(json.dumps(verdict.parsed) if code is None else code_block(code), {})
-    except PluginError:
-        raise
-    except (OmnidataError, LookupError, TypeError, ValueError, OverflowError):
-        return None
 
 
 def code_block(code: str) -> str:

@@ -44,7 +44,7 @@ from omnidata.tasks.benchmark import (
     Values,
 )
 from omnidata.tasks.loading import fingerprint_all
-from omnidata.tasks.profiles import OfflineScorer, Scored
+from omnidata.tasks.rollouts import OfflineScorer, Scored
 from omnidata.tasks.totals import RowTotals
 from omnidata.types import Conversation, LoadedDataset, MediaRef, Message, Part, Step, Target
 

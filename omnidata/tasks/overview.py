@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from omnidata.table import TextTable
-from omnidata.types import LoadedDataset, Task
+from omnidata.tasks.asking import Asking
+from omnidata.types import LoadedDataset
 
 Table = TextTable
 """The name by which plug-ins make tables of texts."""
@@ -33,7 +34,7 @@ class View:
         self.episodes: int = self.counts["total"]["episodes"]
 
     @classmethod
-    def read(cls, task: Task, data: Path, *, strict: bool) -> LoadedDataset:
+    def read(cls, task: Asking, data: Path, *, strict: bool) -> LoadedDataset:
         """Load the dataset; see `Task.load`."""
         return task.load(data, strict=strict)
 

@@ -24,6 +24,7 @@ from omnidata.run.run_files import (
     recorded_steps,
 )
 from omnidata.tasks import get_task
+from omnidata.tasks.asking import Asking
 from omnidata.types import (
     Diagnosis,
     Explanation,
@@ -34,7 +35,6 @@ from omnidata.types import (
     Overlays,
     Part,
     Step,
-    Task,
     Verdict,
 )
 from omnidata.viewer.media_index import Shelf, Wave, waveform
@@ -54,7 +54,7 @@ class Book:
         alteration: how a control run altered the media; None if it did not.
     """
 
-    task: Task
+    task: Asking
     source: LoadedDataset
     steps: Sequence[Step]
     run: Run | None = None
@@ -193,7 +193,7 @@ def open_run(run: Run, *, data: Path | None = None, files: Mapping[str, str] = {
     return Book(task, source, scored, run, note, altered)
 
 
-def open_data(task: Task, data: Path) -> Book:
+def open_data(task: Asking, data: Path) -> Book:
     """Open a dataset for pages.
 
     Args:
@@ -210,7 +210,9 @@ def open_data(task: Task, data: Path) -> Book:
     return Book(task, source, source.steps)
 
 
-def _load_as_run(run: Run, data: Path, files: Mapping[str, str]) -> tuple[Task, LoadedDataset, str]:
+def _load_as_run(
+    run: Run, data: Path, files: Mapping[str, str]
+) -> tuple[Asking, LoadedDataset, str]:
     """Load task and data with the options of the run, and say how the prompts may differ.
 
     Some options change steps when they are loaded. Folders that the user names may lack files.
@@ -232,7 +234,9 @@ def _load_as_run(run: Run, data: Path, files: Mapping[str, str]) -> tuple[Task, 
     return run.benchmark, run.benchmark.load(data, check_media=False), note
 
 
-def _note_on_prompts(run: Run, task: Task, asked: RecordedOptions, files: Mapping[str, str]) -> str:
+def _note_on_prompts(
+    run: Run, task: Asking, asked: RecordedOptions, files: Mapping[str, str]
+) -> str:
     if asked.unopened:
         named = " ".join(f"-T {name}={value}" for name, value in asked.unopened.items())
         return (
@@ -530,7 +534,8 @@ def _target(book: Book, step: Step) -> str:
 
 
 def _graph(book: Book, step: Step) -> tuple[Drawing | None, str]:
-    found = book.task.diagram(book.source, step)
+    draw = book.task.benchmark.diagram
+    found = draw(book.source, step) if draw else None
     if found is None:
         return None, ""
     nodes = len(found.graph.nodes)

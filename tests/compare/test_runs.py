@@ -385,7 +385,7 @@ def test_task_graphs_are_compared_without_steps_or_data(tmp_path: Path) -> None:
     for name, nodes_done in done.items():
         given = [{"task_id": str(n), "executed": nodes_done} for n in range(12 - (name == "b"))]
         answers = write(tmp_path / f"{name}.jsonl", *given)
-        scorer = get_task("omnibench").score_files
+        scorer = get_task("omnibench").benchmark.rollouts
         assert scorer
         (scored,), _ = scorer.score(place, answers, profile="omnibench-paper")
         write_scored(tmp_path / name, scored)

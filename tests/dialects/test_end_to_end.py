@@ -18,10 +18,11 @@ from omnidata.cli import main
 from omnidata.dialects import dialects
 from omnidata.errors import UsageError
 from omnidata.tasks import get_task
+from omnidata.tasks.asking import Asking
 from omnidata.tasks.coordinates import in_pixels
 from omnidata.training.export import Options, Sizing, export
 from omnidata.training.formats import FormatName
-from omnidata.types import GenerationParams, Message, Part, Request, Step, Task
+from omnidata.types import GenerationParams, Message, Part, Request, Step
 from tests.adapters.local_models import Spy, ask, local, torch
 from tests.adapters.tiny_vl import PATCH, VL, make
 from tests.conftest import Once
@@ -51,7 +52,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> Any:
     return json.loads(found.out)
 
 
-def checkpoint(once: Once, family: Model, task: Task, steps: Sequence[Step]) -> Path:
+def checkpoint(once: Once, family: Model, task: Asking, steps: Sequence[Step]) -> Path:
     """Its words are those of the steps, so that little has to be learned."""
     texts = [
         "".join(f"{part.text}\n" for message in task.prompt(step) for part in message.parts)
@@ -64,7 +65,7 @@ def checkpoint(once: Once, family: Model, task: Task, steps: Sequence[Step]) -> 
     return once(name, lambda folder: make(family, folder, texts * 12))
 
 
-def taught(folder: Path, out: Path, task: Task, steps: Sequence[Step]) -> Path:
+def taught(folder: Path, out: Path, task: Asking, steps: Sequence[Step]) -> Path:
     """A copy that has seen the steps until it knows them."""
     from transformers import AutoModelForMultimodalLM
 

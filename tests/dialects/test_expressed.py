@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, get_args
 
 import pytest
+from omnidata.tasks.old_contract import adopt, judge_adopted
 
 from omnidata.actions import Action, Direction, Point, Screen
 from omnidata.dialects import (
@@ -26,7 +27,6 @@ from omnidata.dialects import (
 )
 from omnidata.errors import PluginError
 from omnidata.tasks import get_task
-from omnidata.tasks.old_contract import adopt, judge_adopted
 from omnidata.types import Step
 from tests import plugs
 from tests.goldens import worlds

@@ -29,7 +29,7 @@ TASK = get_task("omnigui")
 
 
 def assign_group(step: Step) -> Step:
-    grouped = TASK.named(step)
+    grouped = TASK.benchmark.group(step)
     assert grouped
     return grouped
 
@@ -161,7 +161,10 @@ def test_splits_that_were_cut_before_stay_as_they_are(step: Step, tmp_path: Path
     found = [assign_group(replace(step, episode_id=f"T{n}", tags=tags("TED"))) for n in range(16)]
     assert [each.group for each in found[:2]] == ["ted/T0", "ted/T1"]
     assert " ".join(map(split_of, found)) == FALLEN
-    assert twin(step, "E1", "G1").group == f"{TASK.spelling('app', step.tags['app'])}/G1"
+    assert (
+        twin(step, "E1", "G1").group
+        == f"{TASK.benchmark.wordings.spelling('app', step.tags['app'])}/G1"
+    )
     rows = write(tmp_path / "a.jsonl", ground(image="shop/0.png"))
     [page] = get_task("groundui").load(rows, check_media=False).steps
     assert page.group == "shop/0.png"

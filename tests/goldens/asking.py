@@ -15,6 +15,7 @@ from typing import Any, cast
 
 import msgspec
 import numpy as np
+from omnidata.tasks.base import Benchmark
 
 import omnidata
 from omnidata.actions import Action, Point, Screen, Space, convert
@@ -24,7 +25,6 @@ from omnidata.predictions import Prediction
 from omnidata.run.histories import Histories
 from omnidata.run.judging import Judge
 from omnidata.run.scoring import get_profile, score
-from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import answer_space, replace_places
 from omnidata.training.rewards import Reward
 from omnidata.types import (

@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from omnidata.tasks.base import Benchmark
 
 from omnidata.actions import Action, Box, Point
 from omnidata.errors import UsageError
 from omnidata.loaders.stored_steps import Positions, episodes_of, ids_of
 from omnidata.tasks import get_task
-from omnidata.tasks.base import Benchmark
 from omnidata.types import (
     ByteRange,
     LoadedDataset,

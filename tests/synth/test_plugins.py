@@ -20,7 +20,7 @@ from dataclasses import replace
 from omnidata.actions import Action
 from omnidata.loaders.task_library import Library, Subtask
 from omnidata.tasks.base import Benchmark
-from omnidata.tasks.profiles import EpisodeProfile, RowProfile
+from omnidata.tasks.rollouts import EpisodeProfile, RowProfile
 from omnidata.types import Annotation, MediaRef, Questions, LoadedDataset, Step, Verdict
 
 

@@ -12,7 +12,8 @@ import pytest
 
 from omnidata.tasks import get_task
 from omnidata.tasks.agentstudio.load import load
-from omnidata.types import Conversation, LoadedDataset, Step, Task
+from omnidata.tasks.asking import Asking
+from omnidata.types import Conversation, LoadedDataset, Step
 from tests.loaders.agentstudio import (
     REAL,
     SPACE,
@@ -35,7 +36,7 @@ SETS: dict[str, TaskName] = {
 real = pytest.mark.skipif(not CASES.is_file(), reason=NO_SHARED)
 
 
-def asking(task: TaskName, **options: str) -> Task:
+def asking(task: TaskName, **options: str) -> Asking:
     return get_task(task, options)
 
 

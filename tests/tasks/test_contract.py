@@ -27,7 +27,7 @@ from omnidata.tasks.benchmark import (
 )
 from omnidata.tasks.coordinates import resizing
 from omnidata.tasks.totals import Column, EpisodeTotals
-from omnidata.types import Completion, Step, Target, Task
+from omnidata.types import Completion, Step, Target
 from tests.run.scripted import Scripted
 from tests.trees import write_lines
 
@@ -129,7 +129,7 @@ def buttons(**options: str) -> Asking:
 
 
 def test_verdicts_add_up_by_the_columns_that_a_rule_declares(rows: Path, tmp_path: Path) -> None:
-    task = cast("Task", buttons())
+    task = buttons()
     answers = iter(['{"do": "tap", "at": [25, 40]}', '{"do": "back"}', "I give up"])
     model = Scripted(lambda *_: Completion(text=next(answers)))
     found = evaluate(task, task.load(rows), model, tmp_path / "run")
@@ -182,7 +182,7 @@ def test_an_answer_is_explained_by_what_was_parsed(rows: Path) -> None:
 
 
 def test_a_dialects_answer_is_judged_as_actions(rows: Path) -> None:
-    task: Task = in_dialect(cast("Task", buttons()), "qwen2.5")
+    task: Asking = in_dialect(buttons(), "qwen2.5")
     step = task.load(rows).steps[0]
     target = task.target(step)
     assert target

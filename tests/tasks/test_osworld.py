@@ -9,7 +9,8 @@ import pytest
 
 from omnidata.errors import UsageError
 from omnidata.tasks import get_task
-from omnidata.types import Conversation, LoadedDataset, Step, Task
+from omnidata.tasks.asking import Asking
+from omnidata.types import Conversation, LoadedDataset, Step
 from tests.loaders.osworld import SIZE, line, plain, rollout
 
 TASKED: dict[str, Any] = {"instruction": "Clear the cookies"}
@@ -19,7 +20,7 @@ def texts(conversation: Conversation) -> list[str]:
     return ["".join(part.text for part in message.parts) for message in conversation]
 
 
-def loaded(root: Path, **options: str) -> tuple[Task, LoadedDataset]:
+def loaded(root: Path, **options: str) -> tuple[Asking, LoadedDataset]:
     task = get_task("osworld", options)
     return task, task.load(root)
 

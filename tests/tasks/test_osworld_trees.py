@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from omnidata.data.convert import convert
 from omnidata.errors import MediaError
 from omnidata.tasks import get_task
+from omnidata.tasks.asking import Asking
 from omnidata.tasks.observation import Element, pack
-from omnidata.types import Step, Task
+from omnidata.types import Step
 from tests.loaders.osworld import line, picture, rollout
 
 UBUNTU = "https://accessibility.ubuntu.example.org/ns"
@@ -71,13 +72,13 @@ def data(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-def asked(data: Path, **options: str) -> tuple[Task, Step, Step]:
+def asked(data: Path, **options: str) -> tuple[Asking, Step, Step]:
     task = get_task("osworld", options)
     first, second = task.load(data).steps
     return task, first, second
 
 
-def exact(task: Task, step: Step, code: str) -> Any:
+def exact(task: Asking, step: Step, code: str) -> Any:
     judged = task.profiles["osworld-step"].judge(step, f"```python\n{code}\n```")
     return judged.values[1]
 
@@ -206,10 +207,10 @@ def test_a_tree_goes_with_its_screenshot_and_a_missing_one_is_a_media_error(
 def test_a_broken_tree_is_a_finding_and_changes_the_fingerprint(
     data: Path, content: bytes, said: str
 ) -> None:
-    before = get_task("osworld").fingerprint(data)
+    before = get_task("osworld").benchmark.fingerprint(data)
     (path,) = data.rglob("step_0.xml")
     path.write_bytes(content)
-    assert get_task("osworld").fingerprint(data) != before
+    assert get_task("osworld").benchmark.fingerprint(data) != before
     source = get_task("osworld").load(data)
     (found,) = (one for one in source.findings if one.code == "tree-broken")
     assert found.sample_ids == (source.steps[0].sample_id,)

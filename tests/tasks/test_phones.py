@@ -15,7 +15,8 @@ from omnidata.errors import UsageError
 from omnidata.run.evaluate import evaluate
 from omnidata.tasks import get_task
 from omnidata.tasks.androidcontrol.forest import bounds_for_uground
-from omnidata.types import Completion, LoadedDataset, Step, Task
+from omnidata.tasks.asking import Asking
+from omnidata.types import Completion, LoadedDataset, Step
 from tests.loaders.phones import (
     CLICK,
     SCREEN,
@@ -61,7 +62,7 @@ SPACES: Sequence[Space] = ("norm1000", "px", "rel")
 DATA = {"aitw": wild, "androidcontrol": control}
 
 
-def values(task: Task, profile: str, step: Step, text: str, **receipt: Any) -> tuple[Any, ...]:
+def values(task: Asking, profile: str, step: Step, text: str, **receipt: Any) -> tuple[Any, ...]:
     return task.profiles[profile].judge(step, text, receipt or None).values
 
 

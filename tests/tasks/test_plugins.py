@@ -13,7 +13,7 @@ import pytest
 from omnidata.errors import UsageError
 from omnidata.loaders.load import recognise
 from omnidata.tasks import get_task
-from omnidata.types import Task
+from omnidata.tasks.asking import Asking
 from tests import plugs
 from tests.cli.running import OMNIDATA
 from tests.tasks.words import PLUGIN, install, told
@@ -68,7 +68,7 @@ def test_what_was_judged_is_explained_where_it_explains_nothing_itself(
     site: Path, rows: Path
 ) -> None:
     install(site)
-    task: Task = pickle.loads(pickle.dumps(get_task("words")))
+    task: Asking = pickle.loads(pickle.dumps(get_task("words")))
     step = task.load(rows).steps[0]
     judge = task.profiles["words-exact"].judge
     found = [
@@ -114,7 +114,7 @@ def test_options_and_baselines_that_do_not_exist_are_refused(site: Path, rows: P
     install(site)
     with pytest.raises(UsageError, match="case"):
         get_task("words", {"case": "upper"})
-    task: Task = get_task("words")
+    task: Asking = get_task("words")
     with pytest.raises(UsageError, match="baseline:oracle"):
         task.baseline("centre", task.load(rows).steps, {})
 
@@ -126,7 +126,7 @@ def test_what_is_no_task_is_named_with_its_distribution_and_all_that_it_lacks(si
     ) as caught:
         get_task("words")
     later = {"explanation", "history_action"}
-    parts = sorted({name for name in vars(Task) if not name.startswith("_")} - later)
+    parts = sorted({name for name in vars(Asking) if not name.startswith("_")} - later)
     assert sorted(caught.value.what.rpartition("lacks ")[2].split(", ")) == parts
 
 

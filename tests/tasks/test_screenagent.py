@@ -22,7 +22,7 @@ import json
 from omnidata.actions import Action, Point
 from omnidata.jsontext import objects
 from omnidata.tasks.base import Benchmark
-from omnidata.tasks.profiles import RowProfile
+from omnidata.tasks.rollouts import RowProfile
 from omnidata.types import MediaRef, LoadedDataset, Step, Verdict
 
 KINDS = {"click": "TAP", "double_click": "DOUBLE_TAP", "text": "INPUT"}

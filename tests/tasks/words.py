@@ -158,7 +158,7 @@ import numpy as np
 
 from omnidata.metrics.paired import Fractions, Measures, Sums
 from omnidata.metrics.rollouts import Attempt, behaviour
-from omnidata.tasks.profiles import OfflineScorer, Scored
+from omnidata.tasks.rollouts import OfflineScorer, Scored
 from omnidata.tasks.overview import Table, View
 from omnidata.tasks.totals import sized
 from omnidata.tasks.published import Best, BestScores, Published, PublishedRow, TableSpec

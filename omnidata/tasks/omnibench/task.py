@@ -35,6 +35,7 @@ from omnidata.loaders.task_library import Library, TaskGraph
 from omnidata.metrics.graph_complexity import DIMENSIONS, LEVELS, capabilities, complexity, eligible
 from omnidata.table import TextTable
 from omnidata.tasks import overview
+from omnidata.tasks.asking import Asking
 from omnidata.tasks.benchmark import (
     Benchmark,
     Card,
@@ -92,7 +93,6 @@ from omnidata.types import (
     Profile,
     Step,
     Target,
-    Task,
     TaskDiagram,
     Verdict,
 )
@@ -304,7 +304,7 @@ class View(overview.View):
         self.metadata: Mapping[str, Any] = _metadata(self.library) if self.library else {}
 
     @classmethod
-    def read(cls, task: Task, data: Path, *, strict: bool) -> LoadedDataset:
+    def read(cls, task: Asking, data: Path, *, strict: bool) -> LoadedDataset:
         return loader.load(data, strict=strict, needs_steps=False)
 
     def as_dict(self) -> dict[str, Any]:

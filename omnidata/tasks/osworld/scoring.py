@@ -41,7 +41,7 @@ from omnidata.tasks.osworld.tree import (
     sets,
 )
 from omnidata.tasks.osworld.turns import MOST_TURNS
-from omnidata.tasks.profiles import Columns, OfflineScorer, Scored
+from omnidata.tasks.rollouts import Columns, OfflineScorer, Scored
 
 Key = tuple[str, str, str]
 """Agent, domain and example."""

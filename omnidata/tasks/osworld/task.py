@@ -23,6 +23,7 @@ from omnidata.errors import UsageError, plural
 from omnidata.jsontext import hash_of
 from omnidata.table import TextTable
 from omnidata.tasks import overview
+from omnidata.tasks.asking import Asking
 from omnidata.tasks.benchmark import (
     Benchmark,
     Card,
@@ -94,7 +95,6 @@ from omnidata.types import (
     Remote,
     Step,
     Target,
-    Task,
     Verdict,
 )
 
@@ -174,7 +174,7 @@ class View(overview.View):
         self.tasks = _tasks(source)
 
     @classmethod
-    def read(cls, task: Task, data: Path, *, strict: bool) -> LoadedDataset:
+    def read(cls, task: Asking, data: Path, *, strict: bool) -> LoadedDataset:
         return loader.load(data, strict=strict, needs_steps=False)
 
     def as_dict(self) -> dict[str, Any]:

@@ -22,7 +22,7 @@ PLUGIN = """
 from omnidata.actions import Action
 from omnidata.loaders.action_log import Event, Labels, Log
 from omnidata.tasks.base import Benchmark
-from omnidata.tasks.profiles import RowProfile
+from omnidata.tasks.rollouts import RowProfile
 
 
 class Exact(RowProfile):
