@@ -208,7 +208,7 @@ def test_the_index_for_searches_has_every_page(pages: dict[Path, Page]) -> None:
 def test_a_page_of_the_api_has_what_docstrings_say(pages: dict[Path, Page]) -> None:
     ids = {name for page in pages.values() for name in page.ids}
     assert {"omnidata.types.Step", "omnidata.metrics.graphs.coverage"} <= ids
-    assert {"omnidata.tasks.base.Benchmark.answer", "omnidata.adapters.base.Model"} <= ids
+    assert {"omnidata.tasks.benchmark.Benchmark.parse", "omnidata.adapters.base.Model"} <= ids
 
 
 def test_bars_in_tables_are_shown_as_they_are_typed(pages: dict[Path, Page]) -> None:

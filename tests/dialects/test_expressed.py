@@ -85,11 +85,11 @@ def test_what_is_expressed_is_an_answer_to_the_benchmarks_own_reader(
     expressed = 0
     for action in ACTIONS:
         try:
-            answer = adopt(task, [action], step, None)
+            answer = task.benchmark.speech.adopt([action], step, None)
         except CannotSayError:
             continue
         expressed += 1
-        verdict = judge_adopted(task.profiles[profile], step, answer, None)
+        verdict = task.profiles[profile].judge_parsed(step, answer)
         assert verdict.outcome == "ok", (action, answer)
     assert expressed > 10
 
@@ -122,13 +122,15 @@ def test_what_a_benchmark_has_no_words_for_is_not_expressed_as_something_else(
     own: Any = get_task(task)
     step = Step("a", "a", 0, 1, "", (1000, 1000), {}, (), (), None, {}, {})
     with pytest.raises(CannotSayError):
-        adopt(own, [action], step, None)
+        own.benchmark.speech.adopt([action], step, None)
 
 
 def test_a_text_at_a_place_is_a_click_and_a_text_for_agentnet() -> None:
     own: Any = get_task("agentnet")
     step = Step("a", "a", 0, 1, "", (1000, 1000), {}, (), (), None, {}, {})
-    answer: Any = adopt(own, [Action("type", HERE, text="a", submit=True)], step, None)
+    answer: Any = own.benchmark.speech.adopt(
+        [Action("type", HERE, text="a", submit=True)], step, None
+    )
     assert answer.record["code"].splitlines() == [
         "pyautogui.click(x=500, y=400)",
         "pyautogui.write(message='a')",
@@ -140,7 +142,7 @@ def test_a_scroll_in_pixels_turns_the_wheel_of_osworld_as_its_own_agent_has_it()
     own: Any = get_task("osworld")
     step = Step("a", "a", 0, 1, "", (1000, 1000), {}, (), (), None, {}, {})
     down = Action("scroll", HERE, direction="down", sense="content", amount=300, amount_unit="px")
-    answer: Any = adopt(own, [down], step, None)
+    answer: Any = own.benchmark.speech.adopt([down], step, None)
     assert "pyautogui.scroll(-300)" in answer.record["code"]
 
 

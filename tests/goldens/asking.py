@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -19,7 +19,6 @@ from omnidata.tasks.base import Benchmark
 
 import omnidata
 from omnidata.actions import Action, Point, Screen, Space, convert
-from omnidata.dialects import CannotSayError
 from omnidata.errors import OmnidataError, UsageError
 from omnidata.predictions import Prediction
 from omnidata.run.histories import Histories
@@ -51,7 +50,7 @@ class Asking:
     def __init__(self, name: str, options: Mapping[str, str] | None = None) -> None:
         self.name = name
         self.given = dict(options or {})
-        self._task = cast("Benchmark", omnidata.get_task(name, self.given))
+        self._task = omnidata.get_task(name, self.given)
         self._judges = cache(lambda rule: Judge(self._task, self._task.profiles[rule]))
 
     def load(self, data: Path, *, check_media: bool = True) -> LoadedDataset:
@@ -142,11 +141,6 @@ class Asking:
 
     def tap_answer(self, step: Step, point: Point) -> str | None:
         """Return the answer that taps at a point; None if no answer of the benchmark does."""
-        if not hasattr(self._task, "benchmark"):
-            try:
-                return self._task.express([Action("tap", (point,))], step)
-            except (CannotSayError, NotImplementedError):
-                return None
         target = self._task.target(step, space=point.space)
         one = target is not None and len(target.points) == 1
         return replace_places(target, [(point.x, point.y)]) if target and one else None

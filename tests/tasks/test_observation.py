@@ -7,14 +7,12 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from omnidata.tasks.base import Benchmark
 
 from omnidata import media
 from omnidata.actions import Screen
@@ -26,9 +24,8 @@ from omnidata.run.evaluate import evaluate
 from omnidata.run.run_files import read_run
 from omnidata.tasks import benchmark as contract
 from omnidata.tasks import get_task
-from omnidata.tasks.asking import Asking
-from omnidata.tasks.observation import OPTIONS, Element
-from omnidata.types import Completion, MediaRef, Prepared, Request, Step
+from omnidata.tasks.observation import OPTIONS, Element, ScreenDisplay
+from omnidata.types import Completion, MediaRef, Prepared, Request, Step, Task
 from tests.cli.running import here
 from tests.loaders.phones import CLICK, SCREEN, SCROLL, episode, pixels, png, records, tree
 from tests.run.scripted import Scripted, finals
@@ -70,18 +67,18 @@ def data(tmp_path: Path) -> Path:
     ).parent
 
 
-def asked(data: Path, **options: str) -> tuple[Asking, Step]:
+def asked(data: Path, **options: str) -> tuple[Task, Step]:
     task = get_task("androidcontrol", options)
     return task, task.load(data).steps[0]
 
 
-def told(task: Asking, step: Step) -> str:
+def told(task: Task, step: Step) -> str:
     """The text of the prompt's tree."""
     (part,) = (part for part in task.prompt(step)[-1].parts if part.about)
     return part.text
 
 
-def values(task: Asking, step: Step, answer: Any, **receipt: Any) -> tuple[Any, ...]:
+def values(task: Task, step: Step, answer: Any, **receipt: Any) -> tuple[Any, ...]:
     text = answer if isinstance(answer, str) else json.dumps(answer)
     return task.profiles[task.default_profile].judge(step, text, receipt or None).values
 
@@ -118,29 +115,11 @@ def test_positions_have_the_unit_of_answers(data: Path) -> None:
         task.prompt(replace(step, screen=(0, 0)))
 
 
-class Shop(Benchmark):
-    """A benchmark whose screens have the elements of the test."""
-
-    found: Sequence[Element] = ()
-    question = "Next?"
-    profiles = MappingProxyType({})
-    allowed = OPTIONS
-    shown = ("screenshot",)
-
-    def steps(self, data: Path, note: Any) -> list[Step]:
-        return []
-
-    def answer(self, step: Step) -> str:
-        return "buy"
-
-    def elements(self, step: Step) -> Sequence[Element]:
-        return self.found or [Element("button", "Buy", "", (0, 0, 5, 5))]
-
-
 def observe(elements: Sequence[Element], kind: str, most: str, screen: Screen) -> Any:
-    task = Shop("shop", {"observation": kind, "a11y_tokens": most})
-    task.found = elements
-    found = task.screens.observed(Step("s", "e", 0, 1, "", screen, {}, (), (), None, {}, {}))
+    options = {"observation": kind, "a11y_tokens": most}
+    found = ScreenDisplay(options, lambda step: elements).observed(
+        Step("s", "e", 0, 1, "", screen, {}, (), (), None, {}, {})
+    )
     assert found
     return found
 
@@ -370,19 +349,6 @@ def test_exports_of_trees_alone_have_no_pictures(data: Path, tmp_path: Path) -> 
     assert "Add alarm" in rows[0]["prompt"][1]["content"][0]["text"]
 
 
-def test_a_benchmark_with_the_default_prompt_needs_its_elements_alone() -> None:
-    step = Step("s", "e", 0, 1, "", (60, 60), {}, (), (), None, {}, {})
-    (user,) = Shop("shop", {"observation": "a11y"}).prompt(step)
-    assert "button\tBuy\t\t(0, 0)\t(5, 5)\n" in user.parts[0].text
-    hashes = {Shop("shop", {"observation": kind}).prompt_hash for kind in OPTIONS["observation"]}
-    assert len(hashes) == 4
-    assert Shop("shop", {}).prompt_hash == Shop("shop", {"observation": "screenshot"}).prompt_hash
-    own = {"elements": Benchmark.elements, "allowed": {"observation": ("screenshot", "dom")}}
-    Own = type("Own", (Shop,), own)  # noqa: N806  (a class)
-    assert dict(Own("own", {}).options) == {"observation": "screenshot"}
-    assert Own("own", {"observation": "dom"}).prompt(step)[0].parts[0].text == "Next?"
-
-
 class Stall(contract.Benchmark):
     """A benchmark whose steps hold the elements of their screens."""
 
@@ -410,6 +376,16 @@ def test_the_default_prompt_shows_the_elements_that_the_option_asks_for() -> Non
     assert "button\tBuy\t\t(0, 0)\t(5, 5)\n" in parts["a11y"][0].text
     assert [part.text for part in parts["screenshot"]] == ["Next?"]
     assert len({each.prompt_hash for each in made.values()}) == 4
+    assert Stall("stall", {}).prompt_hash == made["screenshot"].prompt_hash
+
+
+def test_a_benchmark_without_elements_may_have_an_option_observation_of_its_own() -> None:
+    own = {"elements": None, "allowed": {"observation": ("screenshot", "dom")}}
+    Own = type("Own", (Stall,), own)  # noqa: N806  (a class)
+    step = Step("s", "e", 0, 1, "", (60, 60), {}, (), (), None, {}, {})
+    assert dict(Own("own", {}).options) == {"observation": "screenshot"}
+    (user,) = Own("own", {"observation": "dom"}).prompt(step, contract.History())
+    assert [part.text for part in user.parts] == ["Next?"]
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason=NO_SHARED)
