@@ -706,31 +706,6 @@ class Target:
             raise _other_type("the target", "points", self, "pairs, as ((12, 7),)")
 
 
-class Profile(Protocol):
-    """A parser with rules: it judges answers and adds the verdicts up."""
-
-    @property
-    def name(self) -> str:
-        """Name, e.g. "omnigui-paper"."""
-
-    @property
-    def values(self) -> tuple[str, ...]:
-        """Names of a verdict's values, in order."""
-
-    @property
-    def columns(self) -> Mapping[str, Literal["share", "number"]]:
-        """Totals that a table shows, in order; shares are printed as percent."""
-
-    def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
-        """Judge one answer to a step."""
-
-    def failed(self, step: Step, outcome: Outcome) -> Verdict:
-        """Return the verdict on a step without an answer."""
-
-    def total(self, steps: Sequence[Step], rows: VerdictColumns) -> dict[str, Any]:
-        """Return the table: overall, answered, ci95, by, counts, outcomes; shares are fractions."""
-
-
 @dataclass(slots=True)
 class VerdictColumns:
     """Verdicts as flat columns, aligned with a sequence of steps.

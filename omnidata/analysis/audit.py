@@ -29,7 +29,8 @@ from omnidata.predictions import Prediction
 from omnidata.run.engines import Cluster
 from omnidata.run.scoring import score
 from omnidata.tasks.asking import Asking
-from omnidata.types import Profile, Progress, Step
+from omnidata.tasks.profile import Profile
+from omnidata.types import Progress, Step
 
 Kind = Literal["baseline", "constant", "learned"]
 Floats = npt.NDArray[np.float64]

@@ -198,7 +198,7 @@ class _Answer:
 
 def _answer(run: Run, step: Step) -> _Answer:
     score = run.scores[step.sample_id]
-    task, names = run.benchmark, run.benchmark.profiles[run.profile].values
+    task, names = run.asking, run.asking.profiles[run.profile].values
     parsed = score.get("parsed")
     verdict = Verdict(
         score["outcome"],

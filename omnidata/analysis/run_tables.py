@@ -62,7 +62,7 @@ def by_spec(spec: TableSpec, runs: Sequence[Run], *, with_published: bool) -> Ta
     heads = _spec_heads(spec, runs[0], slices)
     columns = [column for head in heads for column in head.columns]
     keys = {(column.group, column.metric) for column in columns}
-    settings = [run.benchmark.options.items() for run in runs]
+    settings = [run.asking.options.items() for run in runs]
     others, notes = published_rows(
         spec.name,
         runs,
@@ -142,15 +142,15 @@ def by_axis(axis: str, runs: Sequence[Run], *, with_published: bool) -> Table:
         heads.append(Head(name, tuple(columns)))
     order = group_order(axis, runs)
     rows = rows_of_groups(slice_runs(runs, axis, {name: name for name in order})[1:], heads)
-    benchmark = runs[0].benchmark
-    groups = {benchmark.benchmark.wordings.spelling(axis, name) for name in order}
+    asking = runs[0].asking
+    groups = {asking.benchmark.wordings.spelling(axis, name) for name in order}
     others, notes = published_rows(
         axis,
         runs,
         with_published,
         lambda row: (
             not groups.isdisjoint(
-                benchmark.benchmark.wordings.spelling(axis, name) for name, _ in row.values
+                asking.benchmark.wordings.spelling(axis, name) for name, _ in row.values
             )
         ),
     )

@@ -168,7 +168,7 @@ def ablate(
         of_task=of_task,
         by=by or "",
     )
-    tried = check_effects(plan.suite_run(chosen[0], None, None).benchmark, source)
+    tried = check_effects(plan.suite_run(chosen[0], None, None).asking, source)
     doubts = [*tried, *(found for found in trial.findings if found not in tried)]
     if doubts and strict:
         refuse_findings(doubts, data)

@@ -246,7 +246,7 @@ def _print(outcomes: Sequence[Outcome], title: str) -> None:
     units: dict[str, Any] = {}
     for outcome in outcomes:
         if outcome.results:
-            units |= outcome.planned.benchmark.profiles[outcome.results["profile"]].columns
+            units |= outcome.planned.asking.profiles[outcome.results["profile"]].columns
     rows = []
     for outcome in outcomes:
         planned, results = outcome.planned, outcome.results

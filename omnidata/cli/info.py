@@ -298,7 +298,7 @@ def _print_task(name: str, as_json: bool) -> None:
             terminal.say(f"{what}: {', '.join([f'{names[0]} (default)', *names[1:]])}")
         for name in names:
             rules = task.profiles.get(name)
-            terms = getattr(rules, "legend", {})
+            terms = rules.legend if rules else {}
             columns = rules.columns if rules else recorded[name]
             words = (f"{one} ({terms[one]})" if one in terms else one for one in columns)
             terminal.say(f"  {name}: {', '.join(words)}")

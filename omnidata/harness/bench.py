@@ -14,16 +14,8 @@ from omnidata.run.scoring import get_profile
 from omnidata.run.selection import whole_episodes
 from omnidata.tasks import get_task
 from omnidata.tasks.asking import Asking
-from omnidata.types import (
-    OUTCOMES,
-    Delivery,
-    LoadedDataset,
-    Outcome,
-    Profile,
-    Step,
-    Verdict,
-    VerdictColumns,
-)
+from omnidata.tasks.profile import Profile
+from omnidata.types import OUTCOMES, Delivery, LoadedDataset, Outcome, Step, Verdict, VerdictColumns
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,6 +57,7 @@ from omnidata.run.selection import shard as take_shard
 from omnidata.tasks.asking import Asking, ask_with
 from omnidata.tasks.benchmark import Benchmark
 from omnidata.tasks.dialect_option import prompt_texts
+from omnidata.tasks.profile import Profile
 from omnidata.types import (
     Adapter,
     Conversation,
@@ -64,7 +65,6 @@ from omnidata.types import (
     LoadedDataset,
     Part,
     Prepared,
-    Profile,
     Progress,
     Request,
     Step,

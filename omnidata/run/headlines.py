@@ -22,7 +22,8 @@ from omnidata.tasks import get_task
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.dialect_option import AskingInDialect
 from omnidata.tasks.explaining import mark_of
-from omnidata.types import Cause, LoadedDataset, Profile, Step
+from omnidata.tasks.profile import Profile
+from omnidata.types import Cause, LoadedDataset, Step
 
 TRIED: Final = 200
 """Answers that are kept to be read in other ways, spread evenly over the run."""

@@ -27,7 +27,8 @@ from omnidata.registry import plugin_origin
 from omnidata.tasks import get_task
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.explaining import mark_of
-from omnidata.types import CAUSES, OUTCOMES, Cause, Diagnosis, Outcome, Profile, Step, Verdict
+from omnidata.tasks.profile import Profile
+from omnidata.types import CAUSES, OUTCOMES, Cause, Diagnosis, Outcome, Step, Verdict
 
 Values = tuple[float | bool | None, ...]
 Kind = tuple[Outcome, Values]
@@ -116,7 +117,7 @@ class Judge:
         if outcome not in OUTCOMES:
             raise ValueError(f"the verdict has {outcome!r:.40} as outcome")
         named = dict(zip(self.profile.values, values, strict=True))
-        shares = getattr(self.profile, "shares", ())
+        shares = self.profile.shares
         for name, value in named.items():
             low, high = (-_SLACK, 1 + _SLACK) if name in shares else (-_LARGEST, _LARGEST)
             if value is None:

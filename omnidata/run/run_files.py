@@ -655,7 +655,7 @@ class Run:
         return str(self.results.get("stopped", ""))
 
     @cached_property
-    def benchmark(self) -> Asking:
+    def asking(self) -> Asking:
         """The task, set up as far as loading and judging depend on it.
 
         Raises:
@@ -666,7 +666,7 @@ class Run:
     @cached_property
     def offline_scorer(self) -> OfflineScorer | None:
         """Who scored it without any text, task by task; None where a model's texts were scored."""
-        scorer: OfflineScorer | None = self.benchmark.score_files
+        scorer: OfflineScorer | None = self.asking.benchmark.rollouts
         return scorer if scorer and self.profile in scorer.profiles else None
 
     @cached_property
@@ -678,12 +678,12 @@ class Run:
         """
         if scorer := self.offline_scorer:
             return scorer.profiles[self.profile]
-        profile = self.benchmark.profiles.get(self.profile)
+        profile = self.asking.profiles.get(self.profile)
         if profile is None:
             raise RunError(
                 f'{self.task} has no profile "{self.profile}"',
                 where=str(self.path / RESULTS),
-                expected=f"one of {', '.join(self.benchmark.profiles)}",
+                expected=f"one of {', '.join(self.asking.profiles)}",
                 remedy="score the run again with this version: omnidata score",
             )
         return profile.columns
@@ -691,8 +691,8 @@ class Run:
     @property
     def lower_is_better(self) -> Collection[str]:
         """The columns whose smaller values are better."""
-        rules = self.offline_scorer or self.benchmark.profiles.get(self.profile)
-        return getattr(rules, "lower_is_better", ())
+        rules = self.offline_scorer or self.asking.profiles.get(self.profile)
+        return rules.lower_is_better if rules else ()
 
     @cached_property
     def scores(self) -> Mapping[str, Mapping[str, Any]]:
@@ -703,12 +703,12 @@ class Run:
         """
         if scorer := self.offline_scorer:
             return read_scores(self.path, self.profile, values=scorer.paired(self.profile))
-        profile = self.benchmark.profiles.get(self.profile)
+        profile = self.asking.profiles.get(self.profile)
         return read_scores(
             self.path,
             self.profile,
             values=profile.values if profile else (),
-            parsed=self.benchmark.parsed_type,
+            parsed=self.asking.benchmark.card.answer_type,
         )
 
     @cached_property

@@ -48,7 +48,8 @@ from omnidata.storage import atomic_write, wrap_os_error, write_json
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.coordinates import answer_space, of_screen, sent_size
 from omnidata.tasks.explaining import standing
-from omnidata.types import Completion, GenerationParams, LoadedDataset, Profile, Progress, Step
+from omnidata.tasks.profile import Profile
+from omnidata.types import Completion, GenerationParams, LoadedDataset, Progress, Step
 
 SAMPLES: Final = "samples"
 TABLE, STEPS = "samples.json", "samples.jsonl"

@@ -49,17 +49,9 @@ from omnidata.storage import atomic_write, is_unfinished, wrap_os_error, write_j
 from omnidata.tasks.asking import Asking, ask_with
 from omnidata.tasks.benchmark import Benchmark
 from omnidata.tasks.explaining import is_judged, standing
+from omnidata.tasks.profile import Profile
 from omnidata.tasks.rollouts import Scored
-from omnidata.types import (
-    CAUSES,
-    OUTCOMES,
-    Cause,
-    LoadedDataset,
-    Profile,
-    Step,
-    Verdict,
-    VerdictColumns,
-)
+from omnidata.types import CAUSES, OUTCOMES, Cause, LoadedDataset, Step, Verdict, VerdictColumns
 
 _CODE = {name: code for code, name in enumerate(OUTCOMES)}
 _NONE, _SENT = -1, -2
@@ -99,15 +91,13 @@ def get_profile(task: Asking | Benchmark, name: str | None) -> Profile:
             remedy="name one of these, or leave --profile out",
         )
     if taken := OF_LINE.intersection(profile.values):
-        kind = type(getattr(profile, "rule", profile))
+        kind = type(profile.rule)
         raise PluginError(
             f"the profile {profile.name} calls a value {min(taken)!r}",
             where=f"{kind.__module__}.{kind.__qualname__}",
             expected=f"other names than a line of scores has: {', '.join(sorted(OF_LINE))}",
             remedy="correct the profile, or report it to the authors of the plug-in",
         )
-    if check := getattr(profile, "check_metrics", None):
-        check()
     return profile
 
 

@@ -126,7 +126,7 @@ class SuiteRun:
     note: str = ""
 
     @property
-    def benchmark(self) -> Asking:
+    def asking(self) -> Asking:
         """Return the task with its options."""
         return get_task(self.task.task, self.task_options)
 
@@ -183,7 +183,7 @@ def read_suite(path: Path) -> list[SuiteRun]:
                 remedy="give one of them a `name`",
             )
         try:
-            get_profile(planned.benchmark, planned.task.profile)
+            get_profile(planned.asking, planned.task.profile)
         except UsageError as error:
             error.where = f"{path}: {planned.task.name or planned.task.task}: {error.where}"
             raise
@@ -286,7 +286,7 @@ def _runs(
     for _, same in groupby(planned_runs, key=lambda planned: (planned.task, planned.task_options)):
         first, *others = same
         try:
-            task = first.benchmark
+            task = first.asking
             source = load(first, task)
         except (OmnidataError, OSError) as error:
             yield from (Outcome(planned, error=str(error)) for planned in (first, *others))

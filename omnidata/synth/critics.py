@@ -34,6 +34,7 @@ from omnidata.storage import atomic_write, copy_file, wrap_os_error
 from omnidata.synth.derive import REPORT, RowsStaging, derivation_of
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.derivation import Derivation, Judged, Turn
+from omnidata.tasks.profile import Profile
 from omnidata.training.preferences import diagnosis, judge_answer, open_runs, unusable
 from omnidata.types import (
     Completion,
@@ -42,7 +43,6 @@ from omnidata.types import (
     MediaRef,
     Modality,
     Part,
-    Profile,
     Progress,
     Step,
 )

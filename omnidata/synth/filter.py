@@ -36,7 +36,8 @@ from omnidata.synth.annotate import (
     with_others,
 )
 from omnidata.tasks.asking import Asking
-from omnidata.types import LoadedDataset, Outcome, Profile, Step, Verdict
+from omnidata.tasks.profile import Profile
+from omnidata.types import LoadedDataset, Outcome, Step, Verdict
 
 __all__ = [
     "COLUMN",

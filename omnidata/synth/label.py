@@ -36,7 +36,8 @@ from omnidata.synth.annotate import (
 )
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.benchmark import About
-from omnidata.types import Delivery, LoadedDataset, Profile, Step
+from omnidata.tasks.profile import Profile
+from omnidata.types import Delivery, LoadedDataset, Step
 
 __all__ = ["COLUMN", "REPORT", "Asked", "Done", "ModelSettings", "label", "questions", "run_folder"]
 

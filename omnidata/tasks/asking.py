@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
@@ -24,10 +23,10 @@ from omnidata.mirror import local
 from omnidata.plugins import blaming
 from omnidata.registry import plugin_origin
 from omnidata.tasks.baselines import baseline_seed, check_baseline
-from omnidata.tasks.benchmark import Benchmark, History, Parse, ParsedAnswer, Receipt, Rule
+from omnidata.tasks.benchmark import Benchmark, History, ParsedAnswer, Receipt
 from omnidata.tasks.coordinates import resizing, to_screen
 from omnidata.tasks.plugin_data import find_plugin_mistakes
-from omnidata.tasks.totals import EpisodeTotals
+from omnidata.tasks.profile import LONGEST, Profile, read_answer
 from omnidata.types import (
     Conversation,
     Explanation,
@@ -36,17 +35,10 @@ from omnidata.types import (
     Step,
     Target,
     Verdict,
-    VerdictColumns,
 )
 
 if TYPE_CHECKING:
-    from omnidata.metrics.paired import Measures
-
-
-LONGEST: Final = 1 << 20
-"""Characters of an answer that are read: 131,072 tokens, above the most that models write (128,000
-of OpenAI's and Anthropic's in 2026), of eight characters each, twice those of English prose. The
-whole answer is recorded; the verdict says where less was read."""
+    pass
 
 
 class Asking:
@@ -71,8 +63,8 @@ class Asking:
         self.name = benchmark.name
         self.allowed = benchmark.allowed
         self.history_window = benchmark.card.history_window
-        self.profiles: Mapping[str, AskedProfile] = {
-            rule.name: AskedProfile(benchmark, rule) for rule in benchmark.rules
+        self.profiles: Mapping[str, Profile] = {
+            rule.name: Profile(benchmark, rule) for rule in benchmark.rules
         }
 
     @property
@@ -174,7 +166,7 @@ class Asking:
             UnreadError: the text is no answer.
         """
         own = {rule.name: rule.parse for rule in self.benchmark.rules}.get(profile)
-        return _parsed(own or self.benchmark.parse, text[:LONGEST], step, receipt)
+        return read_answer(own or self.benchmark.parse, text[:LONGEST], step, receipt)
 
     def history_action(self, step: Step, text: str, receipt: Receipt = None) -> Action | None:
         """Return an answer as an action for histories of predictions; None if it is none."""
@@ -276,102 +268,3 @@ class Asking:
 def ask_with(made: Asking | Benchmark) -> Asking:
     """Return a benchmark as it is asked; what is asked already stays as it is."""
     return Asking(made) if isinstance(made, Benchmark) else made
-
-
-_VALUES: Final = "a tuple of values, or a Verdict"
-_ANSWER: Final = "a ParsedAnswer, or an UnreadError for a text that is no answer"
-
-
-def _parsed(parse: Parse[Any], text: str, step: Step, receipt: Receipt) -> ParsedAnswer[Any]:
-    try:
-        found = parse(text, step, receipt)
-    except RecursionError:
-        raise UnreadError("the answer is nested too deeply") from None
-    if not isinstance(found, ParsedAnswer):
-        raise TypeError(f"`parse` returned {found!r:.80}: expected {_ANSWER}")
-    return found
-
-
-class AskedProfile:
-    """A rule with the reader that it judges by: `--profile NAME`.
-
-    Args:
-        benchmark: reads answers for rules without a reader of their own.
-        rule: judges what was read.
-    """
-
-    def __init__(self, benchmark: Benchmark, rule: Rule[Any]) -> None:
-        self.rule = rule
-        self.name = rule.name
-        self.source, self.leaves_out, self.reach = rule.source, rule.leaves_out, rule.reach
-        self._totals = rule.totals
-        self.values, self.columns = rule.totals.values, rule.totals.columns
-        self.lower_is_better = rule.totals.lower_is_better
-        self.by, self.legend = rule.totals.by, rule.totals.legend
-        self.metrics: Mapping[str, str] = getattr(rule.totals, "metrics", {})
-        self.answer_reader = rule.answer_reader
-        self._parse = rule.parse or benchmark.parse
-
-    @cached_property
-    def shares(self) -> Collection[str]:
-        """The values in [0, 1] that columns average; empty for totals of another kind."""
-        return self._totals.shares
-
-    @property
-    def step_metric(self) -> tuple[str, str]:
-        """The metric that is the share of right steps, and the value that says whether one is."""
-        return self._totals.step_metric
-
-    def metric_of(self, name: str) -> str:
-        """Return the metric of `omnidata.metrics.episodes` for a column; else its name."""
-        found = self._totals
-        return found.metric_of(name) if isinstance(found, EpisodeTotals) else name
-
-    def judge(self, step: Step, text: str, receipt: Receipt = None) -> Verdict:
-        """Read one answer and judge it."""
-        found = self.judge_text(step, text[:LONGEST], receipt)
-        if len(text) <= LONGEST:
-            return found
-        note = f"only the first {LONGEST:,} of {len(text):,} characters were read"
-        return msgspec.structs.replace(found, reason="; ".join(filter(None, (found.reason, note))))
-
-    def judge_text(self, step: Step, text: str, receipt: Receipt) -> Verdict:
-        """Read and judge a text of at most `LONGEST` characters."""
-        try:
-            parsed = _parsed(self._parse, text, step, receipt)
-        except UnreadError as error:
-            return self.judge_parsed(step, None, str(error))
-        return self.judge_parsed(step, parsed)
-
-    def judge_parsed(
-        self, step: Step, parsed: ParsedAnswer[Any] | None, reason: str = ""
-    ) -> Verdict:
-        """Judge an answer that was read.
-
-        Args:
-            step: of the question.
-            parsed: the answer; None if it could not be read.
-            reason: why it could not be read.
-        """
-        found = self.rule.judge(step, parsed)
-        if isinstance(found, Verdict):
-            return found
-        if not isinstance(found, tuple):
-            raise TypeError(f"the rule {self.name} returned {found!r:.80}: expected {_VALUES}")
-        if parsed is None:
-            return Verdict("unparsed", found, None, reason)
-        return Verdict("ok", found, parsed.record, parsed.note)
-
-    def failed(self, step: Step, outcome: Outcome) -> Verdict:
-        """Return the verdict on a step without an answer: that on an empty text."""
-        if self.rule.failed:
-            return Verdict(outcome, self.rule.failed(step))
-        return Verdict(outcome, self.judge(step, "").values)
-
-    def total(self, steps: Sequence[Step], rows: VerdictColumns) -> dict[str, Any]:
-        """Return the table of verdicts."""
-        return self._totals.total(steps, rows)
-
-    def measures(self, steps: Sequence[Step], a: VerdictColumns, b: VerdictColumns) -> Measures:
-        """Return the sums behind the metrics of two runs."""
-        return self._totals.measures(steps, a, b)

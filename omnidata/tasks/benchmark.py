@@ -52,7 +52,6 @@ from omnidata.types import (
     Message,
     Modality,
     Part,
-    Profile,
     Publication,
     Questions,
     Step,
@@ -65,6 +64,7 @@ if TYPE_CHECKING:
     from omnidata.loaders.task_library import Library
     from omnidata.tasks.derivation import Derivation
     from omnidata.tasks.observation import Element
+    from omnidata.tasks.profile import Profile
     from omnidata.tasks.rollouts import OfflineScorer
     from omnidata.types import TaskDiagram
 
@@ -706,8 +706,7 @@ class Benchmark(ABC):
             receipt: of the answer.
         """
         written = parsed.written if parsed else ()
-        reach = getattr(profile, "reach", REACH)
-        words = RuleWords(borderline="", reach=reach)
+        words = RuleWords(borderline="", reach=profile.reach)
         return by_action(
             step,
             verdict,
@@ -717,6 +716,6 @@ class Benchmark(ABC):
             sentence=lambda wanted, said, places, right: explain_action(
                 step, wanted, said, places, right=right, rule=words
             ),
-            reach=reach,
+            reach=profile.reach,
             rules_known=False,
         )

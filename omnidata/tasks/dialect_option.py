@@ -34,11 +34,12 @@ from omnidata.dialects.points import read_place
 from omnidata.errors import PluginError, UsageError
 from omnidata.files import SETTINGS, read_file
 from omnidata.jsontext import hash_of, is_number
-from omnidata.tasks.asking import LONGEST, AskedProfile, Asking
+from omnidata.tasks.asking import Asking
 from omnidata.tasks.benchmark import Benchmark, ParsedAnswer, Receipt
 from omnidata.tasks.common_options import earlier_roles, earlier_screenshots
 from omnidata.tasks.coordinates import place, sent_size
 from omnidata.tasks.explaining import mark_of
+from omnidata.tasks.profile import LONGEST, Profile
 from omnidata.types import (
     Conversation,
     Diagnosis,
@@ -154,7 +155,7 @@ class AskingInDialect(Asking):
             **{name + STRICT: self._profile(name, "strict") for name in task.profiles},
         }
 
-    def _profile(self, name: str, rules: Rules) -> AskedProfile:
+    def _profile(self, name: str, rules: Rules) -> Profile:
         called = name + STRICT if rules == "strict" else name
         return _DialectProfile(self, self.task.profiles[name], rules, called)
 
@@ -682,8 +683,8 @@ def _as_unit(region: Region, unit: Space, fed: Screen) -> Point:
     return convert(point, unit, fed) if min(fed) > 0 else point
 
 
-class _DialectProfile(AskedProfile):
-    def __init__(self, asking: AskingInDialect, own: AskedProfile, rules: Rules, name: str) -> None:
+class _DialectProfile(Profile):
+    def __init__(self, asking: AskingInDialect, own: Profile, rules: Rules, name: str) -> None:
         super().__init__(asking.benchmark, own.rule)
         self._asking, self._own, self._rules = asking, own, rules
         self.name = name

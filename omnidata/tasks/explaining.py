@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
 from omnidata.actions import (
     Action,
@@ -32,10 +32,12 @@ from omnidata.types import (
     Mark,
     Outcome,
     Overlays,
-    Profile,
     Step,
     Verdict,
 )
+
+if TYPE_CHECKING:
+    from omnidata.tasks.profile import Profile
 
 _T = TypeVar("_T")
 SCREENSHOT: Final = "screenshot"

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from omnidata.actions import Point
 from omnidata.errors import Finding, plural, suggestion
 from omnidata.loaders.load import short, unsafe_paths
-from omnidata.types import LoadedDataset, Profile, Step
+from omnidata.tasks.profile import Profile
+from omnidata.types import LoadedDataset, Step
 
 
 def find_plugin_mistakes(source: LoadedDataset, profiles: Iterable[Profile]) -> list[Finding]:
@@ -102,7 +103,7 @@ def _find_unknown_axes(profiles: Iterable[Profile], steps: Sequence[Step]) -> li
     tags = {tag for step in steps for tag in step.tags}
     users: dict[str, str] = {}
     for profile in profiles:
-        for axis in getattr(profile, "by", ()):
+        for axis in profile.by:
             users.setdefault(axis, profile.name)
     return [
         Finding(

@@ -37,6 +37,7 @@ from omnidata.tasks.asking import Asking
 from omnidata.tasks.common_options import FOR_JUDGING
 from omnidata.tasks.coordinates import answer_space, sent_size
 from omnidata.tasks.explaining import Standing, standing
+from omnidata.tasks.profile import Profile
 from omnidata.training.formats import FormatName, Row, row
 from omnidata.training.rows import Line, Maker, Options, Prompted
 from omnidata.types import (
@@ -46,7 +47,6 @@ from omnidata.types import (
     Diagnosis,
     LoadedDataset,
     Modality,
-    Profile,
     Step,
     Target,
     Verdict,

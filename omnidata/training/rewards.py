@@ -203,7 +203,7 @@ class Reward:
         if exact is None:
             return _Parts(None, None, None)
         if not -_SLACK <= exact <= 1 + _SLACK:
-            kind = type(getattr(self.profile, "rule", self.profile))
+            kind = type(self.profile.rule)
             raise PluginError(
                 f"the profile {self.profile.name} returned {exact!r} as correctness",
                 where=f"{kind.__module__}.{kind.__qualname__}",

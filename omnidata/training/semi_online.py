@@ -25,7 +25,7 @@ from omnidata.run.media_stamps import Seen, media_of
 from omnidata.run.run_files import ANSWERS, model_name, read_info, recorded_steps
 from omnidata.tasks.asking import Asking
 from omnidata.training.preferences import check_run
-from omnidata.types import Conversation, LoadedDataset, Step
+from omnidata.types import LoadedDataset
 
 OPTION: Final = "--histories"
 

@@ -170,11 +170,11 @@ def open_run(run: Run, *, data: Path | None = None, files: Mapping[str, str] = {
         RunError, DataError: the data are missing, or differ from the run's.
     """
     place = recorded_data(run.settings, run.path, data)
-    if run.profile not in run.benchmark.profiles:
+    if run.profile not in run.asking.profiles:
         raise UsageError(
             f"{run.profile} scores no steps",
             where=str(run.path),
-            expected=f"scores by {', '.join(run.benchmark.profiles)}",
+            expected=f"scores by {', '.join(run.asking.profiles)}",
         )
     task, source, note = _load_as_run(run, local(place), files)
     steps = source.steps
@@ -231,7 +231,7 @@ def _load_as_run(
             if files:
                 raise
             note = f"The prompts are incomplete: {error.what}"
-    return run.benchmark, run.benchmark.load(data, check_media=False), note
+    return run.asking, run.asking.load(data, check_media=False), note
 
 
 def _note_on_prompts(

@@ -320,14 +320,14 @@ def studio(
     place = folder / f"{name}.jsonl"
     if not place.exists():
         rows.write(place, *given)
-    benchmark = get_task(name)
-    source = benchmark.load(place, check_media=False)
+    asking = get_task(name)
+    source = asking.load(place, check_media=False)
     said = [
         {"sample_id": step.sample_id, "output": text}
         for step, text in zip(source.steps, texts, strict=True)
     ]
     answers = write_lines(folder / f"{name}-{label}.answers.jsonl", said)
-    evaluate(benchmark, source, f"replay:{answers}", folder / f"{name}-{label}")
+    evaluate(asking, source, f"replay:{answers}", folder / f"{name}-{label}")
     return folder / f"{name}-{label}"
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, ClassVar, get_args
 
 import pytest
-from omnidata.tasks.old_contract import adopt, judge_adopted
 
 from omnidata.actions import Action, Direction, Point, Screen
 from omnidata.dialects import (

@@ -214,10 +214,10 @@ def rollouts(folder: Path) -> Path:
 def test_no_episode_is_torn_apart_from_files_or_from_a_repository(
     tmp_path: Path, task: str, make: Callable[[Path], Path], groups: int
 ) -> None:
-    benchmark = get_task(task)
-    source = benchmark.load(make(tmp_path / "data"), check_media=False)
+    asking = get_task(task)
+    source = asking.load(make(tmp_path / "data"), check_media=False)
     convert(source, tmp_path / "repository", embed=True)
-    held = benchmark.load(tmp_path / "repository", check_media=False)
+    held = asking.load(tmp_path / "repository", check_media=False)
     shares: dict[Split, float] = {"train": 0.5, "test": 0.5}
     for steps in (source.steps, held.steps):
         assert len({step.group for step in steps}) == groups

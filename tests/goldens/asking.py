@@ -15,7 +15,6 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from omnidata.tasks.base import Benchmark
 
 import omnidata
 from omnidata.actions import Action, Point, Screen, Space, convert
@@ -60,7 +59,7 @@ class Asking:
     @property
     def has_own_data(self) -> bool:
         """Whether it does not ask about the data of another benchmark."""
-        return not self._task.asks_about
+        return not self._task.benchmark.about
 
     @property
     def allowed(self) -> Mapping[str, Sequence[str]]:

@@ -38,10 +38,10 @@ from omnidata.media import (
     probe,
     read_bytes,
 )
-from omnidata.registry import get_benchmark
 from omnidata.run.evaluate import evaluate
 from omnidata.run.media_stamps import stamps
 from omnidata.run.run_files import read_run
+from omnidata.tasks import get_task
 from omnidata.training.export import Options, export
 from omnidata.types import (
     ByteRange,
@@ -314,7 +314,7 @@ def source(tmp_path: Path) -> LoadedDataset:
     ]
     text = "".join(json.dumps(row) + "\n" for row in lines)
     (tmp_path / "data" / "rows.jsonl").write_text(text)
-    return get_benchmark("androidcontrol").load(tmp_path / "data")
+    return get_task("androidcontrol").load(tmp_path / "data")
 
 
 def test_one_finding_counts_the_pictures(source: LoadedDataset) -> None:
@@ -335,7 +335,7 @@ def test_an_export_holds_upright_pictures_without_a_tag(
 ) -> None:
     out = tmp_path / "out"
     export(
-        get_benchmark("androidcontrol"),
+        get_task("androidcontrol"),
         source,
         out,
         Options(format="trl", shares={"train": 1.0}, copy=copy),
@@ -364,7 +364,7 @@ def test_datasets_shows_a_converted_picture_in_the_size_of_its_screen(
         assert is_upright(np.asarray(row["screenshot"].convert("RGB")))
         assert (row["screen_width"], row["screen_height"]) == (WIDTH, HEIGHT)
     with following([source.root]):
-        for step in get_benchmark("androidcontrol").load(tmp_path / "repo").steps:
+        for step in get_task("androidcontrol").load(tmp_path / "repo").steps:
             assert step.media["screenshot"]
             assert is_upright(image(step.media["screenshot"]).pixels)
 
@@ -372,7 +372,7 @@ def test_datasets_shows_a_converted_picture_in_the_size_of_its_screen(
 def test_pages_show_the_upright_picture_to_every_browser(
     source: LoadedDataset, tmp_path: Path
 ) -> None:
-    evaluate(get_benchmark("androidcontrol"), source, "baseline:oracle", tmp_path / "run")
+    evaluate(get_task("androidcontrol"), source, "baseline:oracle", tmp_path / "run")
     viewer.write(read_run(tmp_path / "run"), tmp_path / "pages")
     (copied,) = (tmp_path / "pages" / "media").iterdir()
     assert is_upright(decoded(copied.read_bytes()))

@@ -331,7 +331,7 @@ def test_rollouts_are_a_success_only_where_they_have_been_scored_as_one() -> Non
     (step,) = made(0, ["TAP"], ends=False).steps
     task = get_task("osworld")
     told = {
-        outcome: task.succeeded([replace(step, tags={"outcome": outcome})], {})
+        outcome: task.benchmark.episodes.success([replace(step, tags={"outcome": outcome})], {})
         for outcome in ("success", "partial", "unfinished")
     }
     assert told == {"success": True, "partial": False, "unfinished": False}

@@ -25,19 +25,10 @@ from omnidata.tasks import get_task
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.benchmark import Benchmark, Card, ParsedAnswer, Receipt, Rule
 from omnidata.tasks.coordinates import in_pixels, replace_places
+from omnidata.tasks.profile import Profile
 from omnidata.tasks.statistics import statistics
 from omnidata.tasks.totals import RowTotals
-from omnidata.types import (
-    Cause,
-    Diagnosis,
-    Explanation,
-    Outcome,
-    Profile,
-    Step,
-    Target,
-    Task,
-    Verdict,
-)
+from omnidata.types import Cause, Diagnosis, Explanation, Outcome, Step, Target, Verdict
 from tests.goldens.worlds import WORLDS
 from tests.plugin import data as odyssey
 
@@ -64,10 +55,14 @@ class Mutator:
     """
 
     def __init__(
-        self, task: Task, steps: Sequence[Step], reach: float, same: frozenset[str]
+        self, task: Asking, steps: Sequence[Step], reach: float, same: frozenset[str]
     ) -> None:
         self.reach, self.same = reach, same
-        self.unit = SPACES.get(task.options.get("coordinates", "")) or task.prompted_space or "px"
+        self.unit = (
+            SPACES.get(task.options.get("coordinates", ""))
+            or task.benchmark.card.prompted_space
+            or "px"
+        )
         self.right = [
             (step, step.action, target)
             for step in steps
@@ -181,7 +176,7 @@ def wrong(profile: Profile, verdict: Verdict) -> bool:
 
 
 def named(
-    task: Task, profile: str, step: Step, verdict: Verdict, text: str = ""
+    task: Asking, profile: str, step: Step, verdict: Verdict, text: str = ""
 ) -> Diagnosis | None:
     return task.explanation(step, verdict, text, profile=profile).diagnosis
 
@@ -204,7 +199,7 @@ class Case:
     profile: str = ""
 
 
-def check(task: Task, steps: Sequence[Step], case: Case) -> Counter[Cause]:
+def check(task: Asking, steps: Sequence[Step], case: Case) -> Counter[Cause]:
     """Hold what every mutation is named against what it is; how many there were of each kind."""
     name = case.profile or task.default_profile
     profile = task.profiles[name]
@@ -303,7 +298,7 @@ def test_a_value_may_not_be_called_as_what_a_line_of_scores_has_already(
     assert caught.value.where == "odyssey_like.Ams"
 
 
-def check_scores(task: Task, data: Path, case: Case, out: Path) -> None:
+def check_scores(task: Asking, data: Path, case: Case, out: Path) -> None:
     """Score one mutation of each step's answer; look at every sum of causes in the folder."""
     source = task.load(data, check_media=False)
     profile = task.profiles[case.profile or task.default_profile]

@@ -24,8 +24,9 @@ from omnidata.run.evaluate import evaluate
 from omnidata.run.run_files import read_run
 from omnidata.tasks import benchmark as contract
 from omnidata.tasks import get_task
+from omnidata.tasks.asking import Asking
 from omnidata.tasks.observation import OPTIONS, Element, ScreenDisplay
-from omnidata.types import Completion, MediaRef, Prepared, Request, Step, Task
+from omnidata.types import Completion, MediaRef, Prepared, Request, Step
 from tests.cli.running import here
 from tests.loaders.phones import CLICK, SCREEN, SCROLL, episode, pixels, png, records, tree
 from tests.run.scripted import Scripted, finals
@@ -67,18 +68,18 @@ def data(tmp_path: Path) -> Path:
     ).parent
 
 
-def asked(data: Path, **options: str) -> tuple[Task, Step]:
+def asked(data: Path, **options: str) -> tuple[Asking, Step]:
     task = get_task("androidcontrol", options)
     return task, task.load(data).steps[0]
 
 
-def told(task: Task, step: Step) -> str:
+def told(task: Asking, step: Step) -> str:
     """The text of the prompt's tree."""
     (part,) = (part for part in task.prompt(step)[-1].parts if part.about)
     return part.text
 
 
-def values(task: Task, step: Step, answer: Any, **receipt: Any) -> tuple[Any, ...]:
+def values(task: Asking, step: Step, answer: Any, **receipt: Any) -> tuple[Any, ...]:
     text = answer if isinstance(answer, str) else json.dumps(answer)
     return task.profiles[task.default_profile].judge(step, text, receipt or None).values
 

@@ -99,6 +99,7 @@ def test_its_published_rows_stand_beside_its_runs(site: Path, rows: Path, tmp_pa
     assert [head.header for head in beside.heads] == ["run", "Reader 3"]
     assert {row.group: row.cells[-1].value for row in beside.rows} == {"de": 0.25, "en": None}
     best = task.benchmark.paper.published().best(task.options)
+    assert best
     assert best.metrics["found"].model == "Reader 1"
 
 

@@ -19,16 +19,9 @@ from omnidata.tasks.agentstudio.rows import AXES, window
 from omnidata.tasks.agentstudio.rules import read_success, released_score
 from omnidata.tasks.benchmark import History, ParsedAnswer, Receipt, Values
 from omnidata.tasks.explaining import explain
+from omnidata.tasks.profile import Profile
 from omnidata.tasks.totals import YesNoTotals
-from omnidata.types import (
-    Conversation,
-    Explanation,
-    Message,
-    Profile,
-    Step,
-    Target,
-    Verdict,
-)
+from omnidata.types import Conversation, Explanation, Message, Step, Target, Verdict
 
 # How an answer is read and judged.
 

@@ -20,6 +20,7 @@ from omnidata.tasks.diagnosis import place_cause
 from omnidata.tasks.explaining import SCREENSHOT, RuleWords, explain, explain_place
 from omnidata.tasks.pointing import PointSpeech, answer_at, json_pair, sent_as
 from omnidata.tasks.points import read_point
+from omnidata.tasks.profile import Profile
 from omnidata.tasks.totals import RowTotals
 from omnidata.types import (
     PLACE,
@@ -27,7 +28,6 @@ from omnidata.types import (
     Diagnosis,
     Explanation,
     Overlays,
-    Profile,
     Step,
     Target,
     Verdict,

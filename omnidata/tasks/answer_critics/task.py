@@ -35,6 +35,7 @@ from omnidata.tasks.benchmark import (
 from omnidata.tasks.derivation import Derivation, Judged
 from omnidata.tasks.explaining import explain
 from omnidata.tasks.points import answers
+from omnidata.tasks.profile import Profile
 from omnidata.tasks.totals import Mask, YesNoTotals
 from omnidata.types import (
     CAUSES,
@@ -44,7 +45,6 @@ from omnidata.types import (
     Message,
     Modality,
     Part,
-    Profile,
     Step,
     Target,
     Verdict,

@@ -34,6 +34,7 @@ from omnidata.tasks.pointing import (
     sent_as,
 )
 from omnidata.tasks.points import read_point
+from omnidata.tasks.profile import Profile
 from omnidata.tasks.published import read_published
 from omnidata.tasks.totals import RowTotals
 from omnidata.types import (
@@ -44,7 +45,6 @@ from omnidata.types import (
     Message,
     Overlays,
     Part,
-    Profile,
     Publication,
     Remote,
     Step,

@@ -80,6 +80,7 @@ from omnidata.tasks.omnibench.rows import (
 from omnidata.tasks.omnibench.scoring import INTENT, TABLES, GraphScorer
 from omnidata.tasks.overview import share
 from omnidata.tasks.pointing import sent_as
+from omnidata.tasks.profile import Profile
 from omnidata.tasks.published import HISTORY, read_published
 from omnidata.tasks.totals import EpisodeTotals
 from omnidata.types import (
@@ -90,7 +91,6 @@ from omnidata.types import (
     Message,
     Overlays,
     Part,
-    Profile,
     Step,
     Target,
     TaskDiagram,

@@ -55,13 +55,13 @@ from omnidata.tasks.omnigui.targets import (
     target,
     usual_action,
 )
+from omnidata.tasks.profile import Profile
 from omnidata.tasks.published import read_published
 from omnidata.types import (
     Conversation,
     Explanation,
     LoadedDataset,
     Overlays,
-    Profile,
     Publication,
     Remote,
     Step,

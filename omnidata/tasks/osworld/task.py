@@ -81,6 +81,7 @@ from omnidata.tasks.osworld.scoring import RolloutScorer
 from omnidata.tasks.osworld.suite import LIST, TaskFiles
 from omnidata.tasks.osworld.tree import EVALUATION, groups, sets
 from omnidata.tasks.overview import share
+from omnidata.tasks.profile import Profile
 from omnidata.tasks.published import HISTORY, read_published
 from omnidata.tasks.totals import EpisodeTotals
 from omnidata.types import (
@@ -90,7 +91,6 @@ from omnidata.types import (
     LoadedDataset,
     Message,
     Part,
-    Profile,
     Publication,
     Remote,
     Step,

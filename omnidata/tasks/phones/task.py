@@ -55,6 +55,7 @@ from omnidata.tasks.phones.gui_r1 import GUI_R1, GuiR1Rule
 from omnidata.tasks.phones.rules import Evaluator, PhoneRule, relative
 from omnidata.tasks.phones.step_rows import ROW, SCROLL, WordSense
 from omnidata.tasks.pointing import sent_as
+from omnidata.tasks.profile import Profile
 from omnidata.types import (
     PLACE,
     Conversation,
@@ -62,7 +63,6 @@ from omnidata.types import (
     Message,
     Overlays,
     Part,
-    Profile,
     Step,
     Target,
     Verdict,
