@@ -101,8 +101,8 @@ def ablate(
     from omnidata.run.scoring import get_profile
     from omnidata.run.suite import ModelRow
     from omnidata.tasks import get_task, options_for
+    from omnidata.tasks.asking_under_options import check_effects
     from omnidata.tasks.common_options import OPTIONS as COMMON
-    from omnidata.tasks.common_options import check_effects
     from omnidata.tasks.given_options import parse
 
     options = parse(task_options, "-T")

@@ -162,7 +162,7 @@ def load_asking(
         strict: whether findings are an error.
     """
     from omnidata.tasks import get_task, options_for
-    from omnidata.tasks.common_options import load_to_ask
+    from omnidata.tasks.asking_under_options import load_to_ask
     from omnidata.tasks.given_options import parse
 
     options, said = options_for(task, parse(task_options, "-T"), model, models=asking.models)

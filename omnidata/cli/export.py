@@ -159,7 +159,7 @@ def export(
     """
     from omnidata.run.selection import parse_shares, read_exclude
     from omnidata.tasks import get_task
-    from omnidata.tasks.common_options import load_to_ask
+    from omnidata.tasks.asking_under_options import load_to_ask
     from omnidata.tasks.given_options import parse
     from omnidata.training.export import export as run
     from omnidata.training.formats import FormatName, Objects

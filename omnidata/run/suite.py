@@ -24,7 +24,7 @@ from omnidata.run.scoring import get_profile
 from omnidata.run.selection import read_exclude
 from omnidata.tasks import get_task, options_for
 from omnidata.tasks.asking import Asking
-from omnidata.tasks.common_options import load_to_ask
+from omnidata.tasks.asking_under_options import load_to_ask
 from omnidata.types import LoadedDataset, Progress
 
 Value = str | bool | int | float

@@ -10,7 +10,8 @@ from omnidata.adapters import presets
 from omnidata.dialects import get_dialect
 from omnidata.errors import UsageError
 from omnidata.tasks.asking import Asking
-from omnidata.tasks.common_options import IN_DIALECT, OPTIONS, AskingUnderOptions, split
+from omnidata.tasks.asking_under_options import AskingUnderOptions
+from omnidata.tasks.common_options import IN_DIALECT, OPTIONS, split
 from omnidata.tasks.coordinates import of_screen
 from omnidata.tasks.dialect_option import AskingInDialect, unit_for
 

@@ -35,8 +35,8 @@ from omnidata.errors import PluginError, UsageError
 from omnidata.files import SETTINGS, read_file
 from omnidata.jsontext import hash_of, is_number
 from omnidata.tasks.asking import Asking
+from omnidata.tasks.asking_under_options import earlier_roles, earlier_screenshots
 from omnidata.tasks.benchmark import Benchmark, ParsedAnswer, Receipt
-from omnidata.tasks.common_options import earlier_roles, earlier_screenshots
 from omnidata.tasks.coordinates import place, sent_size
 from omnidata.tasks.explaining import mark_of
 from omnidata.tasks.profile import LONGEST, Profile

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from omnidata.table import TextTable
-from omnidata.tasks.asking import Asking
 from omnidata.types import LoadedDataset
+
+if TYPE_CHECKING:
+    from omnidata.tasks.asking import Asking
 
 Table = TextTable
 """The name by which plug-ins make tables of texts."""

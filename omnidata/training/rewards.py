@@ -34,7 +34,7 @@ from omnidata.loaders.stored_steps import Positions
 from omnidata.run.scoring import get_profile
 from omnidata.tasks import get_task
 from omnidata.tasks.asking import Asking
-from omnidata.tasks.common_options import load_to_ask
+from omnidata.tasks.asking_under_options import load_to_ask
 from omnidata.tasks.explaining import deciding, mark_of
 from omnidata.training.reward_recipes import (
     RECIPES,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from omnidata import media
 from omnidata.actions import Action, Point, Region, Screen, history_text
@@ -24,7 +24,6 @@ from omnidata.run.run_files import (
     recorded_steps,
 )
 from omnidata.tasks import get_task
-from omnidata.tasks.asking import Asking
 from omnidata.types import (
     Diagnosis,
     Explanation,
@@ -39,6 +38,9 @@ from omnidata.types import (
 )
 from omnidata.viewer.media_index import Shelf, Wave, waveform
 from omnidata.viewer.task_graph import LIMIT, Drawing, drawing
+
+if TYPE_CHECKING:
+    from omnidata.tasks.asking import Asking
 
 
 @dataclass(frozen=True)
