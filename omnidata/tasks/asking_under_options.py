@@ -135,12 +135,12 @@ class AskingUnderOptions(Asking):
 def load_to_ask(task: Asking, data: Path, **options: Any) -> LoadedDataset:
     """Load data for prompts and check that each common option has an effect.
 
-    `Task.load` does not check, so that old runs can be read and scored with any options.
+    `Asking.load` does not check, so that old runs can be read and scored with any options.
 
     Args:
         task: the benchmark with its options.
         data: a path or URL.
-        options: of `Task.load`.
+        options: of `Asking.load`.
 
     Returns:
         The dataset, with the findings of `check_effects`.
