@@ -55,8 +55,8 @@ from omnidata.run.scoring import get_profile, has_usable_target, score
 from omnidata.run.selection import Shard, select, shard, whole_episodes
 from omnidata.run.selection import shard as take_shard
 from omnidata.tasks.asking import Asking, ask_with
+from omnidata.tasks.asking_in_dialect import prompt_texts
 from omnidata.tasks.benchmark import Benchmark
-from omnidata.tasks.dialect_option import prompt_texts
 from omnidata.tasks.profile import Profile
 from omnidata.types import (
     Adapter,

@@ -2,8 +2,8 @@
 
     step -> prompt -> a model's text -> parse -> rule -> verdict
 
-A rule that has no reader of its own judges what the benchmark parsed. In a dialect
-(`tasks.dialect_option`) the dialect asks and reads, and the rule judges the actions that it read.
+A rule that has no reader of its own judges what the benchmark parsed. A dialect
+(`tasks.asking_in_dialect`) asks and reads itself, and the rule judges the actions that it read.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import msgspec
 
@@ -36,9 +36,6 @@ from omnidata.types import (
     Target,
     Verdict,
 )
-
-if TYPE_CHECKING:
-    pass
 
 
 class Asking:

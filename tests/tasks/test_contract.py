@@ -10,11 +10,11 @@ from typing import Any, cast
 import pytest
 
 from omnidata.actions import Action, Point, Screen, Space, centre
-from omnidata.dialects import CannotSayError, UnreadError
+from omnidata.dialects import CannotSayError, UnreadError, get_dialect
 from omnidata.errors import UsageError
 from omnidata.run.evaluate import evaluate
-from omnidata.tasks import in_dialect
 from omnidata.tasks.asking import Asking
+from omnidata.tasks.asking_in_dialect import AskingInDialect
 from omnidata.tasks.benchmark import (
     Benchmark,
     Card,
@@ -182,7 +182,7 @@ def test_an_answer_is_explained_by_what_was_parsed(rows: Path) -> None:
 
 
 def test_a_dialects_answer_is_judged_as_actions(rows: Path) -> None:
-    task: Asking = in_dialect(buttons(), "qwen2.5")
+    task: Asking = AskingInDialect(buttons(), get_dialect("qwen2.5"))
     step = task.load(rows).steps[0]
     target = task.target(step)
     assert target
