@@ -90,7 +90,7 @@ class Asking:
         found.past = past
         return found
 
-    def predicted(
+    def own_actions(
         self, step: Step, predicted: Sequence[Action | None] | None
     ) -> Sequence[Action | None] | None:
         """Return the model's own actions before a step: those of `past` if there is a run."""
@@ -140,7 +140,7 @@ class Asking:
 
     def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
         """Return the conversation for one step."""
-        return self.benchmark.prompt(step, self.history(self.predicted(step, predicted)))
+        return self.benchmark.prompt(step, self.history(self.own_actions(step, predicted)))
 
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
@@ -190,9 +190,9 @@ class Asking:
         """
         return self.profiles[profile or self.default_profile].judge(step, text, receipt)
 
-    def failed(self, step: Step, outcome: Outcome, *, profile: str = "") -> Verdict:
+    def without_answer(self, step: Step, outcome: Outcome, *, profile: str = "") -> Verdict:
         """Return the verdict on a step without an answer."""
-        return self.profiles[profile or self.default_profile].failed(step, outcome)
+        return self.profiles[profile or self.default_profile].without_answer(step, outcome)
 
     def explanation(
         self,

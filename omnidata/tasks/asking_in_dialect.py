@@ -259,7 +259,7 @@ class AskingInDialect(Asking):
 
         A step that is asked for neither an action nor a place keeps the task's own words.
         """
-        predicted = self.predicted(step, predicted)
+        predicted = self.own_actions(step, predicted)
         if self.in_own_words(step):
             return self.task.prompt(step, predicted)
         fed = self._fed_size(step.screen)
@@ -736,8 +736,8 @@ class _DialectProfile(Profile):
             return False
         return True
 
-    def failed(self, step: Step, outcome: Outcome) -> Verdict:
-        bare = self._own.failed(step, outcome)
+    def without_answer(self, step: Step, outcome: Outcome) -> Verdict:
+        bare = self._own.without_answer(step, outcome)
         nothing: tuple[bool | None, ...] = (None, None, None, self._expressible(step), None)
         if self._asking.in_own_words(step):
             nothing = _UNCOUNTED

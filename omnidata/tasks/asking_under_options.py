@@ -124,7 +124,7 @@ class AskingUnderOptions(Asking):
         if "history_screenshots" in self.given:
             left = {role: ref for role, ref in step.media.items() if not role.startswith(HISTORY)}
             own = replace(step, media=left)
-        told = self.task.prompt(own, self.predicted(step, predicted))
+        told = self.task.prompt(own, self.own_actions(step, predicted))
         if past := [*_label_shots(step, self._shots(step.step_index))]:
             told = _insert(told, past)
         if share := float(self.given.get("media_until", 0)):

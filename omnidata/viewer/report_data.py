@@ -586,7 +586,7 @@ def _rulings(book: Book, step: Step, own: Verdict, explained: Explanation) -> li
             verdict = (
                 profile.judge(step, said.output or "", said.receipt)
                 if said.delivery == "ok"
-                else profile.failed(step, said.delivery)
+                else profile.without_answer(step, said.delivery)
             )
         except OmnidataError as error:
             verdict = Verdict("unparsed", (None,) * len(profile.values), None, error.what)

@@ -254,7 +254,7 @@ def test_a_verdict_has_the_counts_behind_the_profiles_own_values() -> None:
     own = get_task("screenspot").profiles["screenspot"].values
     counts = ("read", "read_strict", "expressed", "expressible", "left_out")
     assert profile.values == (*own, *counts)
-    failed = profile.failed(_spot((1920, 1080)), "api_error")
+    failed = profile.without_answer(_spot((1920, 1080)), "api_error")
     assert dict(zip(profile.values, failed.values, strict=True))["read"] is None
 
 

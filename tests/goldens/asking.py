@@ -174,7 +174,7 @@ class Asking:
             if answer.delivery == "ok":
                 verdict = profile.judge(step, text, answer.receipt)
             else:
-                verdict = profile.failed(step, answer.delivery)
+                verdict = profile.without_answer(step, answer.delivery)
             found = self._task.explanation(
                 step, verdict, text, profile=rule, receipt=answer.receipt
             )
@@ -233,7 +233,7 @@ class Asking:
         found = [
             profile.judge(step, answer.output or "", answer.receipt)
             if answer.delivery == "ok"
-            else profile.failed(step, answer.delivery)
+            else profile.without_answer(step, answer.delivery)
             for step, answer in zip(steps, answers, strict=True)
         ]
         table = np.array([verdict.values for verdict in found], dtype=np.float64)

@@ -155,7 +155,7 @@ def test_a_dialect_asks_for_places_and_leaves_texts_in_the_tasks_own_words(tmp_p
     verdicts = [profile.judge(step, text) for step, text in zip(steps, texts, strict=True)]
     assert [verdict.values[0] for verdict in verdicts] == [True, False, True]
     assert verdicts[2].values[1:] == (None,) * 5
-    assert profile.failed(steps[2], "api_error").values[1:] == (None,) * 5
+    assert profile.without_answer(steps[2], "api_error").values[1:] == (None,) * 5
     columns = np.array([verdict.values for verdict in verdicts], dtype=np.float64).T
     values = dict(zip(profile.values, columns, strict=True))
     rows = VerdictColumns(np.zeros(3, dtype=np.uint8), values, np.ones(3, dtype=np.bool_))

@@ -118,7 +118,7 @@ def test_positions_have_the_unit_of_answers(data: Path) -> None:
 
 def observe(elements: Sequence[Element], kind: str, most: str, screen: Screen) -> Any:
     options = {"observation": kind, "a11y_tokens": most}
-    found = ScreenDisplay(options, lambda step: elements).observed(
+    found = ScreenDisplay(options, lambda step: elements).observation(
         Step("s", "e", 0, 1, "", screen, {}, (), (), None, {}, {})
     )
     assert found

@@ -182,7 +182,7 @@ def test_an_answer_without_code_is_unparsed_with_the_reason(tmp_path: Path) -> N
     verdict = get_task("osworld").profiles["osworld-step"].judge(step, "I am done.")
     assert (verdict.outcome, verdict.values) == ("unparsed", (False, False, False))
     assert "no block" in verdict.reason
-    failed = get_task("osworld").profiles["osworld-step"].failed(step, "refused")
+    failed = get_task("osworld").profiles["osworld-step"].without_answer(step, "refused")
     assert (failed.outcome, failed.values) == ("refused", (False, False, False))
 
 

@@ -186,7 +186,7 @@ def test_what_the_release_leaves_out_is_not_judged(tmp_path: Path) -> None:
         for text in (answer, "", '{"action_type": "wait"}'):
             found = values(task, "agentcpm-ac", step, text)
             judged.append((step.step_index, found[0] is not None))
-        failed = task.profiles["agentcpm-ac"].failed(step, "api_error")
+        failed = task.profiles["agentcpm-ac"].without_answer(step, "api_error")
         judged.append((step.step_index, failed.values[0] is not None))
     assert {number for number, was in judged if not was} == {3, 4}
     assert all(was is (number not in (3, 4)) for number, was in judged)
