@@ -235,7 +235,7 @@ def evaluate(
             join_left(run, again=True)
             if task.needs_predictions:
                 run.reopen(_stale(steps, run))
-            seen = Seen(lambda step: media_of(task.prompt(step, [])))
+            seen = Seen(lambda step: media_of(task.conversation(step, [])))
             for number, name in enumerate(ids_of(steps) if run.done else ()):
                 if done := run.done.get(name):
                     seen.look(steps[number], done.delivery, done.receipt)
@@ -710,7 +710,7 @@ def _ready(
     for step in steps:
         try:
             ready.append(
-                render_request(task, adapter, Request(step.sample_id, task.prompt(step, [])))
+                render_request(task, adapter, Request(step.sample_id, task.conversation(step, [])))
             )
         except MediaError as error:
             problems.append(f"{step.sample_id}: {error}")

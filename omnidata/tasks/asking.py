@@ -138,7 +138,9 @@ class Asking:
         source = self.options.get("history", "gold")
         return History(source, predicted or (), self.history_window)
 
-    def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
+    def conversation(
+        self, step: Step, predicted: Sequence[Action | None] | None = None
+    ) -> Conversation:
         """Return the conversation for one step."""
         return self.benchmark.prompt(step, self.history(self.own_actions(step, predicted)))
 

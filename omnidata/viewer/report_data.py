@@ -504,7 +504,7 @@ def _prompt(book: Book, number: int) -> tuple[list[tuple[str, Sequence[tuple[str
         step = step_without(step, altered.removed, book.source.roles)
     predicted = book.past_answers(number) if book.task.needs_predictions and book.run else None
     try:
-        conversation = book.task.prompt(step, predicted)
+        conversation = book.task.conversation(step, predicted)
     except OmnidataError as error:
         return [], error.what
     shown: list[tuple[str, Sequence[tuple[str, str]]]] = [

@@ -92,7 +92,7 @@ class Asking:
         self, step: Step, predicted: Sequence[Action | None] | None = None
     ) -> Conversation:
         """Return the prompt of a step."""
-        return self._task.prompt(step, predicted)
+        return self._task.conversation(step, predicted)
 
     def action(self, step: Step, text: str) -> Action | None:
         """Return an answer as the action that later prompts show."""

@@ -151,7 +151,7 @@ def test_evaluate_takes_the_benchmark_itself_but_no_name(rows: Path, tmp_path: P
 def test_the_prompt_tells_the_history_that_the_option_names(rows: Path) -> None:
     step = buttons().load(rows).steps[1]
     told = {
-        wanted: buttons(history=wanted).prompt(step, [Action("back")])[-1].parts[-1].text
+        wanted: buttons(history=wanted).conversation(step, [Action("back")])[-1].parts[-1].text
         for wanted in ("gold", "none", "predicted")
     }
     assert "Step 0: TAP at [100, 100]" in told["gold"]

@@ -24,7 +24,7 @@ def test_a_class_of_another_distribution_is_a_task(site: Path, rows: Path) -> No
     install(site)
     task = get_task("words", {"case": "lower"})
     [first, *_] = task.load(rows).steps
-    [message] = task.prompt(first)
+    [message] = task.conversation(first)
     assert [part.text for part in message.parts] == ["Which is longer: fig or melon?"]
     assert (task.name, task.default_profile, task.options["case"]) == (
         "words",
