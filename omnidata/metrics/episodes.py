@@ -100,6 +100,13 @@ class StepVerdicts:
     whole: npt.NDArray[np.bool_]
     group: Codes | Ints | None = None
 
+    @property
+    def owner(self) -> Ints:
+        """int64 (N,), equal for the steps that the bootstrap draws together."""
+        _, first, episode = np.unique(self.episode, return_index=True, return_inverse=True)
+        own: Ints = episode if self.group is None else self.group[first][episode]
+        return own
+
     def where(self, rows: npt.NDArray[np.bool_] | Ints) -> StepVerdicts:
         """Return the rows of a mask, bool (N,), or an index, int64."""
         if rows.dtype == np.bool_ and rows.all():
