@@ -464,6 +464,7 @@ class Benchmark(ABC):
         shown: roles of the media in the prompt; None for all.
         rules: ways to judge, the default first.
         baselines: names of answers without a model.
+        constants: the baselines that answer every step with the same text, and their texts.
         files: which files are its own; None if only `steps` can tell.
         paper: results and tables of its paper.
         rollouts: scores results without a model's text.
@@ -494,6 +495,7 @@ class Benchmark(ABC):
     shown: Sequence[str] | None = None
     rules: Sequence[Rule[Any]]
     baselines: Sequence[str] = ("oracle", "majority")
+    constants: Mapping[str, str] = {}
 
     files: Files | None = None
     paper: Paper = Paper()
@@ -684,6 +686,8 @@ class Benchmark(ABC):
             name: one of `baselines`.
             steps: the steps that the rule may use.
         """
+        if name in self.constants:
+            return lambda step: self.constants[name]
         return answer_policy(name, steps, self.target, answer_space(self.options))
 
     def explain(
