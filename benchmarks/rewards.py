@@ -119,7 +119,9 @@ def trainers(task: Asking, source: LoadedDataset, count: int, folder: Path) -> N
     )
     rows = rows.map(lambda row: {"images": [str(out / name) for name in row["images"]]})
     rows = rows.cast_column("images", datasets.List(datasets.Image()))
-    texts = [part.text for step in some.steps for turn in task.prompt(step) for part in turn.parts]
+    texts = [
+        part.text for step in some.steps for turn in task.conversation(step) for part in turn.parts
+    ]
     model = make_tiny("qwen2.5-omni", folder / "tiny", texts=texts * 10)
     prompts = OmniPrompts(model, task, options={"image_size": str(SIDE)})
     config = GRPOConfig(

@@ -204,7 +204,9 @@ def made_model(folder: Path, task: Asking, steps: Sequence[Step], seed: int) -> 
 
     if folder.exists():
         return folder
-    texts = [part.text for step in steps[:200] for said in task.prompt(step) for part in said.parts]
+    texts = [
+        part.text for step in steps[:200] for said in task.conversation(step) for part in said.parts
+    ]
     unfinished = folder.with_name(f".{folder.name}.unfinished")
     made = make_tiny("qwen2.5-omni", unfinished, seed=seed, texts=texts)
     processor = AutoProcessor.from_pretrained(made)

@@ -343,8 +343,8 @@ class Annotation:
     """What a task's answers say about the data of another task.
 
     Attributes:
-        of: "action", the action of a step, as `Task.read` returns it; "success", whether an episode
-            fulfilled its instruction: the value `said` of the default profile.
+        of: "action", the action of a step, as `Asking.history_action` returns it; "success",
+            whether an episode fulfilled its instruction: the value `said` of the default profile.
         known_from: the task whose data have the truth, to measure a model on.
         expected: requirements for data to ask about.
         remedy: the fix for data without them.

@@ -167,7 +167,7 @@ def audit(
     rules += [judge(guess, "constant") for guess in _without_copies(fixed, known)[:1]]
     unlearned = max(rules, key=lambda rule: rule.metric)
     kept = [steps[number] for number in judged.tolist()]
-    prompts = [task.prompt(step) for step in kept]
+    prompts = [task.conversation(step) for step in kept]
     group = groups(kept, prompts)
     few = max(_CHOICES, len(steps) // 10)
     plain = [guess for guess in known if len(set(map(guess.answer, steps))) <= few]

@@ -261,7 +261,7 @@ def check_ids(run: Run, known: set[str]) -> None:
 def _verdicts(run: Run, ids: Sequence[str], whole: Mask) -> VerdictColumns:
     scores = [run.scores[name] for name in ids]
     scorer = run.offline_scorer
-    names = scorer.paired(run.profile) if scorer else run.asking.profiles[run.profile].values
+    names = scorer.paired_totals(run.profile) if scorer else run.asking.profiles[run.profile].values
     if lacking := [name for name in names if name not in scores[0]]:
         raise RunError(
             f"runs of the profile {run.profile} cannot be compared",
@@ -578,7 +578,7 @@ def measures(
         RunError: the profile's runs cannot be compared.
     """
     if scorer := run.offline_scorer:
-        columns = scorer.paired(run.profile)
+        columns = scorer.paired_totals(run.profile)
         sides = [np.column_stack([rows.values[name] for name in columns]) for rows in (a, b)]
         judged, sums = means(sides[0], sides[1], np.arange(len(ids), dtype=np.int64))
         flips = (scorer.right, scorer.right) if scorer.right else None

@@ -12,7 +12,7 @@ from omnidata.actions import Action, Direction, Point
 from omnidata.dialects import CannotSayError, Dialect, UnreadError, get_dialect
 from omnidata.errors import UsageError, plural
 from omnidata.tasks import get_task
-from omnidata.tasks.dialect_option import PLATFORMS, AskingInDialect
+from omnidata.tasks.asking_in_dialect import PLATFORMS, AskingInDialect
 from omnidata.types import Step
 
 _SCREEN: Final = (1000, 1000)

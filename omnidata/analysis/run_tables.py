@@ -206,7 +206,7 @@ def by_option(of: Variation, runs: Sequence[Run], *, with_published: bool) -> Ta
     others, notes = published_rows(of.option, runs, with_published)
     by_model: dict[str, list[Row]] = {}
     for other in others:
-        row = published_row(other, (other.model, of.called(of.value(other.options))), columns)
+        row = published_row(other, (other.model, of.wording(of.value(other.options))), columns)
         by_model.setdefault(other.model, []).append(row)
     names = [(name, value) for name, group in groups for value in _value_names(of, group)]
     own = iter(rows_of_runs(slices, every, names, columns))
@@ -218,7 +218,7 @@ def by_option(of: Variation, runs: Sequence[Run], *, with_published: bool) -> Ta
         ("Model", of.label),
         heads,
         [row for part in parts for row in compare_rows(part, columns, across=of.across)],
-        [f"In brackets: the difference to {of.called(of.base)}, in points.", *notes],
+        [f"In brackets: the difference to {of.wording(of.base)}, in points.", *notes],
     )
 
 
@@ -233,7 +233,7 @@ def _value_names(of: Variation, group: Sequence[Run]) -> list[str]:
     }
     names = [
         ", ".join(
-            [of.called(option_of(of, run))]
+            [of.wording(option_of(of, run))]
             + [f"{name}={value}" for name, value in each.items() if name in several]
         )
         for run, each in zip(group, besides, strict=True)

@@ -85,7 +85,7 @@ def _rows(runs: Sequence[Run]) -> Iterator[Row]:
                 task = get_task(run.task, {**run.asking.options, of.option: value})
                 source = task.load(data.root, check_media=False)
                 texts.append({step.sample_id: step.instruction for step in source.steps})
-            called = ", ".join(map(of.called, values))
+            called = ", ".join(map(of.wording, values))
             yield from _row((name, f"{of.label}: {called}"), _across(group, data, texts))
     if asking.benchmark.wordings.task_of is None or any(run.offline_scorer for run in runs):
         return

@@ -76,7 +76,7 @@ class Bench:
         """The verdict on what came, or on that nothing did."""
         if delivery == "ok":
             return self.profile.judge(step, text, receipt)
-        return self.profile.failed(step, delivery)
+        return self.profile.without_answer(step, delivery)
 
     def overall(self, judged: Mapping[str, Judged]) -> dict[str, float]:
         """The metrics of the profile over the steps that were asked about.

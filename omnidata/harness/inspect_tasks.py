@@ -205,7 +205,7 @@ def prompt(
 def _messages(
     task: Asking, step: Step, whole: bool, ours: bool
 ) -> tuple[list[ChatMessage], Mapping[str, Any]]:
-    conversation = task.prompt(step, [])
+    conversation = task.conversation(step, [])
     begun = conversation[-1].role == "assistant"
     if not ours and (begun or task.special_tokens):
         raise UsageError(

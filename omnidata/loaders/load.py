@@ -127,7 +127,7 @@ def picture_broken(place: RowContext, what: str, expected: str) -> None:
     )
 
 
-# Checks for a rule that assigns steps to episodes and groups (`Task.named`).
+# Checks for a rule that assigns steps to episodes and groups (`Benchmark.group`).
 
 
 def tag_of(step: Step, name: str) -> str:

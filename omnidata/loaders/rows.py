@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 BELONGING: Mapping[str, str] = {"episode_name": "episode", "split_group": "group"}
 """Columns of `Step.episode` and `Step.group`: only for steps that do not simply belong to their
-episodes, and whose task has no rule for it (`Task.named`)."""
+episodes, and whose task has no rule for it (`Benchmark.group`)."""
 
 DETAILS = "action_details"
 """Column of what the columns `action` and `history` have no room for, as JSON: only for data with

@@ -187,7 +187,7 @@ def check_taken(task: Asking, adapter: Adapter, steps: Sequence[Step]) -> None:
         if kinds in seen:
             continue
         try:
-            conversation = task.prompt(step, [])
+            conversation = task.conversation(step, [])
         except (MediaError, StoreError):
             continue  # the run reports it; another step of the kind may have readable media
         seen.add(kinds)

@@ -395,7 +395,7 @@ def prepare_step(
     try:
         if "image" in takes and step.media.get("screenshot", ...) is None:
             raise MediaError("the row names no screenshot", fault="missing")
-        asked = Request(step.sample_id, task.prompt(step, list(past)))
+        asked = Request(step.sample_id, task.conversation(step, list(past)))
         made = render_request(task, adapter, asked)
         return made, stamps(made.request.conversation, takes) if takes else {}
     except (MediaError, StoreError) as error:

@@ -55,8 +55,8 @@ from omnidata.run.scoring import get_profile, has_usable_target, score
 from omnidata.run.selection import Shard, select, shard, whole_episodes
 from omnidata.run.selection import shard as take_shard
 from omnidata.tasks.asking import Asking, ask_with
+from omnidata.tasks.asking_in_dialect import prompt_texts
 from omnidata.tasks.benchmark import Benchmark
-from omnidata.tasks.dialect_option import prompt_texts
 from omnidata.tasks.profile import Profile
 from omnidata.types import (
     Adapter,
@@ -235,7 +235,7 @@ def evaluate(
             join_left(run, again=True)
             if task.needs_predictions:
                 run.reopen(_stale(steps, run))
-            seen = Seen(lambda step: media_of(task.prompt(step, [])))
+            seen = Seen(lambda step: media_of(task.conversation(step, [])))
             for number, name in enumerate(ids_of(steps) if run.done else ()):
                 if done := run.done.get(name):
                     seen.look(steps[number], done.delivery, done.receipt)
@@ -710,7 +710,7 @@ def _ready(
     for step in steps:
         try:
             ready.append(
-                render_request(task, adapter, Request(step.sample_id, task.prompt(step, [])))
+                render_request(task, adapter, Request(step.sample_id, task.conversation(step, [])))
             )
         except MediaError as error:
             problems.append(f"{step.sample_id}: {error}")

@@ -20,7 +20,7 @@ from omnidata.metrics.intervals import wilson
 from omnidata.predictions import Prediction
 from omnidata.tasks import get_task
 from omnidata.tasks.asking import Asking
-from omnidata.tasks.dialect_option import AskingInDialect
+from omnidata.tasks.asking_in_dialect import AskingInDialect
 from omnidata.tasks.explaining import mark_of
 from omnidata.tasks.profile import Profile
 from omnidata.types import Cause, LoadedDataset, Step

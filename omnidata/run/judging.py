@@ -71,11 +71,11 @@ class Judge:
         """The number of the verdict, and the line; without an answer the step is `missing`."""
         receipt = answer.receipt if answer else None
         if answer is None:
-            verdict = self.profile.failed(step, "missing")
+            verdict = self.profile.without_answer(step, "missing")
         elif answer.delivery == "ok":
             verdict = self.profile.judge(step, answer.output or "", receipt)
         else:
-            verdict = self.profile.failed(step, answer.delivery)
+            verdict = self.profile.without_answer(step, answer.delivery)
         if receipt and missing_media(receipt):
             self.degraded += 1
         kind = verdict.outcome, verdict.values

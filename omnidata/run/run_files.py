@@ -702,7 +702,7 @@ class Run:
             RunError: see `read_scores`; or this omnidata does not know the task.
         """
         if scorer := self.offline_scorer:
-            return read_scores(self.path, self.profile, values=scorer.paired(self.profile))
+            return read_scores(self.path, self.profile, values=scorer.paired_totals(self.profile))
         profile = self.asking.profiles.get(self.profile)
         return read_scores(
             self.path,

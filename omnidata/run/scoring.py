@@ -103,7 +103,7 @@ def get_profile(task: Asking | Benchmark, name: str | None) -> Profile:
 
 def has_usable_target(profile: Profile, steps: Iterable[Step]) -> bool:
     """Whether the profile can judge any of the steps."""
-    return any(is_judged(profile, profile.failed(step, "missing")) for step in steps)
+    return any(is_judged(profile, profile.without_answer(step, "missing")) for step in steps)
 
 
 def score(

@@ -167,7 +167,7 @@ def derive_critics(
 def _open_runs(task: Asking, source: LoadedDataset, runs: Sequence[Path]) -> Iterator[_Run]:
     for run in open_runs(runs, task, source, "--run"):
         asked = frozenset(ids_of(recorded_steps(run.info, source, run.path)))
-        seen = Seen(lambda step: media_of(task.prompt(step, [])))
+        seen = Seen(lambda step: media_of(task.conversation(step, [])))
         model = model_name(run.info)
         yield _Run(run.path, str(run.named), run.number, model, run.answers, asked, seen)
 
@@ -285,7 +285,7 @@ class _Maker:
                         else diagnosis(self._task, self._profile, step, verdict, answer).cause
                     )
                     key = answer_key(self._task, self._source.fingerprint, step, answer)
-                    prompt = self._task.prompt(step, list(histories.before(step)))
+                    prompt = self._task.conversation(step, list(histories.before(step)))
                     found.append(_Reply(step, answer, key, right, cause, prompt))
             if why not in _TRUTHS:
                 run.counts[why] += 1
@@ -354,7 +354,7 @@ class _Maker:
 
     def _words(self, step: Step) -> list[Part]:
         alone = replace(step, step_index=0, history=(), history_screens=())
-        return [part for part in _flat_parts(self._task.prompt(alone, [])) if not part.media]
+        return [part for part in _flat_parts(self._task.conversation(alone, [])) if not part.media]
 
     def _is_now(self, part: Part) -> bool:
         return (

@@ -10,10 +10,10 @@ from omnidata.adapters import presets
 from omnidata.dialects import get_dialect
 from omnidata.errors import UsageError
 from omnidata.tasks.asking import Asking
+from omnidata.tasks.asking_in_dialect import AskingInDialect, unit_for
 from omnidata.tasks.asking_under_options import AskingUnderOptions
 from omnidata.tasks.common_options import IN_DIALECT, OPTIONS, split
 from omnidata.tasks.coordinates import of_screen
-from omnidata.tasks.dialect_option import AskingInDialect, unit_for
 
 __all__ = ["get_task", "of_screen", "options_for"]
 
@@ -56,22 +56,8 @@ def get_task(
         found = AskingUnderOptions(found, common)
     if not spoken:
         return found
-    return in_dialect(found, spoken["dialect"], spoken.get("system", ""), texts.get("system"))
-
-
-def in_dialect(task: Asking, name: str, system: str = "", words: str | None = None) -> Asking:
-    """Return a task in a dialect.
-
-    Args:
-        task: under common options where there are any.
-        name: of the dialect.
-        system: a file whose text stands in place of the dialect's own words; empty for none.
-        words: its text; the file is opened, once it is needed, if None.
-
-    Raises:
-        UsageError: there is no such dialect, or it does not fit the task.
-    """
-    return AskingInDialect(task, get_dialect(name), system, words)
+    dialect = get_dialect(spoken["dialect"])
+    return AskingInDialect(found, dialect, spoken.get("system", ""), texts.get("system"))
 
 
 def options_for(

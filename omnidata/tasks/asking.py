@@ -2,8 +2,8 @@
 
     step -> prompt -> a model's text -> parse -> rule -> verdict
 
-A rule that has no reader of its own judges what the benchmark parsed. In a dialect
-(`tasks.dialect_option`) the dialect asks and reads, and the rule judges the actions that it read.
+A rule that has no reader of its own judges what the benchmark parsed. A dialect
+(`tasks.asking_in_dialect`) asks and reads itself, and the rule judges the actions that it read.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import msgspec
 
@@ -36,9 +36,6 @@ from omnidata.types import (
     Target,
     Verdict,
 )
-
-if TYPE_CHECKING:
-    pass
 
 
 class Asking:
@@ -93,7 +90,7 @@ class Asking:
         found.past = past
         return found
 
-    def predicted(
+    def own_actions(
         self, step: Step, predicted: Sequence[Action | None] | None
     ) -> Sequence[Action | None] | None:
         """Return the model's own actions before a step: those of `past` if there is a run."""
@@ -141,9 +138,11 @@ class Asking:
         source = self.options.get("history", "gold")
         return History(source, predicted or (), self.history_window)
 
-    def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
+    def conversation(
+        self, step: Step, predicted: Sequence[Action | None] | None = None
+    ) -> Conversation:
         """Return the conversation for one step."""
-        return self.benchmark.prompt(step, self.history(self.predicted(step, predicted)))
+        return self.benchmark.prompt(step, self.history(self.own_actions(step, predicted)))
 
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
@@ -194,9 +193,9 @@ class Asking:
         """
         return self.profiles[profile or self.default_profile].judge(step, text, receipt)
 
-    def failed(self, step: Step, outcome: Outcome, *, profile: str = "") -> Verdict:
+    def without_answer(self, step: Step, outcome: Outcome, *, profile: str = "") -> Verdict:
         """Return the verdict on a step without an answer."""
-        return self.profiles[profile or self.default_profile].failed(step, outcome)
+        return self.profiles[profile or self.default_profile].without_answer(step, outcome)
 
     def explanation(
         self,

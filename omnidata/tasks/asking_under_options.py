@@ -107,7 +107,9 @@ class AskingUnderOptions(Asking):
         texts = [found.get(name, "") for name in names]
         return replace(step, instruction=" / ".join(texts) if all(texts) else "")
 
-    def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
+    def conversation(
+        self, step: Step, predicted: Sequence[Action | None] | None = None
+    ) -> Conversation:
         """Return the conversation for one step, changed by the options.
 
         Raises:
@@ -124,7 +126,7 @@ class AskingUnderOptions(Asking):
         if "history_screenshots" in self.given:
             left = {role: ref for role, ref in step.media.items() if not role.startswith(HISTORY)}
             own = replace(step, media=left)
-        told = self.task.prompt(own, self.predicted(step, predicted))
+        told = self.task.conversation(own, self.own_actions(step, predicted))
         if past := [*_label_shots(step, self._shots(step.step_index))]:
             told = _insert(told, past)
         if share := float(self.given.get("media_until", 0)):
@@ -135,12 +137,12 @@ class AskingUnderOptions(Asking):
 def load_to_ask(task: Asking, data: Path, **options: Any) -> LoadedDataset:
     """Load data for prompts and check that each common option has an effect.
 
-    `Task.load` does not check, so that old runs can be read and scored with any options.
+    `Asking.load` does not check, so that old runs can be read and scored with any options.
 
     Args:
         task: the benchmark with its options.
         data: a path or URL.
-        options: of `Task.load`.
+        options: of `Asking.load`.
 
     Returns:
         The dataset, with the findings of `check_effects`.
@@ -246,7 +248,7 @@ def _changes(task: Asking, name: str, options: Mapping[str, str], steps: Sequenc
     for step in Random(0).sample(steps, min(_SAMPLED, len(steps))):
         past = list(step.history)
         try:
-            if given.prompt(step, past) != plain.prompt(_without(name, step), past):
+            if given.conversation(step, past) != plain.conversation(_without(name, step), past):
                 return True
         except OmnidataError:  # a run tells of it, and goes on
             continue

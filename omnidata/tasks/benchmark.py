@@ -158,8 +158,8 @@ class Rule(ABC, Generic[Value]):
         totals: names of the values of a verdict, and the columns and axes of the table.
         parse: reads answers, where a released evaluator's reader is part of its verdict; None for
             `Benchmark.parse`.
-        failed: returns the values of a step without an answer, where they differ from those of an
-            empty answer.
+        without_answer: returns the values of a step without an answer, where they differ from
+            those of an empty answer.
         answer_reader: reads answers in the dialect whose released parser is part of the rule.
     """
 
@@ -169,7 +169,7 @@ class Rule(ABC, Generic[Value]):
     reach: float = REACH
     totals: RowTotals | EpisodeTotals
     parse: Parse[Value] | None = None
-    failed: Callable[[Step], Values] | None = None
+    without_answer: Callable[[Step], Values] | None = None
     answer_reader: AnswerReader | None = None
 
     @abstractmethod

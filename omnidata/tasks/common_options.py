@@ -37,7 +37,7 @@ OPTIONS: Final[Mapping[str, str]] = {
 * `language`: of the instruction, whatever the language of the app: the one that the benchmark
   prescribes ("own"), or one of those in the row, or both.
 * `dialect`: the task is asked and answered as a family of models does it, see
-  `omnidata.tasks.dialect_option`; "unified", the default, in the task's own words.
+  `omnidata.tasks.asking_in_dialect`; "unified", the default, in the task's own words.
 * `system`: a file whose text stands in a dialect's prompt in place of the dialect's own.
 """
 

@@ -141,7 +141,7 @@ class OutcomeScorer(OfflineScorer):
         """Return the SHA-256 over all files but media."""
         return fingerprint_all(data)
 
-    def paired(self, profile: str) -> Mapping[str, Any]:
+    def paired_totals(self, profile: str) -> Mapping[str, Any]:
         """Return the total over finished rollouts: only those can be paired."""
         return {"SR_finished": "share"}
 

@@ -37,7 +37,7 @@ class View:
 
     @classmethod
     def read(cls, task: Asking, data: Path, *, strict: bool) -> LoadedDataset:
-        """Load the dataset; see `Task.load`."""
+        """Load the dataset; see `Asking.load`."""
         return task.load(data, strict=strict)
 
     def _count(self) -> dict[str, Any]:

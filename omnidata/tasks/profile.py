@@ -108,10 +108,10 @@ class Profile:
             return Verdict("unparsed", found, None, reason)
         return Verdict("ok", found, parsed.record, parsed.note)
 
-    def failed(self, step: Step, outcome: Outcome) -> Verdict:
+    def without_answer(self, step: Step, outcome: Outcome) -> Verdict:
         """Return the verdict on a step without an answer: that on an empty text."""
-        if self.rule.failed:
-            return Verdict(outcome, self.rule.failed(step))
+        if self.rule.without_answer:
+            return Verdict(outcome, self.rule.without_answer(step))
         return Verdict(outcome, self.judge(step, "").values)
 
     def total(self, steps: Sequence[Step], rows: VerdictColumns) -> dict[str, Any]:

@@ -58,7 +58,7 @@ class OfflineScorer(ABC):
         """
         return False
 
-    def paired(self, profile: str) -> Columns:
+    def paired_totals(self, profile: str) -> Columns:
         """Return the totals that each line of scores has a part of; runs are compared by them."""
         return self.profiles[profile]
 

@@ -430,7 +430,7 @@ class RowTotals:
         found = zip(self.columns, self.values, strict=True)
         shares = [name for name, unit in self.columns.items() if unit == "share"]
         columns = {name: rows.values[value][mask] for name, value in found}
-        return sized(means(columns, shares=shares, owner=owners(steps, mask)))
+        return with_steps(means(columns, shares=shares, owner=owners(steps, mask)))
 
 
 class PartTotals(RowTotals):
@@ -499,7 +499,7 @@ class YesNoTotals(RowTotals):
         ]
         shared = len(groups) < len(chosen)
         counts = Confusion.of(truth, read)
-        return sized(critic_table(counts, per_group=per_group if shared else ()))
+        return with_steps(critic_table(counts, per_group=per_group if shared else ()))
 
 
 def _critic_rates(sums: Floats) -> Floats:
@@ -529,6 +529,6 @@ def owners(steps: Sequence[Step], mask: Mask) -> Ints:
     return number_keys(steps[place].group for place in np.flatnonzero(mask).tolist())
 
 
-def sized(table: dict[str, Any]) -> dict[str, Any]:
+def with_steps(table: dict[str, Any]) -> dict[str, Any]:
     """Return the table with its number of rows as `steps` too, as in tables of episodes."""
     return {**table, "steps": table["rows"]}

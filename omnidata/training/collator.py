@@ -29,9 +29,9 @@ class OmniCollator:
     """Makes training batches for one checkpoint, also in DataLoader workers.
 
     Prompts equal those of `hf:PATH` in evaluation with the same options, token for token, as the
-    same code makes them: `task.prompt(step)`, or a row of an export, through the checkpoint's chat
-    template and processor, with media decoded by PyAV and Pillow. The target and the template's end
-    of an answer follow. Only these tokens have labels.
+    same code makes them: `task.conversation(step)`, or a row of an export, through the checkpoint's
+    chat template and processor, with media decoded by PyAV and Pillow. The target and the
+    template's end of an answer follow. Only these tokens have labels.
 
     Args:
         path: a checkpoint's folder, or the name of a model that transformers finds.

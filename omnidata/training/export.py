@@ -581,7 +581,7 @@ def _lacks(task: Asking, step: Step, options: Options) -> set[Modality]:
 
 def _modalities_of(task: Asking, step: Step) -> set[Modality]:
     try:
-        turns = task.prompt(step)
+        turns = task.conversation(step)
     except MediaError:
         return set()
     return {part.media.kind for turn in turns for part in turn.parts if part.media}

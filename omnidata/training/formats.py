@@ -180,7 +180,7 @@ def as_example(task: Asking, step: Step, *, longest: int | None = None) -> Examp
             remedy="leave the step out",
         )
     pixels = bool(target.points) and task.options.get("coordinates") == "px"
-    prompt = task.prompt(step)
+    prompt = task.conversation(step)
     fixed = next(
         (part.size for turn in prompt for part in turn.parts if part.role == "screenshot"), None
     )

@@ -133,7 +133,7 @@ class _Rows:
                 "role": turn.role,
                 "content": "".join(part.text or f"<{part.kind}>" for part in turn.parts),
             }
-            for turn in self.task.prompt(step)
+            for turn in self.task.conversation(step)
         ]
 
 
@@ -207,7 +207,7 @@ class OmniPrompts:
 
     def _make(self, sample_id: str) -> _Prompt:
         step = self._steps[sample_id]
-        turns, receipt = self._pipeline.decode(self._task.prompt(step), sample_id)
+        turns, receipt = self._pipeline.decode(self._task.conversation(step), sample_id)
         batch = self._pipeline.inputs.batch([turns], special_tokens=self._task.special_tokens)
         if batch.how:
             raise UsageError(

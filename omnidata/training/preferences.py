@@ -473,7 +473,9 @@ class Choosing:
         found: list[Pair] = []
         alone: list[Pair] = []
         counts: Counter[str] = Counter()
-        seen = [Seen(lambda step: media_of(self._task.prompt(step, []))) for _ in self.sources]
+        seen = [
+            Seen(lambda step: media_of(self._task.conversation(step, []))) for _ in self.sources
+        ]
         with _closing(self.sources):
             for number, step in enumerate(steps):
                 right, wrong = self._judge_answers(step, seen)

@@ -179,7 +179,7 @@ class Reward:
         verdict = (
             self.profile.judge(step, text, told)
             if delivery == "ok"
-            else self.profile.failed(step, delivery)
+            else self.profile.without_answer(step, delivery)
         )
         parts = self._parts(verdict)
         explanation = self.task.explanation(

@@ -232,7 +232,7 @@ def prompt_with_media(
     task: Asking, step: Step, capabilities: Capabilities
 ) -> tuple[Conversation, list[tuple[str, Wanted]]]:
     """Return a step's prompt, and its exported media with their roles."""
-    conversation = task.prompt(step)
+    conversation = task.conversation(step)
     found = [
         (part.role, Wanted(part.media, part.size))
         for message in conversation

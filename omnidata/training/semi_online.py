@@ -83,7 +83,7 @@ def run_histories(
     histories = Histories(task)
     past: dict[str, Sequence[Action | None]] = {}
     lacking: Counter[str] = Counter()
-    seen = Seen(lambda step: media_of(task.prompt(step, [])))
+    seen = Seen(lambda step: media_of(task.conversation(step, [])))
     with closing(Answers(run / ANSWERS)) as answers:
         answers.read()
         for _, same in groupby(source.steps, key=attrgetter("episode")):

@@ -504,7 +504,7 @@ def _prompt(book: Book, number: int) -> tuple[list[tuple[str, Sequence[tuple[str
         step = step_without(step, altered.removed, book.source.roles)
     predicted = book.past_answers(number) if book.task.needs_predictions and book.run else None
     try:
-        conversation = book.task.prompt(step, predicted)
+        conversation = book.task.conversation(step, predicted)
     except OmnidataError as error:
         return [], error.what
     shown: list[tuple[str, Sequence[tuple[str, str]]]] = [
@@ -586,7 +586,7 @@ def _rulings(book: Book, step: Step, own: Verdict, explained: Explanation) -> li
             verdict = (
                 profile.judge(step, said.output or "", said.receipt)
                 if said.delivery == "ok"
-                else profile.failed(step, said.delivery)
+                else profile.without_answer(step, said.delivery)
             )
         except OmnidataError as error:
             verdict = Verdict("unparsed", (None,) * len(profile.values), None, error.what)

@@ -205,7 +205,9 @@ def test_screenshots_that_are_asked_for_are_shown_beside_a_text_too(tmp_path: Pa
     def shown(**options: str) -> list[str]:
         task = get_task("aitw", {"dialect": "qwen2.5", **options})
         step = next(step for step in task.load(data).steps if step.step_index == 3)
-        return [part.role for message in task.prompt(step) for part in message.parts if part.media]
+        return [
+            part.role for message in task.conversation(step) for part in message.parts if part.media
+        ]
 
     assert shown() == ["screenshot"]
     last = ["history_screenshot_2", "history_screenshot_1", "screenshot"]

@@ -92,7 +92,7 @@ class Asking:
         self, step: Step, predicted: Sequence[Action | None] | None = None
     ) -> Conversation:
         """Return the prompt of a step."""
-        return self._task.prompt(step, predicted)
+        return self._task.conversation(step, predicted)
 
     def action(self, step: Step, text: str) -> Action | None:
         """Return an answer as the action that later prompts show."""
@@ -174,7 +174,7 @@ class Asking:
             if answer.delivery == "ok":
                 verdict = profile.judge(step, text, answer.receipt)
             else:
-                verdict = profile.failed(step, answer.delivery)
+                verdict = profile.without_answer(step, answer.delivery)
             found = self._task.explanation(
                 step, verdict, text, profile=rule, receipt=answer.receipt
             )
@@ -233,7 +233,7 @@ class Asking:
         found = [
             profile.judge(step, answer.output or "", answer.receipt)
             if answer.delivery == "ok"
-            else profile.failed(step, answer.delivery)
+            else profile.without_answer(step, answer.delivery)
             for step, answer in zip(steps, answers, strict=True)
         ]
         table = np.array([verdict.values for verdict in found], dtype=np.float64)

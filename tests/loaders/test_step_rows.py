@@ -154,7 +154,7 @@ def test_the_low_level_of_odyssey_rows_is_their_own_instruction(tmp_path: Path) 
     data = lines(tmp_path / "odyssey.jsonl", graded("complete", step_instruction="Say so"))
     task = get_task("gui-odyssey", {"level": "low"})
     (step,) = task.load(data).steps
-    assert "Goal: Say so" in task.prompt(step)[-1].parts[-1].text
+    assert "Goal: Say so" in task.conversation(step)[-1].parts[-1].text
 
 
 # Which way they scroll.

@@ -219,7 +219,7 @@ def check(task: Asking, steps: Sequence[Step], case: Case) -> Counter[Cause]:
             if found is None or found.cause != cause:
                 missed.setdefault(cause, []).append((step.sample_id, target.text, text, found))
         for outcome, cause in UNANSWERED.items():
-            verdict = profile.failed(step, outcome)
+            verdict = profile.without_answer(step, outcome)
             if wrong(profile, verdict):
                 seen[cause] += 1
                 assert named(task, name, step, verdict) == Diagnosis(cause)

@@ -10,11 +10,11 @@ from typing import Any, cast
 import pytest
 
 from omnidata.actions import Action, Point, Screen, Space, centre
-from omnidata.dialects import CannotSayError, UnreadError
+from omnidata.dialects import CannotSayError, UnreadError, get_dialect
 from omnidata.errors import UsageError
 from omnidata.run.evaluate import evaluate
-from omnidata.tasks import in_dialect
 from omnidata.tasks.asking import Asking
+from omnidata.tasks.asking_in_dialect import AskingInDialect
 from omnidata.tasks.benchmark import (
     Benchmark,
     Card,
@@ -151,7 +151,7 @@ def test_evaluate_takes_the_benchmark_itself_but_no_name(rows: Path, tmp_path: P
 def test_the_prompt_tells_the_history_that_the_option_names(rows: Path) -> None:
     step = buttons().load(rows).steps[1]
     told = {
-        wanted: buttons(history=wanted).prompt(step, [Action("back")])[-1].parts[-1].text
+        wanted: buttons(history=wanted).conversation(step, [Action("back")])[-1].parts[-1].text
         for wanted in ("gold", "none", "predicted")
     }
     assert "Step 0: TAP at [100, 100]" in told["gold"]
@@ -182,7 +182,7 @@ def test_an_answer_is_explained_by_what_was_parsed(rows: Path) -> None:
 
 
 def test_a_dialects_answer_is_judged_as_actions(rows: Path) -> None:
-    task: Asking = in_dialect(buttons(), "qwen2.5")
+    task: Asking = AskingInDialect(buttons(), get_dialect("qwen2.5"))
     step = task.load(rows).steps[0]
     target = task.target(step)
     assert target

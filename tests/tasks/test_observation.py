@@ -75,7 +75,7 @@ def asked(data: Path, **options: str) -> tuple[Asking, Step]:
 
 def told(task: Asking, step: Step) -> str:
     """The text of the prompt's tree."""
-    (part,) = (part for part in task.prompt(step)[-1].parts if part.about)
+    (part,) = (part for part in task.conversation(step)[-1].parts if part.about)
     return part.text
 
 
@@ -90,17 +90,17 @@ def test_without_the_option_runs_and_prompts_are_as_before_there_was_one(data: P
     assert dict(named.options) == dict(plain.options)
     assert not {"observation", "a11y_tokens"} & plain.options.keys()
     assert named.prompt_hash == plain.prompt_hash
-    assert [part.role for part in plain.prompt(step)[-1].parts] == ["screenshot", ""]
+    assert [part.role for part in plain.conversation(step)[-1].parts] == ["screenshot", ""]
 
 
 def test_a_tree_is_a_table_in_place_of_the_picture_or_beside_it(data: Path) -> None:
     task, step = asked(data, observation="a11y", coordinates="px")
-    system, user = task.prompt(step)
+    system, user = task.conversation(step)
     assert told(task, step).partition(":\n")[2] == PX
     assert {part.kind for part in user.parts} == {"text"}
     assert "screenshot" not in "".join(part.text for part in (*system.parts, *user.parts))
     both, _ = asked(data, observation="screenshot+a11y", coordinates="px")
-    assert [part.kind for part in both.prompt(step)[-1].parts] == ["image", "text", "text"]
+    assert [part.kind for part in both.conversation(step)[-1].parts] == ["image", "text", "text"]
     assert told(both, step) == told(task, step)
     assert len({one.prompt_hash for one in (task, both, asked(data)[0])}) == 3
 
@@ -113,12 +113,12 @@ def test_positions_have_the_unit_of_answers(data: Path) -> None:
         task, step = asked(data, observation="a11y", coordinates=unit)
         assert told(task, step).splitlines()[3] == f"Button\tAdd alarm\t+\t{line}"
     with pytest.raises(MediaError, match="size of the screen"):
-        task.prompt(replace(step, screen=(0, 0)))
+        task.conversation(replace(step, screen=(0, 0)))
 
 
 def observe(elements: Sequence[Element], kind: str, most: str, screen: Screen) -> Any:
     options = {"observation": kind, "a11y_tokens": most}
-    found = ScreenDisplay(options, lambda step: elements).observed(
+    found = ScreenDisplay(options, lambda step: elements).observation(
         Step("s", "e", 0, 1, "", screen, {}, (), (), None, {}, {})
     )
     assert found
@@ -153,9 +153,9 @@ def test_what_a_budget_cuts_off_is_neither_told_nor_marked_and_the_receipt_says_
     task, step = asked(data, observation="som", a11y_tokens="1500")
     text = told(task, step)
     assert text.endswith("[...]\n")
-    shot = next(part.media for part in task.prompt(step)[-1].parts if part.media)
+    shot = next(part.media for part in task.conversation(step)[-1].parts if part.media)
     lines = text.splitlines()[2:-1]
-    _, receipt = render(task.prompt(step), Capabilities())
+    _, receipt = render(task.conversation(step), Capabilities())
     (line,) = (line for line in receipt["parts"] if line["kind"] == "text")
     assert len(shot.marks) == len(lines) == line["told"] < 300
     assert (line["elements"], line["kept"]) == (301, 300)
@@ -174,7 +174,7 @@ def click(place: Any) -> dict[str, Any]:
 def test_marks_are_drawn_where_the_elements_are_and_nowhere_else(data: Path) -> None:
     task, step = asked(data, observation="som")
     assert told(task, step).partition(":\n")[2] == MARKED
-    shot = next(part.media for part in task.prompt(step)[-1].parts if part.media)
+    shot = next(part.media for part in task.conversation(step)[-1].parts if part.media)
     drawn, plain = media.image(shot).pixels, pixels(30)
     assert media.image_size(shot) == SCREEN
     left, top, right, bottom = 40, 90, 60, 110
@@ -215,7 +215,7 @@ def test_pixels_are_the_screens_where_the_tree_tells_them_and_else_the_pictures(
         ("screenshot", half, full), ("som", half, full), ("screenshot+a11y", full, half),
     ):  # fmt: skip
         task, step = asked(data, observation=observed, coordinates="px")
-        lines = [part.about for part in task.prompt(step)[-1].parts if part.about]
+        lines = [part.about for part in task.conversation(step)[-1].parts if part.about]
         receipt = {"parts": [small, *lines]}
         assert values(task, step, answer, **receipt)[1] is True
         assert values(task, step, other, **receipt)[1] is False
@@ -284,7 +284,7 @@ def test_a_broken_tree_is_a_media_error_of_its_step_and_never_a_bare_screenshot(
         assert lines["3/1"]["receipt"]["parts"][-1]["told"] == 4
     with pytest.raises(MediaError, match="no accessibility tree"):
         bare = {key: said for key, said in source.steps[1].source.items() if "tree" not in key}
-        task.prompt(replace(source.steps[1], source=bare))
+        task.conversation(replace(source.steps[1], source=bare))
 
 
 def test_lengths_of_trees_are_drawn_from_receipts(data: Path, tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def test_prompts_that_differ_have_hashes_that_differ(tmp_path: Path, name: str) 
     ]
 
     def told(task: Asking) -> str:
-        return str([task.prompt(step, step.history) for step in steps])
+        return str([task.conversation(step, step.history) for step in steps])
 
     hashes = {told(plain): plain.prompt_hash}
     for option, values in plain.allowed.items():

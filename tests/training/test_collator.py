@@ -62,7 +62,9 @@ def test_the_prompt_is_that_of_evaluation_in_every_tensor(
     spy = Spy(monkeypatch)
     collate = collator(folder, task)
     for step in steps[:2]:
-        asked: list[Completion] = ask(local(folder, max_new_tokens="1", **SMALL), task.prompt(step))
+        asked: list[Completion] = ask(
+            local(folder, max_new_tokens="1", **SMALL), task.conversation(step)
+        )
         assert asked[0].delivery in ("ok", "truncated"), asked[0].error
         taught = collate([step])
         labels = taught.pop("labels")
@@ -308,7 +310,7 @@ def test_interleaved_sound_is_taught_as_it_is_asked(
     folder = checkpoint(once, "qwen2.5-omni")
     spy = Spy(monkeypatch)
     options = {"audio_in_video": "true", **SMALL, **SMALL_CLIPS}
-    ask(local(folder, max_new_tokens="1", **options), task.prompt(steps[0]))
+    ask(local(folder, max_new_tokens="1", **options), task.conversation(steps[0]))
     taught = collator(folder, task, **options)([steps[0]])
     length = spy.tensors["input_ids"].shape[1]
     assert torch.equal(taught["input_ids"][:, :length], spy.tensors["input_ids"])

@@ -318,7 +318,7 @@ def test_an_export_and_a_run_are_rows_for_the_trainer(
     words = OmniPrompts(folder, told.task, options=SMALL)
     last = steps[-1]
     said = words.processor.tokenizer.decode(words.of(last).ids)
-    own = semi.prompt(last, list(told.past[last.sample_id]))[1].parts[-1].text
+    own = semi.conversation(last, list(told.past[last.sample_id]))[1].parts[-1].text
     assert last.history
     assert own in said
     assert prompt_table(told.task, steps)[len(steps) - 1]["prompt"][1]["content"].endswith(own)

@@ -79,7 +79,7 @@ from omnidata.tasks.omnibench.rows import (
 )
 from omnidata.tasks.omnibench.scoring import INTENT, TABLES, GraphScorer
 from omnidata.tasks.overview import share
-from omnidata.tasks.pointing import sent_as
+from omnidata.tasks.pointing import resizing_of
 from omnidata.tasks.profile import Profile
 from omnidata.tasks.published import HISTORY, read_published
 from omnidata.tasks.totals import EpisodeTotals
@@ -280,7 +280,7 @@ def _on_screen(point: Pair | None, step: Step, receipt: Receipt, space: Space) -
     if point is None:
         return None
     if space == "px":
-        resized = sent_as(step, receipt, space)
+        resized = resizing_of(step, receipt, space)
         return resized.to_screen(point) if resized else point
     found = convert(Point(*point, space), "px", step.screen)
     return found.x, found.y

@@ -94,7 +94,7 @@ class RolloutScorer(OfflineScorer):
     def __init__(self, files: TaskFiles | None = None) -> None:
         self._files = files
 
-    def paired(self, profile: str) -> Columns:
+    def paired_totals(self, profile: str) -> Columns:
         """Return the total over finished rollouts: only those can be paired."""
         return {"SR_finished": "share"}
 

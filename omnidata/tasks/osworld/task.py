@@ -414,7 +414,7 @@ class OsWorld(Benchmark):
         shown = [Part("image", media=shot, role="screenshot")] if shot else []
         past = _history_text(step, history)
         asked = Part("text", _NEXT + past)
-        if seen := self._screens.observed(step):
+        if seen := self._screens.observation(step):
             text = _NEXT_OF[seen.kind].format(seen.text.rstrip("\n"))
             asked = Part("text", text + past, about=seen.about)
             shown = [found for part in shown if (found := screenshot_part(seen, part))]
@@ -432,7 +432,7 @@ class OsWorld(Benchmark):
 
     def _places(self, step: Step, receipt: Receipt) -> Names:
         """What the marks stand for that a model was shown."""
-        marked = self._screens.marked(step)
+        marked = self._screens.marked_elements(step)
         if not marked:
             return {}
         done = actions_of(calls_of(step.source).calls) or ()
@@ -468,7 +468,7 @@ class OsWorld(Benchmark):
                 remedy="leave out coordinates",
             )
         size = step.screen if self._screens.kind in TELLS_PLACES else size or step.screen
-        marked = self._screens.marked(step)
+        marked = self._screens.marked_elements(step)
         calls = calls_of(step.source).calls
         found = actions_of(calls)
         if not found or not is_whole(found):

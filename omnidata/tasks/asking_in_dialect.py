@@ -254,16 +254,18 @@ class AskingInDialect(Asking):
         """Return whether the dialect does not support the step's question."""
         return self.speech.question_kind(step) is None
 
-    def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
+    def conversation(
+        self, step: Step, predicted: Sequence[Action | None] | None = None
+    ) -> Conversation:
         """The dialect's conversation for one step, with the media that the task's own one shows.
 
         A step that is asked for neither an action nor a place keeps the task's own words.
         """
-        predicted = self.predicted(step, predicted)
+        predicted = self.own_actions(step, predicted)
         if self.in_own_words(step):
-            return self.task.prompt(step, predicted)
+            return self.task.conversation(step, predicted)
         fed = self._fed_size(step.screen)
-        told = self.task.prompt(_without_history(step), predicted)
+        told = self.task.conversation(_without_history(step), predicted)
         parts = [
             self._resize(part, fed) if part.role == "screenshot" else part
             for message in told
@@ -736,8 +738,8 @@ class _DialectProfile(Profile):
             return False
         return True
 
-    def failed(self, step: Step, outcome: Outcome) -> Verdict:
-        bare = self._own.failed(step, outcome)
+    def without_answer(self, step: Step, outcome: Outcome) -> Verdict:
+        bare = self._own.without_answer(step, outcome)
         nothing: tuple[bool | None, ...] = (None, None, None, self._expressible(step), None)
         if self._asking.in_own_words(step):
             nothing = _UNCOUNTED
