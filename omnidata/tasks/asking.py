@@ -164,8 +164,9 @@ class Asking:
         Raises:
             UnreadError: the text is no answer.
         """
-        own = {rule.name: rule.parse for rule in self.benchmark.rules}.get(profile)
-        return read_answer(own or self.benchmark.parse, text[:LONGEST], step, receipt)
+        if profile:
+            return self.profiles[profile].read(step, text[:LONGEST], receipt)
+        return read_answer(self.benchmark.parse, text[:LONGEST], step, receipt)
 
     def history_action(self, step: Step, text: str, receipt: Receipt = None) -> Action | None:
         """Return an answer as an action for histories of predictions; None if it is none."""

@@ -715,7 +715,7 @@ class Benchmark(ABC):
             step,
             verdict,
             profile,
-            lambda: replace(written[0], then=written[1:]) if written else None,
+            replace(written[0], then=written[1:]) if written else None,
             receipt=receipt,
             sentence=lambda wanted, said, places, right: explain_action(
                 step, wanted, said, places, right=right, rule=words

@@ -41,6 +41,7 @@ class Profile:
         self.metrics: Mapping[str, str] = getattr(rule.totals, "metrics", {})
         self.answer_reader = rule.answer_reader
         self._parse = rule.parse or benchmark.parse
+        self._latest: tuple[Step, str, Receipt, ParsedAnswer[Any]] | None = None
 
     @cached_property
     def shares(self) -> Collection[str]:
@@ -68,10 +69,25 @@ class Profile:
     def judge_text(self, step: Step, text: str, receipt: Receipt) -> Verdict:
         """Read and judge a text of at most `LONGEST` characters."""
         try:
-            parsed = read_answer(self._parse, text, step, receipt)
+            parsed = self.read(step, text, receipt)
         except UnreadError as error:
             return self.judge_parsed(step, None, str(error))
         return self.judge_parsed(step, parsed)
+
+    def read(self, step: Step, text: str, receipt: Receipt) -> ParsedAnswer[Any]:
+        """Read a text of at most `LONGEST` characters.
+
+        The latest answer is kept, since the explanation of a verdict reads it again.
+
+        Raises:
+            UnreadError: the text is no answer.
+        """
+        latest = self._latest
+        if latest and latest[0] is step and latest[1] is text and latest[2] is receipt:
+            return latest[3]
+        parsed = read_answer(self._parse, text, step, receipt)
+        self._latest = step, text, receipt, parsed
+        return parsed
 
     def judge_parsed(
         self, step: Step, parsed: ParsedAnswer[Any] | None, reason: str = ""

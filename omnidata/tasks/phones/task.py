@@ -444,7 +444,7 @@ class PhoneBenchmark(Benchmark):
             step,
             verdict,
             profile,
-            lambda: written[0] if written else None,
+            written[0] if written else None,
             receipt=receipt,
             sentence=sentence,
             reach=evaluator.reach,
