@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 import pyarrow as pa
@@ -395,22 +395,16 @@ class ShardJobs(Sequence[ShardJob]):
     def __len__(self) -> int:
         return len(self._todo)
 
-    @overload
-    def __getitem__(self, number: int) -> ShardJob: ...
-    @overload
-    def __getitem__(self, number: slice) -> Sequence[ShardJob]: ...
-    def __getitem__(self, number: int | slice) -> ShardJob | Sequence[ShardJob]:
-        if isinstance(number, slice):
-            return ShardJobs(self._source, self._todo[number])
+    def __getitem__(self, number: int) -> ShardJob:  # type: ignore[override]  # nobody cuts it
         plan, stamp = self._todo[number]
         steps = [self._source.steps[each] for each in plan.numbers]
-        told = self._source.episode_rows
+        held = self._source.episode_rows
         return ShardJob(
             plan,
             stamp,
             steps,
             [self._numbers.get(step.sample_id) for step in steps],
-            {step.episode: told[step.episode] for step in steps if step.episode in told},
+            {step.episode: held[step.episode] for step in steps if step.episode in held},
         )
 
 

@@ -222,12 +222,7 @@ def subset_steps(data: Path, manifest: Manifest, name: str) -> Iterator[Step]:
         DataError: there is no such subset, or a shard is broken.
     """
     with staying_in(data):
-        return _subset_steps(data, manifest, name, bounds())
-
-
-def _subset_steps(
-    data: Path, manifest: Manifest, name: str, within: tuple[str, ...]
-) -> Iterator[Step]:
+        within = bounds()
     chosen = {shard: manifest.shards[shard] for shard in _subset(data, manifest, name)}
     for step, _ in _steps(data, replace(manifest, shards=chosen), within):
         if isinstance(step, Finding):
@@ -267,18 +262,14 @@ def open_dataset(data: Path, task: str, name: str, **options: Any) -> Any:
     found = datasets.load_dataset("parquet", data_files={"test": list(map(str, files))}, **options)
     far = [root for root in manifest.roots if not inside(real(Path(root)), within)]
     refusing = _Refusing(data, tuple(manifest.roles), () if manifest.embed else within, far)
-    if options.get("streaming"):  # `map` forgets the types of columns unless it is told them
-        if isinstance(found, dict):
-            parts = {split: _map(part, refusing) for split, part in found.items()}
-            return datasets.IterableDatasetDict(parts)
-        return _map(found, refusing)
-    for part in found.values() if isinstance(found, dict) else [found]:
-        refusing.check(part.data)
-    return found
-
-
-def _map(stream: Any, refusing: _Refusing) -> Any:
-    return stream.map(refusing, features=stream.features)
+    splits = found if isinstance(found, dict) else {"": found}
+    if not options.get("streaming"):
+        for part in splits.values():
+            refusing.check(part.data)
+        return found
+    for split, part in splits.items():  # `map` forgets the types of columns unless they are given
+        splits[split] = part.map(refusing, features=part.features)
+    return splits.get("", found)
 
 
 def _subset(data: Path, manifest: Manifest, name: str) -> list[str]:
