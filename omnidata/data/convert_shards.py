@@ -48,11 +48,11 @@ if TYPE_CHECKING:
 
 # What goes into a repository for one medium: its bytes or its path, and what is known of it.
 
-State = Literal["present", "silent", "corrupt", "missing", "unsafe"]
+_State = Literal["present", "silent", "corrupt", "missing", "unsafe"]
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class _Facts:
     """The state of a medium after reading it.
 
     Attributes:
@@ -65,7 +65,7 @@ class Facts:
         problem: why it is not whole; empty otherwise.
     """
 
-    state: State
+    state: _State
     path: Path | None = None
     frames: int | None = None
     seconds: float | None = None
@@ -73,7 +73,7 @@ class Facts:
     problem: str = ""
 
 
-def look(ref: MediaRef) -> Facts:
+def _look(ref: MediaRef) -> _Facts:
     """Decode a medium from end to end; what is wrong with it is in the result.
 
     Raises:
@@ -81,23 +81,23 @@ def look(ref: MediaRef) -> Facts:
     """
     path = media.linkable(ref)
     if path is None and ref.inline is None and ref.cell is None and not media.is_mirrored(ref):
-        return Facts("unsafe", problem=f"the path {ref.path!r} leads outside its folder")
+        return _Facts("unsafe", problem=f"the path {ref.path!r} leads outside its folder")
     try:
         found = media.examine(ref)
     except MissingMediaError as error:
-        return Facts("missing", path, problem=f"{error.what}: {ref.path}")
+        return _Facts("missing", path, problem=f"{error.what}: {ref.path}")
     except MediaError as error:
-        return Facts("corrupt", path, problem=f"{error.what}: {ref.path}")
+        return _Facts("corrupt", path, problem=f"{error.what}: {ref.path}")
     if ref.kind == "image":
         assert found.width
         assert found.height
-        return Facts("present", path, frames=1, size=(found.width, found.height))
-    state: State = "silent" if ref.kind == "audio" and found.audio == "silent" else "present"
-    return Facts(state, path, found.frames, found.seconds)
+        return _Facts("present", path, frames=1, size=(found.width, found.height))
+    state: _State = "silent" if ref.kind == "audio" and found.audio == "silent" else "present"
+    return _Facts(state, path, found.frames, found.seconds)
 
 
-def columns(
-    step: Step, facts: Mapping[MediaRef, Facts], *, embed: bool, roots: Sequence[Path]
+def _media_columns(
+    step: Step, facts: Mapping[MediaRef, _Facts], *, embed: bool, roots: Sequence[Path]
 ) -> dict[str, Any]:
     """Return the media columns of a row, and `media`, which describes them.
 
@@ -163,7 +163,7 @@ def _waveform(ref: MediaRef) -> bytes | None:
     return buffer.getvalue()
 
 
-def findings(steps: Iterable[Step], facts: Mapping[MediaRef, Facts]) -> Iterator[Finding]:
+def _media_findings(steps: Iterable[Step], facts: Mapping[MediaRef, _Facts]) -> Iterator[Finding]:
     """Return the findings of the loader's own media check, and those that only decoding shows.
 
     One finding per medium, at the step that names it first; what the loader says of unsafe paths
@@ -448,7 +448,7 @@ def write_shard(
     """
     plan, steps = job.plan, job.steps
     refs = list(dict.fromkeys(ref for step in steps for ref in step.media.values() if ref))
-    facts = dict(zip(refs, media.in_threads(look, refs, workers=threads), strict=True))
+    facts = dict(zip(refs, media.in_threads(_look, refs, workers=threads), strict=True))
     folder = layout.out / "data" / plan.folder
     folder.mkdir(parents=True, exist_ok=True)
     partial = folder / f"{job.stamp[:12]}.partial"
@@ -475,12 +475,12 @@ def write_shard(
         num_bytes,
         (layout.out / name).stat().st_size,
         sum(known.state != "missing" for known in facts.values()),
-        list(portable(findings(steps, facts), layout.root)),
+        list(portable(_media_findings(steps, facts), layout.root)),
     )
 
 
 def _groups(
-    layout: Layout, job: ShardJob, facts: Mapping[MediaRef, Facts]
+    layout: Layout, job: ShardJob, facts: Mapping[MediaRef, _Facts]
 ) -> Iterator[list[dict[str, Any]]]:
     most = _GROUP_ROWS if layout.embed else _GROUP_ROWS_LINKED
     rows: list[dict[str, Any]] = []
@@ -490,7 +490,7 @@ def _groups(
         row = {
             **to_row(step, layout.tags, (*layout.optional, "history_screens")),
             **({} if episode is None else {EPISODE: json.dumps(episode, ensure_ascii=True)}),
-            **columns(step, facts, embed=layout.embed, roots=layout.roots),
+            **_media_columns(step, facts, embed=layout.embed, roots=layout.roots),
             "position": position,
             "row": number,
         }

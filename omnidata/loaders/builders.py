@@ -186,9 +186,9 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
                     lost += sum(medium is None for medium in media.values())
                     rows.append(to_row(step, tags, more) | media)
                 yield (int(number), begin), pa.Table.from_pylist(rows, schema=schema)
-            if lost and not self._told_lost and not any(map(_lost_files, steps[:low])):
+            if lost and not self._told_lost and not any(map(_count_lost, steps[:low])):
                 self._told_lost = True
-                found = max(lost, sum(map(_lost_files, steps)))
+                found = max(lost, sum(map(_count_lost, steps)))
                 _log.warning(
                     "%s: %d%s of the media may not be opened, and the rows lack them; "
                     "`omnidata validate %s %s` says why",
@@ -257,8 +257,8 @@ def _config_names(source: LoadedDataset) -> list[str]:
     return [subset.name for subset in subsets(source)[0]]
 
 
-def _lost_files(step: Step) -> int:
-    """How many of the media are files that may not be opened.
+def _count_lost(step: Step) -> int:
+    """Count the media of a step that are files which may not be opened.
 
     The shard with the first one reports all, since shards are made one by one, in any process.
     """
