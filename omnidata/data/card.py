@@ -17,14 +17,17 @@ from omnidata.errors import plural
 from omnidata.jsontext import encode
 from omnidata.loaders.columns import (
     COLUMNS,
+    OF_REPOSITORY,
+    OPTIONAL,
+    PLAIN,
     REPOSITORY,
     ROLES,
-    all_features,
     describe,
     flatten,
+    tag_column,
 )
 from omnidata.loaders.repository import Manifest
-from omnidata.loaders.rows import ALL, OPTIONAL, subsets, tag_column
+from omnidata.loaders.subsets import ALL, subsets
 from omnidata.table import Table, TextTable
 from omnidata.table_formats import (
     escape_invisible,
@@ -215,10 +218,6 @@ def _columns(features: datasets.Features) -> str:
 
 def column_reference() -> dict[str, str]:
     """Return the tables of docs/columns.md, by the name of their place in it."""
-    kinds = dict(flatten(all_features((), {})))
-    extra = {path for path in kinds if COLUMNS[path].where.startswith(REPOSITORY)}
-    optional = {path for path in kinds if path in OPTIONAL}
-    plain = [path for path in kinds if "." not in path]
     media = [["column", "meaning"]]
     media += [[markdown_code(role), meaning] for role, meaning in ROLES.items()]
     media += [["`observation_0`, `observation_1`, ...", describe("observation_N", "Image").meaning]]
@@ -232,26 +231,26 @@ def column_reference() -> dict[str, str]:
         said = [", ".join(map(markdown_code, names)) or "as in the data" for names in columns]
         owners.append([markdown_code(name), *said])
     return {
-        "step": _fields(kinds, [path for path in plain if path not in extra | optional]),
-        "action": _fields(kinds, [*kinds], "action."),
-        "region": _fields(kinds, [*kinds], "action.start[]."),
-        "some": _fields(kinds, [path for path in plain if path in optional]),
-        "repository": _fields(kinds, [path for path in plain if path in extra - optional]),
-        "screen": _fields(kinds, [*kinds], "history_screens[]."),
-        "medium": _fields(kinds, [*kinds], "media[]."),
+        "step": _fields([path for path in COLUMNS if path in PLAIN]),
+        "action": _fields([*COLUMNS], "action."),
+        "region": _fields([*COLUMNS], "action.start[]."),
+        "some": _fields([path for path in COLUMNS if path in OPTIONAL]),
+        "repository": _fields(OF_REPOSITORY),
+        "screen": _fields([*COLUMNS], "history_screens[]."),
+        "medium": _fields([*COLUMNS], "media[]."),
         "media": pipe_table(media),
         "benchmarks": pipe_table(owners),
     }
 
 
-def _fields(kinds: Mapping[str, str], paths: Sequence[str], below: str = "") -> str:
+def _fields(paths: Sequence[str], below: str = "") -> str:
     lines = [["name", "type", "meaning", "example"]]
     for path in paths:
         name = path.removeprefix(below)
         if not path.startswith(below) or (below and "." in name):
             continue
         column = COLUMNS[path]
-        kind = f"{kinds[path]}, {column.unit}" if column.unit else kinds[path]
+        kind = f"{column.kind}, {column.unit}" if column.unit else column.kind
         where = f" Only in {column.where}." if column.where not in ("", REPOSITORY) else ""
         example = markdown_code(column.example) if column.example else ""
         lines.append([markdown_code(name), kind, column.meaning + where, example])

@@ -33,21 +33,14 @@ import pyarrow as pa
 from omnidata import registry
 from omnidata.errors import DataError, MediaError, UsageError
 from omnidata.files import bounds, following, remember_bounds
+from omnidata.loaders.columns import DETAILS, features
 from omnidata.loaders.fetch import local_place
 from omnidata.loaders.files import refuse_closed
 from omnidata.loaders.hooks import explain_casts, module_of
 from omnidata.loaders.load import reading
 from omnidata.loaders.repository import is_repository, open_dataset
-from omnidata.loaders.rows import (
-    ALL,
-    DETAILS,
-    details,
-    features,
-    find_subset,
-    needs_details,
-    subsets,
-    to_row,
-)
+from omnidata.loaders.rows import needs_details, to_row
+from omnidata.loaders.subsets import ALL, find_subset, subsets
 from omnidata.media import is_mirrored, linkable, read_bytes
 from omnidata.mirror import listing_of, local
 from omnidata.types import LoadedDataset, MediaRef, Step
@@ -157,9 +150,7 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
             tags = source.tags if tags is None else tags
             roles = source.roles if roles is None else roles
             more = needs_details(source) if more is None else more
-        columns = features(tags, roles)
-        if more:
-            columns[DETAILS] = datasets.Value("string")
+        columns = features(tags, roles, optional=(DETAILS,) if more else ())
         return datasets.DatasetInfo(description=self.task.card.title, features=columns)
 
     def _split_generators(self, dl_manager: Any) -> list[datasets.SplitGenerator]:
@@ -188,11 +179,7 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
         steps = _choose(source, subset)
         tags = source.tags if self.task.card.tags is None else self.task.card.tags
         schema = self.info.features.arrow_schema
-        has_details = DETAILS in schema.names
-
-        def more(step: Step) -> dict[str, Any]:
-            return {DETAILS: details(step)} if has_details else {}
-
+        more = {DETAILS}.intersection(schema.names)
         stored = any(ref.cell for step in steps for ref in step.media.values() if ref)
         batch = _BATCH_STORED if stored else _BATCH
         for shard in shards:
@@ -204,11 +191,11 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
                 for step in steps[begin : min(begin + batch, high)]:
                     media = {role: _medium(ref) for role, ref in step.media.items() if ref}
                     lost += sum(medium is None for medium in media.values())
-                    rows.append(to_row(step, tags) | media | more(step))
+                    rows.append(to_row(step, tags, more) | media)
                 yield (int(number), begin), pa.Table.from_pylist(rows, schema=schema)
-            if lost and not self._told_lost and not any(map(_lost_files, steps[:low])):
+            if lost and not self._told_lost and not any(map(_count_lost, steps[:low])):
                 self._told_lost = True
-                found = max(lost, sum(map(_lost_files, steps)))
+                found = max(lost, sum(map(_count_lost, steps)))
                 _log.warning(
                     "%s: %d%s of the media may not be opened, and the rows lack them; "
                     "`omnidata validate %s %s` says why",
@@ -277,8 +264,8 @@ def _config_names(source: LoadedDataset) -> list[str]:
     return [subset.name for subset in subsets(source)[0]]
 
 
-def _lost_files(step: Step) -> int:
-    """How many of the media are files that may not be opened.
+def _count_lost(step: Step) -> int:
+    """Count the media of a step that are files which may not be opened.
 
     The shard with the first one reports all, since shards are made one by one, in any process.
     """

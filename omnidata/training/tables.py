@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, cast
 
@@ -17,8 +17,7 @@ from omnidata import media
 from omnidata.errors import DataError, MissingMediaError, OmnidataError, UsageError
 from omnidata.files import STREAMED, open_file, read_file
 from omnidata.loaders import repository
-from omnidata.loaders.rows import OPTIONAL, Reader, features
-from omnidata.media import InMemoryMedia
+from omnidata.loaders.rows import RowReader
 from omnidata.run.selection import Split
 from omnidata.storage import PLAN
 from omnidata.tasks.asking import Asking
@@ -177,36 +176,17 @@ def training_stream(
     _check_targets(task, repository.subset_steps(data, manifest, name))
     if seed is not None:
         found = found.shuffle(seed=seed, buffer_size=buffer)
-    columns = [*features(manifest.tags, manifest.roles), *repository.extra_features()]
-    columns += [name for name in OPTIONAL if name in (found.column_names or ())]
-    return found.map(_Rows(data, manifest), remove_columns=columns)
+    reader = RowReader(manifest.tags, manifest.roles, manifest.task)
+    return found.map(_ToStep(reader, str(data)), remove_columns=found.column_names)
 
 
-@dataclass(slots=True)
-class _Rows:
-    data: Path
-    manifest: repository.Manifest
-    reader: Reader = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.reader = Reader(self.manifest.tags, self.manifest.task)
+@dataclass(frozen=True, slots=True)
+class _ToStep:
+    reader: RowReader
+    where: str
 
     def __call__(self, row: Mapping[str, Any]) -> dict[str, Step]:
-        media: dict[str, MediaRef | None] = dict.fromkeys(self.manifest.roles)
-        for role, kind in self.manifest.roles.items():
-            if (cell := row[role]) is not None:
-                name = cell["path"] or role
-                media[role] = InMemoryMedia(kind, self.data, name, content=cell["bytes"])
-        screens = tuple((screen["width"], screen["height"]) for screen in row["history_screens"])
-        try:
-            return {"step": self.reader.step(row, media=media, history_screens=screens)}
-        except (KeyError, TypeError, ValueError, RecursionError) as error:
-            raise DataError(
-                f"a row is no step ({type(error).__name__}: {error})",
-                where=str(self.data),
-                expected="a repository as `omnidata convert` of this version writes it",
-                remedy="convert the source again",
-            ) from None
+        return {"step": self.reader.read(row, self.where)}
 
 
 def _check_targets(task: Asking, steps: Iterable[Step]) -> None:

@@ -381,7 +381,8 @@ def test_rows_of_a_repository_go_to_it_as_they_are(
 def test_coordinates_that_torchs_format_rounds_are_refused_and_wider_ones_taken(
     once: Once, task: Asking, steps: list[Step], tmp_path: Path
 ) -> None:
-    from omnidata.loaders.rows import features, to_row
+    from omnidata.loaders.columns import features
+    from omnidata.loaders.rows import to_row
 
     step = replace(steps[0], action=Action("tap", (Box(0.1, 0.2, 0.3, 0.7, "rel"),)))
     empty = dict.fromkeys(task.benchmark.card.roles or ())

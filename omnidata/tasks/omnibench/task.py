@@ -30,7 +30,7 @@ from omnidata.actions import (
 from omnidata.dialects import CannotSayError
 from omnidata.errors import plural
 from omnidata.jsontext import compact, hash_of
-from omnidata.loaders.rows import canonical
+from omnidata.loaders.subsets import canonical
 from omnidata.loaders.task_library import Library, TaskGraph
 from omnidata.metrics.graph_complexity import DIMENSIONS, LEVELS, capabilities, complexity, eligible
 from omnidata.table import TextTable
