@@ -316,13 +316,13 @@ def _print_task(name: str, as_json: bool) -> None:
 
 def _summary(task: Asking) -> str:
     """Return the task's own summary, or the first line of its class's docstring."""
-    doc = (type(getattr(task, "benchmark", task)).__doc__ or "").strip().partition("\n")[0]
+    doc = (type(task.benchmark).__doc__ or "").strip().partition("\n")[0]
     return task.benchmark.card.holds or doc or "a task of another distribution"
 
 
 def _page(task: Asking) -> str:
     """Return the benchmark's page; its tasks share a package and a page."""
-    folder = type(getattr(task, "benchmark", task)).__module__.split(".")[2]
+    folder = type(task.benchmark).__module__.split(".")[2]
     return f"docs/benchmarks/{folder.replace('_', '-')}.md"
 
 

@@ -371,6 +371,13 @@ def _author(model: str | None, asking: ModelOptions, edges: EdgeRule) -> Author 
                     expected="--model SPEC as well",
                 )
         return None
+    if model.startswith("baseline:"):
+        raise UsageError(
+            "no baseline writes instructions",
+            where=f"--model {model}",
+            expected="a model",
+            remedy="leave --model out: instructions are then written by template",
+        )
     return Author(asking.adapter(model, Asking(Questions(edges)), ()), asking.options)
 
 
