@@ -128,6 +128,7 @@ def _oid(path: str, content: bytes) -> str:
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # else each answer takes 40 ms
     hub: Hub
 
     def log_message(self, format: str, *args: Any) -> None:

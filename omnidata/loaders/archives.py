@@ -230,6 +230,8 @@ def _of_zip(archive: Path, packed: zipfile.ZipFile) -> Iterator[_File]:
         raise _bad_archive(archive, f"its members have {inside:,} bytes, and it has {there:,}")
     if len(infos) > MOST_MEMBERS:
         raise _bad_archive(archive, f"it has more than {MOST_MEMBERS:,} members")
+    if sum(not info.file_size and not info.is_dir() for info in infos) > MOST_EMPTY:
+        raise _bad_archive(archive, f"it has more than {MOST_EMPTY:,} empty files")
     for info in infos:
         why = ""
         if info.flag_bits & 0x1:

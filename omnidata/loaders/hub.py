@@ -6,19 +6,25 @@ is sent but what reading needs: no token, unless the user asks for it (`sending_
 
 from __future__ import annotations
 
-import fnmatch
 import hashlib
+import io
+import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, Final, Literal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
+from urllib.parse import quote, urljoin, urlsplit
 
 from omnidata.errors import DataError, OmnidataError, UsageError, suggestion
 from omnidata.loaders.archives import RESERVE
+from omnidata.loaders.names import NameCheck
 from omnidata.media import unsafe
 from omnidata.mirror_cache import cache_folder
 from omnidata.object_stores import SENDS_TOKEN, sends_token
@@ -33,7 +39,24 @@ LARGE: Final = 10_000_000_000
 HubNotice = Callable[[str], None]
 """Is told in a line what is being done."""
 
+Result = TypeVar("Result")
+Digest = Literal["sha256", "git", "crc32c", ""]
+"""Kinds of digests: "git" is SHA-1 over a head and the content, "" is none."""
+
+STALL_S: Final = 300.0
+"""Seconds after which a server that has sent nothing of use is given up."""
+
 _CHUNK: Final = 1024**2
+_THREADS: Final = 8
+_POLL_S: Final = 0.2
+_JOIN_S: Final = 5.0
+_TIMEOUT_S: Final = 10.0
+_LISTING_S: Final = 1800.0
+_PAGE_BYTES: Final = 64 * 1024**2
+_MOST_PAGES: Final = 10_000
+_MOST_FILES: Final = 5_000_000
+_MOST_BYTES: Final = 1 << 50  # of a file
+_ETAG: Final = re.compile(r'(W/)?"?\w[\w.:+-]*"?')
 _SHA: Final = re.compile(r"[0-9a-f]{40}")
 _NAME: Final = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 _ADDRESS: Final = re.compile(
@@ -148,14 +171,13 @@ class RemoteFile:
     Attributes:
         path: relative to the dataset.
         size: bytes.
-        kind: of the digest: "sha256", "git" (SHA-1 over a head and the content), "crc32c", or ""
-            for none.
+        kind: of the digest.
         digest: of the server, in hexadecimal.
     """
 
     path: str
     size: int
-    kind: Literal["sha256", "git", "crc32c", ""] = ""
+    kind: Digest = ""
     digest: str = ""
 
 
@@ -168,11 +190,13 @@ def resolve_commit(address: HubAddress) -> str:
     """
     if _SHA.fullmatch(address.revision):
         return address.revision
+    path = f"revision/{quote(address.revision, safe='')}"
     with hub_errors(address):
-        told = api().repo_info(address.name, repo_type="dataset", revision=address.revision)
-    if not told.sha or not _SHA.fullmatch(told.sha):
-        raise _strange(address, f"the commit is {told.sha!r:.60}")
-    return str(told.sha)
+        about = _within(STALL_S, lambda: next(_answers(address, path)))
+    commit = about.get("sha") if isinstance(about, dict) else None
+    if not isinstance(commit, str) or not _SHA.fullmatch(commit):
+        raise _strange(address, f"the commit is {commit!r:.60}")
+    return commit
 
 
 def list_files(address: HubAddress) -> list[RemoteFile]:
@@ -184,40 +208,102 @@ def list_files(address: HubAddress) -> list[RemoteFile]:
     Raises:
         DataError: as `resolve_commit`, or a path is one that nothing is ever written to.
     """
-    from huggingface_hub.hf_api import RepoFile
 
-    found = []
+    def collect() -> list[RemoteFile]:
+        found: list[RemoteFile] = []
+        for page in _answers(address, f"tree/{address.revision}?recursive=true&expand=false"):
+            if not isinstance(page, list):
+                raise _strange(address, "its listing is no list")
+            found += [file for entry in page if (file := _listed_file(address, entry))]
+            if len(found) > _MOST_FILES:
+                raise _strange(address, f"it lists more than {_MOST_FILES:,} files")
+        return found
+
     with hub_errors(address):
-        listed = api().list_repo_tree(
-            address.name, recursive=True, revision=address.revision, repo_type="dataset"
-        )
-        for entry in listed:
-            if not isinstance(entry, RepoFile):
-                continue
-            if entry.lfs is not None:
-                found.append(RemoteFile(entry.path, entry.size, "sha256", entry.lfs.sha256))
-            else:
-                found.append(RemoteFile(entry.path, entry.size, "git", entry.blob_id))
+        found = _within(_LISTING_S, collect)
     check_names([each.path for each in found], str(address))
     return sorted(found, key=lambda each: each.path)
 
 
+def _listed_file(address: HubAddress, entry: object) -> RemoteFile | None:
+    file: RemoteFile | None = None
+    match entry:
+        case {"type": "directory"}:
+            return None
+        case {"type": "file", "path": str(path), "size": int(size), "lfs": {"oid": str(digest)}}:
+            file = RemoteFile(path, size, "sha256", digest)
+        case {"type": "file", "path": str(path), "size": int(size), "oid": str(digest)}:
+            file = RemoteFile(path, size, "git", digest)
+    length = {"sha256": 64, "git": 40}.get(file.kind) if file else None
+    if not file or not 0 <= file.size < _MOST_BYTES or not re.fullmatch("[0-9a-f]+", file.digest):
+        raise _strange(address, f"an entry of its listing is {entry!r:.200}")
+    if len(file.digest) != length:
+        raise _strange(address, f"the digest of {file.path!r:.100} is {file.digest!r:.100}")
+    return file
+
+
+def _answers(address: HubAddress, path: str) -> Iterator[Any]:
+    """Yield the pages of an answer of the Hub's API; following pages are asked of the same server.
+
+    `HfApi` follows links to any server and takes the token along, without an end.
+    """
+    from huggingface_hub import utils
+
+    hub: Any = utils  # what it exports has no declaration
+
+    headers = hub.build_hf_headers(token=sends_token())
+    url = f"{endpoint()}/api/datasets/{address.name}/{path}"
+    for _ in range(_MOST_PAGES):
+        content = bytearray()
+        with hub.http_stream_backoff(
+            "GET", url, headers=headers, timeout=_TIMEOUT_S, max_retries=3, retry_on_exceptions=()
+        ) as answer:
+            for block in answer.iter_bytes():
+                content += block
+                if len(content) > _PAGE_BYTES:
+                    raise _strange(address, f"more than {in_bytes(_PAGE_BYTES)} in a page")
+        hub.hf_raise_for_status(answer)
+        yield json.loads(content)
+        following = answer.links.get("next", {}).get("url")
+        if not following:
+            return
+        url = urljoin(url, urlsplit(following)._replace(scheme="", netloc="").geturl())
+    raise _strange(address, f"more than {_MOST_PAGES:,} pages")
+
+
+def _within(seconds: float, work: Callable[[], Result]) -> Result:
+    """Return a result that must come in time; a server that sends a byte now and then never ends.
+
+    Raises:
+        TimeoutError: it has not come.
+    """
+    result: SimpleQueue[tuple[Result | None, BaseException | None]] = SimpleQueue()
+
+    def run() -> None:
+        try:
+            result.put((work(), None))
+        except BaseException as error:
+            result.put((None, error))
+
+    threading.Thread(target=run, daemon=True).start()
+    try:
+        found, error = result.get(timeout=seconds)
+    except Empty:
+        raise TimeoutError(f"no whole answer within {seconds:g} s") from None
+    if error:
+        raise error
+    return cast(Result, found)
+
+
 def check_names(paths: Sequence[str], where: str) -> None:
-    """Refuse paths that leave the folder, enter `.git`, or are the same for a file system.
+    """Refuse paths that leave the folder, enter `.git`, or cannot all be files of one folder.
 
     Raises:
         DataError: there is one.
     """
-    seen: dict[str, str] = {}
+    check = NameCheck()
     for path in paths:
-        why = unsafe(path)
-        if not why and (not path.isprintable() or "\\" in path or path != str(PurePosixPath(path))):
-            why = "the path is not a plain name"
-        if not why and ".git" in PurePosixPath(path.casefold()).parts:
-            why = "the path is inside a folder of git"
-        if not why and (other := seen.setdefault(path.casefold(), path)) != path:
-            why = f"it and {other!r:.100} would be the same file"
-        if why:
+        if why := check.add(path):
             raise DataError(
                 f"{path!r:.100}: {why}",
                 where=where,
@@ -236,31 +322,19 @@ def is_hidden(path: str) -> bool:
     return any(part.startswith(".") for part in path.split("/"))
 
 
-def digest_of(path: Path, kind: str) -> str:
-    """Return a file's digest, as in `RemoteFile`."""
+def digest_of(content: Path | bytes, kind: Digest) -> str:
+    """Return the digest of a file or of its content, in hexadecimal."""
+    size = len(content) if isinstance(content, bytes) else content.stat().st_size
+    digest: Any = hashlib.sha1(b"blob %d\0" % size) if kind == "git" else hashlib.sha256()
     if kind == "crc32c":
         import google_crc32c
 
-        checksum: Any = google_crc32c
-        value = 0
-        with path.open("rb") as file:
-            while block := file.read(_CHUNK):
-                value = checksum.extend(value, block)
-        return f"{value:08x}"
-    digest = hashlib.sha1() if kind == "git" else hashlib.sha256()
-    if kind == "git":
-        digest.update(b"blob %d\0" % path.stat().st_size)
-    with path.open("rb") as file:
+        digest = google_crc32c.Checksum()  # type: ignore[no-untyped-call]
+    with io.BytesIO(content) if isinstance(content, bytes) else content.open("rb") as file:
         while block := file.read(_CHUNK):
             digest.update(block)
-    return digest.hexdigest()
-
-
-def digest_of_bytes(content: bytes, kind: Literal["sha256", "git", "crc32c", ""]) -> str:
-    """Return the digest of a content, of the kinds that the Hub uses."""
-    if kind == "git":
-        return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
-    return hashlib.sha256(content).hexdigest()
+    found = digest.hexdigest()
+    return found.decode() if isinstance(found, bytes) else str(found)
 
 
 def check_digest(path: Path, file: RemoteFile, where: str) -> None:
@@ -327,6 +401,7 @@ def hub_errors(address: HubAddress) -> Iterator[None]:
     """
     from huggingface_hub import errors
 
+    _guard_session()
     try:
         yield
     except OmnidataError:
@@ -462,6 +537,140 @@ def _strange(address: HubAddress, what: str) -> DataError:
     )
 
 
+def _guard_session() -> None:
+    """Let the client of `huggingface_hub` send a token to the Hub alone, and name no file outside.
+
+    It follows links to other servers with the token, and makes a file's name of its ETag.
+    """
+    from huggingface_hub import get_session
+
+    session = get_session()
+    hooks = session.event_hooks
+    if _keep_token not in hooks["request"]:
+        session.event_hooks = {
+            "request": [*hooks["request"], _keep_token],
+            "response": [*hooks["response"], _check_etag],
+        }
+
+
+def _keep_token(request: Any) -> None:
+    if urlsplit(str(request.url))[:2] != urlsplit(endpoint())[:2]:
+        request.headers.pop("Authorization", None)
+
+
+def _check_etag(response: Any) -> None:
+    etag = response.headers.get("X-Linked-ETag") or response.headers.get("ETag") or "none"
+    if "/resolve/" in response.request.url.path and not _ETAG.fullmatch(etag):
+        raise ValueError(f"the ETag of a file is {etag!r:.100}")
+
+
+# Downloads, several at a time.
+
+
+def download_files(
+    files: Sequence[RemoteFile],
+    get: Callable[[RemoteFile, Callable[[int], None]], None],
+    where: str,
+    progress: Callable[[int], None],
+) -> None:
+    """Download files, several at a time, and stop at the first error.
+
+    Args:
+        files: to download.
+        get: downloads a file, checks it and puts it in its place; it is given the file and a
+            function that it calls with the bytes received since the last call. That function raises
+            an error if they are more than the listing says, or if the download has stopped.
+        where: the dataset, for messages.
+        progress: called with the bytes received since the last call, which may be negative.
+
+    Raises:
+        DataError: a file is longer than listed; nothing has arrived for `STALL_S` seconds.
+    """
+    waiting: SimpleQueue[RemoteFile] = SimpleQueue()
+    arrived: SimpleQueue[int | BaseException | None] = SimpleQueue()
+    stopped = threading.Event()
+    for file in files:
+        waiting.put(file)
+
+    def work() -> None:
+        with suppress(Empty):
+            while not stopped.is_set():
+                file = waiting.get_nowait()
+                try:
+                    get(file, counter(file))
+                    arrived.put(None)
+                except BaseException as error:
+                    arrived.put(error)
+                    return
+
+    def counter(file: RemoteFile) -> Callable[[int], None]:
+        left = file.size + _CHUNK
+
+        def count(size: int) -> None:
+            nonlocal left
+            left -= size
+            if stopped.is_set():
+                raise InterruptedError("the request was cancelled")
+            if left < 0:
+                raise DataError(
+                    f"{file.path} is longer than the {file.size:,} bytes that the server announced",
+                    where=where,
+                    expected=f"{file.size:,} bytes",
+                    remedy="repeat the command; if the error stays, report it to the publisher",
+                )
+            arrived.put(size)
+
+        return count
+
+    # Threads that do not keep the process: an interrupt need not wait for a file of gigabytes.
+    threads = [threading.Thread(target=work, daemon=True) for _ in files[:_THREADS]]
+    for thread in threads:
+        thread.start()
+    left, last = len(files), time.monotonic()
+    try:
+        while left:
+            try:
+                found = arrived.get(timeout=_POLL_S)
+            except Empty:
+                if time.monotonic() - last < STALL_S:
+                    continue
+                raise DataError(
+                    f"the server has sent next to nothing for {STALL_S:g} s",
+                    where=where,
+                    expected="a file, or some megabytes of it",
+                    remedy="repeat the command when the network is better: it resumes",
+                ) from None
+            if isinstance(found, BaseException):
+                raise found
+            last = time.monotonic()
+            if found is None:
+                left -= 1
+            else:
+                progress(found)
+    finally:
+        stopped.set()
+        end = time.monotonic() + _JOIN_S
+        for thread in threads:  # else they may write while another call goes on
+            thread.join(max(0.0, end - time.monotonic()))
+
+
+def silent_bar(count: Callable[[int], None]) -> Any:
+    """Return a class of progress bars that shows nothing and calls a function with each step."""
+    from tqdm import tqdm
+
+    class Bar(tqdm):  # type: ignore[misc]  # it has no types
+        monitor_interval = 0  # else each class has a thread
+
+        def __init__(self, *_: object, **__: object) -> None:
+            super().__init__(disable=True)
+
+        def update(self, n: float | None = 1) -> bool | None:
+            count(int(n or 0))
+            return None
+
+    return Bar
+
+
 # A dataset of the Hub as a folder: a snapshot in the Hub's cache.
 
 
@@ -477,64 +686,41 @@ def snapshot(address: HubAddress, notice: HubNotice = lambda line: None) -> Path
         notice: called with a line about source and size of the download.
 
     Returns:
-        The folder, or what `below` names in it.
+        The folder, or the file or folder in it that `below` names.
 
     Raises:
-        DataError: as `resolve_commit` and `list_files`; a file came otherwise than it is listed;
-            it is larger than `LARGE`; the disk is full; or nothing is there.
+        DataError: as `resolve_commit` and `list_files`; a file differs from its listing; the
+            download is larger than `LARGE`; the disk is full; or nothing is there.
     """
-    from huggingface_hub import constants, snapshot_download
+    from huggingface_hub import constants
 
-    options: dict[str, Any] = {"repo_type": "dataset", "token": sends_token()}
-    kept_notes = cache_folder() / "hub" / address.name
-    chosen = (
-        [_escape_pattern(address.below), f"{_escape_pattern(address.below)}/*"]
-        if address.below
-        else None
-    )
-    refs = kept_notes / "refs.json"
-    if is_offline():
-        known = read_json(refs).get(address.revision, address.revision)
-        with hub_errors(address):
-            kept = snapshot_download(
-                address.name,
-                revision=known,
-                allow_patterns=chosen,
-                local_files_only=True,
-                **options,
-            )
-        if not _is_whole(address, read_json(kept_notes / f"{Path(kept).name}.json")):
-            raise DataError(  # other programs download single files into the same folder
-                "the cache may be incomplete, and HF_HUB_OFFLINE=1 forbids requests to the Hub",
-                where=str(address),
-                expected="a dataset that omnidata downloaded completely",
-                remedy="name it once without HF_HUB_OFFLINE; or, if you know that nothing is "
-                f"missing, name the folder itself: {kept}",
-            )
-        notice(f"{address} is commit {Path(kept).name}, as the cache has it")
-        return _below(address, Path(kept))
-    commit = resolve_commit(address)
-    pinned = HubAddress(address.name, commit, address.below)
-    mark = kept_notes / f"{commit}.json"
-    noted = read_json(mark)
-    if _is_whole(address, noted):
-        with hub_errors(pinned):
-            try:
-                kept = snapshot_download(
-                    address.name,
-                    revision=commit,
-                    allow_patterns=chosen,
-                    local_files_only=True,
-                    **options,
-                )
-                return _below(address, Path(kept))
-            except (OSError, ValueError):
-                pass  # somebody has emptied the cache
-    files = [
-        each
-        for each in list_files(pinned)
-        if chosen is None or any(fnmatch.fnmatchcase(each.path, pattern) for pattern in chosen)
-    ]
+    notes = cache_folder() / "hub" / address.name
+    refs, offline = read_json(notes / "refs.json"), is_offline()
+    commit = refs.get(address.revision, address.revision) if offline else resolve_commit(address)
+    pinned = replace(address, revision=commit)
+    folder = _cached_folder(pinned, required=offline)
+    if folder:
+        pinned = replace(address, revision=folder.name)
+    mark = notes / f"{pinned.revision}.json"
+    noted = read_json(mark).get("whole", {})
+    # Earlier versions noted no files.
+    whole = dict.fromkeys(noted, ()) if isinstance(noted, list) else noted
+    paths = whole.get(address.below, whole.get(""))
+    if folder and paths is not None and all((folder / path).is_file() for path in paths):
+        if offline:
+            notice(f"{address} is commit {folder.name}, as the cache has it")
+        return _below(address, folder)
+    if offline:
+        raise DataError(  # other programs download single files into the same folder
+            "the cache may be incomplete, and HF_HUB_OFFLINE=1 forbids requests to the Hub",
+            where=str(address),
+            expected="a dataset that omnidata downloaded completely",
+            remedy="name it once without HF_HUB_OFFLINE; or, if you know that nothing is "
+            f"missing, name the folder itself: {folder}",
+        )
+    files = list_files(pinned)
+    if address.below:
+        files = [e for e in files if f"{e.path}/".startswith(f"{address.below}/")]
     if not files:
         raise _nothing_below(address)
     total = sum(each.size for each in files)
@@ -553,30 +739,71 @@ def snapshot(address: HubAddress, notice: HubNotice = lambda line: None) -> Path
         raise error
     check_room(total, Path(constants.HF_HUB_CACHE))
     try:
-        with hub_errors(pinned):
-            kept = snapshot_download(
-                address.name, revision=commit, allow_patterns=chosen, endpoint=endpoint(), **options
-            )
+        _download_to_cache(pinned, files)
     except OSError as error:
         raise DataError(
             f"the Hub's cache cannot be written ({error.strerror})",
             where=constants.HF_HUB_CACHE,
             expected="disk space and the permission to write",
-            remedy="free disk space, or set HF_HOME to another folder; the same command "
-            "resumes the "
-            "download",
+            remedy="free disk space, or set HF_HOME to another folder; the same command resumes "
+            "the download",
         ) from None
-    for each in files:
-        link = Path(kept, each.path)
-        try:
-            check_digest(link.resolve(), each, str(pinned))
-        except DataError:
-            link.unlink(missing_ok=True)
-            raise
     mark.parent.mkdir(parents=True, exist_ok=True)
-    write_json(mark, {"whole": sorted({*noted.get("whole", []), address.below})})
-    write_json(refs, {**read_json(refs), address.revision: commit})
-    return _below(address, Path(kept))
+    write_json(mark, {"whole": {**whole, address.below: [each.path for each in files]}})
+    write_json(notes / "refs.json", {**refs, address.revision: commit})
+    folder = _cached_folder(pinned, required=True)
+    assert folder is not None  # else it raises an error
+    return _below(address, folder)
+
+
+def _cached_folder(address: HubAddress, *, required: bool) -> Path | None:
+    from huggingface_hub import snapshot_download
+
+    try:
+        with hub_errors(address):
+            folder = snapshot_download(
+                address.name,
+                repo_type="dataset",
+                revision=address.revision,
+                allow_patterns=[],
+                local_files_only=True,
+            )
+    except DataError:
+        if required:
+            raise
+        return None
+    return Path(folder)
+
+
+def _download_to_cache(address: HubAddress, files: Sequence[RemoteFile]) -> None:
+    from huggingface_hub import hf_hub_download, utils
+
+    progress_bar: Any = utils.tqdm  # type: ignore[attr-defined]  # it is exported
+
+    def get(file: RemoteFile, count: Callable[[int], None]) -> None:
+        path = Path(
+            hf_hub_download(
+                address.name,
+                file.path,
+                repo_type="dataset",
+                revision=address.revision,
+                endpoint=endpoint(),
+                token=sends_token(),
+                tqdm_class=silent_bar(count),
+            )
+        )
+        try:
+            check_digest(path.resolve(), file, str(address))
+        except DataError:
+            path.unlink(missing_ok=True)
+            raise
+
+    total = sum(file.size for file in files)
+    with (
+        hub_errors(address),
+        progress_bar(total=total, unit="B", unit_scale=True, desc="Downloading") as bar,
+    ):
+        download_files(files, get, str(address), bar.update)
 
 
 def copy_of(address: HubAddress, names: Sequence[str], notice: HubNotice) -> Path:
@@ -604,15 +831,6 @@ def copy_of(address: HubAddress, names: Sequence[str], notice: HubNotice) -> Pat
     for name in found:
         copy_file(kept / name, folder / name)
     return folder
-
-
-def _escape_pattern(path: str) -> str:
-    return re.sub(r"([*?[])", r"[\1]", path)
-
-
-def _is_whole(address: HubAddress, noted: Mapping[str, Any]) -> bool:
-    done = noted.get("whole", [])
-    return address.below in done or "" in done
 
 
 def _below(address: HubAddress, folder: Path) -> Path:

@@ -175,6 +175,4 @@ def _size(content: Path | bytes) -> int:
 def _is_there(content: Path | bytes, there: hub.RemoteFile | None) -> bool:
     if there is None or _size(content) != there.size:
         return False
-    if isinstance(content, Path):
-        return hub.digest_of(content, there.kind) == there.digest
-    return hub.digest_of_bytes(content, there.kind) == there.digest
+    return hub.digest_of(content, there.kind) == there.digest

@@ -20,7 +20,6 @@ import omnidata
 from omnidata import registry
 from omnidata.data.convert import convert
 from omnidata.errors import DataError, MediaError, UsageError
-from omnidata.loaders import fetch as fetching
 from omnidata.loaders.fetch import fetch, local_place, plan_fetch
 from omnidata.media import read_bytes
 from omnidata.mirror_cache import display_path
@@ -218,7 +217,7 @@ def test_a_cut_connection_is_gone_on_with(hub: Hub, tmp_path: Path) -> None:
 def test_a_file_with_another_hash_is_removed_and_the_next_call_gets_it_right(
     hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fetching, "_THREADS", 1)  # one after the other
+    monkeypatch.setattr("omnidata.loaders.hub._THREADS", 1)  # one after the other
     files = spots(tmp_path)
     hub.add(V2, files)
     name = "screenspotv2_image.zip"
