@@ -22,7 +22,8 @@ from typing import Any, Final
 
 from omnidata import mirror, registry
 from omnidata.errors import DataError, OmnidataError, PluginError, UsageError, suggestion
-from omnidata.loaders import archives, buckets, hub
+from omnidata.loaders import archives, buckets, hub, transfers
+from omnidata.loaders.transfers import RemoteFile, in_bytes
 from omnidata.mirror_cache import cache_folder
 from omnidata.object_stores import sends_token
 from omnidata.storage import (
@@ -62,7 +63,7 @@ class FetchPlan:
     publication: Publication
     place: str
     commit: str
-    files: Sequence[hub.RemoteFile]
+    files: Sequence[RemoteFile]
     left_out: int
     only: Sequence[str] = ()
 
@@ -72,7 +73,7 @@ class FetchPlan:
         return sum(each.size for each in self.files)
 
     @property
-    def packed(self) -> Sequence[hub.RemoteFile]:
+    def packed(self) -> Sequence[RemoteFile]:
         """Archives that are unpacked; of an archive in parts, the last part."""
         patterns = _remote(self.publication).archives
         chosen = [each for each in self.files if _fits(each.path, patterns)]
@@ -237,7 +238,7 @@ def plan_fetch(
         asked = hub.HubAddress(named.name, revision or remote.revision)
         place, commit = f"hf://{named.name}", hub.resolve_commit(asked)
         listed = hub.list_files(hub.HubAddress(named.name, commit))
-    usable = [each for each in listed if not hub.is_hidden(each.path)]
+    usable = [each for each in listed if not transfers.is_hidden(each.path)]
     wanted = [each for each in usable if not remote.files or _fits(each.path, remote.files)]
     files = [each for each in wanted if not only or _fits(each.path, only)]
     if not files:
@@ -309,7 +310,7 @@ def fetch(
     unfinished = folder.with_name(f".{folder.name}.unfinished")
     packed = _remote(plan.publication).archives
     missing = _missing(plan, unfinished)
-    hub.check_room(sum(e.size * (1 + _fits(e.path, packed)) for e in missing), folder)
+    transfers.check_room(sum(e.size * (1 + _fits(e.path, packed)) for e in missing), folder)
     with _FetchStaging(folder, overwrite=overwrite, inputs=[]) as staging, staging.writing():
         about = plan.describe()
         staging.keep(about, ours=staging.is_ours(staging.path))
@@ -371,11 +372,11 @@ def _holds_no_other(data: Path, files: Sequence[Mapping[str, Any]]) -> bool:
     return there <= known and len(unpacked) <= _members(files)
 
 
-def _missing(plan: FetchPlan, staged: Path) -> list[hub.RemoteFile]:
+def _missing(plan: FetchPlan, staged: Path) -> list[RemoteFile]:
     """Return the files to download. A file has its name once it has been checked."""
     unpacked = read_json(staged / _DONE)
 
-    def is_here(file: hub.RemoteFile) -> bool:
+    def is_here(file: RemoteFile) -> bool:
         path = staged / DATA / file.path
         return file.path in unpacked or (path.is_file() and path.stat().st_size == file.size)
 
@@ -391,18 +392,16 @@ def _download(plan: FetchPlan, staged: Path, progress: Progress) -> dict[str, st
     hashes = {path: about["sha256"] for path, about in read_json(staged / _DONE).items()}
     hashes |= {each.path: each.digest for each in plan.files if each.kind == "sha256"}
 
-    def get(file: hub.RemoteFile, count: Callable[[int], None]) -> None:
+    def get(file: RemoteFile, count: Callable[[int], None]) -> None:
         target = data / file.path
         target.parent.mkdir(parents=True, exist_ok=True)
         part = target.with_name(f".{target.name}.part")
-        if part.is_file() and part.stat().st_size > file.size:
-            part.unlink()
         download(plan, file, part, count)
-        hub.check_digest(part, file, plan.where)
+        transfers.check_digest(part, file, plan.where)
         if sha256 := published.get(file.path):
-            hub.check_digest(part, replace(file, kind="sha256", digest=sha256), plan.where)
+            transfers.check_digest(part, replace(file, kind="sha256", digest=sha256), plan.where)
         if file.path not in hashes:
-            hashes[file.path] = hub.digest_of(part, "sha256")
+            hashes[file.path] = transfers.digest_of(part, "sha256")
         part.replace(target)
 
     def advance(size: int) -> None:
@@ -411,44 +410,31 @@ def _download(plan: FetchPlan, staged: Path, progress: Progress) -> dict[str, st
         progress(min(received, plan.bytes), plan.bytes)
 
     advance(0)
-    hub.download_files(missing, get, plan.where, advance)
+    transfers.download_files(missing, get, plan.where, advance)
     earlier = [each.path for each in plan.files if each.path not in hashes]
-    return hashes | {path: hub.digest_of(data / path, "sha256") for path in earlier}
+    return hashes | {path: transfers.digest_of(data / path, "sha256") for path in earlier}
 
 
 def _from_bucket(
-    plan: FetchPlan, file: hub.RemoteFile, part: Path, count: Callable[[int], None]
+    plan: FetchPlan, file: RemoteFile, part: Path, count: Callable[[int], None]
 ) -> None:
     buckets.download(*_bucket(plan.place), file, part, count)
 
 
-def _from_hub(
-    plan: FetchPlan, file: hub.RemoteFile, part: Path, count: Callable[[int], None]
-) -> None:
-    """Download a file, or the rest of one; `hf_hub_download` begins each call anew."""
+def _from_hub(plan: FetchPlan, file: RemoteFile, part: Path, count: Callable[[int], None]) -> None:
     from huggingface_hub import constants, hf_hub_download, hf_hub_url
-    from huggingface_hub.file_download import http_get
-    from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]  # but told of
 
     address = hub.HubAddress(plan.place.removeprefix("hf://"), plan.commit)
     about: Any = {"repo_type": "dataset", "revision": plan.commit, "endpoint": hub.endpoint()}
-    bar = hub.silent_bar(count)
     with hub.hub_errors(address):
         if file.size > constants.MAX_HTTP_DOWNLOAD_SIZE:  # which has a protocol of its own
             with TemporaryDirectory(dir=part.parent, prefix=".") as folder:
-                about |= {"token": sends_token(), "local_dir": folder, "tqdm_class": bar}
-                Path(hf_hub_download(address.name, file.path, **about)).replace(part)
+                about |= {"token": sends_token(), "tqdm_class": transfers.silent_bar(count)}
+                whole = hf_hub_download(address.name, file.path, local_dir=folder, **about)
+                Path(whole).replace(part)
             return
-        with part.open("ab") as out:
-            count(out.tell())
-            http_get(
-                hf_hub_url(address.name, file.path, **about),
-                out,
-                resume_size=out.tell(),
-                headers={**build_hf_headers(token=sends_token()), "Accept-Encoding": "identity"},
-                expected_size=file.size,
-                tqdm_class=bar,
-            )
+        url = hf_hub_url(address.name, file.path, **about)
+        transfers.download_file(url, part, file.size, count, **hub.auth_headers())
 
 
 # Archives.
@@ -496,7 +482,11 @@ def _unpack_all(
 
 
 def _unpack(
-    archive: Path, parts: Path, where: str, file: hub.RemoteFile, advance: Callable[[int], None]
+    archive: Path,
+    parts: Path,
+    where: str,
+    file: RemoteFile,
+    advance: Callable[[int], None],
 ) -> int:
     loose = parts.with_name(f"{parts.name}.loose")
     for left in (parts, loose):
@@ -636,9 +626,9 @@ def _resolve(
     notice("\n".join(announce(plan)))
     if plan.bytes > hub.LARGE:
         raise UsageError(
-            f"the download has {hub.in_bytes(plan.bytes)}",
+            f"the download has {in_bytes(plan.bytes)}",
             where=f"{task} {AUTO}",
-            expected=f"at most {hub.in_bytes(hub.LARGE)} without a request",
+            expected=f"at most {in_bytes(hub.LARGE)} without a request",
             remedy=f"request the download: omnidata fetch {task} --yes",
         )
     return fetch(plan, progress=progress)
@@ -661,7 +651,7 @@ def announce(plan: FetchPlan) -> list[str]:
     )
     lines = [
         f"{publication.name}: {plan.where} at {plan.server}",
-        f"  files: {len(plan.files)}, {hub.in_bytes(plan.bytes)}; {plan.left_out} others are left",
+        f"  files: {len(plan.files)}, {in_bytes(plan.bytes)}; {plan.left_out} others are left",
         f"  licence: {licence}; {_GATES[remote.gated]}",
     ]
     if plan.packed:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from omnidata.errors import DataError, UsageError
 from omnidata.files import ANY, check_file
-from omnidata.loaders import hub
+from omnidata.loaders import hub, transfers
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Upload:
 
     def lines(self) -> Sequence[str]:
         """What it is, for a person."""
-        size = hub.in_bytes(sum(self.sent.values()))
+        size = transfers.in_bytes(sum(self.sent.values()))
         return [
             f"{self.name} at {self.server}{', which is new' if self.new else ''}",
             f"  {len(self.sent)} files, {size}; {len(self.removed)} of an earlier push removed",
@@ -106,7 +106,7 @@ def upload(
         at = hub.HubAddress(name, revision or "main")
         base = hub.resolve_commit(at)
         there = {each.path: each for each in hub.list_files(hub.HubAddress(name, base))}
-        shown = [path for path in there if not hub.is_hidden(path)]
+        shown = [path for path in there if not transfers.is_hidden(path)]
         if shown and not pull_request and not is_ours(shown):
             raise UsageError(
                 "the Hub has another dataset of this name",
@@ -172,7 +172,7 @@ def _size(content: Path | bytes) -> int:
     return content.stat().st_size if isinstance(content, Path) else len(content)
 
 
-def _is_there(content: Path | bytes, there: hub.RemoteFile | None) -> bool:
+def _is_there(content: Path | bytes, there: transfers.RemoteFile | None) -> bool:
     if there is None or _size(content) != there.size:
         return False
-    return hub.digest_of(content, there.kind) == there.digest
+    return transfers.digest_of(content, there.kind) == there.digest
