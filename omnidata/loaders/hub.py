@@ -191,7 +191,9 @@ def list_files(address: HubAddress) -> list[RemoteFile]:
                     pass
                 case {"type": "file", "path": str(path), "size": int(size), "lfs": dict(large)}:
                     found.append(RemoteFile(path, size, "sha256", str(large.get("oid"))))
-                case {"type": "file", "path": str(path), "size": int(size), "oid": str(digest)}:
+                case {"type": "file", "path": str(path), "size": int(size), "oid": str(digest)} if (
+                    entry.get("lfs") is None
+                ):
                     found.append(RemoteFile(path, size, "git", digest))
                 case _:
                     raise ValueError(f"it lists {entry!r:.200}")

@@ -97,7 +97,10 @@ def get_pages(url: str, following: Callable[[Any, Any], str], **headers: str) ->
                 if len(content) > _PAGE_BYTES:
                     raise ValueError(f"a page has more than {in_bytes(_PAGE_BYTES)}")
         hub.hf_raise_for_status(answer)
-        page = json.loads(content)
+        try:
+            page = json.loads(content)
+        except RecursionError:
+            raise ValueError("its lists are nested too deeply") from None
         yield page
         if not (url := following(answer, page)):
             return
