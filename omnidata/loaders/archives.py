@@ -209,8 +209,8 @@ def _members(archive: Path) -> Iterator[Iterator[_File]]:
     with ExitStack() as stack:
         files = [stack.enter_context(open_file(part, ANY)) for part in parts_of(archive)]
         if archive.suffix.lower() == ".zip":
-            whole: IO[bytes] = files[0] if len(files) == 1 else _join_parts(archive, files)
-            yield _of_zip(archive, stack.enter_context(zipfile.ZipFile(whole)))
+            whole = zipfile.ZipFile(files[0]) if not files[1:] else _open_parts(archive, files)
+            yield _of_zip(archive, stack.enter_context(whole))
             return
         (file,) = files
         start = file.read(2)
@@ -296,13 +296,12 @@ class _TarStream:
 
 
 # A zip in several parts, which `zip -s` writes and Python does not read: the parts are read as one
-# file, behind which stands a directory that counts from the beginning of the first.
+# file with the directory behind it once more, and offsets count from the beginning of the first.
 
-_END, _END64, _LOCATOR, _ENTRY = b"PK\5\6", b"PK\6\6", b"PK\6\7", b"PK\1\2"
+_END, _END64, _LOCATOR = b"PK\5\6", b"PK\6\6", b"PK\6\7"
 _END_FORM = struct.Struct("<4s4H2LH")
 _END64_FORM = struct.Struct("<4sQ2H2L4Q")
 _LOCATOR_FORM = struct.Struct("<4sLQL")
-_ENTRY_FORM = struct.Struct("<4s6H3L5H2L")
 
 
 class _Joined(io.RawIOBase):
@@ -341,79 +340,46 @@ class _Joined(io.RawIOBase):
         return 0
 
 
-def _join_parts(archive: Path, files: Sequence[IO[bytes]]) -> IO[bytes]:
+def _open_parts(archive: Path, files: Sequence[IO[bytes]]) -> zipfile.ZipFile:
     parts = _Joined(files)
     whole = io.BufferedReader(parts)
-    starts, size = parts.starts, parts.starts[len(files)]
+
+    def start(part: int) -> int:
+        if not 0 <= part < len(files):
+            raise _bad_archive(archive, f"it names part {part + 1}, and there are {len(files)}")
+        return parts.starts[part]
+
+    size = parts.starts[len(files)]
     tail_at = max(0, size - (1 << 16) - _END_FORM.size)
     whole.seek(tail_at)
     tail = whole.read(size - tail_at)
     at = tail.rfind(_END)
     if at < 0:
         raise _bad_archive(archive, "the last part has no end-of-archive record")
-    _, disk, first_disk, _, count, length, offset, _ = _END_FORM.unpack_from(tail, at)
+    _, last, first, _, count, length, offset, _ = _END_FORM.unpack_from(tail, at)
     if tail[at - _LOCATOR_FORM.size : at].startswith(_LOCATOR):
-        _, on_disk, place, disks = _LOCATOR_FORM.unpack_from(tail, at - _LOCATOR_FORM.size)
-        whole.seek(_start(archive, starts, files, on_disk) + place)
-        found = _END64_FORM.unpack(whole.read(_END64_FORM.size))
-        if found[0] != _END64:
+        _, part, place, total = _LOCATOR_FORM.unpack_from(tail, at - _LOCATOR_FORM.size)
+        whole.seek(start(part) + place)
+        sign, _, _, _, last, first, _, count, length, offset = _END64_FORM.unpack(
+            whole.read(_END64_FORM.size)
+        )
+        if sign != _END64:
             raise _bad_archive(archive, "its directory does not end at the stated offset")
-        disk, first_disk, count, length, offset = *found[4:6], *found[7:10]
-        disk = max(disk, disks - 1)
-    if disk + 1 != len(files):
+        last = max(last, total - 1)
+    if last + 1 != len(files):
         raise _bad_archive(
-            archive, f"it was packed in {disk + 1} parts, and there are {len(files)}"
+            archive, f"it was packed in {last + 1} parts, and there are {len(files)}"
         )
     if length > _MOST_DIRECTORY:
         raise _bad_archive(archive, f"its directory has {length:,} bytes")
-    whole.seek(_start(archive, starts, files, first_disk) + offset)
+    whole.seek(start(first) + offset)
     directory = whole.read(length)
-    rebuilt = io.BytesIO()
-    at = 0
-    for _ in range(count):
-        at = _entry(archive, directory, at, rebuilt, lambda n: _start(archive, starts, files, n))
-    content = rebuilt.getvalue()
-    end = size + len(content)
-    content += _END64_FORM.pack(_END64, 44, 45, 45, 0, 0, count, count, len(content), size)
-    content += _LOCATOR_FORM.pack(_LOCATOR, 0, end, 1)
-    content += _END_FORM.pack(_END, 0, 0, 0xFFFF, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0)
-    return io.BufferedReader(_Joined([*files], content))
-
-
-def _start(archive: Path, starts: Sequence[int], files: Sequence[object], disk: int) -> int:
-    if not 0 <= disk < len(files):
-        raise _bad_archive(archive, f"it names part {disk + 1}, and there are {len(files)}")
-    return starts[disk]
-
-
-def _entry(
-    archive: Path, directory: bytes, at: int, out: IO[bytes], start: Callable[[int], int]
-) -> int:
-    fields = [*_ENTRY_FORM.unpack_from(directory, at)]
-    if fields[0] != _ENTRY:
-        raise _bad_archive(archive, "its directory is broken")
-    names, extras, notes = fields[10:13]
-    at += _ENTRY_FORM.size
-    name, extra = directory[at : at + names], directory[at + names : at + names + extras]
-    packed, size, disk, offset = fields[8], fields[9], fields[13], fields[16]
-    kept = b""
-    while len(extra) >= 4:
-        kind, length = struct.unpack_from("<2H", extra)
-        value, extra = extra[4 : 4 + length], extra[4 + length :]
-        if kind != 1:
-            kept += struct.pack("<2H", kind, length) + value
-            continue
-        wide = io.BytesIO(value)  # only what has no room in the entry, in this order
-        if size == 0xFFFFFFFF:
-            (size,) = struct.unpack("<Q", wide.read(8))
-        if packed == 0xFFFFFFFF:
-            (packed,) = struct.unpack("<Q", wide.read(8))
-        if offset == 0xFFFFFFFF:
-            (offset,) = struct.unpack("<Q", wide.read(8))
-        if disk == 0xFFFF:
-            (disk,) = struct.unpack("<L", wide.read(4))
-    kept += struct.pack("<2H3Q", 1, 24, size, packed, start(disk) + offset)
-    fields[8], fields[9], fields[11], fields[12] = 0xFFFFFFFF, 0xFFFFFFFF, len(kept), 0
-    fields[13], fields[16] = 0, 0xFFFFFFFF
-    out.write(_ENTRY_FORM.pack(*fields) + name + kept)
-    return int(at + names + extras + notes)
+    end = _END64_FORM.pack(_END64, 44, 45, 45, 0, 0, count, count, length, size)
+    end += _LOCATOR_FORM.pack(_LOCATOR, 0, size + length, 1)
+    end += _END_FORM.pack(_END, 0, 0, 0xFFFF, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0)
+    packed = zipfile.ZipFile(io.BufferedReader(_Joined(files, directory + end)))
+    for info in packed.infolist():
+        info.header_offset += start(info.volume)
+        if hasattr(info, "_end_offset"):  # which newer versions of Python count in one file
+            info._end_offset = None
+    return packed
