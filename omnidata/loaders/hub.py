@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 ENDPOINT: Final = "https://huggingface.co"
 LARGE: Final = 10_000_000_000
-"""Bytes; more are only downloaded for someone who has said yes to their number."""
+"""Bytes; larger downloads must be confirmed."""
 HubNotice = Callable[[str], None]
-"""Is told in a line what is being done."""
+"""Called with a line about the work in progress."""
 
 _ETAG: Final = re.compile(r'(W/)?"?\w[\w.:+-]*"?')
 _SHA: Final = re.compile(r"[0-9a-f]{40}")
@@ -42,10 +42,10 @@ _ADDRESS: Final = re.compile(
 
 
 class TooLargeError(UsageError):
-    """A dataset is too large to be downloaded as a whole without being asked for.
+    """A dataset is too large to be downloaded as a whole without a confirmation.
 
     Attributes:
-        url: under which what is read of it is fetched when it is read.
+        url: of the dataset, whose files are fetched one by one when they are read.
     """
 
     url: str = ""
@@ -145,7 +145,7 @@ def parse_address(text: str | Path) -> HubAddress | None:
     return HubAddress(found["name"], found["revision"] or "main", below)
 
 
-# What a dataset on the Hub holds.
+# The commits and files of a dataset.
 
 
 def resolve_commit(address: HubAddress) -> str:
@@ -221,7 +221,7 @@ def _pages(address: HubAddress, path: str) -> Iterator[Any]:
     return transfers.get_pages(url, following, **auth_headers())
 
 
-# What goes wrong on the way.
+# Errors.
 
 
 @contextmanager
