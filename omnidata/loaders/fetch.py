@@ -17,7 +17,6 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path, PurePosixPath
-from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from omnidata import mirror, registry
@@ -387,7 +386,6 @@ def _download(plan: FetchPlan, staged: Path, progress: Progress) -> dict[str, st
     """Download the files that are missing; return the SHA-256 of all by their paths."""
     data, missing = staged / DATA, _missing(plan, staged)
     received = plan.bytes - sum(each.size for each in missing)
-    download = _from_bucket if plan.place.startswith("gs://") else _from_hub
     published = _remote(plan.publication).sha256
     hashes = {path: about["sha256"] for path, about in read_json(staged / _DONE).items()}
     hashes |= {each.path: each.digest for each in plan.files if each.kind == "sha256"}
@@ -396,7 +394,7 @@ def _download(plan: FetchPlan, staged: Path, progress: Progress) -> dict[str, st
         target = data / file.path
         target.parent.mkdir(parents=True, exist_ok=True)
         part = target.with_name(f".{target.name}.part")
-        download(plan, file, part, count)
+        _receive(plan, file, part, staged / _PARTS / "large", count)
         transfers.check_digest(part, file, plan.where)
         if sha256 := published.get(file.path):
             transfers.check_digest(part, replace(file, kind="sha256", digest=sha256), plan.where)
@@ -415,23 +413,29 @@ def _download(plan: FetchPlan, staged: Path, progress: Progress) -> dict[str, st
     return hashes | {path: transfers.digest_of(data / path, "sha256") for path in earlier}
 
 
-def _from_bucket(
-    plan: FetchPlan, file: RemoteFile, part: Path, count: Callable[[int], None]
+def _receive(
+    plan: FetchPlan, file: RemoteFile, part: Path, large: Path, count: Callable[[int], None]
 ) -> None:
-    buckets.download(*_bucket(plan.place), file, part, count)
+    """Download a file, or the rest of one.
 
-
-def _from_hub(plan: FetchPlan, file: RemoteFile, part: Path, count: Callable[[int], None]) -> None:
+    Args:
+        plan: of the file.
+        file: to download.
+        part: its place until it has been checked.
+        large: a folder for files that the Hub serves by a protocol of its own.
+        count: called with the bytes received since the last call.
+    """
+    if plan.place.startswith("gs://"):
+        buckets.download(*_bucket(plan.place), file, part, count)
+        return
     from huggingface_hub import constants, hf_hub_download, hf_hub_url
 
     address = hub.HubAddress(plan.place.removeprefix("hf://"), plan.commit)
     about: Any = {"repo_type": "dataset", "revision": plan.commit, "endpoint": hub.endpoint()}
     with hub.hub_errors(address):
-        if file.size > constants.MAX_HTTP_DOWNLOAD_SIZE:  # which has a protocol of its own
-            with TemporaryDirectory(dir=part.parent, prefix=".") as folder:
-                about |= {"token": sends_token(), "tqdm_class": transfers.silent_bar(count)}
-                whole = hf_hub_download(address.name, file.path, local_dir=folder, **about)
-                Path(whole).replace(part)
+        if file.size > constants.MAX_HTTP_DOWNLOAD_SIZE:
+            about |= {"token": sends_token(), "tqdm_class": transfers.silent_bar(count)}
+            Path(hf_hub_download(address.name, file.path, local_dir=large, **about)).replace(part)
             return
         url = hf_hub_url(address.name, file.path, **about)
         transfers.download_file(url, part, file.size, count, **hub.auth_headers())

@@ -375,18 +375,22 @@ def download_file(
         OSError: it ended early (without a number), or it cannot be written.
         HfHubHTTPError: the server refuses.
     """
+    from huggingface_hub import constants
     from huggingface_hub.file_download import http_get
 
-    if target.is_file() and target.stat().st_size > size:
+    if target.is_file() and target.stat().st_size > size:  # it is of another file
         target.unlink()
     with target.open("ab") as out:
         count(out.tell())
+        if out.tell() == size:
+            return
         http_get(
             url,
             out,
             resume_size=out.tell(),
             headers={**headers, "Accept-Encoding": "identity"},
-            expected_size=size,
+            # It refuses larger ones, which the Hub serves by another protocol.
+            expected_size=size if size <= constants.MAX_HTTP_DOWNLOAD_SIZE else None,
             tqdm_class=silent_bar(count),
         )
 

@@ -308,7 +308,7 @@ def test_a_zip_in_parts_is_one(hub: Hub, tmp_path: Path) -> None:
     ("harm", "said"),
     [
         (lambda folder: (folder / "images.z01").unlink(), "part 1 of the archive is missing"),
-        (lambda folder: (folder / "images.z02").unlink(), "in 3 parts; there are 2"),
+        (lambda folder: (folder / "images.z02").unlink(), "in 3 parts, and there are 2"),
         (
             lambda folder: (folder / "images.z02").write_bytes(b"cut"),
             "its members have",
