@@ -165,13 +165,13 @@ class _Handler(BaseHTTPRequestHandler):
                 body += self.rfile.read(size)
                 self.rfile.readline()
             self.rfile.readline()
-        if answer := self.hub.instead.get(path):
-            self.send_response(answer.status)
-            for name, value in {"Connection": "close", **answer.headers}.items():
+        if odd := self.hub.instead.get(path):
+            self.send_response(odd.status)
+            for name, value in {"Connection": "close", **odd.headers}.items():
                 self.send_header(name, value)
             self.end_headers()
             with suppress(ConnectionError):  # of a client that has had enough
-                self.wfile.writelines(answer.body if self.command != "HEAD" else ())
+                self.wfile.writelines(odd.body if self.command != "HEAD" else ())
             return
         try:
             self._route(path, query, body)

@@ -152,9 +152,11 @@ def test_a_file_that_is_longer_than_listed_is_not_read_to_its_end(
     plan, body = plan_fetch("omnigui"), Endless(bytes(MIB))
     about = {"ETag": '"0"', "X-Repo-Commit": plan.commit}
     hub.instead[f"/datasets/{NAME}/resolve/{plan.commit}/a.json"] = Answer(body, about)
-    for read in (lambda: fetch(plan, tmp_path / "out"), lambda: local_place(f"hf://{NAME}")):
-        with pytest.raises(DataError, match="longer than the 2 bytes that the server announced"):
-            read()
+    said = "longer than the 2 bytes that the server announced"
+    with pytest.raises(DataError, match=said):
+        fetch(plan, tmp_path / "out")
+    with pytest.raises(DataError, match=said):
+        local_place(f"hf://{NAME}")
     assert body.sent < 100
 
 
