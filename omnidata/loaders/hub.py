@@ -207,16 +207,10 @@ def list_files(address: HubAddress) -> list[RemoteFile]:
 
 
 def _pages(address: HubAddress, path: str) -> Iterator[Any]:
-    """Return the pages of an answer of the Hub's API.
-
-    `HfApi` follows links to any server and takes the token along, without an end. Here the next
-    page is asked of the same server.
-    """
     url = f"{endpoint()}/api/datasets/{address.name}/{path}"
 
-    def following(answer: Any, _: Any) -> str:
-        link = str(answer.links.get("next", {}).get("url") or "")
-        return link and urljoin(url, urlsplit(link)._replace(scheme="", netloc="").geturl())
+    def following(answer: Any, _: Any) -> str:  # on the same server, see `_check_answer`
+        return str(answer.links.get("next", {}).get("url") or "")
 
     return transfers.get_pages(url, following, **auth_headers())
 
@@ -346,29 +340,28 @@ def _nearest(address: HubAddress) -> str:
 
 
 def _guard_session() -> None:
-    """Let the client of `huggingface_hub` send a token to the Hub alone, and name no file outside.
+    """Let the client of `huggingface_hub` check answers, in this process from now on.
 
-    It follows links to other servers with the token, and makes a file's name of its ETag.
+    It asks any server that a list links to for the next page, with the token, and makes a file's
+    name of its ETag.
     """
     from huggingface_hub import get_session
 
     session = get_session()
     hooks = session.event_hooks
-    if _keep_token not in hooks["request"]:
-        session.event_hooks = {
-            "request": [*hooks["request"], _keep_token],
-            "response": [*hooks["response"], _check_etag],
-        }
+    if _check_answer not in hooks["response"]:
+        session.event_hooks = {**hooks, "response": [*hooks["response"], _check_answer]}
 
 
-def _keep_token(request: Any) -> None:
-    if urlsplit(str(request.url))[:2] != urlsplit(endpoint())[:2]:
-        request.headers.pop("Authorization", None)
-
-
-def _check_etag(response: Any) -> None:
-    etag = response.headers.get("X-Linked-ETag") or response.headers.get("ETag") or "none"
-    if "/resolve/" in response.request.url.path and not _ETAG.fullmatch(etag):
+def _check_answer(answer: Any) -> None:
+    url, path = str(answer.request.url), answer.request.url.path
+    if "/api/" in path and (link := answer.links.get("next", {}).get("url")):
+        following = urljoin(url, urlsplit(link)._replace(scheme="", netloc="").geturl())
+        if urlsplit(following)[:2] != urlsplit(url)[:2]:
+            raise ValueError(f"the next page is at {link!r:.100}")
+        answer.headers["Link"] = f'<{following}>; rel="next"'
+    etag = answer.headers.get("X-Linked-ETag") or answer.headers.get("ETag") or "none"
+    if "/resolve/" in path and not _ETAG.fullmatch(etag):
         raise ValueError(f"the ETag of a file is {etag!r:.100}")
 
 

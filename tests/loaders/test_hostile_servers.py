@@ -126,6 +126,12 @@ class Endless:
 TRICKLE = Endless(b" ", 0.02)
 
 
+@pytest.mark.parametrize("link", ["http:////127.0.0.1:9/more", "////127.0.0.1:9/more"])
+def test_a_next_page_elsewhere_is_one_refusal(hub: Hub, tree: str, link: str) -> None:
+    hub.instead[tree] = Answer([b"[]"], {"Link": f'<{link}>; rel="next"'})
+    assert refusal(hub).startswith("the Hub's answer cannot be used: the next page is at")
+
+
 def test_a_byte_now_and_then_ends(
     hub: Hub, tree: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -167,7 +173,7 @@ def test_the_token_goes_to_no_other_server(
     commit = tree.rpartition("/")[2]
     listing = json.dumps([entry(oid="e" * 40)]).encode()
     with serving() as other, sending_token():
-        link = {"Link": f'<{other.url}/more>; rel="next"'}
+        link = {"Link": f'<"{other.url}/more">; rel="next"'}
         hub.instead |= {tree: Answer([listing], link), "/more": Answer([b"[]"])}
         plan = plan_fetch("omnigui")
         hub.instead[f"/datasets/{NAME}/resolve/{commit}/a.json"] = Answer(
