@@ -11,8 +11,8 @@ import hashlib
 import json
 import re
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -64,6 +64,21 @@ class Repo:
 
 
 @dataclass
+class Answer:
+    """An answer that no real server gives; the connection ends with it.
+
+    Attributes:
+        body: its pieces.
+        headers: of it.
+        status: of it.
+    """
+
+    body: Iterable[bytes] = ()
+    headers: Mapping[str, str] = field(default_factory=dict)
+    status: int = 200
+
+
+@dataclass
 class Hub:
     """The server's state; a test changes it while the server runs.
 
@@ -79,6 +94,7 @@ class Hub:
         lost: paths that are listed and not there.
         failing: path -> a status that every read of it gets.
         blobs: uploaded large files, by SHA-256.
+        instead: path of a URL -> an answer that is given in place of any other.
         refused: a status that every upload of a large file gets; 0 for none.
     """
 
@@ -93,6 +109,7 @@ class Hub:
     lost: set[str] = field(default_factory=set)
     failing: dict[str, int] = field(default_factory=dict)
     blobs: dict[str, bytes] = field(default_factory=dict)
+    instead: dict[str, Answer] = field(default_factory=dict)
     refused: int = 0
 
     def add(self, name: str, files: Files, **about: Any) -> str:
@@ -128,6 +145,7 @@ def _oid(path: str, content: bytes) -> str:
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # else each answer takes 40 ms
     hub: Hub
 
     def log_message(self, format: str, *args: Any) -> None:
@@ -147,6 +165,14 @@ class _Handler(BaseHTTPRequestHandler):
                 body += self.rfile.read(size)
                 self.rfile.readline()
             self.rfile.readline()
+        if odd := self.hub.instead.get(path):
+            self.send_response(odd.status)
+            for name, value in {"Connection": "close", **odd.headers}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            with suppress(ConnectionError):  # of a client that has had enough
+                self.wfile.writelines(odd.body if self.command != "HEAD" else ())
+            return
         try:
             self._route(path, query, body)
         except _AnswerError as answer:

@@ -87,7 +87,8 @@ def fetch(
 
 
 def _ask(size: int) -> None:
-    from omnidata.loaders.hub import LARGE, in_bytes
+    from omnidata.loaders.hub import LARGE
+    from omnidata.loaders.transfers import in_bytes
 
     if sys.stdin.isatty() and typer.confirm(f"Download {in_bytes(size)}?", err=True):
         return

@@ -1,13 +1,14 @@
 """Unpack untrusted archives: zips, zips in several parts, tars.
 
-Nothing is unpacked by the libraries' own `extractall`. A member becomes a regular file below the
-folder, or the whole archive is refused: no path that leaves, no link, no device, nothing encrypted,
-no two names that one file system takes for the same, and no more bytes or members than an archive
-of its size may sensibly hold.
+The standard library reads them, and nothing is unpacked by its `extractall`. A member becomes a
+regular file below the folder, or the whole archive is refused: no path that leaves, no link, no
+device, nothing encrypted, no two names that are one file, and no more bytes or members than an
+archive of its size may sensibly hold.
 """
 
 from __future__ import annotations
 
+import bz2
 import errno
 import gzip
 import io
@@ -15,46 +16,52 @@ import lzma
 import os
 import re
 import shutil
+import stat
 import struct
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, Final, Self
+from typing import IO, Any, Final
 
+from omnidata.errors import DataError
 from omnidata.files import ANY, open_file
-from omnidata.zips import (
-    BROKEN,
-    END,
-    END64,
-    END64_FORM,
-    END_FORM,
-    FREE,
-    LOCATOR,
-    LOCATOR_FORM,
-    MOST_DIRECTORY,
-    MOST_MEMBERS,
-    RATIO,
-    bad_archive,
-    files_in,
-    is_left_out,
-    safe_path,
-)
+from omnidata.loaders.names import NameCheck
 
 RESERVE: Final = 256 * 1024**2
 """Bytes of the disk that are left free."""
+MOST_MEMBERS: Final = 5_000_000
+MOST_EMPTY: Final = 10_000
+RATIO: Final = 100
+"""Bytes that may come of each byte of an archive, once `FREE` bytes have come."""
+FREE: Final = 64 * 1024**2
 
 _CHUNK: Final = 1024**2
-_PLAIN: Final = (*tarfile.REGULAR_TYPES, tarfile.DIRTYPE)
-_MOST_HEADER: Final = 1024**2
-_NO_HEADER: Final = tarfile.HeaderError
-_END_OF_TAR: Final = tarfile.EOFHeaderError  # type: ignore[attr-defined]  # the stubs lack it
+_MOST_DIRECTORY: Final = 2 * 1024**3
+_APPLES: Final = "__MACOSX"
+"""A folder that macOS adds to its zips; it is left out."""
 _PART: Final = re.compile(r"\.z(\d{2,})$", re.IGNORECASE)
-_BROKEN: Final = (*BROKEN, tarfile.TarError, gzip.BadGzipFile, lzma.LZMAError, zlib.error)
+_COMPRESSED: Final[Mapping[bytes, Any]] = {
+    b"\x1f\x8b": gzip.open,
+    b"BZ": bz2.open,
+    b"\xfd7": lzma.open,
+}
+_BROKEN: Final = (
+    zipfile.BadZipFile,
+    tarfile.TarError,
+    gzip.BadGzipFile,
+    lzma.LZMAError,
+    zlib.error,
+    struct.error,
+    EOFError,
+    ValueError,
+    NotImplementedError,
+    RecursionError,
+)
+"""Errors of the standard library for an archive that is none, or is broken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +71,16 @@ class _File:
     Attributes:
         name: its path, relative.
         size: bytes, as the archive says; no more are written.
-        open: opens it; at its end it has been checked.
+        content: open at its start; at its end it has been checked.
     """
 
     name: str
     size: int
-    open: Callable[[], IO[bytes]]
+    content: IO[bytes]
 
 
 def is_part(path: str) -> bool:
-    """Whether a file is a part of a zip before the last, which alone is called `.zip`.
+    """Return whether a file is a part of a zip before the last, which alone is called `.zip`.
 
     Examples:
         >>> is_part("images.z01"), is_part("images.zip")
@@ -83,7 +90,7 @@ def is_part(path: str) -> bool:
 
 
 def parts_of(path: Path) -> list[Path]:
-    """The parts of an archive, in order; the archive alone where it has none.
+    """Return the parts of an archive, in order; the archive alone where it has none.
 
     Raises:
         DataError: a part is missing.
@@ -95,75 +102,12 @@ def parts_of(path: Path) -> list[Path]:
                 found[int(match[1])] = each
     lacking = [number for number in range(1, max(found, default=0)) if number not in found]
     if lacking:
-        raise bad_archive(path, f"part {lacking[0]} of the archive is missing")
+        raise _bad_archive(path, f"part {lacking[0]} of the archive is missing")
     return [*(found[number] for number in sorted(found)), path]
 
 
-def unpack(archive: Path, folder: Path, progress: Callable[[int], None] = lambda size: None) -> int:
-    """Unpack an archive into a folder, which is made.
-
-    Args:
-        archive: `.zip`, the last part of several included, or `.tar`, packed or not.
-        folder: an empty one, or none.
-        progress: called with the bytes written since the last call.
-
-    Returns:
-        How many files there are.
-
-    Raises:
-        DataError: the archive is broken, or holds what is never unpacked; some files may have been
-            written by then.
-        OSError: the disk is full, or cannot be written.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    packed = sum(part.stat().st_size for part in parts_of(archive))
-    most = FREE + RATIO * packed
-    names: dict[str, str] = {}
-    folders: dict[str, str] = {}
-    written = 0
-    try:
-        with _members(archive) as members:
-            for member in members:
-                if is_left_out(member.name):
-                    continue
-                target = folder / safe_path(archive, member.name, names, folders)
-                if written + member.size > most:
-                    raise bad_archive(
-                        archive,
-                        f"more than {RATIO} times as much would come of its {packed:,} bytes",
-                    )
-                if member.size > shutil.disk_usage(folder).free - RESERVE:
-                    raise OSError(errno.ENOSPC, "the disk is full", str(target))
-                target.parent.mkdir(parents=True, exist_ok=True)
-                _write(archive, member, target, progress)
-                written += member.size
-    except _BROKEN as error:
-        raise bad_archive(archive, f"it is broken ({type(error).__name__}: {error})") from None
-    except OSError as error:
-        if error.errno == errno.EINVAL:  # an offset before the start of the archive
-            raise bad_archive(
-                archive, "it is broken: it refers to a position outside the archive"
-            ) from None
-        if error.errno is None:  # not of the system's: what `bz2` says of broken data
-            raise bad_archive(archive, f"it is broken ({error})") from None
-        raise
-    except RuntimeError as error:  # what `zipfile` says of encrypted members
-        raise bad_archive(archive, str(error)) from None
-    return len(names)
-
-
-def is_archive(path: str) -> bool:
-    """Whether a name is that of an archive which `unpack` reads.
-
-    Examples:
-        >>> is_archive("a.tar.gz"), is_archive("a.png")
-        (True, False)
-    """
-    return path.lower().endswith((".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz"))
-
-
 def stem_of(name: str) -> str:
-    """The name of an archive without its endings.
+    """Return the name of an archive without its endings.
 
     Examples:
         >>> stem_of("images.tar.gz"), stem_of("a.b.zip")
@@ -174,96 +118,190 @@ def stem_of(name: str) -> str:
     return inner.stem if inner.suffix.lower() == ".tar" else path.stem
 
 
+def unpack(archive: Path, folder: Path, progress: Callable[[int], None] = lambda size: None) -> int:
+    """Unpack an archive into a folder, which is made.
+
+    Args:
+        archive: `.zip`, the last part of several included, or `.tar`, compressed or not.
+        folder: an empty one, or none.
+        progress: called with the bytes written since the last call.
+
+    Returns:
+        The number of files.
+
+    Raises:
+        DataError: the archive is broken, or holds what is never unpacked; some files may have been
+            written by then.
+        OSError: the disk is full, or cannot be written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    packed = sum(part.stat().st_size for part in parts_of(archive))
+    names, count, empty, written = NameCheck(), 0, 0, 0
+    with _archive_errors(archive), _members(archive) as members:
+        for member in members:
+            if PurePosixPath(member.name).parts[:1] == (_APPLES,):
+                continue
+            name = str(PurePosixPath(member.name))  # `tar` writes "./" before names
+            if why := names.add(name):
+                raise _bad_archive(archive, f"{member.name!r:.100}: {why}")
+            count += 1
+            empty += not member.size
+            written += member.size
+            if empty > MOST_EMPTY:
+                raise _bad_archive(archive, f"it has more than {MOST_EMPTY:,} empty files")
+            if written > FREE + RATIO * packed:
+                raise _bad_archive(
+                    archive, f"more than {RATIO} times as much would come of its {packed:,} bytes"
+                )
+            target = folder / name
+            if member.size > shutil.disk_usage(folder).free - RESERVE:
+                raise OSError(errno.ENOSPC, "the disk is full", str(target))
+            target.parent.mkdir(parents=True, exist_ok=True)
+            _write(archive, member, target, progress)
+    return count
+
+
 def _write(archive: Path, member: _File, target: Path, progress: Callable[[int], None]) -> None:
     size = 0
-    with member.open() as source, target.open("xb") as file:
-        while block := source.read(_CHUNK):
+    with target.open("xb") as file:
+        while block := member.content.read(_CHUNK):
             size += len(block)
             if size > member.size:
                 break
             file.write(block)
             progress(len(block))
     if size != member.size:
-        raise bad_archive(
+        raise _bad_archive(
             archive,
             f"{member.name!r:.100} has not the {member.size:,} bytes that its header states",
         )
 
 
+def _bad_archive(archive: Path, what: str) -> DataError:
+    return DataError(
+        what,
+        where=str(archive),
+        expected="an archive of regular files with plain, relative names",
+        remedy="download it again; if the error stays, report it to the publisher",
+    )
+
+
+@contextmanager
+def _archive_errors(archive: Path) -> Iterator[None]:
+    try:
+        yield
+    except _BROKEN as error:
+        raise _bad_archive(archive, f"it is broken ({type(error).__name__}: {error})") from None
+    except OSError as error:
+        if error.errno == errno.EINVAL:  # an offset before the start of the archive
+            raise _bad_archive(
+                archive, "it is broken: it refers to a position outside the archive"
+            ) from None
+        if error.errno is None:  # not of the system's: what `bz2` says of broken data
+            raise _bad_archive(archive, f"it is broken ({error})") from None
+        raise
+    except RuntimeError as error:  # what `zipfile` says of encrypted members
+        raise _bad_archive(archive, str(error)) from None
+
+
 @contextmanager
 def _members(archive: Path) -> Iterator[Iterator[_File]]:
     with ExitStack() as stack:
-        if archive.suffix.lower() != ".zip":
-            file = stack.enter_context(open_file(archive, ANY))
-            yield _of_tar(archive, stack.enter_context(_tar(file)))
-            return
         files = [stack.enter_context(open_file(part, ANY)) for part in parts_of(archive)]
-        whole: IO[bytes] = files[0] if len(files) == 1 else _join_parts(archive, files)
-        yield _of_zip(archive, stack.enter_context(zipfile.ZipFile(whole)))
-
-
-def _tar(file: IO[bytes]) -> tarfile.TarFile:
-    return tarfile.open(fileobj=file, mode="r:*", tarinfo=_Header)
+        if archive.suffix.lower() == ".zip":
+            whole = zipfile.ZipFile(files[0]) if not files[1:] else _open_parts(archive, files)
+            yield _of_zip(archive, stack.enter_context(whole))
+            return
+        (file,) = files
+        start = file.read(2)
+        file.seek(0)
+        if start in _COMPRESSED:
+            file = stack.enter_context(_COMPRESSED[start](file))
+        stream = _TarStream(file)
+        tar = stack.enter_context(tarfile.TarFile(fileobj=stream))  # type: ignore[arg-type]
+        yield _of_tar(archive, stream, tar)
 
 
 def _of_zip(archive: Path, packed: zipfile.ZipFile) -> Iterator[_File]:
-    room = sum(part.stat().st_size for part in parts_of(archive))
-    for info in files_in(archive, packed, room):
-        yield _File(info.filename, info.file_size, partial(packed.open, info))
+    infos = packed.infolist()
+    there = sum(part.stat().st_size for part in parts_of(archive))
+    inside = sum(info.compress_size for info in infos)
+    if inside > there:  # members that overlap: a few kilobytes become petabytes
+        raise _bad_archive(archive, f"its members have {inside:,} bytes, and it has {there:,}")
+    if len(infos) > MOST_MEMBERS:
+        raise _bad_archive(archive, f"it has more than {MOST_MEMBERS:,} members")
+    if sum(not info.file_size and not info.is_dir() for info in infos) > MOST_EMPTY:
+        raise _bad_archive(archive, f"it has more than {MOST_EMPTY:,} empty files")
+    for info in infos:
+        why = ""
+        if info.flag_bits & 0x1:
+            why = "is encrypted"
+        elif info.orig_filename != info.filename:  # it cuts names at a NUL
+            why = f"has the path {info.orig_filename!r:.100}, which is no plain name"
+        elif info.is_dir() and info.file_size:
+            why = "is a folder, and has content"
+        elif info.is_dir():
+            continue
+        elif stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG):
+            why = "is a link or a device"
+        if why:
+            raise _bad_archive(archive, f"{info.filename!r:.100} {why}")
+        with packed.open(info) as content:
+            yield _File(info.filename, info.file_size, content)
 
 
-def _of_tar(archive: Path, packed: tarfile.TarFile) -> Iterator[_File]:
-    for number, info in enumerate(packed):
-        vars(packed)["members"].clear()  # else all headers of a large archive stay in memory
-        if number > MOST_MEMBERS:
-            raise bad_archive(archive, f"it has more than {MOST_MEMBERS:,} members")
+def _of_tar(archive: Path, stream: _TarStream, packed: tarfile.TarFile) -> Iterator[_File]:
+    count = 0
+    while (info := packed.next()) is not None:
+        packed.members = []  # type: ignore[attr-defined]  # else all headers stay in memory
+        count += 1
+        if count > MOST_MEMBERS:
+            raise _bad_archive(archive, f"it has more than {MOST_MEMBERS:,} members")
         if info.isdir():
             continue
         if not info.isreg() or info.issparse():
-            raise bad_archive(archive, f"{info.name!r:.100} is a link, a device or sparse")
-
-        def open_member(info: tarfile.TarInfo = info) -> IO[bytes]:
-            found = packed.extractfile(info)
-            assert found is not None  # it is a regular file
-            return found
-
-        yield _File(info.name, info.size, open_member)
-    assert packed.fileobj is not None  # it has been opened to read
+            raise _bad_archive(archive, f"{info.name!r:.100} is a link, a device or sparse")
+        content = packed.extractfile(info)
+        assert content is not None  # it is a regular file
+        yield _File(info.name, info.size, content)
+    if stream.last != bytes(tarfile.BLOCKSIZE):
+        raise _bad_archive(archive, "it is broken: a header is damaged, or the end is missing")
     behind = 0
-    while block := packed.fileobj.read(_CHUNK):
+    while block := stream.read(_CHUNK):  # to the end, where a compressed file is checked
         behind += len(block)
         if behind > FREE:
-            raise bad_archive(archive, f"more than {FREE:,} bytes follow its end")
+            raise _bad_archive(archive, f"more than {FREE:,} bytes follow its end")
 
 
-class _Header(tarfile.TarInfo):
-    """A header of a tar.
+class _TarStream:
+    """The bytes of a tar.
 
-    `tarfile` reads what belongs to it into the memory, however much it is, and takes an archive
-    that is cut between two members, or has a broken header, for one that ends there.
+    `tarfile` reads a long name into memory, however long it is, and takes an archive that is cut
+    between two members, or has a damaged header, for one that ends there.
+
+    Attributes:
+        last: the last bytes that were read; of a whole archive they are zeros.
     """
 
-    @classmethod
-    def fromtarfile(cls, tarfile: tarfile.TarFile) -> Self:
-        try:
-            return super().fromtarfile(tarfile)
-        except _NO_HEADER as error:
-            # At the beginning `tarfile` itself says so, and tries how else it may be packed.
-            if isinstance(error, _END_OF_TAR) or tarfile.offset == 0:
-                raise
-            raise ValueError(f"{error}, instead of a member or the end") from None
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.last = b""
+        self.tell, self.seek, self.close = file.tell, file.seek, file.close
 
-    def _proc_member(self, tarfile: tarfile.TarFile) -> Any:
-        if self.type not in _PLAIN and self.size > _MOST_HEADER:
-            raise ValueError(f"a header of {self.size:,} bytes")
-        return super()._proc_member(tarfile)  # type: ignore[misc]  # the stubs do not have it
+    def read(self, size: int = -1) -> bytes:
+        if not 0 <= size <= _CHUNK:
+            raise ValueError(f"a header of {size:,} bytes")
+        self.last = self._file.read(size)
+        return self.last
 
 
 # A zip in several parts, which `zip -s` writes and Python does not read: the parts are read as one
-# file, behind which stands a directory that counts from the beginning of the first.
+# file with the directory behind it once more, and offsets count from the beginning of the first.
 
-_ENTRY = b"PK\1\2"
-_ENTRY_FORM = struct.Struct("<4s6H3L5H2L")
+_END, _END64, _LOCATOR = b"PK\5\6", b"PK\6\6", b"PK\6\7"
+_END_FORM = struct.Struct("<4s4H2LH")
+_END64_FORM = struct.Struct("<4sQ2H2L4Q")
+_LOCATOR_FORM = struct.Struct("<4sLQL")
 
 
 class _Joined(io.RawIOBase):
@@ -302,77 +340,46 @@ class _Joined(io.RawIOBase):
         return 0
 
 
-def _join_parts(archive: Path, files: Sequence[IO[bytes]]) -> IO[bytes]:
+def _open_parts(archive: Path, files: Sequence[IO[bytes]]) -> zipfile.ZipFile:
     parts = _Joined(files)
     whole = io.BufferedReader(parts)
-    starts, size = parts.starts, parts.starts[len(files)]
-    tail_at = max(0, size - (1 << 16) - END_FORM.size)
+
+    def start(part: int) -> int:
+        if not 0 <= part < len(files):
+            raise _bad_archive(archive, f"it names part {part + 1}, and there are {len(files)}")
+        return parts.starts[part]
+
+    size = parts.starts[len(files)]
+    tail_at = max(0, size - (1 << 16) - _END_FORM.size)
     whole.seek(tail_at)
     tail = whole.read(size - tail_at)
-    at = tail.rfind(END)
+    at = tail.rfind(_END)
     if at < 0:
-        raise bad_archive(archive, "the last part has no end-of-archive record")
-    _, disk, first_disk, _, count, length, offset, _ = END_FORM.unpack_from(tail, at)
-    if tail[at - LOCATOR_FORM.size : at].startswith(LOCATOR):
-        _, on_disk, place, disks = LOCATOR_FORM.unpack_from(tail, at - LOCATOR_FORM.size)
-        whole.seek(_start(archive, starts, files, on_disk) + place)
-        found = END64_FORM.unpack(whole.read(END64_FORM.size))
-        if found[0] != END64:
-            raise bad_archive(archive, "its directory does not end at the stated offset")
-        disk, first_disk, count, length, offset = *found[4:6], *found[7:10]
-        disk = max(disk, disks - 1)
-    if disk + 1 != len(files):
-        raise bad_archive(archive, f"it was packed in {disk + 1} parts, and there are {len(files)}")
-    if length > MOST_DIRECTORY:
-        raise bad_archive(archive, f"its directory has {length:,} bytes")
-    whole.seek(_start(archive, starts, files, first_disk) + offset)
+        raise _bad_archive(archive, "the last part has no end-of-archive record")
+    _, last, first, _, count, length, offset, _ = _END_FORM.unpack_from(tail, at)
+    if tail[at - _LOCATOR_FORM.size : at].startswith(_LOCATOR):
+        _, part, place, total = _LOCATOR_FORM.unpack_from(tail, at - _LOCATOR_FORM.size)
+        whole.seek(start(part) + place)
+        sign, _, _, _, last, first, _, count, length, offset = _END64_FORM.unpack(
+            whole.read(_END64_FORM.size)
+        )
+        if sign != _END64:
+            raise _bad_archive(archive, "its directory does not end at the stated offset")
+        last = max(last, total - 1)
+    if last + 1 != len(files):
+        raise _bad_archive(
+            archive, f"it was packed in {last + 1} parts, and there are {len(files)}"
+        )
+    if length > _MOST_DIRECTORY:
+        raise _bad_archive(archive, f"its directory has {length:,} bytes")
+    whole.seek(start(first) + offset)
     directory = whole.read(length)
-    rebuilt = io.BytesIO()
-    at = 0
-    for _ in range(count):
-        at = _entry(archive, directory, at, rebuilt, lambda n: _start(archive, starts, files, n))
-    content = rebuilt.getvalue()
-    end = size + len(content)
-    content += END64_FORM.pack(END64, 44, 45, 45, 0, 0, count, count, len(content), size)
-    content += LOCATOR_FORM.pack(LOCATOR, 0, end, 1)
-    content += END_FORM.pack(END, 0, 0, 0xFFFF, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0)
-    return io.BufferedReader(_Joined([*files], content))
-
-
-def _start(archive: Path, starts: Sequence[int], files: Sequence[object], disk: int) -> int:
-    if not 0 <= disk < len(files):
-        raise bad_archive(archive, f"it names part {disk + 1}, and there are {len(files)}")
-    return starts[disk]
-
-
-def _entry(
-    archive: Path, directory: bytes, at: int, out: IO[bytes], start: Callable[[int], int]
-) -> int:
-    fields = [*_ENTRY_FORM.unpack_from(directory, at)]
-    if fields[0] != _ENTRY:
-        raise bad_archive(archive, "its directory is broken")
-    names, extras, notes = fields[10:13]
-    at += _ENTRY_FORM.size
-    name, extra = directory[at : at + names], directory[at + names : at + names + extras]
-    packed, size, disk, offset = fields[8], fields[9], fields[13], fields[16]
-    kept = b""
-    while len(extra) >= 4:
-        kind, length = struct.unpack_from("<2H", extra)
-        value, extra = extra[4 : 4 + length], extra[4 + length :]
-        if kind != 1:
-            kept += struct.pack("<2H", kind, length) + value
-            continue
-        wide = io.BytesIO(value)  # only what has no room in the entry, in this order
-        if size == 0xFFFFFFFF:
-            (size,) = struct.unpack("<Q", wide.read(8))
-        if packed == 0xFFFFFFFF:
-            (packed,) = struct.unpack("<Q", wide.read(8))
-        if offset == 0xFFFFFFFF:
-            (offset,) = struct.unpack("<Q", wide.read(8))
-        if disk == 0xFFFF:
-            (disk,) = struct.unpack("<L", wide.read(4))
-    kept += struct.pack("<2H3Q", 1, 24, size, packed, start(disk) + offset)
-    fields[8], fields[9], fields[11], fields[12] = 0xFFFFFFFF, 0xFFFFFFFF, len(kept), 0
-    fields[13], fields[16] = 0, 0xFFFFFFFF
-    out.write(_ENTRY_FORM.pack(*fields) + name + kept)
-    return int(at + names + extras + notes)
+    end = _END64_FORM.pack(_END64, 44, 45, 45, 0, 0, count, count, length, size)
+    end += _LOCATOR_FORM.pack(_LOCATOR, 0, size + length, 1)
+    end += _END_FORM.pack(_END, 0, 0, 0xFFFF, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0)
+    packed = zipfile.ZipFile(io.BufferedReader(_Joined(files, directory + end)))
+    for info in packed.infolist():
+        info.header_offset += start(info.volume)
+        if hasattr(info, "_end_offset"):  # which newer versions of Python count in one file
+            info._end_offset = None
+    return packed

@@ -12,25 +12,23 @@ import fnmatch
 import json
 import re
 import shutil
-import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path, PurePosixPath
-from queue import Empty, SimpleQueue
 from typing import Any, Final
 
 from omnidata import mirror, registry
 from omnidata.errors import DataError, OmnidataError, PluginError, UsageError, suggestion
-from omnidata.loaders import archives, buckets, hub
+from omnidata.loaders import archives, buckets, hub, transfers
+from omnidata.loaders.transfers import RemoteFile, in_bytes
 from omnidata.mirror_cache import cache_folder
+from omnidata.object_stores import sends_token
 from omnidata.storage import (
     PLAN,
     StagedFolder,
-    atomic_write,
     is_unfinished,
-    open_own,
     read_json,
     write_json,
 )
@@ -41,11 +39,8 @@ DATA: Final = "data"
 AUTO: Final = "auto"
 FORMAT: Final = 1
 
-_DONE: Final = ".done.jsonl"
+_DONE: Final = ".done.json"
 _PARTS: Final = ".parts"
-_THREADS: Final = 8
-_POLL_S: Final = 0.2
-_JOIN_S: Final = 5.0
 _GONE: Final = "unpacked"
 
 
@@ -67,7 +62,7 @@ class FetchPlan:
     publication: Publication
     place: str
     commit: str
-    files: Sequence[hub.RemoteFile]
+    files: Sequence[RemoteFile]
     left_out: int
     only: Sequence[str] = ()
 
@@ -77,7 +72,7 @@ class FetchPlan:
         return sum(each.size for each in self.files)
 
     @property
-    def packed(self) -> Sequence[hub.RemoteFile]:
+    def packed(self) -> Sequence[RemoteFile]:
         """Archives that are unpacked; of an archive in parts, the last part."""
         patterns = _remote(self.publication).archives
         chosen = [each for each in self.files if _fits(each.path, patterns)]
@@ -243,7 +238,7 @@ def plan_fetch(
         asked = hub.HubAddress(named.name, revision or remote.revision)
         place, commit = f"hf://{named.name}", hub.resolve_commit(asked)
         listed = hub.list_files(hub.HubAddress(named.name, commit))
-    usable = [each for each in listed if not hub.is_hidden(each.path)]
+    usable = [each for each in listed if not transfers.is_hidden(each.path)]
     wanted = [each for each in usable if not remote.files or _fits(each.path, remote.files)]
     files = [each for each in wanted if not only or _fits(each.path, only)]
     if not files:
@@ -312,26 +307,22 @@ def fetch(
     folder = out or fetched_folder(plan.task, plan.publication.name)
     if is_fetched(plan, folder):
         return folder / DATA
-    hub.check_room(_missing(plan, folder), folder)
+    unfinished = folder.with_name(f".{folder.name}.unfinished")
+    packed = _remote(plan.publication).archives
+    missing = _missing(plan, unfinished)
+    transfers.check_room(sum(e.size * (1 + _fits(e.path, packed)) for e in missing), folder)
     with _FetchStaging(folder, overwrite=overwrite, inputs=[]) as staging, staging.writing():
-        told = plan.describe()
-        staging.keep(told, ours=staging.is_ours(staging.path))
+        about = plan.describe()
+        staging.keep(about, ours=staging.is_ours(staging.path))
         data = staging.path / DATA
         data.mkdir(exist_ok=True)
-        done = _Done(staging.path / _DONE)
-        done.trim()
-        _download(plan, data, done, progress)
-        room = _Count(0)
-        for archive in plan.packed:
-            _unpack(plan, staging.path, archive, done, _moving(room, plan.bytes, progress))
-        remains = data / ".cache"  # what `hf_hub_download` writes down
-        if remains.is_dir():
-            shutil.rmtree(remains)
-        about = {
-            **told,
-            "date": datetime.now(UTC).isoformat(timespec="seconds"),
-            "files": [{**each, **done.about(each["path"])} for each in told["files"]],
-        }
+        hashes = _download(plan, staging.path, progress)
+        unpacked = _unpack_all(plan, staging.path, hashes, progress)
+        about["date"] = datetime.now(UTC).isoformat(timespec="seconds")
+        about["files"] = [
+            {**each, "sha256": hashes[each["path"]], **unpacked.get(each["path"], {})}
+            for each in about["files"]
+        ]
         write_json(staging.path / SOURCE, about)
         shutil.rmtree(staging.path / _PARTS, ignore_errors=True)
         staging.move()
@@ -381,232 +372,146 @@ def _holds_no_other(data: Path, files: Sequence[Mapping[str, Any]]) -> bool:
     return there <= known and len(unpacked) <= _members(files)
 
 
-def _missing(plan: FetchPlan, folder: Path) -> int:
-    """Bytes that are still to come, twice for what is unpacked: the archives and what they hold."""
-    done = _Done(folder.with_name(f".{folder.name}.unfinished") / _DONE)
-    packed = _remote(plan.publication).archives
-    return sum(
-        each.size * (2 if _fits(each.path, packed) else 1)
-        for each in plan.files
-        if not done.has(each)
-    )
+def _missing(plan: FetchPlan, staged: Path) -> list[RemoteFile]:
+    """Return the files to download. A file has its name once it has been checked."""
+    unpacked = read_json(staged / _DONE)
+
+    def is_here(file: RemoteFile) -> bool:
+        path = staged / DATA / file.path
+        return file.path in unpacked or (path.is_file() and path.stat().st_size == file.size)
+
+    return [each for each in plan.files if not is_here(each)]
 
 
-class _Done:
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._told: dict[str, dict[str, Any]] = {}
-        if path.is_file():
-            for line in path.read_bytes().split(b"\n")[:-1]:  # the last may have been cut
-                try:
-                    told = json.loads(line)
-                    self._told[told["path"]] = told
-                except (ValueError, KeyError, TypeError):
-                    continue
+def _download(plan: FetchPlan, staged: Path, progress: Progress) -> dict[str, str]:
+    """Download the files that are missing; return the SHA-256 of all by their paths."""
+    data, missing = staged / DATA, _missing(plan, staged)
+    received = plan.bytes - sum(each.size for each in missing)
+    published = _remote(plan.publication).sha256
+    hashes = {path: about["sha256"] for path, about in read_json(staged / _DONE).items()}
+    hashes |= {each.path: each.digest for each in plan.files if each.kind == "sha256"}
 
-    def trim(self) -> None:
-        with atomic_write(self._path) as out:
-            out.writelines(json.dumps(each).encode() + b"\n" for each in self._told.values())
+    def get(file: RemoteFile, count: Callable[[int], None]) -> None:
+        target = data / file.path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        part = target.with_name(f".{target.name}.part")
+        _receive(plan, file, part, staged / _PARTS / "large", count)
+        transfers.check_digest(part, file, plan.where)
+        if sha256 := published.get(file.path):
+            transfers.check_digest(part, replace(file, kind="sha256", digest=sha256), plan.where)
+        if file.path not in hashes:
+            hashes[file.path] = transfers.digest_of(part, "sha256")
+        part.replace(target)
 
-    def has(self, file: hub.RemoteFile) -> bool:
-        told = self._told.get(file.path, {})
-        return bool(told.get("size") == file.size and told.get("digest") == file.digest)
+    def advance(size: int) -> None:
+        nonlocal received
+        received += size
+        progress(min(received, plan.bytes), plan.bytes)
 
-    def state(self, path: str) -> str:
-        return str(self._told.get(path, {}).get("state", ""))
-
-    def about(self, path: str) -> dict[str, Any]:
-        told = self._told.get(path, {})
-        return {key: told[key] for key in ("sha256", "state", "members") if key in told}
-
-    def add(self, file: hub.RemoteFile, **about: Any) -> None:
-        told = {**self._told.get(file.path, {}), "path": file.path, "size": file.size}
-        told |= {"digest": file.digest, **about}
-        self._told[file.path] = told
-        with open_own(self._path, "ab") as out:
-            out.write(json.dumps(told).encode() + b"\n")
+    advance(0)
+    transfers.download_files(missing, get, plan.where, advance)
+    earlier = [each.path for each in plan.files if each.path not in hashes]
+    return hashes | {path: transfers.digest_of(data / path, "sha256") for path in earlier}
 
 
-# Downloads, several at a time.
+def _receive(
+    plan: FetchPlan, file: RemoteFile, part: Path, large: Path, count: Callable[[int], None]
+) -> None:
+    """Download a file, or the rest of one.
 
-
-def _download(plan: FetchPlan, data: Path, done: _Done, progress: Progress) -> None:
-    waiting: SimpleQueue[hub.RemoteFile] = SimpleQueue()
-    come: SimpleQueue[tuple[hub.RemoteFile, str] | BaseException] = SimpleQueue()
-    lacking = [each for each in plan.files if not done.has(each) or not _there(each, data, done)]
-    for each in lacking:
-        waiting.put(each)
-    total, count = plan.bytes, _Count(plan.bytes - sum(each.size for each in lacking))
-    progress(count.value, total)
-    get = _from_bucket if plan.place.startswith("gs://") else _from_hub
-    known = _remote(plan.publication).sha256
-
-    def work() -> None:
-        while not count.stopped:
-            try:
-                file = waiting.get_nowait()
-            except Empty:
-                return
-            try:
-                target = data / file.path
-                target.parent.mkdir(parents=True, exist_ok=True)
-                get(plan, file, data, count)
-                hub.check_digest(target, file, plan.where)
-                if stated := known.get(file.path):
-                    stated_file = hub.RemoteFile(file.path, file.size, "sha256", stated)
-                    hub.check_digest(target, stated_file, plan.where)
-                is_known = file.kind == "sha256"
-                sha256 = file.digest if is_known else hub.digest_of(target, "sha256")
-                come.put((file, sha256))
-            except BaseException as error:
-                come.put(error)
-                return
-
-    # Threads that do not keep the process: an interrupt need not wait for a file of gigabytes.
-    threads = [threading.Thread(target=work, daemon=True) for _ in lacking[:_THREADS]]
-    for thread in threads:
-        thread.start()
-    try:
-        left = len(lacking)
-        while left:
-            try:
-                found = come.get(timeout=_POLL_S)
-            except Empty:
-                progress(min(count.value, total), total)
-                continue
-            if isinstance(found, BaseException):
-                raise found
-            file, sha256 = found
-            done.add(file, sha256=sha256)
-            left -= 1
-            progress(min(count.value, total), total)
-    except Exception:
-        count.stopped = True
-        for thread in threads:
-            thread.join(_JOIN_S)
-        raise
-    finally:
-        count.stopped = True
-
-
-def _there(file: hub.RemoteFile, data: Path, done: _Done) -> bool:
-    path = data / file.path
-    return done.state(file.path) == _GONE or (path.is_file() and path.stat().st_size == file.size)
-
-
-class _Count:
-    def __init__(self, value: int) -> None:
-        self.value, self.stopped = value, False
-
-    def add(self, number: int) -> None:
-        if self.stopped:
-            raise InterruptedError("the request was cancelled")
-        self.value += number
-
-
-def _from_bucket(plan: FetchPlan, file: hub.RemoteFile, data: Path, count: _Count) -> None:
-    buckets.download(*_bucket(plan.place), file, data / file.path, count.add)
-
-
-def _from_hub(plan: FetchPlan, file: hub.RemoteFile, data: Path, count: _Count) -> None:
-    """Download a file; what an interrupted call has left is gone on with.
-
-    `hf_hub_download` begins each call anew, with a file of another name.
+    Args:
+        plan: of the file.
+        file: to download.
+        part: its place until it has been checked.
+        large: a folder for files that the Hub serves by a protocol of its own.
+        count: called with the bytes received since the last call.
     """
-    from huggingface_hub import constants, hf_hub_url
-    from huggingface_hub.file_download import http_get
-    from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]  # but told of
-    from tqdm import tqdm
+    if plan.place.startswith("gs://"):
+        buckets.download(*_bucket(plan.place), file, part, count)
+        return
+    from huggingface_hub import constants, hf_hub_download, hf_hub_url
 
-    class Bar(tqdm):  # type: ignore[misc]  # it has no types
-        def __init__(self, *args: Any, **kwargs: Any) -> None:
-            kwargs.pop("name", None)
-            super().__init__(*args, **{**kwargs, "disable": True})
-
-        def update(self, n: float | None = 1) -> bool | None:
-            count.add(int(n or 0))
-            return None
-
-    name, api = plan.place.removeprefix("hf://"), hub.api()
-    about: dict[str, Any] = {"repo_type": "dataset", "revision": plan.commit}
-    target = data / file.path
-    part = target.with_name(f".{target.name}.part")
-    with hub.hub_errors(hub.HubAddress(name, plan.commit)):
-        if file.size > constants.MAX_HTTP_DOWNLOAD_SIZE:  # which comes by the Hub's own protocol
-            api.hf_hub_download(name, file.path, local_dir=data, tqdm_class=Bar, **about)
+    address = hub.HubAddress(plan.place.removeprefix("hf://"), plan.commit)
+    about: Any = {"repo_type": "dataset", "revision": plan.commit, "endpoint": hub.endpoint()}
+    with hub.hub_errors(address):
+        if file.size > constants.MAX_HTTP_DOWNLOAD_SIZE:
+            about |= {"token": sends_token(), "tqdm_class": transfers.silent_bar(count)}
+            Path(hf_hub_download(address.name, file.path, local_dir=large, **about)).replace(part)
             return
-        with part.open("ab") as out:
-            count.add(out.tell())
-            http_get(
-                hf_hub_url(name, file.path, endpoint=hub.endpoint(), **about),
-                out,
-                resume_size=out.tell(),
-                headers={**build_hf_headers(token=api.token), "Accept-Encoding": "identity"},
-                expected_size=file.size,
-                tqdm_class=Bar,
-            )
-    part.replace(target)
+        url = hf_hub_url(address.name, file.path, **about)
+        transfers.download_file(url, part, file.size, count, **hub.auth_headers())
 
 
 # Archives.
 
 
-def _moving(count: _Count, total: int, progress: Progress) -> Callable[[int], None]:
-
-    def move(size: int) -> None:
-        count.add(size)
-        progress(min(count.value, total), total)
-
-    return move
-
-
-def _unpack(
-    plan: FetchPlan,
-    staged: Path,
-    file: hub.RemoteFile,
-    done: _Done,
-    written: Callable[[int], None],
-) -> None:
-    """Unpack an archive into a folder of its name where it lies, and remove it.
+def _unpack_all(
+    plan: FetchPlan, staged: Path, hashes: Mapping[str, str], progress: Progress
+) -> dict[str, dict[str, Any]]:
+    """Unpack each archive into a folder of its name where it lies, and remove it.
 
     It is unpacked beside the data and moved when it is whole: an interrupted call begins it anew,
     or goes on moving.
+
+    Returns:
+        Of each archive and part its hash, its state and the number of files that were in it.
 
     Raises:
         DataError: it is broken or hostile, or holds a file that is there already.
         OSError: the disk is full, or cannot be written.
     """
-    if done.state(file.path) == _GONE:
-        return
-    archive = staged / DATA / file.path
-    number = [each.path for each in plan.packed].index(file.path)
-    parts = staged / _PARTS / str(number)
-    if done.state(file.path) != "moving":
-        for left in staged.glob(f"{_PARTS}/{number}*"):
-            shutil.rmtree(left)
-        try:
-            members = archives.unpack(archive, parts, written)
-        except OmnidataError as error:
-            shutil.rmtree(parts, ignore_errors=True)
-            raise DataError(
-                error.what,
-                where=f"{plan.where}/{file.path}",
-                expected=error.expected,
-                remedy="nothing of it was kept; report it to its publisher",
-            ) from None
-        name = archives.stem_of(archive.name)
-        if [path.name for path in parts.iterdir()] != [name]:  # else its own folder is in it
-            loose = parts.with_name(f"{number}.loose")
-            parts.rename(loose)
-            parts.mkdir()
-            loose.rename(parts / name)
-        done.add(file, state="moving", members=members)
-    _move(parts, archive.parent, plan.where)
-    alongside = archives.parts_of(archive) if archive.exists() else []
-    by_path = {each.path: each for each in plan.files}
-    for part in [*alongside[:-1], archive]:
-        part.unlink(missing_ok=True)
-        done.add(by_path[part.relative_to(staged / DATA).as_posix()], state=_GONE)
+    done, size = read_json(staged / _DONE), 0
+
+    def advance(written: int) -> None:
+        nonlocal size
+        size += written
+        progress(min(size, plan.bytes), plan.bytes)
+
+    def note(path: str, state: str, **about: Any) -> None:
+        known = done.get(path, {"sha256": hashes[path]})
+        done[path] = {**known, "state": state, **about}
+        write_json(staged / _DONE, done)
+
+    for number, file in enumerate(plan.packed):
+        archive, parts = staged / DATA / file.path, staged / _PARTS / str(number)
+        if file.path not in done:
+            note(file.path, "moving", members=_unpack(archive, parts, plan.where, file, advance))
+        if done[file.path]["state"] == "moving":
+            _move(parts, archive.parent, plan.where)
+            for part in archives.parts_of(archive):
+                note(part.relative_to(staged / DATA).as_posix(), _GONE)
+        for path, about in done.items():
+            if about["state"] == _GONE:
+                (staged / DATA / path).unlink(missing_ok=True)
+    return done
+
+
+def _unpack(
+    archive: Path,
+    parts: Path,
+    where: str,
+    file: RemoteFile,
+    advance: Callable[[int], None],
+) -> int:
+    loose = parts.with_name(f"{parts.name}.loose")
+    for left in (parts, loose):
+        shutil.rmtree(left, ignore_errors=True)
+    try:
+        members = archives.unpack(archive, parts, advance)
+    except OmnidataError as error:
+        shutil.rmtree(parts, ignore_errors=True)
+        raise DataError(
+            error.what,
+            where=f"{where}/{file.path}",
+            expected=error.expected,
+            remedy="nothing of it was kept; report it to its publisher",
+        ) from None
+    name = archives.stem_of(archive.name)
+    if [path.name for path in parts.iterdir()] != [name]:  # else its own folder is in it
+        parts.rename(loose)
+        parts.mkdir()
+        loose.rename(parts / name)
+    return members
 
 
 def _move(source: Path, target: Path, where: str) -> None:
@@ -726,9 +631,9 @@ def _resolve(
     notice("\n".join(announce(plan)))
     if plan.bytes > hub.LARGE:
         raise UsageError(
-            f"the download has {hub.in_bytes(plan.bytes)}",
+            f"the download has {in_bytes(plan.bytes)}",
             where=f"{task} {AUTO}",
-            expected=f"at most {hub.in_bytes(hub.LARGE)} without a request",
+            expected=f"at most {in_bytes(hub.LARGE)} without a request",
             remedy=f"request the download: omnidata fetch {task} --yes",
         )
     return fetch(plan, progress=progress)
@@ -751,7 +656,7 @@ def announce(plan: FetchPlan) -> list[str]:
     )
     lines = [
         f"{publication.name}: {plan.where} at {plan.server}",
-        f"  files: {len(plan.files)}, {hub.in_bytes(plan.bytes)}; {plan.left_out} others are left",
+        f"  files: {len(plan.files)}, {in_bytes(plan.bytes)}; {plan.left_out} others are left",
         f"  licence: {licence}; {_GATES[remote.gated]}",
     ]
     if plan.packed:

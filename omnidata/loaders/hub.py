@@ -6,19 +6,18 @@ is sent but what reading needs: no token, unless the user asks for it (`sending_
 
 from __future__ import annotations
 
-import fnmatch
-import hashlib
 import os
 import re
-import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, Final, Literal
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote, urljoin, urlsplit
 
 from omnidata.errors import DataError, OmnidataError, UsageError, suggestion
-from omnidata.loaders.archives import RESERVE
+from omnidata.loaders import transfers
+from omnidata.loaders.transfers import RemoteFile, in_bytes
 from omnidata.media import unsafe
 from omnidata.mirror_cache import cache_folder
 from omnidata.object_stores import SENDS_TOKEN, sends_token
@@ -29,11 +28,11 @@ if TYPE_CHECKING:
 
 ENDPOINT: Final = "https://huggingface.co"
 LARGE: Final = 10_000_000_000
-"""Bytes; more are only downloaded for someone who has said yes to their number."""
+"""Bytes; larger downloads must be confirmed."""
 HubNotice = Callable[[str], None]
-"""Is told in a line what is being done."""
+"""Called with a line about the work in progress."""
 
-_CHUNK: Final = 1024**2
+_ETAG: Final = re.compile(r'(W/)?"?\w[\w.:+-]*"?')
 _SHA: Final = re.compile(r"[0-9a-f]{40}")
 _NAME: Final = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 _ADDRESS: Final = re.compile(
@@ -43,10 +42,10 @@ _ADDRESS: Final = re.compile(
 
 
 class TooLargeError(UsageError):
-    """A dataset is too large to be downloaded as a whole without being asked for.
+    """A dataset is too large to be downloaded as a whole without a confirmation.
 
     Attributes:
-        url: under which what is read of it is fetched when it is read.
+        url: of the dataset, whose files are fetched one by one when they are read.
     """
 
     url: str = ""
@@ -82,6 +81,14 @@ def api() -> HfApi:
     from huggingface_hub import HfApi
 
     return HfApi(endpoint=endpoint(), token=sends_token())
+
+
+def auth_headers() -> dict[str, str]:
+    """Return the headers of requests to the Hub, with a token if the user has asked to send it."""
+    from huggingface_hub import utils
+
+    headers: dict[str, str] = utils.build_hf_headers(token=sends_token())  # type: ignore[attr-defined]
+    return headers
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,25 +145,7 @@ def parse_address(text: str | Path) -> HubAddress | None:
     return HubAddress(found["name"], found["revision"] or "main", below)
 
 
-# What a dataset on the Hub holds.
-
-
-@dataclass(frozen=True, slots=True)
-class RemoteFile:
-    """A file on a server.
-
-    Attributes:
-        path: relative to the dataset.
-        size: bytes.
-        kind: of the digest: "sha256", "git" (SHA-1 over a head and the content), "crc32c", or ""
-            for none.
-        digest: of the server, in hexadecimal.
-    """
-
-    path: str
-    size: int
-    kind: Literal["sha256", "git", "crc32c", ""] = ""
-    digest: str = ""
+# The commits and files of a dataset.
 
 
 def resolve_commit(address: HubAddress) -> str:
@@ -168,11 +157,18 @@ def resolve_commit(address: HubAddress) -> str:
     """
     if _SHA.fullmatch(address.revision):
         return address.revision
+    path = f"revision/{quote(address.revision, safe='')}"
     with hub_errors(address):
-        told = api().repo_info(address.name, repo_type="dataset", revision=address.revision)
-    if not told.sha or not _SHA.fullmatch(told.sha):
-        raise _strange(address, f"the commit is {told.sha!r:.60}")
-    return str(told.sha)
+        about = transfers.within(transfers.STALL_S, lambda: next(_pages(address, path)))
+    commit = about.get("sha") if isinstance(about, dict) else None
+    if not isinstance(commit, str) or not _SHA.fullmatch(commit):
+        raise DataError(
+            f"the Hub's answer cannot be used: the commit is {commit!r:.60}",
+            where=str(address),
+            expected=f"a dataset as {endpoint()} serves it",
+            remedy="check HF_ENDPOINT, or name another revision",
+        )
+    return commit
 
 
 def list_files(address: HubAddress) -> list[RemoteFile]:
@@ -184,138 +180,42 @@ def list_files(address: HubAddress) -> list[RemoteFile]:
     Raises:
         DataError: as `resolve_commit`, or a path is one that nothing is ever written to.
     """
-    from huggingface_hub.hf_api import RepoFile
 
-    found = []
+    def read(page: Any) -> list[RemoteFile]:
+        if not isinstance(page, list):
+            raise ValueError("its list of files is none")
+        found = []
+        for entry in page:
+            match entry:
+                case {"type": "directory"}:
+                    pass
+                case {"type": "file", "path": str(path), "size": int(size), "lfs": dict(large)}:
+                    found.append(RemoteFile(path, size, "sha256", str(large.get("oid"))))
+                case {"type": "file", "path": str(path), "size": int(size), "oid": str(digest)} if (
+                    entry.get("lfs") is None
+                ):
+                    found.append(RemoteFile(path, size, "git", digest))
+                case _:
+                    raise ValueError(f"it lists {entry!r:.200}")
+        return found
+
     with hub_errors(address):
-        listed = api().list_repo_tree(
-            address.name, recursive=True, revision=address.revision, repo_type="dataset"
-        )
-        for entry in listed:
-            if not isinstance(entry, RepoFile):
-                continue
-            if entry.lfs is not None:
-                found.append(RemoteFile(entry.path, entry.size, "sha256", entry.lfs.sha256))
-            else:
-                found.append(RemoteFile(entry.path, entry.size, "git", entry.blob_id))
-    check_names([each.path for each in found], str(address))
-    return sorted(found, key=lambda each: each.path)
+        pages = _pages(address, f"tree/{address.revision}?recursive=true&expand=false")
+        found = transfers.collect_files(pages, read)
+    transfers.check_names([each.path for each in found], str(address))
+    return found
 
 
-def check_names(paths: Sequence[str], where: str) -> None:
-    """Refuse paths that leave the folder, enter `.git`, or are the same for a file system.
+def _pages(address: HubAddress, path: str) -> Iterator[Any]:
+    url = f"{endpoint()}/api/datasets/{address.name}/{path}"
 
-    Raises:
-        DataError: there is one.
-    """
-    seen: dict[str, str] = {}
-    for path in paths:
-        why = unsafe(path)
-        if not why and (not path.isprintable() or "\\" in path or path != str(PurePosixPath(path))):
-            why = "the path is not a plain name"
-        if not why and ".git" in PurePosixPath(path.casefold()).parts:
-            why = "the path is inside a folder of git"
-        if not why and (other := seen.setdefault(path.casefold(), path)) != path:
-            why = f"it and {other!r:.100} would be the same file"
-        if why:
-            raise DataError(
-                f"{path!r:.100}: {why}",
-                where=where,
-                expected="distinct plain relative paths",
-                remedy="report it to the publisher, or use another revision",
-            )
+    def following(answer: Any, _: Any) -> str:  # on the same server, see `_check_answer`
+        return str(answer.links.get("next", {}).get("url") or "")
+
+    return transfers.get_pages(url, following, **auth_headers())
 
 
-def is_hidden(path: str) -> bool:
-    """Return whether a part of the path begins with a dot.
-
-    Examples:
-        >>> is_hidden(".gitattributes"), is_hidden("images/.DS_Store"), is_hidden("a.png")
-        (True, True, False)
-    """
-    return any(part.startswith(".") for part in path.split("/"))
-
-
-def digest_of(path: Path, kind: str) -> str:
-    """Return a file's digest, as in `RemoteFile`."""
-    if kind == "crc32c":
-        import google_crc32c
-
-        checksum: Any = google_crc32c
-        value = 0
-        with path.open("rb") as file:
-            while block := file.read(_CHUNK):
-                value = checksum.extend(value, block)
-        return f"{value:08x}"
-    digest = hashlib.sha1() if kind == "git" else hashlib.sha256()
-    if kind == "git":
-        digest.update(b"blob %d\0" % path.stat().st_size)
-    with path.open("rb") as file:
-        while block := file.read(_CHUNK):
-            digest.update(block)
-    return digest.hexdigest()
-
-
-def digest_of_bytes(content: bytes, kind: Literal["sha256", "git", "crc32c", ""]) -> str:
-    """Return the digest of a content, of the kinds that the Hub uses."""
-    if kind == "git":
-        return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
-    return hashlib.sha256(content).hexdigest()
-
-
-def check_digest(path: Path, file: RemoteFile, where: str) -> None:
-    """Remove a downloaded file whose digest is not the server's.
-
-    Raises:
-        DataError: it was not, and has been removed.
-    """
-    size = path.stat().st_size
-    found = digest_of(path, file.kind) if file.kind and size == file.size else ""
-    if size == file.size and found == file.digest:
-        return
-    path.unlink()
-    what = f"it has {size:,} bytes" if size != file.size else f"its {file.kind} is {found}"
-    said = f"{file.size:,} bytes" if size != file.size else f"{file.digest}, as the server says"
-    raise DataError(
-        f"{file.path} differs from what the server announced: {what}; it was removed",
-        where=where,
-        expected=said,
-        remedy="repeat the command; if the error stays, do not use the data, and report it to the "
-        "publisher",
-    )
-
-
-def check_room(needed: int, folder: Path) -> None:
-    """Refuse a download for which the disk has too little space.
-
-    Raises:
-        DataError: it has not.
-    """
-    there = next(one for one in (folder, *folder.absolute().parents) if one.exists())
-    free = shutil.disk_usage(there).free
-    if needed + RESERVE > free:
-        raise DataError(
-            f"not enough disk space: {in_bytes(needed)} needed, {in_bytes(free)} free",
-            where=str(folder),
-            expected="disk space for the download, and a reserve",
-            remedy="free disk space, or name a folder on another disk",
-        )
-
-
-def in_bytes(size: int) -> str:
-    """Format a number of bytes.
-
-    Examples:
-        >>> in_bytes(999), in_bytes(1_330_000_000)
-        ('999 bytes', '1.33 GB')
-    """
-    for unit, name in ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
-        if size >= unit:
-            return f"{size / unit:.3g} {name}"
-    return f"{size} bytes"
-
-
-# What goes wrong on the way.
+# Errors.
 
 
 @contextmanager
@@ -324,98 +224,101 @@ def hub_errors(address: HubAddress) -> Iterator[None]:
 
     Raises:
         DataError: in place of any error of the Hub or of the network.
+        UsageError: there is no token to send.
     """
-    from huggingface_hub import errors
+    from huggingface_hub.errors import LocalTokenNotFoundError
 
+    _guard_session()
     try:
         yield
     except OmnidataError:
         raise
-    except errors.GatedRepoError:
-        raise DataError(
-            "the dataset is gated: you must accept its licence",
-            where=str(address),
-            expected=f"a token of a user who accepted it at {_page(address)}",
-            remedy="accept the licence there in a browser, then repeat the command with --token "
-            "(HF_TOKEN in the environment, or `hf auth login`)",
-        ) from None
-    except errors.RevisionNotFoundError:
-        raise DataError(
-            f'the dataset has no revision "{address.revision}"',
-            where=str(address),
-            expected="a commit, a tag or a branch of it",
-            remedy=f"see {_page(address)}/commits/main, or leave the revision out",
-        ) from None
-    except errors.RepositoryNotFoundError:
-        raise DataError(
-            "the Hub has no such dataset, or it is private",
-            where=str(address),
-            expected=f"a dataset at {_page(address)}",
-            remedy=_nearest(address) or "check the spelling; for a private dataset, add --token",
-        ) from None
-    except errors.LocalTokenNotFoundError:
-        raise UsageError(
-            "no token found",
-            where=str(address),
-            expected="HF_TOKEN in the environment, or the token that `hf auth login` stores",
-            remedy="log in with `hf auth login`, or set HF_TOKEN; public data need no token",
-        ) from None
-    except errors.OfflineModeIsEnabled:
-        raise DataError(
-            "HF_HUB_OFFLINE=1 forbids requests to the Hub",
-            where=str(address),
-            expected="a network",
-            remedy="unset HF_HUB_OFFLINE",
-        ) from None
-    except errors.LocalEntryNotFoundError as error:
-        offline = is_offline()
-        raise DataError(
-            "it is not in the cache, and HF_HUB_OFFLINE=1 forbids requests to the Hub"
-            if offline
-            else f"the Hub cannot be reached ({_first_line(error)})",
-            where=str(address),
-            expected="a completely downloaded commit"
-            if offline
-            else f"an answer from {endpoint()}",
-            remedy="unset HF_HUB_OFFLINE, or name a folder"
-            if offline
-            else "repeat the command when the network is back: it resumes the download",
-        ) from None
-    except errors.EntryNotFoundError as error:  # not of the cache's
-        raise DataError(
-            f"a file that the Hub lists is missing ({_first_line(error)})",
-            where=str(address),
-            expected="every file of the commit",
-            remedy="name another revision, or report it to the publisher",
-        ) from None
-    except errors.HfHubHTTPError as error:
-        status = error.response.status_code if error.response is not None else "no"
-        told = {401: ": the token is invalid", 403: ": the token's owner lacks the permission"}
-        raise DataError(
-            f"the Hub answers with status {status}{told.get(status, '')}",
-            where=str(address),
-            expected=f"the requested file, from {endpoint()}",
-            remedy="check the permissions of the token"
-            if status in told
-            else "repeat the command later: it resumes",
-        ) from None
-    except OSError as error:
-        if error.errno is None:  # of the network's
-            raise _unreachable(address, error) from None
-        raise
-    except RuntimeError as error:  # of an upload that failed on the way
-        raise DataError(
-            f"the Hub refused the upload ({_first_line(error)})",
-            where=str(address),
-            expected=f"an upload to {endpoint()}",
-            remedy="repeat the command: files that arrived are not sent again",
-        ) from None
-    except ValueError as error:
-        raise _strange(address, _first_line(error)) from None
     except Exception as error:
-        if type(error).__module__.partition(".")[0] in ("httpx", "httpx2", "httpcore", "requests"):
-            raise _unreachable(address, error) from None
-        raise
+        if (explanation := _explanation(address, error)) is None:
+            raise
+        what, expected, remedy = explanation
+        kind = UsageError if isinstance(error, LocalTokenNotFoundError) else DataError
+        raise kind(what, where=str(address), expected=expected, remedy=remedy) from None
+
+
+def _explanation(address: HubAddress, error: Exception) -> tuple[str, str, str] | None:
+    """Return what has happened, what was expected, and a remedy; None for errors of the system."""
+    from huggingface_hub import errors
+
+    page, line = f"{endpoint()}/datasets/{address.name}", transfers.first_line(error)
+    match error:
+        case errors.GatedRepoError():
+            return (
+                "the dataset is gated: you must accept its licence",
+                f"a token of a user who accepted it at {page}",
+                "accept the licence there in a browser, then repeat the command with --token "
+                "(HF_TOKEN in the environment, or `hf auth login`)",
+            )
+        case errors.RevisionNotFoundError():
+            return (
+                f'the dataset has no revision "{address.revision}"',
+                "a commit, a tag or a branch of it",
+                f"see {page}/commits/main, or leave the revision out",
+            )
+        case errors.RepositoryNotFoundError():
+            return (
+                "the Hub has no such dataset, or it is private",
+                f"a dataset at {page}",
+                _nearest(address) or "check the spelling; for a private dataset, add --token",
+            )
+        case errors.LocalTokenNotFoundError():
+            return (
+                "no token found",
+                "HF_TOKEN in the environment, or the token that `hf auth login` stores",
+                "log in with `hf auth login`, or set HF_TOKEN; public data need no token",
+            )
+        case errors.OfflineModeIsEnabled():
+            return (
+                "HF_HUB_OFFLINE=1 forbids requests to the Hub",
+                "a network",
+                "unset HF_HUB_OFFLINE",
+            )
+        case errors.LocalEntryNotFoundError() if is_offline():
+            return (
+                "it is not in the cache, and HF_HUB_OFFLINE=1 forbids requests to the Hub",
+                "a completely downloaded commit",
+                "unset HF_HUB_OFFLINE, or name a folder",
+            )
+        case errors.EntryNotFoundError() if not isinstance(error, errors.LocalEntryNotFoundError):
+            return (
+                f"a file that the Hub lists is missing ({line})",
+                "every file of the commit",
+                "name another revision, or report it to the publisher",
+            )
+        case errors.HfHubHTTPError():
+            status = error.response.status_code if error.response is not None else "no"
+            told = {401: ": the token is invalid", 403: ": the token's owner lacks the permission"}
+            return (
+                f"the Hub answers with status {status}{told.get(status, '')}",
+                f"the requested file, from {endpoint()}",
+                "check the permissions of the token"
+                if status in told
+                else "repeat the command later: it resumes",
+            )
+    if reason := transfers.network_error(error):
+        return (
+            f"the Hub cannot be reached ({reason})",
+            f"an answer from {endpoint()}",
+            "repeat the command when the network is back: it resumes the download",
+        )
+    if isinstance(error, ValueError):
+        return (
+            f"the Hub's answer cannot be used: {line}",
+            f"a dataset as {endpoint()} serves it",
+            "check HF_ENDPOINT, or name another revision",
+        )
+    if isinstance(error, RuntimeError):  # of an upload that failed on the way
+        return (
+            f"the Hub refused the upload ({line})",
+            f"an upload to {endpoint()}",
+            "repeat the command: files that arrived are not sent again",
+        )
+    return None
 
 
 def is_offline() -> bool:
@@ -423,10 +326,6 @@ def is_offline() -> bool:
     from huggingface_hub import constants
 
     return bool(constants.HF_HUB_OFFLINE)
-
-
-def _page(address: HubAddress) -> str:
-    return f"{endpoint()}/datasets/{address.name}"
 
 
 def _nearest(address: HubAddress) -> str:
@@ -440,26 +339,30 @@ def _nearest(address: HubAddress) -> str:
     return "" if address.name in known else suggestion(address.name, known)
 
 
-def _first_line(error: Exception) -> str:
-    return next(filter(None, map(str.strip, str(error).splitlines())), type(error).__name__)[:200]
+def _guard_session() -> None:
+    """Let the client of `huggingface_hub` check answers, in this process from now on.
+
+    It asks any server that a list links to for the next page, with the token, and makes a file's
+    name of its ETag.
+    """
+    from huggingface_hub import get_session
+
+    session = get_session()
+    hooks = session.event_hooks
+    if _check_answer not in hooks["response"]:
+        session.event_hooks = {**hooks, "response": [*hooks["response"], _check_answer]}
 
 
-def _unreachable(address: HubAddress, error: Exception) -> DataError:
-    return DataError(
-        f"the Hub cannot be reached ({type(error).__name__}: {_first_line(error)})",
-        where=str(address),
-        expected=f"an answer from {endpoint()}",
-        remedy="repeat the command when the network is back: it resumes the download",
-    )
-
-
-def _strange(address: HubAddress, what: str) -> DataError:
-    return DataError(
-        f"the Hub's answer cannot be used: {what}",
-        where=str(address),
-        expected=f"a dataset as {endpoint()} serves it",
-        remedy="check HF_ENDPOINT, or name another revision",
-    )
+def _check_answer(answer: Any) -> None:
+    url, path = str(answer.request.url), answer.request.url.path
+    if "/api/" in path and (link := answer.links.get("next", {}).get("url")):
+        following = urljoin(url, urlsplit(link)._replace(scheme="", netloc="").geturl())
+        if urlsplit(following)[:2] != urlsplit(url)[:2]:
+            raise ValueError(f"the next page is at {link!r:.100}")
+        answer.headers["Link"] = f'<{following}>; rel="next"'
+    etag = answer.headers.get("X-Linked-ETag") or answer.headers.get("ETag") or "none"
+    if "/resolve/" in path and not _ETAG.fullmatch(etag):
+        raise ValueError(f"the ETag of a file is {etag!r:.100}")
 
 
 # A dataset of the Hub as a folder: a snapshot in the Hub's cache.
@@ -477,64 +380,41 @@ def snapshot(address: HubAddress, notice: HubNotice = lambda line: None) -> Path
         notice: called with a line about source and size of the download.
 
     Returns:
-        The folder, or what `below` names in it.
+        The folder, or the file or folder in it that `below` names.
 
     Raises:
-        DataError: as `resolve_commit` and `list_files`; a file came otherwise than it is listed;
-            it is larger than `LARGE`; the disk is full; or nothing is there.
+        DataError: as `resolve_commit` and `list_files`; a file differs from its listing; the
+            download is larger than `LARGE`; the disk is full; or nothing is there.
     """
-    from huggingface_hub import constants, snapshot_download
+    from huggingface_hub import constants
 
-    options: dict[str, Any] = {"repo_type": "dataset", "token": sends_token()}
-    kept_notes = cache_folder() / "hub" / address.name
-    chosen = (
-        [_escape_pattern(address.below), f"{_escape_pattern(address.below)}/*"]
-        if address.below
-        else None
-    )
-    refs = kept_notes / "refs.json"
-    if is_offline():
-        known = read_json(refs).get(address.revision, address.revision)
-        with hub_errors(address):
-            kept = snapshot_download(
-                address.name,
-                revision=known,
-                allow_patterns=chosen,
-                local_files_only=True,
-                **options,
-            )
-        if not _is_whole(address, read_json(kept_notes / f"{Path(kept).name}.json")):
-            raise DataError(  # other programs download single files into the same folder
-                "the cache may be incomplete, and HF_HUB_OFFLINE=1 forbids requests to the Hub",
-                where=str(address),
-                expected="a dataset that omnidata downloaded completely",
-                remedy="name it once without HF_HUB_OFFLINE; or, if you know that nothing is "
-                f"missing, name the folder itself: {kept}",
-            )
-        notice(f"{address} is commit {Path(kept).name}, as the cache has it")
-        return _below(address, Path(kept))
-    commit = resolve_commit(address)
-    pinned = HubAddress(address.name, commit, address.below)
-    mark = kept_notes / f"{commit}.json"
-    noted = read_json(mark)
-    if _is_whole(address, noted):
-        with hub_errors(pinned):
-            try:
-                kept = snapshot_download(
-                    address.name,
-                    revision=commit,
-                    allow_patterns=chosen,
-                    local_files_only=True,
-                    **options,
-                )
-                return _below(address, Path(kept))
-            except (OSError, ValueError):
-                pass  # somebody has emptied the cache
-    files = [
-        each
-        for each in list_files(pinned)
-        if chosen is None or any(fnmatch.fnmatchcase(each.path, pattern) for pattern in chosen)
-    ]
+    notes = cache_folder() / "hub" / address.name
+    refs, offline = read_json(notes / "refs.json"), is_offline()
+    commit = refs.get(address.revision, address.revision) if offline else resolve_commit(address)
+    pinned = replace(address, revision=commit)
+    folder = _cached_folder(pinned, required=offline)
+    if folder:
+        pinned = replace(address, revision=folder.name)
+    mark = notes / f"{pinned.revision}.json"
+    noted = read_json(mark).get("whole", {})
+    # Earlier versions noted no files.
+    whole = dict.fromkeys(noted, ()) if isinstance(noted, list) else noted
+    paths = whole.get(address.below, whole.get(""))
+    if folder and paths is not None and all((folder / path).is_file() for path in paths):
+        if offline:
+            notice(f"{address} is commit {folder.name}, as the cache has it")
+        return _below(address, folder)
+    if offline:
+        raise DataError(  # other programs download single files into the same folder
+            "the cache may be incomplete, and HF_HUB_OFFLINE=1 forbids requests to the Hub",
+            where=str(address),
+            expected="a dataset that omnidata downloaded completely",
+            remedy="name it once without HF_HUB_OFFLINE; or, if you know that nothing is "
+            f"missing, name the folder itself: {folder}",
+        )
+    files = list_files(pinned)
+    if address.below:
+        files = [e for e in files if f"{e.path}/".startswith(f"{address.below}/")]
     if not files:
         raise _nothing_below(address)
     total = sum(each.size for each in files)
@@ -551,32 +431,73 @@ def snapshot(address: HubAddress, notice: HubNotice = lambda line: None) -> Path
         below = f"/{address.below}" if address.below else ""
         error.url = f"hf://datasets/{address.name}@{commit}{below}"
         raise error
-    check_room(total, Path(constants.HF_HUB_CACHE))
+    transfers.check_room(total, Path(constants.HF_HUB_CACHE))
     try:
-        with hub_errors(pinned):
-            kept = snapshot_download(
-                address.name, revision=commit, allow_patterns=chosen, endpoint=endpoint(), **options
-            )
+        _download_to_cache(pinned, files)
     except OSError as error:
         raise DataError(
             f"the Hub's cache cannot be written ({error.strerror})",
             where=constants.HF_HUB_CACHE,
             expected="disk space and the permission to write",
-            remedy="free disk space, or set HF_HOME to another folder; the same command "
-            "resumes the "
-            "download",
+            remedy="free disk space, or set HF_HOME to another folder; the same command resumes "
+            "the download",
         ) from None
-    for each in files:
-        link = Path(kept, each.path)
-        try:
-            check_digest(link.resolve(), each, str(pinned))
-        except DataError:
-            link.unlink(missing_ok=True)
-            raise
     mark.parent.mkdir(parents=True, exist_ok=True)
-    write_json(mark, {"whole": sorted({*noted.get("whole", []), address.below})})
-    write_json(refs, {**read_json(refs), address.revision: commit})
-    return _below(address, Path(kept))
+    write_json(mark, {"whole": {**whole, address.below: [each.path for each in files]}})
+    write_json(notes / "refs.json", {**refs, address.revision: commit})
+    folder = _cached_folder(pinned, required=True)
+    assert folder is not None  # else it raises an error
+    return _below(address, folder)
+
+
+def _cached_folder(address: HubAddress, *, required: bool) -> Path | None:
+    from huggingface_hub import snapshot_download
+
+    try:
+        with hub_errors(address):
+            folder = snapshot_download(
+                address.name,
+                repo_type="dataset",
+                revision=address.revision,
+                allow_patterns=[],
+                local_files_only=True,
+            )
+    except DataError:
+        if required:
+            raise
+        return None
+    return Path(folder)
+
+
+def _download_to_cache(address: HubAddress, files: Sequence[RemoteFile]) -> None:
+    from huggingface_hub import hf_hub_download, utils
+
+    progress_bar: Any = utils.tqdm  # type: ignore[attr-defined]  # it is exported
+
+    def get(file: RemoteFile, count: Callable[[int], None]) -> None:
+        path = Path(
+            hf_hub_download(
+                address.name,
+                file.path,
+                repo_type="dataset",
+                revision=address.revision,
+                endpoint=endpoint(),
+                token=sends_token(),
+                tqdm_class=transfers.silent_bar(count),
+            )
+        )
+        try:
+            transfers.check_digest(path.resolve(), file, str(address))
+        except DataError:
+            path.unlink(missing_ok=True)
+            raise
+
+    total = sum(file.size for file in files)
+    with (
+        hub_errors(address),
+        progress_bar(total=total, unit="B", unit_scale=True, desc="Downloading") as bar,
+    ):
+        transfers.download_files(files, get, str(address), bar.update)
 
 
 def copy_of(address: HubAddress, names: Sequence[str], notice: HubNotice) -> Path:
@@ -597,22 +518,13 @@ def copy_of(address: HubAddress, names: Sequence[str], notice: HubNotice) -> Pat
             f"it has no {' and no '.join(names)}",
             where=str(address),
             expected="a dataset with these files",
-            remedy=f"see {_page(address)}",
+            remedy=f"see {endpoint()}/datasets/{address.name}",
         )
     folder = cache_folder() / "copies" / address.name / kept.name
     folder.mkdir(parents=True, exist_ok=True)
     for name in found:
         copy_file(kept / name, folder / name)
     return folder
-
-
-def _escape_pattern(path: str) -> str:
-    return re.sub(r"([*?[])", r"[\1]", path)
-
-
-def _is_whole(address: HubAddress, noted: Mapping[str, Any]) -> bool:
-    done = noted.get("whole", [])
-    return address.below in done or "" in done
 
 
 def _below(address: HubAddress, folder: Path) -> Path:
@@ -627,5 +539,5 @@ def _nothing_below(address: HubAddress) -> DataError:
         f'there is nothing called "{address.below}" in it' if address.below else "it has no files",
         where=str(address),
         expected="a folder or a file of the dataset",
-        remedy=f"see {_page(address)}/tree/{address.revision}",
+        remedy=f"see {endpoint()}/datasets/{address.name}/tree/{address.revision}",
     )

@@ -1,31 +1,35 @@
 """Upload files to a dataset on the Hub, in one commit, so it is never half there.
 
-What is there already is not sent again, so a call that was interrupted goes on, and one that was
-not has nothing to do.
+Files that are there already are not sent again: an interrupted call resumes, and a second call has
+nothing to do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
+from typing import Final
 
 from omnidata.errors import DataError, UsageError
 from omnidata.files import ANY, check_file
-from omnidata.loaders import hub
+from omnidata.loaders import hub, transfers
+
+_MOST_REQUESTS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """What would be sent, or was.
+    """The files of a push, sent or to be sent.
 
     Attributes:
         name: "ORG/NAME".
-        server: where that is.
-        new: whether the dataset is made first.
-        sent: the paths that change there, and their bytes.
-        removed: those that earlier pushes of the same kind have left.
-        url: of the commit or the pull request; empty where nothing was sent.
+        server: its URL.
+        new: whether the dataset is created first.
+        sent: path -> bytes of the files that change.
+        removed: paths that earlier pushes of the same kind have left.
+        url: of the commit or the pull request; empty if nothing was sent.
     """
 
     name: str
@@ -36,8 +40,8 @@ class Upload:
     url: str = ""
 
     def lines(self) -> Sequence[str]:
-        """What it is, for a person."""
-        size = hub.in_bytes(sum(self.sent.values()))
+        """Return lines that describe the push."""
+        size = transfers.in_bytes(sum(self.sent.values()))
         return [
             f"{self.name} at {self.server}{', which is new' if self.new else ''}",
             f"  {len(self.sent)} files, {size}; {len(self.removed)} of an earlier push removed",
@@ -45,10 +49,10 @@ class Upload:
 
 
 def check_name(name: str) -> None:
-    """Refuse what is no name of a dataset.
+    """Refuse a name that is not "ORG/NAME".
 
     Raises:
-        UsageError: it is none.
+        UsageError: it is not.
     """
     if not hub.is_name(name):
         raise UsageError(
@@ -70,22 +74,23 @@ def upload(
     pull_request: bool = False,
     dry_run: bool = False,
 ) -> Upload:
-    """Bring a dataset on the Hub to what some files are.
+    """Commit files to a dataset on the Hub, which is created if needed.
 
     Args:
-        name: "ORG/NAME"; it is made if it is not there.
+        name: "ORG/NAME".
         files: path there -> the file, or its content.
-        title: of the commit, and of the pull request, which another call with this title goes on
-            with.
-        is_ours: whether a dataset of these paths is one that may be changed without a pull request.
-        stale: whether a path there is one of an earlier push, removed where it is none of `files`.
-        private: make it so that only you see it.
-        pull_request: propose the commit.
-        dry_run: only find out what would be sent.
+        title: of the commit and of the pull request; another call with this title continues the
+            pull request.
+        is_ours: returns whether a dataset of these paths may be changed without a pull request.
+        stale: returns whether a path is one of an earlier push, which is removed if it is none of
+            `files`.
+        private: create a private dataset.
+        pull_request: open a pull request.
+        dry_run: only list the files to send.
 
     Raises:
         UsageError: there is no token, or something else has the name.
-        DataError: a file is not what it was; the Hub cannot be reached, or refuses.
+        DataError: a file is a link; the Hub cannot be reached, or refuses.
     """
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 
@@ -106,7 +111,7 @@ def upload(
         at = hub.HubAddress(name, revision or "main")
         base = hub.resolve_commit(at)
         there = {each.path: each for each in hub.list_files(hub.HubAddress(name, base))}
-        shown = [path for path in there if not hub.is_hidden(path)]
+        shown = [path for path in there if not transfers.is_hidden(path)]
         if shown and not pull_request and not is_ours(shown):
             raise UsageError(
                 "the Hub has another dataset of this name",
@@ -144,17 +149,18 @@ def upload(
 
 
 def _open_pull_request(address: hub.HubAddress, title: str) -> str | None:
-    asked = hub.api().get_repo_discussions(
+    requests = hub.api().get_repo_discussions(
         address.name,
         repo_type="dataset",
         discussion_type="pull_request",
         discussion_status="open",
     )
-    return next((f"refs/pr/{each.num}" for each in asked if each.title == title), None)
+    some = islice(requests, _MOST_REQUESTS)  # a list may have no end
+    return next((f"refs/pr/{each.num}" for each in some if each.title == title), None)
 
 
 def check_link(path: Path) -> None:
-    """Refuse a link: what it leads to would be sent under its name.
+    """Refuse a link, as the file that it leads to would be sent.
 
     Raises:
         DataError: it is one.
@@ -172,9 +178,7 @@ def _size(content: Path | bytes) -> int:
     return content.stat().st_size if isinstance(content, Path) else len(content)
 
 
-def _is_there(content: Path | bytes, there: hub.RemoteFile | None) -> bool:
+def _is_there(content: Path | bytes, there: transfers.RemoteFile | None) -> bool:
     if there is None or _size(content) != there.size:
         return False
-    if isinstance(content, Path):
-        return hub.digest_of(content, there.kind) == there.digest
-    return hub.digest_of_bytes(content, there.kind) == there.digest
+    return transfers.digest_of(content, there.kind) == there.digest

@@ -19,7 +19,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omnidata import zips
 from omnidata.errors import DataError
 from omnidata.loaders.fetch import fetch, plan_fetch
 from tests.full import FULL
@@ -115,6 +114,21 @@ def bytes_at_once(path: Path) -> None:
     path.write_bytes(info.tobuf(tarfile.USTAR_FORMAT) + bytes(4096))
 
 
+def terabyte(path: Path) -> None:
+    """A few bytes that say they are the start of a terabyte."""
+    info = tarfile.TarInfo("a")
+    info.size = 1 << 40
+    path.write_bytes(gzip.compress(info.tobuf(tarfile.GNU_FORMAT) + bytes(4096)))
+
+
+def headers_of_headers(path: Path) -> None:
+    """A name of a name of a name, two thousand times."""
+    info = tarfile.TarInfo("long")
+    info.type, info.size = tarfile.GNUTYPE_LONGNAME, 4
+    name = info.tobuf(tarfile.GNU_FORMAT) + b"name".ljust(tarfile.BLOCKSIZE, b"\0")
+    path.write_bytes(name * 2000)
+
+
 def two_files(path: Path) -> None:
     """A tar of which each member takes 1,024 bytes."""
     mode: Any = f"w:{path.suffix[1:].replace('tar', '')}"
@@ -174,6 +188,7 @@ HOSTILE: dict[str, tuple[str, Pack, str]] = {
     ),
     "beyond": ("a.zip", altered(zip_of(("a", b"xyz")), beyond), "position outside the archive"),
     "ratio": ("a.zip", zip_of(("a", bytes(200_000)), method=8), "100 times as much"),
+    "empty": ("a.zip", zip_of(*((f"{n}", b"") for n in range(10_001))), "10,000 empty files"),
     "no-zip": ("a.zip", lambda path: path.write_bytes(b"PK nothing"), "it is broken"),
     "tar-up": ("a.tar", tar_of(name="../a"), 'leaves its folder through ".."'),
     "tar-link": ("a.tar", tar_of(tarfile.SYMTYPE, linkname="/etc/passwd"), "a link, a device"),
@@ -182,13 +197,15 @@ HOSTILE: dict[str, tuple[str, Pack, str]] = {
     "tar-device": ("a.tar", tar_of(tarfile.CHRTYPE), "a link, a device"),
     "tar-pipe": ("a.tar", tar_of(tarfile.FIFOTYPE), "a link, a device"),
     "tar-header": ("a.tar", bytes_at_once, "a header of 1,073,741,824 bytes"),
+    "tar-terabyte": ("a.tar.gz", terabyte, "100 times as much"),
+    "tar-headers": ("a.tar", headers_of_headers, "it is broken"),
     "tar-cut": (
         "a.tar",
         altered(tar_of(size=3), lambda content: content.__delitem__(slice(513, None))),
         "it is broken",
     ),
-    "tar-cut-between": ("a.tar", altered(two_files, cut_at(1024)), "it is broken .*empty header"),
-    "tar-without-end": ("a.tar", altered(two_files, cut_at(2048)), "it is broken .*empty header"),
+    "tar-cut-between": ("a.tar", altered(two_files, cut_at(1024)), "the end is missing"),
+    "tar-without-end": ("a.tar", altered(two_files, cut_at(2048)), "the end is missing"),
     "tar-header-broken": ("a.tar", altered(two_files, flipped(1024)), "it is broken"),
     "tar-padded": ("a.tar", padded, "bytes follow its end"),
     "gzip-checksum": ("a.tar.gz", altered(two_files, flipped(-6)), "it is broken .*CRC"),
@@ -218,9 +235,9 @@ def test_a_hostile_archive_is_refused_and_nothing_of_it_is_left(
 def test_too_many_members_are_refused(
     hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(zips, "MOST_MEMBERS", 3)
+    monkeypatch.setattr("omnidata.loaders.archives.MOST_MEMBERS", 3)
     packed = pack(tmp_path, "a.zip", zip_of(*((f"{n}", b"x") for n in range(4))))
-    with pytest.raises(DataError, match="more than 3 files"):
+    with pytest.raises(DataError, match="more than 3 members"):
         unpack(hub, packed, tmp_path / "out")
 
 

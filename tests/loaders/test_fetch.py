@@ -20,7 +20,6 @@ import omnidata
 from omnidata import registry
 from omnidata.data.convert import convert
 from omnidata.errors import DataError, MediaError, UsageError
-from omnidata.loaders import fetch as fetching
 from omnidata.loaders.fetch import fetch, local_place, plan_fetch
 from omnidata.media import read_bytes
 from omnidata.mirror_cache import display_path
@@ -218,7 +217,7 @@ def test_a_cut_connection_is_gone_on_with(hub: Hub, tmp_path: Path) -> None:
 def test_a_file_with_another_hash_is_removed_and_the_next_call_gets_it_right(
     hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fetching, "_THREADS", 1)  # one after the other
+    monkeypatch.setattr("omnidata.loaders.transfers._THREADS", 1)  # one after the other
     files = spots(tmp_path)
     hub.add(V2, files)
     name = "screenspotv2_image.zip"
@@ -295,11 +294,9 @@ def test_a_listed_file_that_is_not_there_is_said(hub: Hub, tmp_path: Path) -> No
 def test_without_room_nothing_is_asked_for(
     hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from omnidata.loaders import hub as reading
-
     hub.add(OMNIGUI, omnigui(tmp_path))
     plan = plan_fetch("omnigui")
-    monkeypatch.setattr(reading, "RESERVE", 1 << 60)
+    monkeypatch.setattr("omnidata.loaders.transfers.RESERVE", 1 << 60)
     with pytest.raises(DataError, match="not enough disk space"):
         fetch(plan, tmp_path / "out")
     assert not any("/resolve/" in line for line in hub.seen)
