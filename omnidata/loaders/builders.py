@@ -30,7 +30,7 @@ from typing import Any, ClassVar
 import datasets
 import pyarrow as pa
 
-from omnidata import registry
+from omnidata import registry, remote
 from omnidata.errors import DataError, MediaError, UsageError
 from omnidata.files import bounds, following, remember_bounds
 from omnidata.loaders.fetch import local_place
@@ -48,8 +48,7 @@ from omnidata.loaders.rows import (
     subsets,
     to_row,
 )
-from omnidata.media import is_mirrored, linkable, read_bytes
-from omnidata.mirror import listing_of, local
+from omnidata.media import is_remote, linkable, read_bytes
 from omnidata.types import LoadedDataset, MediaRef, Step, Task
 
 _SHARDS = 8
@@ -121,7 +120,7 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
 
     def _root(self, config: datasets.BuilderConfig) -> Path:
         task = self.task.name
-        root = local(config.data_dir) if config.data_dir else Path()
+        root = remote.get(config.data_dir) if config.data_dir else Path()
         if config.data_dir and is_repository(root):
             raise DataError(
                 "this is a Parquet repository, which needs no builder",
@@ -221,7 +220,7 @@ def _fingerprint(task: Task, root: Path) -> str:
     with _reads(task, root):
         digest = hashlib.sha256(task.fingerprint(root).encode())
         digest.update(os.fsencode("\0".join(bounds())))
-        digest.update(listing_of(root).encode())
+        digest.update(remote.listing_of(root).encode())
         remember_bounds()
     for code in _code(task):
         digest.update(code.read_bytes())
@@ -278,12 +277,12 @@ def _lost_files(step: Step) -> int:
     return sum(
         linkable(ref) is None
         for ref in step.media.values()
-        if ref is not None and not ref.cell and not is_mirrored(ref)
+        if ref is not None and not ref.cell and not is_remote(ref)
     )
 
 
 def _medium(ref: MediaRef) -> dict[str, Any] | None:
-    if ref.cell is None and not is_mirrored(ref):
+    if ref.cell is None and not is_remote(ref):
         path = linkable(ref)
         return {"bytes": None, "path": str(path)} if path else None
     try:

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from omnidata.errors import DataError, OmnidataError, UsageError, suggestion
 from omnidata.loaders.archives import RESERVE
 from omnidata.media import unsafe
-from omnidata.mirror_cache import cache_folder
-from omnidata.object_stores import SENDS_TOKEN, sends_token
+from omnidata.remote import SENDS_TOKEN, cache_folder, sends_token
 from omnidata.storage import copy_file, read_json, write_json
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 
+from omnidata import remote
 from omnidata.actions import Action, Screen, Space
 from omnidata.dialects import UnreadError
-from omnidata.mirror import local
 from omnidata.tasks.baselines import baseline_seed, check_baseline
 from omnidata.tasks.benchmark import Benchmark, Card, History, Parse, ParsedAnswer, Rule
 from omnidata.tasks.class_checks import (
@@ -118,7 +118,7 @@ class Asking(OldNames):
         Raises:
             DataError: the data have nothing readable of this benchmark.
         """
-        return self.benchmark.load(local(data), check_media=check_media, strict=strict)
+        return self.benchmark.load(remote.get(data), check_media=check_media, strict=strict)
 
     def history(self, predicted: Sequence[Action | None] | None) -> History:
         """Return the history that the options ask for, out of the model's own actions."""

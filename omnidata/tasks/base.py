@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from msgspec.structs import replace
 
+from omnidata import remote
 from omnidata.actions import Action, Screen, Sense, Space, history_text
 from omnidata.dialects import Asked
 from omnidata.errors import Finding
 from omnidata.jsontext import hash_of
 from omnidata.loaders.files import RowFiles
 from omnidata.loaders.load import load_data
-from omnidata.mirror import local
 from omnidata.tasks.baselines import answer_policy, check_baseline
 from omnidata.tasks.class_checks import BLANKS, check_options, check_question, check_reach, fault
 from omnidata.tasks.coordinates import answer_space
@@ -69,7 +69,7 @@ def _of_urls_too(method: Method) -> Method:
 
     @wraps(method)
     def call(self: Any, data: str | Path, *given: Any, **options: Any) -> Any:
-        return method(self, local(data), *given, **options)
+        return method(self, remote.get(data), *given, **options)
 
     return cast("Method", call)
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from omnidata import remote
 from omnidata.actions import Action, Screen, Sense, Space
 from omnidata.dialects import Asked, UnreadError
-from omnidata.mirror import local
 from omnidata.tasks.coordinates import format_place
 from omnidata.tasks.explaining import read_again
 from omnidata.types import (
@@ -183,7 +183,7 @@ class OldNames:
         return self.benchmark.episodes.success(steps, row)
 
     def detect(self, data: str | Path) -> bool | None:
-        data = local(data)
+        data = remote.get(data)
         if self.benchmark.about:
             return None
         if self.benchmark.files:
@@ -191,7 +191,7 @@ class OldNames:
         return any(step is not None for step in self.benchmark.steps(data, lambda finding: None))
 
     def fingerprint(self, data: str | Path) -> str:
-        data = local(data)
+        data = remote.get(data)
         if self.benchmark.files:
             return self.benchmark.files.fingerprint(data)
         return self.benchmark.load(data, check_media=False).fingerprint

@@ -9,10 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
+from omnidata import remote
 from omnidata.actions import Point
 from omnidata.errors import Finding, plural, suggestion
 from omnidata.loaders.load import reading, refuse_findings, short, unsafe_paths
-from omnidata.mirror import local
 from omnidata.plugins import blaming
 from omnidata.registry import plugin_origin
 from omnidata.tasks.base import Benchmark
@@ -47,7 +47,7 @@ def load_plugin(
         DataError: the data cannot be read; or there is a finding, with `strict`.
         PluginError: the code of the plug-in fails.
     """
-    data = local(data)
+    data = remote.get(data)
     with blaming(plugin_origin(task.name)):
         with reading(data, task.name):
             source: LoadedDataset = load(data, **options)

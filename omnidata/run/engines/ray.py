@@ -28,9 +28,9 @@ try:
 except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
-from omnidata import mirror
+from omnidata import remote
 from omnidata.errors import OmnidataError, PlatformError, RunError, UsageError, plural
-from omnidata.mirror_cache import CACHE_VARIABLE, cache_folder
+from omnidata.remote import CACHE_VARIABLE, cache_folder
 from omnidata.run.engines.local import Backlog, Lost, cores
 
 _log = logging.getLogger(__name__)
@@ -713,7 +713,7 @@ class Place:
     @classmethod
     def of(cls, path: Path) -> Place:
         """That of a path of this machine."""
-        return cls(path.absolute(), mirror.source(path), mirror.listing_of(path))
+        return cls(path.absolute(), remote.url_of(path), remote.listing_of(path))
 
 
 def check_seen(places: Iterable[Place]) -> None:
@@ -721,11 +721,11 @@ def check_seen(places: Iterable[Place]) -> None:
 
     Raises:
         RunError: nothing is there; it names this machine.
-        OmnidataError: as `omnidata.mirror.again`.
+        OmnidataError: as `omnidata.remote.get`.
     """
     places = tuple(places)
     for url, listing in dict.fromkeys((place.url, place.listing) for place in places if place.url):
-        if mirror.listing_of(mirror.again(url)) != listing:
+        if remote.listing_of(remote.get(url)) != listing:
             raise RunError(
                 f"{machine()} finds other objects than the driver has listed",
                 where=url,
