@@ -17,10 +17,8 @@ the store's own tools, never from URLs.
 
 from __future__ import annotations
 
-import errno
 import json
 import os
-import random
 import re
 import shutil
 import stat
@@ -28,25 +26,26 @@ import tempfile
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from functools import lru_cache, partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar
-from urllib.parse import quote, unquote
+from typing import Any, Final, NamedTuple
+from urllib.parse import unquote
 
 from filelock import FileLock
 
-from omnidata.errors import (
-    DataError,
-    OmnidataError,
-    PlatformError,
-    StoreError,
-    UsageError,
-    suggestion,
+from omnidata.errors import DataError, StoreError, UsageError, suggestion
+from omnidata.stores import (
+    STORES,
+    Address,
+    StoredObject,
+    download,
+    list_objects,
+    name_fault,
+    open_store,
 )
 
 CACHE_VARIABLE: Final = "OMNIDATA_CACHE"
@@ -56,55 +55,10 @@ SENDS_TOKEN: Final = "OMNIDATA_HUB_TOKEN"
 _BYTES_VARIABLE: Final = "OMNIDATA_CACHE_BYTES"
 _DEFAULT_BYTES: Final = 50 * 1000**3
 
-_STORES: Final[Mapping[str, tuple[str, str]]] = {
-    "s3": ("s3fs", "omnidata[s3]"),
-    "s3a": ("s3fs", "omnidata[s3]"),
-    "gs": ("gcsfs", "omnidata[gcs]"),
-    "gcs": ("gcsfs", "omnidata[gcs]"),
-    "az": ("adlfs", "omnidata[azure]"),
-    "abfs": ("adlfs", "omnidata[azure]"),
-    "abfss": ("adlfs", "omnidata[azure]"),
-    "hf": ("huggingface_hub", "huggingface_hub"),
-    "memory": ("fsspec", "fsspec"),
-}
-"""Scheme -> the package for the store, and what to install for it."""
 _LOCAL: Final = "file"
 # One slash is enough: a URL that became a `Path` has lost the other.
 _URL: Final = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+):/+(.*)$", re.DOTALL)
-_QUERY: Final = re.compile(r"\?\S*")
-
-_VERSIONS: Final = (
-    *("ETag", "etag", "generation", "blob_id", "md5Hash"),
-    *("LastModified", "last_modified", "updated", "mtime", "created"),
-)
-"""What stores call the version of an object, or else its time."""
 _ANNOTATIONS: Final = frozenset((".csv", ".json", ".jsonl", ".toml", ".tsv", ".txt"))
-_NO_ACCESS: Final = frozenset(
-    {
-        "NoCredentialsError",
-        "PartialCredentialsError",
-        "TokenRetrievalError",
-        "CredentialRetrievalError",
-        "DefaultCredentialsError",
-        "RefreshError",
-        "GatedRepoError",
-        "RepositoryNotFoundError",
-        "RevisionNotFoundError",
-        "ParamValidationError",
-        "InvalidRegionError",
-    }
-)
-"""Errors of the stores' packages that are not worth a second request."""
-_DISK_ERRORS: Final = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
-
-_WAITS: Final = (0.2, 0.5, 1.2, 2.5)  # seconds before a request is repeated
-_LISTING_S: Final = 900.0
-_PATIENCE_S: Final = 60.0  # for a download, besides its bytes over _LEAST_RATE
-_LEAST_RATE: Final = 20_000  # bytes a second
-_MOST_OBJECTS: Final = 5_000_000
-_MOST_SIZE: Final = 1 << 50  # bytes of an object
-_LONGEST_PART: Final = 255  # bytes of a name between slashes
-_LONGEST: Final = 3072  # bytes of a whole name
 _THREADS: Final = 8
 
 _IN_USE_S: Final = 60.0
@@ -118,19 +72,7 @@ _DOWNLOADED: Final = 0o400
 _PLACEHOLDER: Final = 0o200
 _ABOUT: Final = "about.json"
 
-_Result = TypeVar("_Result")
-
-
 # URLs.
-
-
-class _Address(NamedTuple):
-    scheme: str
-    path: str  # bucket and prefix, without a slash at either end
-
-    @property
-    def url(self) -> str:
-        return f"{self.scheme}://{self.path}"
 
 
 def is_url(text: str | Path) -> bool:
@@ -150,18 +92,18 @@ def _local_path(text: str | Path) -> Path | None:
     return Path("/" + unquote(found[2]).removeprefix("localhost/"))
 
 
-def _address(text: str | Path) -> _Address | None:
+def _address(text: str | Path) -> Address | None:
     found = _URL.match(str(text))
     if found is None or Path(text).exists():
         return None
     scheme, path = found[1].lower(), found[2].strip("/")
     hidden = f"{scheme}://..."  # the URL may hold a secret
-    if scheme not in _STORES:
+    if scheme not in STORES:
         raise UsageError(
             "this scheme belongs to no supported object store",
             where=hidden,
-            expected=f"one of {', '.join(f'{name}://' for name in (*_STORES, _LOCAL))}, or a path",
-            remedy=suggestion(scheme, _STORES) or "download the data, and name their folder",
+            expected=f"one of {', '.join(f'{name}://' for name in (*STORES, _LOCAL))}, or a path",
+            remedy=suggestion(scheme, STORES) or "download the data, and name their folder",
         )
     bucket = path.partition("/")[0]
     secret = ":" in bucket and not bucket.startswith("arn:")  # which may have a slash in it
@@ -178,7 +120,7 @@ def _address(text: str | Path) -> _Address | None:
         raise UsageError(
             "the URL names no bucket", where=f"{scheme}://", expected=f"{scheme}://bucket/prefix"
         )
-    return _Address(scheme, path)
+    return Address(scheme, path)
 
 
 def refuse_url(path: Path, where: str) -> None:
@@ -301,7 +243,7 @@ def _root_below(cache: str, folder: str) -> _Root | None:
 
 def _folder_name(url: str) -> str:
     name = url.rpartition("/")[2]
-    return "data" if _unusable(name) else name
+    return "data" if name_fault(name) else name
 
 
 def is_in_cache(path: str | Path) -> bool:
@@ -341,11 +283,6 @@ def with_urls(text: str) -> str:
 # A URL becomes a folder.
 
 
-class _Object(NamedTuple):
-    size: int  # bytes
-    mtime_ns: int  # nanoseconds since 1970; made from the version and the size
-
-
 def get(data: str | Path, *, beside: Path | None = None) -> Path:
     """Return a local path to data; a URL is listed anew, and its annotations are downloaded.
 
@@ -367,7 +304,8 @@ def get(data: str | Path, *, beside: Path | None = None) -> Path:
         return path
     if (place := _address(data)) is None:
         return Path(data) if beside is None else beside / data
-    base, objects = _list(place)
+    store = open_store(place, token=sends_token())
+    base, objects = list_objects(store, place)
     if "" not in objects:
         return _make_folder(place, base, objects)
     above, _, name = place.path.rpartition("/")
@@ -375,8 +313,8 @@ def get(data: str | Path, *, beside: Path | None = None) -> Path:
         raise DataError(
             "this is not an object of a bucket", where=place.url, expected="bucket/name"
         )
-    folder = _Address(place.scheme, above)
-    return _make_folder(folder, *_list(folder)) / name
+    folder = Address(place.scheme, above)
+    return _make_folder(folder, *list_objects(store, folder)) / name
 
 
 def fetch_all(root: Path) -> None:
@@ -388,7 +326,7 @@ def fetch_all(root: Path) -> None:
     _fetch_many([Path(above, name) for above, _, names in os.walk(root) for name in names])
 
 
-def _make_folder(place: _Address, base: str, objects: Mapping[str, _Object]) -> Path:
+def _make_folder(place: Address, base: str, objects: Mapping[str, StoredObject]) -> Path:
     most = _most_bytes()
     cache = Path(_cache())
     digest = sha256()
@@ -414,7 +352,7 @@ def _make_folder(place: _Address, base: str, objects: Mapping[str, _Object]) -> 
 
 
 def _build(
-    folder: Path, name: str, origin: tuple[str, str], objects: Mapping[str, _Object]
+    folder: Path, name: str, origin: tuple[str, str], objects: Mapping[str, StoredObject]
 ) -> None:
     """Make the folder of a listing under another name, and rename it when it is complete."""
     _sweep(folder)
@@ -455,7 +393,7 @@ def _temporary() -> Path:
     return folder
 
 
-def _link(earlier: Path, path: Path, about: _Object) -> bool:
+def _link(earlier: Path, path: Path, about: StoredObject) -> bool:
     """Use the file of an earlier listing, if it has been downloaded and has not changed."""
     if not _is_as_listed(earlier, about) or not _is_downloaded(earlier.stat()):
         return False
@@ -466,7 +404,7 @@ def _link(earlier: Path, path: Path, about: _Object) -> bool:
     return True
 
 
-def _write_placeholder(path: Path, about: _Object) -> None:
+def _write_placeholder(path: Path, about: StoredObject) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PLACEHOLDER)
     try:
         os.ftruncate(descriptor, about.size)
@@ -488,12 +426,11 @@ def _replace(path: Path, write: Callable[[Path], object]) -> None:
         new.unlink(missing_ok=True)
 
 
-def _is_as_listed(path: Path, about: _Object) -> bool:
+def _is_as_listed(path: Path, about: StoredObject) -> bool:
     try:
-        found = path.lstat()
+        return _stored_object(path.lstat()) == about
     except OSError:
         return False
-    return (found.st_size, found.st_mtime_ns) == about
 
 
 def _is_downloaded(found: os.stat_result) -> bool:
@@ -517,165 +454,6 @@ def _unstorable(where: str, error: OSError) -> StoreError:
     )
 
 
-# Listings.
-
-
-def _list(place: _Address) -> tuple[str, Mapping[str, _Object]]:
-    """List all objects below an address; an object itself is listed under the empty name."""
-    store = _store(place)
-    try:
-        base, entries = _ask(place.url, partial(_entries, store, place))
-    except FileNotFoundError:
-        base, entries = place.path, {}
-    root = base.strip("/")
-    objects: dict[str, _Object] = {}
-    for full, about in entries.items():
-        name = str(full).lstrip("/").removeprefix(root)
-        if about.get("type") == "directory" or (full.endswith("/") and not about.get("size")):
-            continue  # consoles write empty objects for folders
-        if name.startswith("/"):
-            name = name[1:]
-        elif name:
-            continue  # another prefix that begins with the same letters
-        objects[name] = _object(about, place.url, name)
-    if not objects:
-        raise DataError(
-            "nothing is there, or it may not be listed",
-            where=place.url,
-            expected="a bucket and a prefix with objects below it",
-            remedy="correct the URL, or check that your credentials may list it",
-        )
-    if "" not in objects:
-        _check_names(objects, place.url)
-    return base, objects
-
-
-def _entries(store: Any, place: _Address) -> tuple[str, Mapping[str, Any]]:
-    if place.scheme == "hf":
-        return _call_within(partial(_hub_entries, store, place), place.url, _LISTING_S)
-    store.invalidate_cache()
-    found = _call(store, place.url, _LISTING_S, "find", place.path, detail=True)
-    _check_count(len(found), place.url)
-    return place.path, found
-
-
-def _hub_entries(store: Any, place: _Address) -> tuple[str, Mapping[str, Any]]:
-    """List a repository at the commit that its revision names now."""
-    from huggingface_hub.errors import EntryNotFoundError
-
-    at = store.resolve_path(place.path)
-    about = store._api.repo_info(at.repo_id, revision=at.revision, repo_type=at.repo_type)
-    at = replace(at, revision=about.sha, _raw_revision=None)
-    tree = f"{store.endpoint}/api/{at.repo_type}s/{at.repo_id}/tree/{about.sha}/"
-    path = at.path_in_repo
-    try:
-        entries = _hub_tree(store, place.url, tree, f"{quote(path, safe='')}?recursive=true")
-    except EntryNotFoundError:  # a file is listed in its folder
-        above = quote(path.rpartition("/")[0], safe="")
-        entries = _hub_tree(store, place.url, tree, f"{above}?recursive=false")
-    root = replace(at, path_in_repo="").unresolve()
-    found = {f"{root}/{name}": about for name, about in entries.items()}
-    base = at.unresolve()
-    return base, {name: found[name] for name in found if f"{name}/".startswith(f"{base}/")}
-
-
-def _hub_tree(store: Any, url: str, tree: str, page: str) -> Mapping[str, Any]:
-    """Read the pages of a listing; the library would send the token to any server they name."""
-    from huggingface_hub.utils import get_session, hf_raise_for_status
-
-    found: dict[str, Any] = {}
-    page = f"{tree}{page}"
-    while page:
-        answer = get_session().get(page, headers=store._api._build_hf_headers())
-        hf_raise_for_status(answer)
-        for each in answer.json():
-            if each["type"] == "file":
-                found[str(each["path"])] = {"size": each["size"], "blob_id": each["oid"]}
-        _check_count(len(found), url)
-        page = answer.links.get("next", {}).get("url", "")
-        if page and not page.startswith(tree):
-            raise DataError(
-                "the next page of the listing is on another server",
-                where=url,
-                expected=f"a page of {store.endpoint}",
-                remedy="check HF_ENDPOINT",
-            )
-    return found
-
-
-def _check_count(count: int, url: str) -> None:
-    if count > _MOST_OBJECTS:
-        raise DataError(
-            f"there are {count:,} objects",
-            where=url,
-            expected=f"at most {_MOST_OBJECTS:,} below the data's own prefix",
-            remedy="name a prefix further down",
-        )
-
-
-def _object(about: Mapping[str, Any], url: str, name: str) -> _Object:
-    size = about.get("size")
-    if not isinstance(size, int) or not 0 <= size < _MOST_SIZE:
-        raise DataError(
-            f"the store reports no valid size of {name!r:.200}",
-            where=url,
-            expected=f"a number of bytes from 0 to {_MOST_SIZE:,}",
-            remedy="remove the object, or copy the data to another store",
-        )
-    version = next((about[key] for key in _VERSIONS if about.get(key)), None)
-    stamp = int.from_bytes(sha256(f"{version} {size}".encode()).digest()[:8], "big")
-    return _Object(size, 10**18 + stamp % 10**17)  # in the years 2001 to 2004
-
-
-def _check_names(names: Iterable[str], url: str) -> None:
-    """Refuse names that cannot all be files of one folder on every file system."""
-    folded: dict[str, str] = {}
-    for name in names:
-        reason = _unusable(name)
-        other = folded.setdefault(name.casefold(), name)
-        if not reason and other != name:
-            reason = f"it differs from {other!r:.200} only in upper and lower case"
-        if reason:
-            raise _bad_name(name, reason, url)
-    folders: dict[str, str] = {}
-    for name in folded.values():
-        at = name.rfind("/")
-        while at > 0 and folders.get(folder := name[:at].casefold()) is None:
-            if folder in folded:
-                raise _bad_name(folded[folder], f"it is also the folder of {name!r:.200}", url)
-            folders[folder] = name[:at]
-            at = name.rfind("/", 0, at)
-        if at > 0 and folders[name[:at].casefold()] != name[:at]:
-            other = folders[name[:at].casefold()]
-            raise _bad_name(name, f"a folder of it is also written {other!r:.200}", url)
-
-
-def _unusable(name: str) -> str:
-    if name.startswith("/"):
-        return "it is absolute"
-    parts = name.split("/")
-    if "\0" in name or "\\" in name:
-        return "it holds a NUL character or a backslash"
-    if ".." in parts or "." in parts or "" in parts:
-        return 'one of its parts is empty, "." or ".."'
-    try:
-        encoded = [len(part.encode()) for part in parts]
-    except UnicodeEncodeError:
-        return "it is not valid Unicode"
-    if max(encoded) > _LONGEST_PART or sum(encoded) + len(parts) > _LONGEST:
-        return "it is longer than the name of a file may be"
-    return ""
-
-
-def _bad_name(name: str, reason: str, url: str) -> DataError:
-    return DataError(
-        f"the object {name!r:.200} cannot be a file of the data: {reason}",
-        where=url,
-        expected="names that are relative paths of files, each different from the others",
-        remedy="rename or remove the object, or name a prefix without it",
-    )
-
-
 # Downloads.
 
 
@@ -694,7 +472,7 @@ def _fetch_many(paths: Sequence[Path]) -> None:
     missing = [path for path in paths if not _is_downloaded(path.stat())]
     if not missing or (root := _root(missing[0])) is None:
         return
-    store = _store(_Address(*root.url.split("://", 1)))
+    store = open_store(Address(*root.url.split("://", 1)), token=sends_token())
     with ThreadPoolExecutor(_THREADS) as pool:
         tasks = [pool.submit(_fetch, path, root, store) for path in missing]
         try:
@@ -729,70 +507,32 @@ def _lock(cache: str, name: str) -> FileLock:
 
 
 def _download(path: Path, root: _Root, listed: os.stat_result, store: Any) -> None:
-    address = _Address(*root.url.split("://", 1))
-    name, size = os.fspath(path)[len(root.path) + 1 :], listed.st_size
-    url, most = f"{root.url}/{name}", _most_bytes()
-    if size > most:
+    place = Address(*root.url.split("://", 1))
+    name, about = os.fspath(path)[len(root.path) + 1 :], _stored_object(listed)
+    most = _most_bytes()
+    if about.size > most:
         raise StoreError(
-            f"its {size} bytes are more than the cache may hold",
-            where=url,
+            f"its {about.size} bytes are more than the cache may hold",
+            where=f"{root.url}/{name}",
             expected=f"at most {most} bytes",
             remedy="allow more with --cache-bytes",
         )
-    _make_room(root.cache, size, most)
-    store = store or _store(address)
+    _make_room(root.cache, about.size, most)
+    store = store or open_store(place, token=sends_token())
 
     def write(new: Path) -> None:
-        _ask(url, partial(_copy, store, address.scheme, f"{root.base}/{name}", new, listed))
-        os.utime(new, ns=(time.time_ns(), listed.st_mtime_ns))
+        download(store, place, root.base, name, new, about)
+        with new.open("rb+") as file:  # a machine may stop after the file is renamed
+            os.fsync(file.fileno())
+        os.utime(new, ns=(time.time_ns(), about.mtime_ns))
         new.chmod(_DOWNLOADED)
 
-    try:
+    with _storing(f"{root.url}/{name}"):
         _replace(path, write)
-    except FileNotFoundError:
-        raise _changed(url, "the object is gone") from None
-    except OSError as error:
-        raise _unstorable(url, error) from None
 
 
-def _copy(store: Any, scheme: str, name: str, new: Path, listed: os.stat_result) -> None:
-    """Download an object, no more than was listed, and check that it is still that object."""
-    from fsspec.callbacks import Callback
-
-    size = listed.st_size
-    url = f"{scheme}://{name}"
-
-    def check(announced: int | None, came: int) -> None:
-        if max(announced or 0, came) > size:
-            raise _changed(url, f"the store sends more than the {size} bytes that it listed")
-
-    seconds = _PATIENCE_S + size / _LEAST_RATE
-    bounded = Callback(hooks={"bound": check})
-    if scheme == "hf":
-        with new.open("wb") as file:  # a block size of 0 streams
-            _call(
-                store, url, seconds, "get_file", name,
-                outfile=file, callback=bounded, block_size=0,
-            )  # fmt: skip
-    else:
-        _call(store, url, seconds, "get_file", name, str(new), callback=bounded)
-        store.invalidate_cache()
-        now = _object(_call(store, url, seconds, "info", name), url, name)
-        if now != (size, listed.st_mtime_ns):
-            raise _changed(url, "the object has changed since it was listed")
-    if (came := new.stat().st_size) != size:
-        raise _changed(url, f"the store returned {came} of {size} bytes")
-    with new.open("rb+") as written:  # a machine may stop after the file is renamed
-        os.fsync(written.fileno())
-
-
-def _changed(url: str, what: str) -> StoreError:
-    return StoreError(
-        what,
-        where=url,
-        expected="data that do not change while they are read",
-        remedy="repeat the command: it lists the data again",
-    )
+def _stored_object(found: os.stat_result) -> StoredObject:
+    return StoredObject(found.st_size, found.st_mtime_ns)
 
 
 # The cache has a limit.
@@ -816,8 +556,8 @@ def _make_room(cache: str, needed: int, most: int) -> None:
             for path, found in files:
                 if held <= left or found.st_atime > before:
                     break
-                about = _Object(found.st_size, found.st_mtime_ns)
-                _replace(Path(path), partial(_write_placeholder, about=about))
+                placeholder = partial(_write_placeholder, about=_stored_object(found))
+                _replace(Path(path), placeholder)
                 held -= found.st_size
         _uncounted[key] = min(most - held - needed, int(_UNCOUNTED_PART * most))
 
@@ -831,112 +571,3 @@ def _downloaded_files(folder: str) -> Iterator[tuple[str, os.stat_result]]:
                 found = entry.stat(follow_symlinks=False)
                 if found.st_size and _is_downloaded(found):
                     yield entry.path, found
-
-
-# Requests.
-
-
-def _store(place: _Address) -> Any:
-    import fsspec
-    from fsspec.config import conf
-
-    package, extra = _STORES[place.scheme]
-    options: dict[str, Any] = {}
-    if place.scheme == "hf":
-        if "token" not in conf.get("hf", {}):
-            options["token"] = None if sends_token() else False
-        if endpoint := os.environ.get("HF_ENDPOINT"):
-            options["endpoint"] = endpoint.rstrip("/")
-    if place.scheme in ("s3", "s3a"):  # `_ask` repeats requests
-        given = conf.get(place.scheme, {}).get("config_kwargs", {})
-        options["config_kwargs"] = {"retries": {"max_attempts": 0}} | given
-    try:
-        store = fsspec.filesystem(place.scheme, **options)
-    except ImportError:
-        raise PlatformError(
-            f"{package} is not installed, which reads {place.scheme}://",
-            where=place.url,
-            expected="the package of the store",
-            remedy=f'pip install "{extra}"',
-        ) from None
-    if place.scheme in ("s3", "s3a"):
-        store.retries = 1
-    return store
-
-
-def _call(store: Any, url: str, seconds: float, name: str, *args: Any, **options: Any) -> Any:
-    """Call a method of a file system, and stop it after some seconds."""
-    from fsspec.asyn import sync
-
-    if not store.async_impl:
-        return _call_within(partial(getattr(store, name), *args, **options), url, seconds)
-    method = partial(sync, store.loop, getattr(store, f"_{name}"), *args, timeout=seconds)
-    began = time.monotonic()
-    try:
-        return method(**options)
-    except TimeoutError:
-        if time.monotonic() - began < seconds:
-            raise
-        raise _too_slow(url, seconds) from None
-
-
-def _call_within(function: Callable[[], _Result], url: str, seconds: float) -> _Result:
-    result: Future[_Result] = Future()
-
-    def run() -> None:
-        try:
-            result.set_result(function())
-        except BaseException as error:
-            result.set_exception(error)
-
-    threading.Thread(target=run, daemon=True).start()
-    try:
-        return result.result(seconds)
-    except TimeoutError:
-        if result.done():
-            raise
-        raise _too_slow(url, seconds) from None
-
-
-def _too_slow(url: str, seconds: float) -> StoreError:
-    return StoreError(
-        f"the store has not finished its answer after {seconds:.0f} s",
-        where=url,
-        expected=f"a listing within {_LISTING_S:.0f} s, objects at {_LEAST_RATE} bytes a second",
-        remedy="check the connection, or name a prefix further down",
-    )
-
-
-def _ask(url: str, request: Callable[[], _Result]) -> _Result:
-    """Send a request, and repeat it unless the error is final."""
-    for wait in (*_WAITS, None):
-        try:
-            return request()
-        except (FileNotFoundError, OmnidataError):
-            raise
-        except Exception as error:  # each store's package has errors of its own
-            if isinstance(error, OSError) and error.errno in _DISK_ERRORS:
-                raise
-            names = {kind.__name__ for kind in type(error).__mro__}
-            if isinstance(error, PermissionError) or names & _NO_ACCESS:
-                raise StoreError(
-                    f"the store denies access ({_error_line(error)})",
-                    where=url,
-                    expected="credentials that may list and read the data",
-                    remedy="set up credentials for the store's own tools (docs/object_stores.md)",
-                ) from None
-            if wait is None:
-                raise StoreError(
-                    f"the store does not answer, {len(_WAITS) + 1} attempts ({_error_line(error)})",
-                    where=url,
-                    expected="a store that can be reached",
-                    remedy="check the connection, and repeat the command",
-                ) from None
-        time.sleep(wait * random.uniform(0.7, 1.3))  # not all workers at once
-    raise AssertionError("unreachable")
-
-
-def _error_line(error: Exception) -> str:
-    """Return an error in one line, without the queries of URLs, which may be signed."""
-    line = next(iter(str(error).splitlines()), "")
-    return f"{type(error).__name__}: {_QUERY.sub('', line)[:200]}".removesuffix(": ")

@@ -53,7 +53,7 @@ def server() -> Iterator[S3Server]:
 def store(server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Server]:
     """The server, with an empty cache."""
     monkeypatch.setenv("OMNIDATA_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("omnidata.remote._WAITS", (0.01, 0.02))
+    monkeypatch.setattr("omnidata.stores._WAITS", (0.01, 0.02))
     server.gets.clear()
     before = server.error
     yield server
@@ -593,8 +593,8 @@ def test_a_body_that_is_not_what_was_listed_ends(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("omnidata.remote._PATIENCE_S", 0.5)
-    monkeypatch.setattr("omnidata.remote._LEAST_RATE", 1e9)
+    monkeypatch.setattr("omnidata.stores._PATIENCE_S", 0.5)
+    monkeypatch.setattr("omnidata.stores._LEAST_RATE", 1e9)
     store.put_folder(screens(tmp_path / "data", 1, side=100), "body")
     (ref,) = screenshots(load("s3://bucket/body"))
     store.bodies["body/TED/media/T1/1.png"] = body
@@ -605,7 +605,7 @@ def test_a_body_that_is_not_what_was_listed_ends(
 
 
 def test_an_endless_listing_ends(store: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("omnidata.remote._LISTING_S", 1.0)
+    monkeypatch.setattr("omnidata.stores._LISTING_S", 1.0)
     pages = iter(range(1_000_000))
 
     def page() -> Iterable[bytes]:
