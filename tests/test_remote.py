@@ -659,7 +659,7 @@ def test_the_token_is_not_sent_to_a_server_that_a_listing_names(
             content = b"[]" if pages else json.dumps({"id": "org/name", "sha": "1" * 40}).encode()
             self.send_response(200)
             if pages:
-                other = f"http://localhost:{server.server_port}/more"
+                other = f"http://localhost:{at_hub.server_port}/more"
                 self.send_header("Link", f'<{other}>; rel="next"')
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
@@ -668,18 +668,18 @@ def test_the_token_is_not_sent_to_a_server_that_a_listing_names(
         def log_message(self, format: str, *given: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
+    at_hub = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=at_hub.serve_forever)
     thread.start()
     try:
-        with online(Hub(url=f"http://127.0.0.1:{server.server_port}"), monkeypatch, tmp_path):
+        with online(Hub(url=f"http://127.0.0.1:{at_hub.server_port}"), monkeypatch, tmp_path):
             monkeypatch.setenv("HF_TOKEN", TOKEN)
             with sending_token(), pytest.raises(DataError, match="on another server"):
                 load("hf://datasets/org/name")
     finally:
-        server.shutdown()
+        at_hub.shutdown()
         thread.join()
-        server.server_close()
+        at_hub.server_close()
     assert {token for _, token in heard} == {f"Bearer {TOKEN}"}
     assert not any("localhost" in host for host, _ in heard)
 
