@@ -243,7 +243,7 @@ def _root_below(cache: str, folder: str) -> _Root | None:
 
 def _folder_name(url: str) -> str:
     name = url.rpartition("/")[2]
-    return "data" if name_fault(name) else name
+    return "data" if name_fault(name) or name == _ABOUT else name
 
 
 def is_in_cache(path: str | Path) -> bool:
@@ -317,15 +317,6 @@ def get(data: str | Path, *, beside: Path | None = None) -> Path:
     return _make_folder(folder, *list_objects(store, folder)) / name
 
 
-def fetch_all(root: Path) -> None:
-    """Download all files below a folder that `get` returned.
-
-    Raises:
-        StoreError: as `fetch`.
-    """
-    _fetch_many([Path(above, name) for above, _, names in os.walk(root) for name in names])
-
-
 def _make_folder(place: Address, base: str, objects: Mapping[str, StoredObject]) -> Path:
     most = _most_bytes()
     cache = Path(_cache())
@@ -343,17 +334,16 @@ def _make_folder(place: Address, base: str, objects: Mapping[str, StoredObject])
                     (root / name).parent.mkdir(parents=True, exist_ok=True)
                     _replace(root / name, partial(_write_placeholder, about=about))
         else:
-            _build(folder, root.name, (place.url, base), objects)
-        os.utime(folder / _ABOUT)
+            _build(folder, root.name, objects)
+        origin = json.dumps([place.url, base])
+        _replace(folder / _ABOUT, lambda new: new.write_text(origin, "utf-8"))
     small = [name for name in objects if Path(name).suffix.lower() in _ANNOTATIONS]
     if sum(objects[name].size for name in small) <= most:
         _fetch_many([root / name for name in small])
     return root
 
 
-def _build(
-    folder: Path, name: str, origin: tuple[str, str], objects: Mapping[str, StoredObject]
-) -> None:
+def _build(folder: Path, name: str, objects: Mapping[str, StoredObject]) -> None:
     """Make the folder of a listing under another name, and rename it when it is complete."""
     _sweep(folder)
     earlier = [each / name for each in folder.parent.iterdir()]
@@ -367,7 +357,6 @@ def _build(
                 folders.add(target.parent)
             if not any(_link(each / path, target, about) for each in earlier):
                 _write_placeholder(target, about)
-        (new / _ABOUT).write_text(json.dumps(origin), "utf-8")
         try:
             new.rename(folder)
         except OSError:  # another process was faster
@@ -489,9 +478,12 @@ def _fetch(path: Path, root: _Root, store: Any) -> None:
         return
     if _is_downloaded(found):
         now = time.time()
-        if not now - _IN_USE_S / 2 < found.st_atime <= now:
-            os.utime(path, ns=(time.time_ns(), found.st_mtime_ns))
-        return
+        if now - _IN_USE_S / 2 < found.st_atime <= now:
+            return
+        os.utime(path, ns=(time.time_ns(), found.st_mtime_ns))
+        found = path.lstat()
+        if _is_downloaded(found):  # and not removed meanwhile, for space
+            return
     if not stat.S_ISREG(found.st_mode):
         return
     with _lock(root.cache, str(zlib.crc32(os.fsencode(path)) % _LOCKS)):
@@ -557,17 +549,18 @@ def _make_room(cache: str, needed: int, most: int) -> None:
                 if held <= left or found.st_atime > before:
                     break
                 placeholder = partial(_write_placeholder, about=_stored_object(found))
-                _replace(Path(path), placeholder)
-                held -= found.st_size
+                with suppress(FileNotFoundError):  # an old listing, which was removed meanwhile
+                    if path.lstat().st_atime <= before:
+                        _replace(path, placeholder)
+                        held -= found.st_size
         _uncounted[key] = min(most - held - needed, int(_UNCOUNTED_PART * most))
 
 
-def _downloaded_files(folder: str) -> Iterator[tuple[str, os.stat_result]]:
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                yield from _downloaded_files(entry.path)
-            elif entry.name != _ABOUT:
-                found = entry.stat(follow_symlinks=False)
+def _downloaded_files(folder: str) -> Iterator[tuple[Path, os.stat_result]]:
+    for above, _, names in os.walk(folder):
+        for name in names:
+            path = Path(above, name)
+            with suppress(FileNotFoundError):
+                found = path.lstat()
                 if found.st_size and _is_downloaded(found):
-                    yield entry.path, found
+                    yield path, found

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from hashlib import file_digest, md5, sha256
 from pathlib import Path
@@ -216,6 +217,8 @@ def _object(about: Mapping[str, Any], url: str, name: str) -> StoredObject:
             remedy="remove the object, or copy the data to another store",
         )
     version = next((about[key] for key in _VERSIONS if about.get(key)), None)
+    if isinstance(version, datetime):  # of `info`, where `find` has a number
+        version = version.timestamp()
     stamp = int.from_bytes(sha256(f"{version} {size}".encode()).digest()[:8], "big")
     return StoredObject(size, 10**18 + stamp % 10**17)  # in the years 2001 to 2004
 

@@ -103,6 +103,19 @@ def test_steps_fingerprint_and_findings_are_those_of_the_same_data_on_a_disk(
     assert not [key for key, _ in store.gets if key.endswith((".png", ".mp4", ".wav"))]
 
 
+def test_a_store_without_versions_tells_them_by_time(
+    few: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import fsspec
+
+    monkeypatch.setenv("OMNIDATA_CACHE", str(tmp_path / "cache"))
+    fsspec.filesystem("memory").put(f"{few}/", "/bucket/few", recursive=True)
+    source, here = load("memory://bucket/few"), TASK.load(few)
+    assert source.fingerprint == here.fingerprint
+    refs = zip(screenshots(source), screenshots(here), strict=True)
+    assert all(media.read_bytes(ref) == media.read_bytes(own) for ref, own in refs)
+
+
 def test_a_run_reads_only_the_media_that_it_shows_and_records_the_url(
     store: S3Server, uploaded: str, few: Path, tmp_path: Path
 ) -> None:
@@ -383,6 +396,7 @@ def test_a_damaged_file_of_the_cache_is_downloaded_again(store: S3Server, tmp_pa
     path.chmod(0o600)
     path.write_bytes(b"short")
     (refs[1].root / refs[1].path).unlink()
+    next((tmp_path / "cache").rglob("about.json")).unlink()
     again = screenshots(load("s3://bucket/damaged"))
     assert [media.read_bytes(ref) for ref in again] == contents
 
