@@ -417,7 +417,7 @@ def _replace(path: Path, write: Callable[[Path], object]) -> None:
 
 def _is_as_listed(path: Path, about: StoredObject) -> bool:
     try:
-        return _stored_object(path.lstat()) == about
+        return _object_of(path.lstat()) == about
     except OSError:
         return False
 
@@ -431,16 +431,12 @@ def _storing(where: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise _unstorable(where, error) from None
-
-
-def _unstorable(where: str, error: OSError) -> StoreError:
-    return StoreError(
-        f"the cache cannot store it ({error.strerror})",
-        where=where,
-        expected=f"a writable folder with free space at {cache_folder()}, on a local disk",
-        remedy="free space there, or name another folder with --cache-dir",
-    )
+        raise StoreError(
+            f"the cache cannot store it ({error.strerror})",
+            where=where,
+            expected=f"a writable folder with free space at {cache_folder()}, on a local disk",
+            remedy="free space there, or name another folder with --cache-dir",
+        ) from None
 
 
 # Downloads.
@@ -500,7 +496,7 @@ def _lock(cache: str, name: str) -> FileLock:
 
 def _download(path: Path, root: _Root, listed: os.stat_result, store: Any) -> None:
     place = Address(*root.url.split("://", 1))
-    name, about = os.fspath(path)[len(root.path) + 1 :], _stored_object(listed)
+    name, about = os.fspath(path)[len(root.path) + 1 :], _object_of(listed)
     most = _most_bytes()
     if about.size > most:
         raise StoreError(
@@ -523,7 +519,7 @@ def _download(path: Path, root: _Root, listed: os.stat_result, store: Any) -> No
         _replace(path, write)
 
 
-def _stored_object(found: os.stat_result) -> StoredObject:
+def _object_of(found: os.stat_result) -> StoredObject:
     return StoredObject(found.st_size, found.st_mtime_ns)
 
 
@@ -540,7 +536,7 @@ def _make_room(cache: str, needed: int, most: int) -> None:
     if _uncounted[key] >= 0:
         return
     with _lock(cache, "room"):
-        files = sorted(_downloaded_files(cache), key=lambda each: each[1].st_atime)
+        files = sorted(_content_files(cache), key=lambda each: each[1].st_atime)
         held = sum(found.st_size for _, found in files)
         if held + needed > most:
             left = min(most - needed, int(_KEPT_PART * most))
@@ -548,7 +544,7 @@ def _make_room(cache: str, needed: int, most: int) -> None:
             for path, found in files:
                 if held <= left or found.st_atime > before:
                     break
-                placeholder = partial(_write_placeholder, about=_stored_object(found))
+                placeholder = partial(_write_placeholder, about=_object_of(found))
                 with suppress(FileNotFoundError):  # an old listing, which was removed meanwhile
                     if path.lstat().st_atime <= before:
                         _replace(path, placeholder)
@@ -556,7 +552,7 @@ def _make_room(cache: str, needed: int, most: int) -> None:
         _uncounted[key] = min(most - held - needed, int(_UNCOUNTED_PART * most))
 
 
-def _downloaded_files(folder: str) -> Iterator[tuple[Path, os.stat_result]]:
+def _content_files(folder: str) -> Iterator[tuple[Path, os.stat_result]]:
     for above, _, names in os.walk(folder):
         for name in names:
             path = Path(above, name)

@@ -297,7 +297,7 @@ def download(
     try:
         _ask(url, partial(_copy, store, place.scheme, f"{base}/{name}", url, path, about))
     except FileNotFoundError:
-        raise _changed(url, "the object is gone") from None
+        raise _change_error(url, "the object is gone") from None
 
 
 def _copy(store: Any, scheme: str, name: str, url: str, path: Path, about: StoredObject) -> None:
@@ -305,7 +305,9 @@ def _copy(store: Any, scheme: str, name: str, url: str, path: Path, about: Store
 
     def check(announced: int | None, came: int) -> None:
         if max(announced or 0, came) > about.size:
-            raise _changed(url, f"the store sends more than the {about.size} bytes that it listed")
+            raise _change_error(
+                url, f"the store sends more than the {about.size} bytes that it listed"
+            )
 
     seconds = _PATIENCE_S + about.size / _LEAST_RATE
     get_file = partial(
@@ -317,11 +319,11 @@ def _copy(store: Any, scheme: str, name: str, url: str, path: Path, about: Store
     else:
         get_file(lpath=str(path))
     if (came := path.stat().st_size) != about.size:
-        raise _changed(url, f"the store returned {came} of {about.size} bytes")
+        raise _change_error(url, f"the store returned {came} of {about.size} bytes")
     if scheme != "hf" and not _is_md5(path, about):
         store.invalidate_cache()
         if _object(_call(store, url, seconds, "info", name), url, name) != about:
-            raise _changed(url, "the object has changed since it was listed")
+            raise _change_error(url, "the object has changed since it was listed")
 
 
 def _is_md5(path: Path, about: StoredObject) -> bool:
@@ -331,7 +333,7 @@ def _is_md5(path: Path, about: StoredObject) -> bool:
     return _object({"size": about.size, "ETag": f'"{digest}"'}, "", "") == about
 
 
-def _changed(url: str, what: str) -> StoreError:
+def _change_error(url: str, what: str) -> StoreError:
     return StoreError(
         what,
         where=url,
