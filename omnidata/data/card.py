@@ -17,14 +17,17 @@ from omnidata.errors import plural
 from omnidata.jsontext import encode
 from omnidata.loaders.columns import (
     COLUMNS,
+    OF_REPOSITORY,
+    OPTIONAL,
+    PLAIN,
     REPOSITORY,
     ROLES,
-    all_features,
     describe,
     flatten,
+    tag_column,
 )
 from omnidata.loaders.repository import Manifest
-from omnidata.loaders.rows import ALL, OPTIONAL, subsets, tag_column
+from omnidata.loaders.subsets import ALL, subsets
 from omnidata.table import Table, TextTable
 from omnidata.table_formats import (
     escape_invisible,
@@ -112,7 +115,7 @@ def readme(
         front=yaml.safe_dump(front, sort_keys=False, allow_unicode=True),
         name=markdown_text(name),
         path=escape_invisible(encode(f"path/to/{name}").decode()),
-        about=f"of {task.title}" if task else f"of the benchmark {manifest.task}",
+        about=f"of {task.benchmark.card.title}" if task else f"of the benchmark {manifest.task}",
         task=manifest.task,
         subset=escape_invisible(
             encode(next((c.name for c in configs if c.name != ALL), ALL)).decode()
@@ -215,40 +218,39 @@ def _columns(features: datasets.Features) -> str:
 
 def column_reference() -> dict[str, str]:
     """Return the tables of docs/columns.md, by the name of their place in it."""
-    kinds = dict(flatten(all_features((), {})))
-    extra = {path for path in kinds if COLUMNS[path].where.startswith(REPOSITORY)}
-    optional = {path for path in kinds if path in OPTIONAL}
-    plain = [path for path in kinds if "." not in path]
     media = [["column", "meaning"]]
     media += [[markdown_code(role), meaning] for role, meaning in ROLES.items()]
     media += [["`observation_0`, `observation_1`, ...", describe("observation_N", "Image").meaning]]
     owners = [["benchmark", "media columns", "tag columns"]]
     for name in registry.benchmarks():
         task = get_task(name)
-        columns = (task.roles or (), [tag_column(tag) for tag in task.tags or ()])
+        columns = (
+            task.benchmark.card.roles or (),
+            [tag_column(tag) for tag in task.benchmark.card.tags or ()],
+        )
         said = [", ".join(map(markdown_code, names)) or "as in the data" for names in columns]
         owners.append([markdown_code(name), *said])
     return {
-        "step": _fields(kinds, [path for path in plain if path not in extra | optional]),
-        "action": _fields(kinds, [*kinds], "action."),
-        "region": _fields(kinds, [*kinds], "action.start[]."),
-        "some": _fields(kinds, [path for path in plain if path in optional]),
-        "repository": _fields(kinds, [path for path in plain if path in extra - optional]),
-        "screen": _fields(kinds, [*kinds], "history_screens[]."),
-        "medium": _fields(kinds, [*kinds], "media[]."),
+        "step": _fields([path for path in COLUMNS if path in PLAIN]),
+        "action": _fields([*COLUMNS], "action."),
+        "region": _fields([*COLUMNS], "action.start[]."),
+        "some": _fields([path for path in COLUMNS if path in OPTIONAL]),
+        "repository": _fields(OF_REPOSITORY),
+        "screen": _fields([*COLUMNS], "history_screens[]."),
+        "medium": _fields([*COLUMNS], "media[]."),
         "media": pipe_table(media),
         "benchmarks": pipe_table(owners),
     }
 
 
-def _fields(kinds: Mapping[str, str], paths: Sequence[str], below: str = "") -> str:
+def _fields(paths: Sequence[str], below: str = "") -> str:
     lines = [["name", "type", "meaning", "example"]]
     for path in paths:
         name = path.removeprefix(below)
         if not path.startswith(below) or (below and "." in name):
             continue
         column = COLUMNS[path]
-        kind = f"{kinds[path]}, {column.unit}" if column.unit else kinds[path]
+        kind = f"{column.kind}, {column.unit}" if column.unit else column.kind
         where = f" Only in {column.where}." if column.where not in ("", REPOSITORY) else ""
         example = markdown_code(column.example) if column.example else ""
         lines.append([markdown_code(name), kind, column.meaning + where, example])
@@ -324,8 +326,10 @@ def datasheet(source: LoadedDataset, manifest: Manifest, name: str) -> str:
         rows = [[code, str(count)] for code, count in sorted(codes.items())]
         tables.append(TextTable("Findings about the source", ("", "findings"), rows))
     return _SHEET.format(
-        title=task.title,
-        holds=f"{task.title}: {task.holds}" if task.holds else task.title,
+        title=task.benchmark.card.title,
+        holds=f"{task.benchmark.card.title}: {task.benchmark.card.holds}"
+        if task.benchmark.card.holds
+        else task.benchmark.card.title,
         episodes=plural(found.episodes, "episode"),
         steps=plural(found.steps, "step"),
         skipped=plural(manifest.skipped, "row"),
@@ -342,7 +346,9 @@ def datasheet(source: LoadedDataset, manifest: Manifest, name: str) -> str:
 def publications(source: LoadedDataset) -> Sequence[Publication]:
     """Return the task's publications that the steps may be of, by their tags."""
     tags = {(tag, value) for step in source.steps for tag, value in step.tags.items()}
-    return [one for one in get_task(source.task).sources if one.where.items() <= tags]
+    return [
+        one for one in get_task(source.task).benchmark.card.sources if one.where.items() <= tags
+    ]
 
 
 def _shell_word(name: str) -> str:

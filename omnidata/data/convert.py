@@ -27,7 +27,8 @@ from omnidata.data.convert_shards import (
 from omnidata.errors import Finding, RunError, UsageError
 from omnidata.loaders.files import media_absent, refuse_closed
 from omnidata.loaders.repository import FORMAT, MANIFEST, Manifest
-from omnidata.loaders.rows import storable, subsets
+from omnidata.loaders.rows import storable
+from omnidata.loaders.subsets import subsets
 from omnidata.media import is_remote
 from omnidata.run.engines import Cluster, Lost, cores, each
 from omnidata.run.engines.ray import wait_until_seen
@@ -108,7 +109,7 @@ def convert(
         )
         found = configs(source, plans, shards)
         manifest = _describe(source, found, shards, embed=embed, roots=roots)
-        text = readme(source, manifest, found, shards, layout.features(), staging.out.name)
+        text = readme(source, manifest, found, shards, layout.features, staging.out.name)
         (staging.path / "README.md").write_text(text, encoding="utf-8", errors="backslashreplace")
         write_json(staging.path / MANIFEST, asdict(manifest))
         staging.publish(shards)

@@ -10,8 +10,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 import pyarrow as pa
@@ -27,18 +28,11 @@ from omnidata.errors import (
     OmnidataError,
     UsageError,
 )
+from omnidata.loaders import parquet
+from omnidata.loaders.columns import EPISODE, features
 from omnidata.loaders.files import medium_broken, size_differs
-from omnidata.loaders.repository import MANIFEST, extra_features, read_manifest
-from omnidata.loaders.rows import (
-    DETAILS,
-    EPISODE,
-    belonging,
-    details,
-    features,
-    needs_details,
-    storable,
-    to_row,
-)
+from omnidata.loaders.repository import MANIFEST, read_manifest
+from omnidata.loaders.rows import optional_columns, storable, to_row
 from omnidata.media import unsafe
 from omnidata.storage import (
     PLAN,
@@ -54,11 +48,11 @@ if TYPE_CHECKING:
 
 # What goes into a repository for one medium: its bytes or its path, and what is known of it.
 
-State = Literal["present", "silent", "corrupt", "missing", "unsafe"]
+_State = Literal["present", "silent", "corrupt", "missing", "unsafe"]
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class _Facts:
     """The state of a medium after reading it.
 
     Attributes:
@@ -71,7 +65,7 @@ class Facts:
         problem: why it is not whole; empty otherwise.
     """
 
-    state: State
+    state: _State
     path: Path | None = None
     frames: int | None = None
     seconds: float | None = None
@@ -79,7 +73,7 @@ class Facts:
     problem: str = ""
 
 
-def look(ref: MediaRef) -> Facts:
+def _look(ref: MediaRef) -> _Facts:
     """Decode a medium from end to end; what is wrong with it is in the result.
 
     Raises:
@@ -87,23 +81,23 @@ def look(ref: MediaRef) -> Facts:
     """
     path = media.linkable(ref)
     if path is None and ref.inline is None and ref.cell is None and not media.is_remote(ref):
-        return Facts("unsafe", problem=f"the path {ref.path!r} leads outside its folder")
+        return _Facts("unsafe", problem=f"the path {ref.path!r} leads outside its folder")
     try:
         found = media.examine(ref)
     except MissingMediaError as error:
-        return Facts("missing", path, problem=f"{error.what}: {ref.path}")
+        return _Facts("missing", path, problem=f"{error.what}: {ref.path}")
     except MediaError as error:
-        return Facts("corrupt", path, problem=f"{error.what}: {ref.path}")
+        return _Facts("corrupt", path, problem=f"{error.what}: {ref.path}")
     if ref.kind == "image":
         assert found.width
         assert found.height
-        return Facts("present", path, frames=1, size=(found.width, found.height))
-    state: State = "silent" if ref.kind == "audio" and found.audio == "silent" else "present"
-    return Facts(state, path, found.frames, found.seconds)
+        return _Facts("present", path, frames=1, size=(found.width, found.height))
+    state: _State = "silent" if ref.kind == "audio" and found.audio == "silent" else "present"
+    return _Facts(state, path, found.frames, found.seconds)
 
 
-def columns(
-    step: Step, facts: Mapping[MediaRef, Facts], *, embed: bool, roots: Sequence[Path]
+def _media_columns(
+    step: Step, facts: Mapping[MediaRef, _Facts], *, embed: bool, roots: Sequence[Path]
 ) -> dict[str, Any]:
     """Return the media columns of a row, and `media`, which describes them.
 
@@ -169,7 +163,7 @@ def _waveform(ref: MediaRef) -> bytes | None:
     return buffer.getvalue()
 
 
-def findings(steps: Iterable[Step], facts: Mapping[MediaRef, Facts]) -> Iterator[Finding]:
+def _media_findings(steps: Iterable[Step], facts: Mapping[MediaRef, _Facts]) -> Iterator[Finding]:
     """Return the findings of the loader's own media check, and those that only decoding shows.
 
     One finding per medium, at the step that names it first; what the loader says of unsafe paths
@@ -303,7 +297,7 @@ def _stat(ref: MediaRef) -> tuple[int, int]:
     return (_UNKNOWN_BYTES if cut else found.st_size), found.st_mtime_ns
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Layout:
     """The settings that all shards of a repository share; picklable.
 
@@ -313,9 +307,7 @@ class Layout:
         tags, roles: of the source.
         embed: put media bytes into the rows; otherwise their absolute paths.
         roots: the folders of the media, as the repository numbers them.
-        belonging: columns that say what steps belong to, as `omnidata.loaders.rows.belonging`.
-        detailed: whether there is a column for details of actions.
-        episode_rows: whether there is a column for episodes' own rows.
+        optional: which of the columns `omnidata.loaders.columns.OPTIONAL` there are.
     """
 
     out: Path
@@ -324,46 +316,38 @@ class Layout:
     roles: Mapping[str, Modality]
     embed: bool
     roots: Sequence[Path]
-    belonging: Mapping[str, str]
-    detailed: bool
-    episode_rows: bool
+    optional: Sequence[str]
 
     @classmethod
     def of(cls, source: LoadedDataset, out: Path, *, embed: bool, roots: Sequence[Path]) -> Layout:
-        """That of a source."""
-        return cls(
-            out,
-            source.root,
-            source.tags,
-            source.roles,
-            embed,
-            roots,
-            belonging(source),
-            needs_details(source),
-            bool(source.episode_rows),
+        """Return the layout for a source."""
+        optional = optional_columns(source)
+        return cls(out, source.root, source.tags, source.roles, embed, roots, optional)
+
+    @cached_property
+    def features(self) -> datasets.Features:
+        """The columns."""
+        return features(
+            self.tags,
+            self.roles,
+            linked=not self.embed,
+            repository=True,
+            optional=self.optional,
         )
 
-    def features(self) -> datasets.Features:
-        """Return the columns."""
-        import datasets
-
-        columns = features(self.tags, self.roles, linked=not self.embed)
-        more = [*self.belonging]
-        more += [DETAILS] if self.detailed else []
-        more += [EPISODE] if self.episode_rows else []
-        columns |= extra_features() | dict.fromkeys(more, datasets.Value("string"))
-        return datasets.Features(columns)
-
+    @cached_property
     def schema(self) -> pa.Schema:
         """The columns, described in the way that `datasets` 3.6 understands too."""
-        columns = self.features()
-        described = {"info": {"features": _older(columns.to_dict())}}
-        schema: pa.Schema = columns.arrow_schema
+        described = {"info": {"features": _older(self.features.to_dict())}}
+        schema: pa.Schema = self.features.arrow_schema
         return schema.with_metadata({"huggingface": json.dumps(described)})
 
-    def options(self, schema: pa.Schema) -> dict[str, Any]:
-        """Media are compressed already; text is not."""
-        leaves = _leaves(schema)
+    @cached_property
+    def options(self) -> Mapping[str, Any]:
+        """Options of the Parquet writer: media are compressed already, text is not."""
+        buffer = pa.BufferOutputStream()
+        pq.write_table(self.schema.empty_table(), buffer)
+        leaves = parquet.leaves(pq.ParquetFile(pa.BufferReader(buffer.getvalue())))
         media = {f"{role}.bytes" for role in self.roles}
         text = [leaf for leaf in leaves if leaf not in media]
         return {
@@ -411,22 +395,16 @@ class ShardJobs(Sequence[ShardJob]):
     def __len__(self) -> int:
         return len(self._todo)
 
-    @overload
-    def __getitem__(self, number: int) -> ShardJob: ...
-    @overload
-    def __getitem__(self, number: slice) -> Sequence[ShardJob]: ...
-    def __getitem__(self, number: int | slice) -> ShardJob | Sequence[ShardJob]:
-        if isinstance(number, slice):
-            return ShardJobs(self._source, self._todo[number])
+    def __getitem__(self, number: int) -> ShardJob:  # type: ignore[override]  # nobody cuts it
         plan, stamp = self._todo[number]
         steps = [self._source.steps[each] for each in plan.numbers]
-        told = self._source.episode_rows
+        held = self._source.episode_rows
         return ShardJob(
             plan,
             stamp,
             steps,
             [self._numbers.get(step.sample_id) for step in steps],
-            {step.episode: told[step.episode] for step in steps if step.episode in told},
+            {step.episode: held[step.episode] for step in steps if step.episode in held},
         )
 
 
@@ -470,40 +448,39 @@ def write_shard(
     """
     plan, steps = job.plan, job.steps
     refs = list(dict.fromkeys(ref for step in steps for ref in step.media.values() if ref))
-    facts = dict(zip(refs, media.in_threads(look, refs, workers=threads), strict=True))
+    facts = dict(zip(refs, media.in_threads(_look, refs, workers=threads), strict=True))
     folder = layout.out / "data" / plan.folder
     folder.mkdir(parents=True, exist_ok=True)
     partial = folder / f"{job.stamp[:12]}.partial"
     digest, done, num_bytes = hashlib.sha256(), 0, 0
-    schema = layout.schema()
     with (
-        atomic_write(partial) as parquet,
-        pq.ParquetWriter(parquet, schema, **layout.options(schema)) as writer,
+        atomic_write(partial) as file,
+        pq.ParquetWriter(file, layout.schema, **layout.options) as writer,
     ):
         for rows in _groups(layout, job, facts):
             for row in rows:
                 digest.update(_canonical(row, layout.roles))
-            table = pa.Table.from_pylist(rows, schema=schema)
+            table = pa.Table.from_pylist(rows, schema=layout.schema)
             writer.write_table(table, row_group_size=len(rows))
             num_bytes += table.nbytes
             done += len(rows)
             advance(len(rows))
-    file = f"data/{plan.folder}/{plan.numbers[0]:07d}-{digest.hexdigest()[:16]}.parquet"
-    partial.replace(layout.out / file)
+    name = f"data/{plan.folder}/{plan.numbers[0]:07d}-{digest.hexdigest()[:16]}.parquet"
+    partial.replace(layout.out / name)
     return Shard(
-        file,
+        name,
         job.stamp,
         digest.hexdigest(),
         done,
         num_bytes,
-        (layout.out / file).stat().st_size,
+        (layout.out / name).stat().st_size,
         sum(known.state != "missing" for known in facts.values()),
-        list(portable(findings(steps, facts), layout.root)),
+        list(portable(_media_findings(steps, facts), layout.root)),
     )
 
 
 def _groups(
-    layout: Layout, job: ShardJob, facts: Mapping[MediaRef, Facts]
+    layout: Layout, job: ShardJob, facts: Mapping[MediaRef, _Facts]
 ) -> Iterator[list[dict[str, Any]]]:
     most = _GROUP_ROWS if layout.embed else _GROUP_ROWS_LINKED
     rows: list[dict[str, Any]] = []
@@ -511,14 +488,9 @@ def _groups(
     for position, step, number in zip(job.plan.numbers, job.steps, job.rows, strict=True):
         episode = job.episodes.get(step.episode)
         row = {
-            **to_row(step, layout.tags),
-            **{c: storable(getattr(step, name)) for c, name in layout.belonging.items()},
-            **({DETAILS: details(step)} if layout.detailed else {}),
+            **to_row(step, layout.tags, (*layout.optional, "history_screens")),
             **({} if episode is None else {EPISODE: json.dumps(episode, ensure_ascii=True)}),
-            **columns(step, facts, embed=layout.embed, roots=layout.roots),
-            "history_screens": [
-                {"width": width, "height": height} for width, height in step.history_screens
-            ],
+            **_media_columns(step, facts, embed=layout.embed, roots=layout.roots),
             "position": position,
             "row": number,
         }
@@ -549,13 +521,6 @@ def _older(features: Any) -> Any:
             return [_older(features["feature"])]
         return {name: _older(value) for name, value in features.items()}
     return [_older(value) for value in features] if isinstance(features, list) else features
-
-
-def _leaves(schema: pa.Schema) -> list[str]:
-    buffer = pa.BufferOutputStream()
-    pq.write_table(schema.empty_table(), buffer)
-    found = pq.ParquetFile(pa.BufferReader(buffer.getvalue())).schema
-    return [found.column(number).path for number in range(len(found))]
 
 
 # A repository in the making.

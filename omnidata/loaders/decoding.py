@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from omnidata.errors import MediaError, UsageError
-from omnidata.loaders.row_steps import RowReader
+from omnidata.loaders.rows import RowReader
 from omnidata.media import frames, image, letterbox, samples
 from omnidata.types import MediaRef
 

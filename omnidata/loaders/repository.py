@@ -30,11 +30,13 @@ from omnidata.errors import (
     UnusableRowError,
 )
 from omnidata.files import bounds, inside, naming, read_file, real, remember_bounds, staying_in
+from omnidata.loaders.columns import EPISODE, OPTIONAL, arrow_types
 from omnidata.loaders.files import check_media_files
 from omnidata.loaders.parquet import check, leaves, rows
-from omnidata.loaders.rows import EPISODE, OPTIONAL, Reader, SubsetNames, read_object, tag_column
+from omnidata.loaders.rows import RowReader, read_object
 from omnidata.loaders.spill import NamedRows
 from omnidata.loaders.stored_steps import Numbers, collect, row_ids, select_steps
+from omnidata.loaders.subsets import SubsetNames
 from omnidata.media import Budget, resolve
 from omnidata.media.parquet_pages import open_parquet
 from omnidata.types import LoadedDataset, MediaRef, Modality, ParquetLocation, Step
@@ -45,36 +47,6 @@ FORMAT = 1
 
 _SHA256 = re.compile("[0-9a-f]{64}")
 _ANY_SIZE = Budget(max_bytes=1 << 60)
-
-
-def extra_features() -> dict[str, Any]:
-    """Return the columns beyond those of `rows.features`.
-
-    `history_screens`: the screens of the earlier steps; `media`: per medium its role, path and root
-    in the source (a number into the manifest's `roots`; null where it is embedded), state, SHA-256,
-    bytes, frames and seconds; `position` and `row`: numbers of the step and of its row in the
-    source.
-    """
-    import datasets
-
-    text, number = datasets.Value("string"), datasets.Value("int32")
-    return {
-        "history_screens": [{"width": number, "height": number}],
-        "media": [
-            {
-                "role": text,
-                "path": text,
-                "root": number,
-                "state": text,
-                "sha256": text,
-                "bytes": datasets.Value("int64"),
-                "frames": number,
-                "seconds": datasets.Value("float64"),
-            }
-        ],
-        "position": datasets.Value("int64"),
-        "row": datasets.Value("int64"),
-    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,26 +151,15 @@ def load(data: Path, task: str, tags: Sequence[str], *, check_media: bool = True
     episode_rows: NamedRows[Mapping[str, Any]] = NamedRows()
     findings = list(manifest.findings)
     skipped = manifest.skipped
-    reader = Reader(manifest.tags, manifest.task)
     positions, rows_of = array("q"), array("q")
 
     def read() -> Iterator[Step]:
         nonlocal skipped
-        for row, shard, number in _rows(data, manifest):
-            try:
-                step = _step(data, manifest, reader, row, shard, number, within)
-                if row["row"] is not None and not 0 <= row["row"] < manifest.rows:
-                    raise ValueError(f"the source has no row {row['row']}")
-                if row.get(EPISODE) is not None and step.episode not in episode_rows:
-                    episode_rows.put(step.episode, read_object(row[EPISODE], EPISODE))
-            except UnusableRowError as error:
-                findings.append(_unusable(data / shard, number, str(error), row["sample_id"]))
+        for step, row in _steps(data, manifest, within, episode_rows):
+            if isinstance(step, Finding):
+                findings.append(step)
                 skipped += 1
                 continue
-            except (KeyError, TypeError, ValueError, IndexError, RecursionError) as error:
-                raise _bad_repository(
-                    data / shard, f"row {number} is no step ({type(error).__name__}: {error})"
-                ) from None
             positions.append(row["position"])
             rows_of.append(-1 if row["row"] is None else row["row"])
             yield step
@@ -206,8 +167,8 @@ def load(data: Path, task: str, tags: Sequence[str], *, check_media: bool = True
     found = collect(read())
     told: list[Finding] = []
     steps = _in_order(data, manifest, found, np.array(positions, np.int64))
-    if known_task := registry.find(manifest.task):
-        steps = known_task.together(steps, told.append)
+    if known_task := registry.find_benchmark(manifest.task):
+        steps = known_task.episodes.merge_groups(steps, told.append)
     known = set(manifest.findings)  # the source's loader has said most of it
     findings += [finding for finding in told if finding not in known]
     if check_media and manifest.embed:
@@ -261,21 +222,12 @@ def subset_steps(data: Path, manifest: Manifest, name: str) -> Iterator[Step]:
         DataError: there is no such subset, or a shard is broken.
     """
     with staying_in(data):
-        return _subset_steps(data, manifest, name, bounds())
-
-
-def _subset_steps(
-    data: Path, manifest: Manifest, name: str, within: tuple[str, ...]
-) -> Iterator[Step]:
-    reader = Reader(manifest.tags, manifest.task)
+        within = bounds()
     chosen = {shard: manifest.shards[shard] for shard in _subset(data, manifest, name)}
-    for row, shard, number in _rows(data, replace(manifest, shards=chosen)):
-        try:
-            yield _step(data, manifest, reader, row, shard, number, within)
-        except (KeyError, TypeError, ValueError, IndexError, RecursionError) as error:
-            raise _bad_repository(
-                data / shard, f"row {number} is no step ({type(error).__name__}: {error})"
-            ) from None
+    for step, _ in _steps(data, replace(manifest, shards=chosen), within):
+        if isinstance(step, Finding):
+            raise _bad_repository(Path(step.where), step.what)
+        yield step
 
 
 def open_dataset(data: Path, task: str, name: str, **options: Any) -> Any:
@@ -310,18 +262,14 @@ def open_dataset(data: Path, task: str, name: str, **options: Any) -> Any:
     found = datasets.load_dataset("parquet", data_files={"test": list(map(str, files))}, **options)
     far = [root for root in manifest.roots if not inside(real(Path(root)), within)]
     refusing = _Refusing(data, tuple(manifest.roles), () if manifest.embed else within, far)
-    if options.get("streaming"):  # `map` forgets the types of columns unless it is told them
-        if isinstance(found, dict):
-            parts = {split: _map(part, refusing) for split, part in found.items()}
-            return datasets.IterableDatasetDict(parts)
-        return _map(found, refusing)
-    for part in found.values() if isinstance(found, dict) else [found]:
-        refusing.check(part.data)
-    return found
-
-
-def _map(stream: Any, refusing: _Refusing) -> Any:
-    return stream.map(refusing, features=stream.features)
+    splits = found if isinstance(found, dict) else {"": found}
+    if not options.get("streaming"):
+        for part in splits.values():
+            refusing.check(part.data)
+        return found
+    for split, part in splits.items():  # `map` forgets the types of columns unless they are given
+        splits[split] = part.map(refusing, features=part.features)
+    return splits.get("", found)
 
 
 def _subset(data: Path, manifest: Manifest, name: str) -> list[str]:
@@ -430,7 +378,7 @@ def _rows(data: Path, manifest: Manifest) -> Iterator[tuple[dict[str, Any], str,
         number = 0
         with _whole(path):
             file = open_parquet(path)
-            types = _types(manifest.tags)
+            types = arrow_types(manifest.tags)
             held = {field.name: field.type for field in file.schema_arrow}
             wrong = [name for name, type_ in types.items() if held.get(name) != type_]
             optional = [name for name in OPTIONAL if name in held]
@@ -459,47 +407,47 @@ def _whole(path: Path) -> Iterator[None]:
         ) from None
 
 
-def _types(tags: Sequence[str]) -> dict[str, Any]:
-    """The columns that are read, as Arrow has them; a test holds them against `features`."""
-    import pyarrow as pa
-
-    text, number, real = pa.string(), pa.int32(), pa.float64()
-    region = pa.struct(
-        [(edge, real) for edge in ("left", "top", "right", "bottom")]
-        + [("space", text), ("is_point", pa.bool_())]
-    )
-    regions, texts = pa.list_(region), [("text", text), ("words", text)]
-    action = pa.struct(
-        [("kind", text), ("number", number), ("start", regions), ("end", regions), *texts]
-    )
-    medium = [("role", text), ("path", text), ("root", number), ("state", text), ("sha256", text)]
-    medium += [("bytes", pa.int64()), ("frames", number), ("seconds", real)]
-    return {
-        **dict.fromkeys(("sample_id", "episode_id"), text),
-        **dict.fromkeys(("step_index", "num_steps"), number),
-        "instruction": text,
-        **dict.fromkeys(("screen_width", "screen_height"), number),
-        **dict.fromkeys(map(tag_column, tags), text),
-        "history": pa.list_(action),
-        "action": action,
-        "source": text,
-        "history_screens": pa.list_(pa.struct([("width", number), ("height", number)])),
-        "media": pa.list_(pa.struct(medium)),
-        **dict.fromkeys(("position", "row"), pa.int64()),
-    }
-
-
-def _step(
+def _steps(
     data: Path,
     manifest: Manifest,
-    reader: Reader,
-    row: Mapping[str, Any],
-    shard: str,
-    number: int,
     within: tuple[str, ...],
-) -> Step:
+    episode_rows: NamedRows[Mapping[str, Any]] | None = None,
+) -> Iterator[tuple[Step | Finding, dict[str, Any]]]:
+    """Yield each row with its step, or with the finding why it has none; collect episodes' rows."""
+    reader = RowReader(manifest.tags, task=manifest.task)
+    for row, shard, number in _rows(data, manifest):
+        try:
+            media = _media(data, manifest, row["media"], (shard, number), within)
+            if row["position"] is None:
+                raise ValueError("the position is missing")
+            step = reader.step(row, media)
+            sides = {side for size in step.history_screens for side in size}
+            if len(step.history) != len(step.history_screens) or None in sides:
+                raise ValueError("the history lacks screens")
+            if row["row"] is not None and not 0 <= row["row"] < manifest.rows:
+                raise ValueError(f"the source has no row {row['row']}")
+            told = row.get(EPISODE)
+            if episode_rows is not None and told is not None and step.episode not in episode_rows:
+                episode_rows.put(step.episode, read_object(told, EPISODE))
+        except UnusableRowError as error:
+            yield _unusable(data / shard, number, str(error), row["sample_id"]), row
+        except (KeyError, TypeError, ValueError, IndexError, RecursionError) as error:
+            raise _bad_repository(
+                data / shard, f"row {number} is no step ({type(error).__name__}: {error})"
+            ) from None
+        else:
+            yield step, row
+
+
+def _media(
+    data: Path,
+    manifest: Manifest,
+    entries: Sequence[Mapping[str, Any]],
+    at: tuple[str, int],
+    within: tuple[str, ...],
+) -> dict[str, MediaRef | None]:
     media: dict[str, MediaRef | None] = dict.fromkeys(manifest.roles)
-    for entry in row["media"]:
+    for entry in entries:
         role, path, root, sha256 = (entry[key] for key in ("role", "path", "root", "sha256"))
         kind = manifest.roles[role]
         if path is None:
@@ -510,17 +458,11 @@ def _step(
             folder = _folder_of(manifest.roots[root])
             media[role] = MediaRef(kind, folder, path, sha256=sha256, within=within)
         elif sha256:
-            cell = ParquetLocation(shard, role, number)
+            cell = ParquetLocation(at[0], role, at[1])
             media[role] = MediaRef(kind, data, path, cell=cell, sha256=sha256, within=within)
         else:
             media[role] = MediaRef(kind, data, path, within=within)
-    if row["position"] is None:
-        raise ValueError("the position is missing")
-    screens = tuple((screen["width"], screen["height"]) for screen in row["history_screens"])
-    step = reader.step(row, media=media, history_screens=screens)
-    if len(step.history) != len(screens) or None in (side for size in screens for side in size):
-        raise ValueError("the history lacks screens")
-    return step
+    return media
 
 
 @lru_cache(maxsize=4096)

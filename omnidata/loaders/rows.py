@@ -1,15 +1,13 @@
-"""Convert steps to rows of a table and back: one schema for all uses of `datasets`.
-
-Coordinates stay in the space of the source, which `space` names; `source` is the untouched row as
-JSON. Lists of structs, float64 and plain strings are what `datasets` 3.6 to 5.2 all read alike.
-"""
+"""Convert steps to rows of a table and back; `omnidata.loaders.columns` is the schema."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from mimetypes import guess_type
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 
@@ -27,96 +25,32 @@ from omnidata.actions import (
     Space,
     Status,
 )
-from omnidata.types import LoadedDataset, MediaRef, Modality, Step, Task
+from omnidata.errors import DataError, UsageError
+from omnidata.files import allowed_folders, inside, real
+from omnidata.loaders.columns import (
+    BELONGING,
+    COMMON,
+    DETAILS,
+    EPISODE,
+    PLAIN,
+    tag_column,
+    tag_of,
+)
+from omnidata.media import InMemoryMedia
+from omnidata.types import LoadedDataset, MediaRef, Modality, Step
 
 if TYPE_CHECKING:
     import datasets
 
-
-BELONGING: Mapping[str, str] = {"episode_name": "episode", "split_group": "group"}
-"""Columns of `Step.episode` and `Step.group`: only for steps that do not simply belong to their
-episodes, and whose task has no rule for it (`Task.named`)."""
-
-DETAILS = "action_details"
-"""Column of what the columns `action` and `history` have no room for, as JSON: only for data with
-such actions, like those of a mouse and a keyboard."""
-
-EPISODE = "episode_source"
-"""Column of the untouched row of a step's episode, as JSON: only for data that have such rows."""
-
-OPTIONAL = (*BELONGING, DETAILS, EPISODE)
-"""Columns of text that a repository may lack."""
-
-_TAKEN = (
-    "instruction",
-    "history",
-    "action",
-    "source",
-    "media",
-    "position",
-    "row",
-    *OPTIONAL,
-)
-"""Columns that a tag might be named like."""
+WAY: Final = 'StepDataset(omnidata.load_dataset(NAME, DATA, split="test")): docs/torch.md'
+"""The way from a table to steps, for messages."""
 
 
-def features(
-    tags: Sequence[str], roles: Mapping[str, Modality], *, linked: bool = False
-) -> datasets.Features:
-    """Return the columns of a row.
-
-    Args:
-        tags: names of the steps' tags, a column each (`tag_column`).
-        roles: the steps' media and their kinds, a column of undecoded media each.
-        linked: media columns have only a `path`. `datasets` caches rows with a `Video` column in
-            batches of ten, and a million such rows take 9 s and 5.6 GB to open; with paths alone
-            0.3 s and 130 MB. `cast_column("video", Video())` makes media of them.
-    """
-    import datasets
-
-    text, number = datasets.Value("string"), datasets.Value("int32")
-    region = {edge: datasets.Value("float64") for edge in ("left", "top", "right", "bottom")}
-    region |= {"space": text, "is_point": datasets.Value("bool")}
-    action = {
-        "kind": text,
-        "number": number,
-        "start": [region],
-        "end": [region],
-        "text": text,
-        "words": text,
-    }
-    kinds = {"image": datasets.Image, "video": datasets.Video, "audio": datasets.Audio}
-    media = {
-        role: {"path": text} if linked else kinds[kind](decode=False)
-        for role, kind in roles.items()
-    }
-    return datasets.Features(
-        {
-            "sample_id": text,
-            "episode_id": text,
-            "step_index": number,
-            "num_steps": number,
-            "instruction": text,
-            "screen_width": number,
-            "screen_height": number,
-            **dict.fromkeys(map(tag_column, tags), text),
-            **media,
-            "history": [action],
-            "action": action,
-            "source": text,
-        }
-    )
-
-
-def belonging(source: LoadedDataset) -> Mapping[str, str]:
-    """Return the columns of `BELONGING` that a source needs: all or none."""
-    task = registry.find(source.task)
-    if task and source.steps and _has_rule(task, source.steps[0]):
-        return {}
-    plain = (replace(step, episode="", group="") for step in source.steps)
-    told = zip(source.steps, plain, strict=True)
-    differ = any((a.episode, a.group) != (b.episode, b.group) for a, b in told)
-    return BELONGING if differ else {}
+def optional_columns(source: LoadedDataset) -> tuple[str, ...]:
+    """Return the columns of `OPTIONAL` that the steps of a source need."""
+    found = [*BELONGING] if _needs_names(source) else []
+    found += [DETAILS] if needs_details(source) else []
+    return (*found, EPISODE) if source.episode_rows else tuple(found)
 
 
 def needs_details(source: LoadedDataset) -> bool:
@@ -125,37 +59,29 @@ def needs_details(source: LoadedDataset) -> bool:
     return any(map(_details, actions.values()))
 
 
-def _has_rule(task: Task, step: Step) -> bool:
-    try:
-        return task.named(step) is not None
-    except (KeyError, TypeError, ValueError):  # a rule, but not for such a step
-        return True
+def _needs_names(source: LoadedDataset) -> bool:
+    task = registry.find_benchmark(source.task)
+    if task and source.steps:
+        try:
+            if task.group(source.steps[0]) is not None:
+                return False
+        except (KeyError, TypeError, ValueError):  # a rule, but not for such a step
+            return False
+    plain = (replace(step, episode="", group="") for step in source.steps)
+    pairs = zip(source.steps, plain, strict=True)
+    return any((a.episode, a.group) != (b.episode, b.group) for a, b in pairs)
 
 
-def tag_column(tag: str) -> str:
-    """Return the column of a tag: its name, unless rows already have a column of that name.
+def to_row(step: Step, tags: Sequence[str], more: Collection[str] = ()) -> dict[str, Any]:
+    """Return a step as a row, without its media.
 
-    Examples:
-        >>> tag_column("platform"), tag_column("source")
-        ('platform', 'source_tag')
+    Args:
+        step: the step.
+        tags: names of the tags that have columns.
+        more: columns beyond `PLAIN`: of `OPTIONAL` ones all but that of episodes' rows, and
+            `history_screens`.
     """
-    return f"{tag}_tag" if tag in _TAKEN else tag
-
-
-def tag_of(column: str) -> str:
-    """Return the tag of a column; see `tag_column`.
-
-    Examples:
-        >>> tag_of("platform"), tag_of("source_tag")
-        ('platform', 'source')
-    """
-    tag = column.removesuffix("_tag")
-    return tag if tag_column(tag) == column else column
-
-
-def to_row(step: Step, tags: Sequence[str]) -> dict[str, Any]:
-    """Return a step as a row of `features`, without its media."""
-    return {
+    row = {
         "sample_id": storable(step.sample_id),
         "episode_id": storable(step.episode_id),
         "step_index": step.step_index,
@@ -168,45 +94,145 @@ def to_row(step: Step, tags: Sequence[str]) -> dict[str, Any]:
         "action": _action(step.action),
         "source": json.dumps(step.source, ensure_ascii=True),
     }
+    for column, name in BELONGING.items():
+        if column in more:
+            row[column] = storable(getattr(step, name))
+    if DETAILS in more:
+        past = {str(number): _details(one) for number, one in enumerate(step.history)}
+        held = {"action": _details(step.action), "history": {k: v for k, v in past.items() if v}}
+        held = {key: value for key, value in held.items() if value}
+        row[DETAILS] = json.dumps(held) if held else None
+    if "history_screens" in more:
+        row["history_screens"] = [
+            {"width": width, "height": height} for width, height in step.history_screens
+        ]
+    return row
 
 
-def details(step: Step) -> str | None:
-    """Return the column `DETAILS` of a step; None if it is empty."""
-    past = {str(number): _details(one) for number, one in enumerate(step.history)}
-    found = {"action": _details(step.action), "history": {k: v for k, v in past.items() if v}}
-    said = {key: value for key, value in found.items() if value}
-    return json.dumps(said) if said else None
-
-
-class Reader:
-    """Convert the rows of one table back to steps.
+class RowReader:
+    """Make steps of the rows of a table; it needs only the names and kinds of the columns.
 
     The actions of a history are those of the row before it, where it is of the same episode: a long
-    episode would otherwise hold the square of its length.
+    episode would otherwise hold the square of its length. Rows without `history_screens`, which
+    only repositories have, become steps without them.
+
+    Rows that name files may be untrusted. A file is opened where it lies in data that this process
+    has loaded as a table, or in a folder that is named when the rows are handed over:
+    `with omnidata.following(["FOLDER"]): StepDataset(rows)`.
 
     Args:
         tags: names of the tags; a column is null for steps without the tag.
-        task: the benchmark; its rule assigns steps to episodes and groups.
+        kinds: the columns of media; None where a column does not say its kind.
+        task: the benchmark whose rule assigns steps to episodes and groups; empty for none.
+
+    Attributes:
+        kinds: as given.
     """
 
-    def __init__(self, tags: Sequence[str], task: str = "") -> None:
+    def __init__(
+        self,
+        tags: Iterable[str],
+        kinds: Mapping[str, Modality | None] | None = None,
+        task: str = "",
+    ) -> None:
+        self.kinds = kinds or {}
         self._tags = {name: tag_column(name) for name in tags}
-        self._task = registry.find(task)
+        self._task = registry.find_benchmark(task)
+        self._within = allowed_folders()
         self._last: tuple[list[Any], tuple[Action | None, ...]] = ([], ())
 
-    def step(
-        self,
-        row: Mapping[str, Any],
-        *,
-        media: Mapping[str, MediaRef | None],
-        history_screens: tuple[tuple[int, int], ...],
-    ) -> Step:
+    @classmethod
+    def of(cls, rows: datasets.Dataset | datasets.IterableDataset) -> RowReader:
+        """Return the reader of a table or a stream.
+
+        Raises:
+            UsageError: the rows are no steps, or the types of the columns are unknown.
+        """
+        columns = rows.features
+        if columns is None:
+            raise UsageError(
+                "the stream does not know the types of its columns",
+                where=type(rows).__name__,
+                expected=WAY,
+                remedy="after map, pass them: rows.map(..., features=rows.features)",
+            )
+        own = [name for name in columns if name not in COMMON]
+        # A column of paths alone, which a repository of links has, is a dict and says no kind.
+        kinds = {
+            name: _KINDS.get(type(columns[name]).__name__)
+            for name in own
+            if isinstance(columns[name], dict) or type(columns[name]).__name__ in _KINDS
+        }
+        lacking = [name for name in PLAIN if name not in columns]
+        if not lacking and _lacks_screenshots(rows, kinds):
+            lacking = ["screenshot"]
+        if lacking:
+            raise UsageError(
+                f"the rows are not steps: missing columns {', '.join(lacking)}",
+                where=f"a dataset with the columns {', '.join(columns)}",
+                expected=WAY,
+                remedy="keep these columns: leave them out of remove_columns and map",
+            )
+        tags = [tag_of(name) for name in own if getattr(columns[name], "dtype", "") == "string"]
+        return cls(tags, kinds)
+
+    @classmethod
+    def of_row(cls, row: Mapping[str, Any], roles: Mapping[str, Modality]) -> RowReader:
+        """Return the reader of a single row, as a `DataLoader` hands it over.
+
+        Args:
+            row: undecoded, as `datasets` gives it.
+            roles: media of its task; the row may have none.
+
+        Raises:
+            UsageError: the row is no step, or its media are decoded.
+        """
+        lacking = [name for name in PLAIN if name not in row]
+        if lacking:
+            raise UsageError(
+                f"the row is not a step: missing columns {', '.join(lacking)}",
+                where=f"a row with {', '.join(map(str, row))}",
+                expected=WAY,
+            )
+        own = {name: value for name, value in row.items() if name not in COMMON}
+        kinds = {
+            name: roles.get(name)
+            for name, value in own.items()
+            if name in roles or isinstance(value, Mapping)
+        }
+        for name in kinds:
+            if not (row[name] is None or isinstance(row[name], Mapping)):
+                raise UsageError(
+                    f"the column {name} holds {type(row[name]).__name__}, which is decoded already",
+                    where=str(row["sample_id"]),
+                    expected="rows as they are loaded, without cast_column",
+                    remedy="leave the column undecoded: a step decodes its media itself",
+                )
+        return cls([tag_of(name) for name in own if name not in kinds], kinds)
+
+    def read(self, row: Mapping[str, Any], where: str) -> Step:
+        """Return the step of a row with its media columns.
+
+        Raises:
+            DataError: the row is no step, or names a file outside the allowed folders.
+        """
+        sums = {entry["role"]: entry["sha256"] for entry in row.get("media") or ()}
+        media = {role: self.medium(role, row[role], sums.get(role) or "") for role in self.kinds}
+        try:
+            return self.step(row, media)
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
+            raise DataError(
+                f"the row is not a step ({type(error).__name__}: {error})",
+                where=where,
+                expected=WAY,
+            ) from None
+
+    def step(self, row: Mapping[str, Any], media: Mapping[str, MediaRef | None]) -> Step:
         """Return the step of a row that `to_row` made.
 
         Args:
-            row: the row, without its media columns, its types as in `features`.
-            media: what the row's media columns refer to.
-            history_screens: width and height of the screen of every earlier step.
+            row: the row, its types as in `omnidata.loaders.columns.features`.
+            media: the step's.
 
         Raises:
             KeyError, TypeError, ValueError, RecursionError: the row is not one of `to_row`.
@@ -215,32 +241,95 @@ class Reader:
         numbers += [row["screen_width"], row["screen_height"]]
         if None in numbers or min(numbers) < 0 or not row["sample_id"]:
             raise ValueError("an id or a number is missing or negative")
+        if row["episode_id"] is None or row["instruction"] is None:
+            raise ValueError("a text is missing")
         source = read_object(row["source"], "source")
-        more = _more(row.get(DETAILS))
+        more = _read_details(row.get(DETAILS))
+        seen = row.get("history_screens") or ()
         step = Step(
             sample_id=row["sample_id"],
-            episode_id=_text(row["episode_id"]),
+            episode_id=row["episode_id"],
             step_index=row["step_index"],
             num_steps=row["num_steps"],
-            instruction=_text(row["instruction"]),
+            instruction=row["instruction"],
             screen=(row["screen_width"], row["screen_height"]),
             media=media,
-            history=_with(self._history(row["history"]), more.history),
-            history_screens=history_screens,
-            action=_and(_read_action(row["action"]), more.action),
+            history=self._history(row["history"], more.history),
+            history_screens=tuple((screen["width"], screen["height"]) for screen in seen),
+            action=_with_details(_read_action(row["action"]), more.action),
             tags={k: row[column] for k, column in self._tags.items() if row[column] is not None},
             source=source,
             **{name: row[column] for column, name in BELONGING.items() if row.get(column)},
         )
-        named = self._task.named(step) if self._task else None
+        named = self._task.group(step) if self._task else None
         return named or step
 
-    def _history(self, held: list[Any]) -> tuple[Action | None, ...]:
+    def _history(self, held: list[Any], more: Mapping[str, _Details]) -> tuple[Action | None, ...]:
         before, actions = self._last
         shared = len(before) if held[: len(before)] == before else 0
         history = (*actions[:shared], *map(_read_action, held[shared:]))
         self._last = held, history
-        return history
+        if not more:
+            return history
+        return tuple(_with_details(one, more.get(str(n))) for n, one in enumerate(history))
+
+    def medium(
+        self, role: str, cell: Mapping[str, Any] | None, sha256: str = ""
+    ) -> MediaRef | None:
+        """Return a column's medium: bytes, or a file; its name implies the kind if none is given.
+
+        Raises:
+            DataError: it names a file outside the allowed folders.
+        """
+        kind = self.kinds[role]
+        if cell is None:
+            return None
+        if cell.get("bytes") is not None:
+            name = cell.get("path") or role
+            return InMemoryMedia(kind or _guess_kind(name), Path(), name, content=cell["bytes"])
+        if not cell.get("path"):
+            return None
+        place = Path(cell["path"])
+        if not inside(real(place), self._within):
+            raise DataError(
+                "the row names a file outside the folders that you named",
+                where=f"column {role}: {place}",
+                expected="data that this process loaded, or a folder that you name",
+                remedy='with omnidata.following(["FOLDER OF THE MEDIA"]): StepDataset(rows)',
+            )
+        kind = kind or _guess_kind(place.name)
+        return MediaRef(kind, place.parent, place.name, sha256=sha256, within=self._within)
+
+
+_KINDS: Final[Mapping[str, Modality]] = {"Image": "image", "Video": "video", "Audio": "audio"}
+_BESIDE_SCREENSHOTS: Final = frozenset(
+    {
+        *("history_screenshot", "screenshot_after", "final_screenshot"),
+        *("video", "video_after", "audio"),
+    }
+)
+"""Roles of the benchmarks whose steps have a screenshot."""
+
+
+def _lacks_screenshots(
+    rows: datasets.Dataset | datasets.IterableDataset, roles: Collection[str]
+) -> bool:
+    """Return whether the steps have screenshots that the columns with media have not.
+
+    Rows of a repository say which media a step has. Other rows have screenshots if nothing else is
+    left, or only media that accompany a screenshot.
+    """
+    if "screenshot" in roles:
+        return False
+    if "media" not in rows.features or not hasattr(rows, "__len__"):
+        return _BESIDE_SCREENSHOTS.issuperset(roles)
+    first = rows.with_format("arrow")[:1].to_pylist() if len(rows) else []
+    return any(entry["role"] == "screenshot" for row in first for entry in row["media"] or ())
+
+
+def _guess_kind(name: str) -> Modality:
+    guessed = guess_type(name)[0] or ""
+    return next((kind for kind in _KINDS.values() if guessed.startswith(kind)), "image")
 
 
 def read_object(text: str, column: str) -> dict[str, Any]:
@@ -253,12 +342,6 @@ def read_object(text: str, column: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise TypeError(f"the column {column} is not a JSON object")
     return found
-
-
-def _text(value: str | None) -> str:
-    if value is None:
-        raise ValueError("a text is missing")
-    return value
 
 
 def storable(text: str | None) -> str | None:
@@ -324,7 +407,7 @@ class _More(msgspec.Struct):
     history: dict[str, _Details] = {}
 
 
-def _more(text: object) -> _More:
+def _read_details(text: object) -> _More:
     if not isinstance(text, str):
         return _More()
     try:
@@ -349,21 +432,13 @@ def _details(action: Action | None) -> dict[str, Any]:
     return found
 
 
-def _and(action: Action | None, more: _Details | None) -> Action | None:
+def _with_details(action: Action | None, more: _Details | None) -> Action | None:
     if action is None or more is None:
         return action
     said = {name: value for name in _MORE if (value := getattr(more, name)) is not None}
     path = tuple(Point(edges.left, edges.top, edges.space) for edges in more.path)
-    then = (_and(_as_action(one.action), one.details) for one in more.then)
+    then = (_with_details(_as_action(one.action), one.details) for one in more.then)
     return msgspec.structs.replace(action, **said, path=path, then=tuple(filter(None, then)))
-
-
-def _with(
-    history: tuple[Action | None, ...], more: Mapping[str, _Details]
-) -> tuple[Action | None, ...]:
-    if not more:
-        return history
-    return tuple(_and(one, more.get(str(number))) for number, one in enumerate(history))
 
 
 def _action(action: Action | None) -> dict[str, Any] | None:
@@ -409,104 +484,3 @@ def _region(region: Region) -> dict[str, Any]:
         "space": region.space,
         "is_point": not isinstance(region, Box),
     }
-
-
-# Which subsets a dataset has: one rule for every way into `datasets`.
-#
-# `all`, and every value of every tag. Case, blanks and punctuation are ignored, and what else the
-# benchmark takes for one spelling of a value. A label of another tag comes before an app of the
-# same name.
-
-ALL = "all"
-_APP = "app"
-_FORBIDDEN = '<>:"/\\|?*'  # `datasets` makes folders of the names
-_LONGEST = 100  # bytes; the folder's name gets more
-
-
-@dataclass(frozen=True, slots=True)
-class Subset:
-    """A selection of steps.
-
-    Attributes:
-        name: as the data spells it first.
-        values: pairs of tag and value; a step has one of them. Empty for `all`.
-    """
-
-    name: str
-    values: frozenset[tuple[str, str]]
-
-    def has(self, step: Step) -> bool:
-        """Return whether the step belongs to it."""
-        return not self.values or any(pair in self.values for pair in step.tags.items())
-
-
-def canonical(name: str) -> str:
-    """Return a name without case, blanks and punctuation, unless nothing else would be left.
-
-    Examples:
-        >>> canonical("Google_Translate"), canonical("QQ Music")
-        ('googletranslate', 'qqmusic')
-    """
-    return "".join(filter(str.isalnum, name.casefold())) or name.casefold()
-
-
-class SubsetNames:
-    """Normalise the spellings of subset names.
-
-    Args:
-        task: the benchmark of the data, for its `spelling`.
-        tags: of its steps.
-    """
-
-    def __init__(self, task: str, tags: Iterable[str]) -> None:
-        self._task = registry.find(task)
-        self._tags = tuple(tags)
-
-    def key(self, name: str) -> str:
-        """Return the normal form of a name.
-
-        Examples:
-            >>> names = SubsetNames("omnigui", ["app", "language"])
-            >>> names.key("Google_Translate") == names.key("GTrans"), names.key("ZH")
-            (True, 'zh')
-        """
-        if self._task:
-            for tag in self._tags:
-                name = self._task.spelling(tag, name)
-        return canonical(name)
-
-
-def subsets(source: LoadedDataset) -> tuple[list[Subset], list[str]]:
-    """Return the subsets of a dataset, `all` first, and the values that cannot name one."""
-    pairs = {pair for step in source.steps for pair in step.tags.items()}
-    names = SubsetNames(source.task, source.tags)
-    reserved = {names.key(ALL), names.key("default")}
-    labels = {names.key(value) for tag, value in pairs if tag != _APP}
-    groups: dict[str, set[tuple[str, str]]] = {}
-    unnamable = set()
-    for tag, value in pairs:
-        key = names.key(value)
-        if key in reserved or (tag == _APP and key in labels):
-            unnamable.add(value)
-        else:
-            groups.setdefault(key, set()).add((tag, value))
-    found = []
-    for group in groups.values():
-        spelled = sorted(value for _, value in group if _can_name(value))
-        if spelled:
-            found.append(Subset(spelled[0], frozenset(group)))
-        else:
-            unnamable |= {value for _, value in group}
-    found.sort(key=lambda subset: subset.name)
-    return [Subset(ALL, frozenset()), *found], sorted(unnamable)
-
-
-def _can_name(value: str) -> bool:
-    long = len(value.encode("utf-8", "replace")) > _LONGEST
-    return value.isprintable() and not long and not any(c in _FORBIDDEN for c in value)
-
-
-def find_subset(source: LoadedDataset, name: str) -> Subset | None:
-    """Return the dataset's subset of a name, in any spelling."""
-    names = SubsetNames(source.task, source.tags)
-    return next((s for s in subsets(source)[0] if names.key(s.name) == names.key(name)), None)

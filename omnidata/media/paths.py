@@ -86,10 +86,13 @@ def spelling_on_disk(root: Path, name: str) -> Path:
         name: below it, as a row has it.
     """
     plain = root / name
-    if (name.isascii() and "\\" not in name and "/" not in name) or os.path.lexists(plain):
+    is_plain = name.isascii() and "\\" not in name
+    if (is_plain and "/" not in name) or os.path.lexists(plain):
         return plain
     if os.path.lexists(flat := root / name.replace("/", "\\")):
         return flat
+    if is_plain:  # each folder has one spelling
+        return plain
     path = root
     for part in PurePosixPath(name.replace("\\", "/")).parts:
         forms = (part, *(unicodedata.normalize(form, part) for form in ("NFC", "NFD")))

@@ -6,7 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import torch
+from pyarrow.types import is_boolean, is_floating, is_integer, is_list, is_struct
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
@@ -16,9 +19,11 @@ from omnidata.adapters.hf.model import InputPipeline
 from omnidata.adapters.hf.options import parse
 from omnidata.adapters.render import Turn
 from omnidata.errors import DataError, MediaError, UsageError
-from omnidata.loaders.row_steps import RowReader, to_python
+from omnidata.loaders.columns import PLAIN, arrow_type
+from omnidata.loaders.rows import RowReader
+from omnidata.tasks.asking import Asking
 from omnidata.training.formats import Example, as_example
-from omnidata.types import Step, Task
+from omnidata.types import Step
 
 _IGNORED = -100
 """The label of tokens without a loss; torch's cross entropy ignores it."""
@@ -28,9 +33,9 @@ class OmniCollator:
     """Makes training batches for one checkpoint, also in DataLoader workers.
 
     Prompts equal those of `hf:PATH` in evaluation with the same options, token for token, as the
-    same code makes them: `task.prompt(step)`, or a row of an export, through the checkpoint's chat
-    template and processor, with media decoded by PyAV and Pillow. The target and the template's end
-    of an answer follow. Only these tokens have labels.
+    same code makes them: `task.conversation(step)`, or a row of an export, through the checkpoint's
+    chat template and processor, with media decoded by PyAV and Pillow. The target and the
+    template's end of an answer follow. Only these tokens have labels.
 
     Args:
         path: a checkpoint's folder, or the name of a model that transformers finds.
@@ -50,7 +55,7 @@ class OmniCollator:
     def __init__(
         self,
         path: str | Path,
-        task: Task | None = None,
+        task: Asking | None = None,
         *,
         options: Mapping[str, str] | None = None,
     ) -> None:
@@ -115,9 +120,10 @@ class OmniCollator:
         held: Step | Example | None = row.get("step") or row.get("example")
         if held is not None:
             return held
-        roles = (self._task.roles if self._task else None) or {}
-        row = to_python(row)
-        step = RowReader.of_row(row, roles).step(row, f"row {row.get('sample_id')}")
+        roles = (self._task.benchmark.card.roles if self._task else None) or {}
+        types = {name: arrow_type(name) for name in (*PLAIN, "history_screens")}
+        row = {name: _to_python(value, types.get(name), name) for name, value in row.items()}
+        step = RowReader.of_row(row, roles).read(row, f"row {row.get('sample_id')}")
         told = self._task is None or self._task.options.get("history", "gold") != "none"
         if told and len(step.history_screens) < len(step.history):
             raise UsageError(
@@ -199,3 +205,39 @@ def _behind(name: str, row: Tensor, answer: Tensor) -> Tensor:
 
 def _right(rows: Sequence[Tensor], padding: int) -> Tensor:
     return pad_sequence(list(rows), batch_first=True, padding_value=padding)
+
+
+# Rows of `with_format("torch")` and the like have tensors or arrays in place of Python's numbers.
+
+
+def _to_python(value: Any, kind: pa.DataType | None, name: str) -> Any:
+    """Return a value of a column in Python's numbers.
+
+    Raises:
+        UsageError: the format has rounded a coordinate.
+    """
+    if isinstance(value, Mapping):
+        types = {field.name: field.type for field in kind} if kind and is_struct(kind) else {}
+        return {key: _to_python(held, types.get(key), name) for key, held in value.items()}
+    if isinstance(value, np.ndarray) and value.dtype == object:  # a list, in numpy's format
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        item = kind.value_type if kind and is_list(kind) else None
+        return [_to_python(held, item, name) for held in value]
+    if not hasattr(value, "tolist") or value.ndim:
+        return value  # no number, or a medium that is decoded
+    plain = value.tolist()
+    if plain != plain:  # how a format spells an absent number
+        return None
+    if kind is None:
+        return plain
+    if is_floating(kind) and value.dtype.itemsize < 8 and not plain.is_integer():
+        raise UsageError(
+            f"the column {name} holds numbers that a format rounded ({value.dtype})",
+            where="a row of with_format(...)",
+            expected="the coordinates as they were loaded",
+            remedy='leave with_format out, or use rows.with_format("torch", dtype=torch.float64)',
+        )
+    if is_integer(kind):
+        return int(plain)
+    return bool(plain) if is_boolean(kind) else plain

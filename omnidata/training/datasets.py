@@ -17,7 +17,7 @@ import numpy.typing as npt
 from torch.utils.data import Dataset, IterableDataset, Sampler, get_worker_info
 
 from omnidata.errors import UsageError
-from omnidata.loaders.row_steps import WAY, RowReader
+from omnidata.loaders.rows import WAY, RowReader
 from omnidata.loaders.stored_steps import StoredSteps
 from omnidata.training.batches import Decoding, Item, decode
 from omnidata.types import LoadedDataset, Step
@@ -66,7 +66,7 @@ class RowSteps(Sequence[Step]):
         if not -len(self) <= index < len(self):
             raise IndexError(index)
         (row,) = self._rows[index % len(self) : index % len(self) + 1].to_pylist()
-        return self._reader.step(row, f"row {index}")
+        return self._reader.read(row, f"row {index}")
 
 
 class StreamedSteps(Iterable[Step]):
@@ -94,7 +94,7 @@ class StreamedSteps(Iterable[Step]):
         number = 0
         for table in self._rows:
             for row in table.to_pylist():
-                yield self._reader.step(row, f"row {number}")
+                yield self._reader.read(row, f"row {number}")
                 number += 1
 
 

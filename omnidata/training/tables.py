@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, cast
 
@@ -17,16 +17,16 @@ from omnidata import media
 from omnidata.errors import DataError, MissingMediaError, OmnidataError, UsageError
 from omnidata.files import STREAMED, open_file, read_file
 from omnidata.loaders import repository
-from omnidata.loaders.rows import OPTIONAL, Reader, features
-from omnidata.media import InMemoryMedia
+from omnidata.loaders.rows import RowReader
 from omnidata.run.selection import Split
 from omnidata.storage import PLAN
+from omnidata.tasks.asking import Asking
 from omnidata.tasks.common_options import AT_LOADING
 from omnidata.training.datasets import PackedSteps
 from omnidata.training.export import REPORT
 from omnidata.training.formats import Example, FormatName, read
 from omnidata.training.prompt_formats import PROMPT_FORMATS, PromptFormat
-from omnidata.types import Conversation, LoadedDataset, MediaRef, Message, Step, Task
+from omnidata.types import Conversation, LoadedDataset, MediaRef, Message, Step
 
 if TYPE_CHECKING:
     import datasets
@@ -41,7 +41,7 @@ _NAMED = 5
 """Steps that an error about many names."""
 
 
-def training_table(task: Task, steps: LoadedDataset | Sequence[Step]) -> datasets.Dataset:
+def training_table(task: Asking, steps: LoadedDataset | Sequence[Step]) -> datasets.Dataset:
     """Return steps as a table whose row i is `{"step": steps[i]}`.
 
     No medium is opened. The steps are kept as bytes, which forked workers share.
@@ -124,7 +124,7 @@ class _StepLookup:
 
 
 def training_stream(
-    task: Task, data: Path, name: str = "all", *, seed: int | None = None, buffer: int = 256
+    task: Asking, data: Path, name: str = "all", *, seed: int | None = None, buffer: int = 256
 ) -> datasets.IterableDataset:
     """Return the rows of a Parquet repository with embedded media, as a stream.
 
@@ -176,39 +176,20 @@ def training_stream(
     _check_targets(task, repository.subset_steps(data, manifest, name))
     if seed is not None:
         found = found.shuffle(seed=seed, buffer_size=buffer)
-    columns = [*features(manifest.tags, manifest.roles), *repository.extra_features()]
-    columns += [name for name in OPTIONAL if name in (found.column_names or ())]
-    return found.map(_Rows(data, manifest), remove_columns=columns)
+    reader = RowReader(manifest.tags, manifest.roles, manifest.task)
+    return found.map(_ToStep(reader, str(data)), remove_columns=found.column_names)
 
 
-@dataclass(slots=True)
-class _Rows:
-    data: Path
-    manifest: repository.Manifest
-    reader: Reader = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.reader = Reader(self.manifest.tags, self.manifest.task)
+@dataclass(frozen=True, slots=True)
+class _ToStep:
+    reader: RowReader
+    where: str
 
     def __call__(self, row: Mapping[str, Any]) -> dict[str, Step]:
-        media: dict[str, MediaRef | None] = dict.fromkeys(self.manifest.roles)
-        for role, kind in self.manifest.roles.items():
-            if (cell := row[role]) is not None:
-                name = cell["path"] or role
-                media[role] = InMemoryMedia(kind, self.data, name, content=cell["bytes"])
-        screens = tuple((screen["width"], screen["height"]) for screen in row["history_screens"])
-        try:
-            return {"step": self.reader.step(row, media=media, history_screens=screens)}
-        except (KeyError, TypeError, ValueError, RecursionError) as error:
-            raise DataError(
-                f"a row is no step ({type(error).__name__}: {error})",
-                where=str(self.data),
-                expected="a repository as `omnidata convert` of this version writes it",
-                remedy="convert the source again",
-            ) from None
+        return {"step": self.reader.read(row, self.where)}
 
 
-def _check_targets(task: Task, steps: Iterable[Step]) -> None:
+def _check_targets(task: Asking, steps: Iterable[Step]) -> None:
     names = [step.sample_id for step in steps if task.target(step) is None]
     if names:
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from omnidata.errors import DataError
-from omnidata.loaders.rows import canonical
+from omnidata.loaders.subsets import canonical
 from omnidata.registry import benchmarks
 from omnidata.tasks import get_task
 from tests.cli.running import as_json, omnidata

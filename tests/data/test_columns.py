@@ -9,7 +9,7 @@ import pytest
 
 from omnidata import registry
 from omnidata.data.card import column_reference
-from omnidata.loaders.columns import COLUMNS, ROLES, all_features, describe, flatten
+from omnidata.loaders.columns import COLUMNS, OPTIONAL, ROLES, describe, features, flatten
 from omnidata.tasks import get_task
 from tests.loaders.every import rows_of
 
@@ -18,9 +18,12 @@ needs_docs = pytest.mark.skipif(not PAGE.is_file(), reason="needs a checkout: no
 
 
 def test_every_column_has_a_meaning_and_no_meaning_is_left_over() -> None:
-    assert [path for path, _ in flatten(all_features((), {}))] == [*COLUMNS]
+    found = dict(flatten(features((), {}, repository=True, optional=OPTIONAL)))
+    assert found == {path: column.kind for path, column in COLUMNS.items()}
     assert all(column.meaning.endswith(".") for column in COLUMNS.values())
-    roles = {role for name in registry.benchmarks() for role in get_task(name).roles or ()}
+    roles = {
+        role for name in registry.benchmarks() for role in get_task(name).benchmark.card.roles or ()
+    }
     assert roles <= ROLES.keys()
 
 

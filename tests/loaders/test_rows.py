@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from omnidata.actions import NUMBERS, Action, Box, Button, Direction, Kind, Point, Region, Status
-from omnidata.loaders.rows import DETAILS, Reader, details, features, storable, to_row
+from omnidata.loaders.columns import DETAILS, features
+from omnidata.loaders.rows import RowReader, storable, to_row
 from omnidata.types import Step
 
 TAGS = ("app", "platform")
@@ -80,9 +81,8 @@ def steps(draw: st.DrawFn) -> Step:
 
 @given(steps())
 def test_a_step_survives_parquet_and_datasets(step: Step) -> None:
-    more = {DETAILS: datasets.Value("string")}
-    columns = datasets.Features({**features(TAGS, {}), **more})
-    line = to_row(step, TAGS) | {DETAILS: details(step)}
+    columns = features(TAGS, {}, repository=True, optional=[DETAILS])
+    line = to_row(step, TAGS, [DETAILS, "history_screens"])
     table = pa.Table.from_pylist([line], schema=columns.arrow_schema)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "step.parquet"
@@ -90,8 +90,7 @@ def test_a_step_survives_parquet_and_datasets(step: Step) -> None:
         (row,) = pq.read_table(path).to_pylist()
     (held,) = datasets.Dataset(pa.Table.from_pylist([line], columns.arrow_schema))
     for read in (row, held):
-        back = Reader(TAGS).step(read, media={}, history_screens=step.history_screens)
-        assert back == step
+        assert RowReader(TAGS).step(read, {}) == step
 
 
 @given(st.text(max_size=6))
@@ -131,7 +130,7 @@ def test_a_row_that_is_no_step_is_refused(change: dict[str, Any]) -> None:
     step = Step("a/1/0", "1", 0, 1, "Tap", (10, 10), {}, (), (), None, {"app": "a"}, {})
     row = {k: v for k, v in (to_row(step, TAGS) | change).items() if v is not ...}
     with pytest.raises((KeyError, TypeError, ValueError, RecursionError)):
-        Reader(TAGS).step(row, media={}, history_screens=())
+        RowReader(TAGS).step(row, {})
 
 
 @pytest.mark.parametrize(
@@ -152,5 +151,6 @@ def test_a_step_of_which_nobody_says_more_belongs_to_its_episode(
 
 def test_actions_that_the_columns_have_room_for_need_no_further_one() -> None:
     step = Step("7/0", "7", 0, 1, "Tap", (10, 10), {}, (), (), Action("tap", count=2), {}, {})
-    assert details(step) is None
-    assert details(replace(step, action=Action("hotkey", keys=("ctrl", "c")))) is not None
+    assert to_row(step, (), [DETAILS])[DETAILS] is None
+    changed = replace(step, action=Action("hotkey", keys=("ctrl", "c")))
+    assert to_row(changed, (), [DETAILS])[DETAILS] is not None

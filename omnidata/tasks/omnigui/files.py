@@ -25,8 +25,8 @@ from omnidata.loaders.episode_tree import DEPENDENCIES, DIMENSIONS, SIDE_FILE, l
 from omnidata.loaders.files import holds_rows, not_an_object
 from omnidata.loaders.instructions import Language
 from omnidata.loaders.row_files import read_rows
-from omnidata.loaders.rows import canonical
 from omnidata.loaders.spill import Grouped, NamedRows
+from omnidata.loaders.subsets import canonical
 from omnidata.media import spelling_on_disk, unsafe
 
 Row = Mapping[str, Any]
