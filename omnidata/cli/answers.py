@@ -13,9 +13,9 @@ from omnidata.errors import RunError, UnansweredError, UsageError, plural
 if TYPE_CHECKING:
     from omnidata.predictions import Prediction
     from omnidata.run.answer_files import BadLines
+    from omnidata.tasks.asking import Asking
     from omnidata.training.trainer_logs import TrainerLog
     from omnidata.types import LoadedDataset, Step
-from omnidata.tasks.asking import Asking
 
 SKIP_BAD = "--skip-bad"
 

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from omnidata.metrics.paired import Unit
     from omnidata.run.evaluate import Count
     from omnidata.run.suite import Outcome
+    from omnidata.tasks.asking import Asking
     from omnidata.tasks.profile import Profile
     from omnidata.types import LoadedDataset, Step
-from omnidata.tasks.asking import Asking
 
 _ANSWERED = ("ok", "unparsed")
 """Outcomes of steps that got an answer."""

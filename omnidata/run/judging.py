@@ -35,6 +35,7 @@ Kind = tuple[Outcome, Values]
 """What a verdict is, but for what was read."""
 CHUNK = 1000
 """Answers that are judged together elsewhere: a tenth of a second, and a megabyte with receipts."""
+_CAUSE_PARTS: Mapping[Cause, bytes] = {cause: b',"cause":%b' % encode(cause) for cause in CAUSES}
 _SLACK = 1e-9  # the mean of shares may exceed 1 by this
 _LARGEST = sys.float_info.max
 
@@ -97,20 +98,22 @@ class Judge:
             step, verdict, text, profile=self.profile.name, receipt=receipt
         )
         found, target = told.diagnosis or Diagnosis("rule"), told.target_label
-        if found.cause not in CAUSES or not isinstance(found.reading, str):
+        cause, reading, distance = found.cause, found.reading, found.distance
+        if cause not in CAUSES or not isinstance(reading, str):
             raise ValueError(f"the explanation has {found!r:.120}")
-        self.causes[None, "", found.cause] += 1
+        causes = self.causes
+        causes[None, "", cause] += 1
         for axis, group in step.tags.items():
-            self.causes[axis, group, found.cause] += 1
+            causes[axis, group, cause] += 1
         if target:
-            self.targets[target, found.cause] += 1
-        if found.reading:
-            self.readings[found.cause, found.reading] += 1
-        return b',"cause":%b%b%b' % (
-            encode(found.cause),
-            b',"cause_reading":%b' % encode(found.reading) if found.reading else b"",
-            b"" if found.distance is None else b',"cause_distance":%b' % encode(found.distance),
-        )
+            self.targets[target, cause] += 1
+        line = _CAUSE_PARTS[cause]
+        if reading:
+            self.readings[cause, reading] += 1
+            line += b',"cause_reading":%b' % encode(reading)
+        if distance is not None:
+            line += b',"cause_distance":%b' % encode(distance)
+        return line
 
     def _add(self, kind: Kind) -> tuple[int, bytes, bool]:
         outcome, values = kind

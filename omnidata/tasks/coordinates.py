@@ -255,8 +255,10 @@ def sent_size(receipt: Mapping[str, Any] | None, *, where: str) -> Resizing | No
 
 
 def _lines(receipt: Mapping[str, Any] | None, where: str) -> Sequence[_Line]:
+    if not receipt:
+        return ()
     try:
-        return msgspec.convert(receipt or {}, _Receipt).parts
+        return msgspec.convert(receipt, _Receipt).parts
     except (msgspec.ValidationError, UnicodeEncodeError) as error:  # half a character has no bytes
         raise PredictionError(
             f"the receipt cannot be read: {error}",

@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal
+
+import msgspec
 
 from omnidata.actions import (
     Action,
@@ -124,28 +125,122 @@ _UNANSWERED: Final[Mapping[Outcome, str]] = {
 
 
 class _Lazy(Explanation):
-    """An explanation that computes each expensive member on first access.
+    """An explanation that computes its members on first access.
 
-    Scoring reads the diagnosis of every wrong answer, but neither its sentence nor its pictures.
+    Scoring reads the label and the diagnosis of every wrong answer, but neither its sentence nor
+    its pictures.
     """
 
-    __slots__ = ("_made",)
-    _made: Mapping[str, Callable[[], Any]]
+    __slots__ = ("_parts",)
+    _parts: _Parts | None
 
-    def __init__(
-        self, made: Mapping[str, Callable[[], Any]] = MappingProxyType({}), **known: object
-    ) -> None:
-        object.__setattr__(self, "_made", made)
+    def __init__(self, parts: _Parts | None = None, **known: object) -> None:
+        object.__setattr__(self, "_parts", parts)
         for name, value in known.items():
             object.__setattr__(self, name, value)
 
     def __getattr__(self, name: str) -> Any:  # called for what is not there yet
-        made = object.__getattribute__(self, "_made")  # a copy has all but this
-        if name not in made:
+        parts = object.__getattribute__(self, "_parts")  # a copy has all but this
+        if name not in _MEMBERS:
             raise AttributeError(name)
-        value = made[name]()
+        value = getattr(parts, name)()
         object.__setattr__(self, name, value)
         return value
+
+
+_MEMBERS: Final = frozenset(one.name for one in fields(Explanation))
+
+
+class _Parts(msgspec.Struct):
+    """The members that all explanations compute alike, by their names."""
+
+    verdict: Verdict | None
+    profile: Profile
+
+    @property
+    def has_labels(self) -> bool:
+        raise NotImplementedError
+
+    def explain_parsed(self, parsed: Mapping[str, Any], right: bool) -> str:
+        raise NotImplementedError
+
+    def label_parsed(self, parsed: Mapping[str, Any]) -> str:
+        raise NotImplementedError
+
+    def diagnose_parsed(self, parsed: Mapping[str, Any]) -> Diagnosis:
+        raise NotImplementedError
+
+    def mark(self) -> Mark | None:
+        verdict = self.verdict
+        if verdict is None:
+            return None
+        return _cached_mark(verdict.outcome, tuple(self.profile.values), verdict.values)
+
+    def diagnosis(self) -> Diagnosis | None:
+        verdict = self.verdict
+        if verdict is None or self.mark() in ("right", "unjudged"):
+            return None
+        cause = _UNREAD_CAUSES.get(verdict.outcome)
+        return bare_diagnosis(cause) if cause else self.diagnose_parsed(verdict.parsed or {})
+
+    def sentence(self) -> str:
+        verdict, mark = self.verdict, self.mark()
+        if verdict is None:
+            return ""
+        because = f": {verdict.reason}" if verdict.reason else ""
+        if mark == "unjudged":
+            return f"the row cannot be judged{because}"
+        if mark == "none":
+            return _UNANSWERED.get(verdict.outcome, "the step has no answer")
+        if verdict.outcome == "unparsed":
+            return f"no answer could be parsed{because}"
+        right = mark == "right"
+        return self.explain_parsed(verdict.parsed or {}, right) + ("" if right else because)
+
+    def answer_label(self) -> str:
+        verdict = self.verdict
+        if verdict is None or not self.has_labels:
+            return ""
+        if verdict.outcome not in ("ok", "unparsed"):
+            return NOTHING
+        if verdict.parsed is None:
+            return UNREAD if verdict.outcome == "unparsed" else READ
+        return self.label_parsed(verdict.parsed) or UNREAD
+
+
+@lru_cache(maxsize=1024)  # there are few different verdicts
+def _cached_mark(outcome: Outcome, names: tuple[str, ...], values: tuple[object, ...]) -> Mark:
+    return mark_of(outcome, dict(zip(names, values, strict=True)))
+
+
+_UNREAD_CAUSES: Final[Mapping[Outcome, Cause]] = {
+    "unparsed": "format",
+    "truncated": "truncated",
+    "refused": "refused",
+    "api_error": "no_answer",
+    "media_error": "no_answer",
+    "missing": "no_answer",
+}
+
+
+class _Given(_Parts):
+    sentence_of: Callable[[Mapping[str, Any], bool], str]
+    label_of: Callable[[Mapping[str, Any]], str] | None
+    diagnosis_of: Callable[[Mapping[str, Any]], Diagnosis]
+    overlays: Callable[[], Mapping[str, Overlays]]
+
+    @property
+    def has_labels(self) -> bool:
+        return self.label_of is not None
+
+    def explain_parsed(self, parsed: Mapping[str, Any], right: bool) -> str:
+        return self.sentence_of(parsed, right)
+
+    def label_parsed(self, parsed: Mapping[str, Any]) -> str:
+        return self.label_of(parsed) if self.label_of else ""
+
+    def diagnose_parsed(self, parsed: Mapping[str, Any]) -> Diagnosis:
+        return self.diagnosis_of(parsed)
 
 
 def explain(
@@ -178,73 +273,13 @@ def explain(
         frames: boxes drawn on pictures.
         diagnosis: returns the diagnosis of a parsed answer that is not right.
     """
-    made: dict[str, Callable[[], object]] = {"overlays": overlays}
-    known: dict[str, object] = {}
-    if verdict is None:
-        known = {"mark": None, "sentence": "", "answer_label": "", "diagnosis": None}
-    else:
-        made["mark"] = lambda: _mark(verdict, profile)
-        made["sentence"] = lambda: _sentence(verdict, profile, sentence)
-        made["answer_label"] = lambda: _label(verdict, answer_label) if answer_label else ""
-        made["diagnosis"] = lambda: _diagnosis(verdict, profile, diagnosis)
     return _Lazy(
-        made,
+        _Given(verdict, profile, sentence, answer_label, diagnosis, overlays),
         target_label=target_label,
         target_labels=target_labels,
         noun=noun,
         frames=frames,
-        **known,
     )
-
-
-def _mark(verdict: Verdict, profile: Profile) -> Mark:
-    return _cached_mark(verdict.outcome, tuple(profile.values), verdict.values)
-
-
-@lru_cache(maxsize=1024)  # there are few different verdicts
-def _cached_mark(outcome: Outcome, names: tuple[str, ...], values: tuple[object, ...]) -> Mark:
-    return mark_of(outcome, dict(zip(names, values, strict=True)))
-
-
-_UNREAD_CAUSES: Final[Mapping[Outcome, Cause]] = {
-    "unparsed": "format",
-    "truncated": "truncated",
-    "refused": "refused",
-    "api_error": "no_answer",
-    "media_error": "no_answer",
-    "missing": "no_answer",
-}
-
-
-def _diagnosis(
-    verdict: Verdict, profile: Profile, diagnosis: Callable[[Mapping[str, Any]], Diagnosis]
-) -> Diagnosis | None:
-    if _mark(verdict, profile) in ("right", "unjudged"):
-        return None
-    cause = _UNREAD_CAUSES.get(verdict.outcome)
-    return bare_diagnosis(cause) if cause else diagnosis(verdict.parsed or {})
-
-
-def _sentence(
-    verdict: Verdict, profile: Profile, sentence: Callable[[Mapping[str, Any], bool], str]
-) -> str:
-    mark = _mark(verdict, profile)
-    because = f": {verdict.reason}" if verdict.reason else ""
-    if mark == "unjudged":
-        return f"the row cannot be judged{because}"
-    if mark == "none":
-        return _UNANSWERED.get(verdict.outcome, "the step has no answer")
-    if verdict.outcome == "unparsed":
-        return f"no answer could be parsed{because}"
-    return sentence(verdict.parsed or {}, mark == "right") + (because if mark != "right" else "")
-
-
-def _label(verdict: Verdict, answer_label: Callable[[Mapping[str, Any]], str]) -> str:
-    if verdict.outcome not in ("ok", "unparsed"):
-        return NOTHING
-    if verdict.parsed is None:
-        return UNREAD if verdict.outcome == "unparsed" else READ
-    return answer_label(verdict.parsed) or UNREAD
 
 
 def plain(verdict: Verdict, profile: Profile, *, right: bool) -> str:
@@ -304,43 +339,74 @@ def by_action(
         reach: how far from a target point an answer may be, in thousandths of the screen.
         rules_known: as in `diagnose`.
     """
-    wanted = step.action
+    parts = _OfAction(
+        verdict, profile, step, step.action, said, receipt, sentence, reach, rules_known
+    )
+    return _Lazy(parts, noun="primitive", frames="target")
 
-    def explain_parsed(parsed: Mapping[str, Any], right: bool) -> str:
-        if wanted is None or said is None:
-            assert verdict
-            return plain(verdict, profile, right=right)
-        return sentence(wanted, said, _of_actions(step, said, receipt), right)
 
-    def label(parsed: Mapping[str, Any]) -> str:
-        if said:
-            return said.label
-        return UNREAD if verdict and verdict.outcome == "unparsed" else _brief(parsed)
+class _OfAction(_Parts):
+    step: Step
+    wanted: Action | None
+    said: Action | None
+    receipt: Mapping[str, Any] | None
+    sentence_of: Callable[[Action, Action, Overlays, bool], str]
+    reach: float
+    rules_known: bool
 
-    def diagnosis(parsed: Mapping[str, Any]) -> Diagnosis:
-        assert verdict
-        values = dict(zip(profile.values, verdict.values, strict=True))
+    def target_label(self) -> str:
+        return self.wanted.label if self.wanted else ""
+
+    def target_labels(self) -> tuple[str, ...]:
+        wanted = self.wanted
+        return tuple(one.label for one in (wanted, *wanted.then)) if wanted else ()
+
+    def overlays(self) -> Mapping[str, Overlays]:
+        return {SCREENSHOT: self._places()}
+
+    def _places(self) -> Overlays:
+        screen, said = self.step.screen, self.said
+        targets = (self.wanted.start, self.wanted.end) if self.wanted else ((), ())
+        answers = [
+            on_screen(self.step, regions[0], self.receipt)
+            if regions and isinstance(regions[0], Point)
+            else None
+            for regions in ((said.start, said.end) if said else ((), ()))
+        ]
+        target, target_end = (
+            tuple(in_pixels(region, screen) for region in regions) for regions in targets
+        )
+        return Overlays(target, target_end, *answers)
+
+    @property
+    def has_labels(self) -> bool:
+        return self.wanted is not None
+
+    def explain_parsed(self, parsed: Mapping[str, Any], right: bool) -> str:
+        if self.wanted is None or self.said is None:
+            assert self.verdict
+            return plain(self.verdict, self.profile, right=right)
+        return self.sentence_of(self.wanted, self.said, self._places(), right)
+
+    def label_parsed(self, parsed: Mapping[str, Any]) -> str:
+        if self.said:
+            return self.said.label
+        return UNREAD if self.verdict and self.verdict.outcome == "unparsed" else _brief(parsed)
+
+    def diagnose_parsed(self, parsed: Mapping[str, Any]) -> Diagnosis:
+        assert self.verdict
+        values = dict(zip(self.profile.values, self.verdict.values, strict=True))
+        wanted, said = self.wanted, self.said
         return diagnose(
-            step,
+            self.step,
             (wanted, *wanted.then) if wanted else (),
             (said, *said.then) if said else (),
-            receipt=receipt,
-            reach=reach,
+            receipt=self.receipt,
+            reach=self.reach,
             same_type=bool(values.get("type_match")),
             # A profile that tells the types apart does so wherever they are.
-            rules_known=rules_known or not values.get("type_match", True),
+            rules_known=self.rules_known or not values.get("type_match", True),
         )
-
-    return explain(
-        verdict,
-        profile,
-        explain_parsed,
-        target_label=wanted.label if wanted else "",
-        target_labels=tuple(one.label for one in (wanted, *wanted.then)) if wanted else (),
-        answer_label=label if wanted else None,
-        overlays=lambda: {SCREENSHOT: _of_actions(step, said, receipt)},
-        diagnosis=diagnosis,
-    )
 
 
 def _brief(parsed: Mapping[str, Any]) -> str:
@@ -349,19 +415,6 @@ def _brief(parsed: Mapping[str, Any]) -> str:
         values = list(parsed.values())
         kind = str(values[0]) if len(values) == 1 else json.dumps(parsed, ensure_ascii=False)
     return kind if len(kind) <= _BRIEF else kind[: _BRIEF - 1] + "…"
-
-
-def _of_actions(step: Step, said: Action | None, receipt: Mapping[str, Any] | None) -> Overlays:
-    wanted = step.action
-    answers = [
-        on_screen(step, regions[0], receipt) if regions and isinstance(regions[0], Point) else None
-        for regions in ((said.start, said.end) if said else ((), ()))
-    ]
-    return Overlays(
-        tuple(in_pixels(region, step.screen) for region in (wanted.start if wanted else ())),
-        tuple(in_pixels(region, step.screen) for region in (wanted.end if wanted else ())),
-        *answers,
-    )
 
 
 def explain_action(

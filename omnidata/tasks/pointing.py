@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, TypedDict
 
 from omnidata.actions import Action, Point, Region, Space
 from omnidata.dialects import Asked, UnreadError
 from omnidata.tasks.benchmark import ParsedAnswer, Receipt, Speech
 from omnidata.tasks.coordinates import Resizing, Side, on_screen, point_said, resizing
+from omnidata.tasks.diagnosis import place_cause
+from omnidata.tasks.explaining import SCREENSHOT, RuleWords, explain, explain_place
 from omnidata.tasks.points import Reading, read
-from omnidata.types import Step
+from omnidata.tasks.profile import Profile
+from omnidata.types import Cause, Diagnosis, Explanation, Overlays, Step, Verdict
 
 Place = Point | None
 """Where an answer points; None if it says that the element is not on the screen."""
@@ -97,6 +100,57 @@ def place_as_written(parsed: ParsedAnswer[Any] | None) -> Point | None:
     point: Region = parsed.written[0].start[0]
     assert isinstance(point, Point)
     return point if math.isfinite(point.x) and math.isfinite(point.y) else None
+
+
+def explain_point(
+    step: Step,
+    verdict: Verdict | None,
+    parsed: ParsedAnswer[Any] | None,
+    profile: Profile,
+    receipt: Receipt,
+    *,
+    regions: tuple[Region, ...],
+    rule: RuleWords,
+    kinds: tuple[str, str] = ("point", "point"),
+    other: tuple[Callable[[Mapping[str, Any], bool], str], Cause] | None = None,
+) -> Explanation:
+    """Explain a verdict on an answer that points at a place; the first arguments are `explain`'s.
+
+    Args:
+        step: of the question.
+        verdict: on the answer; None without one.
+        parsed: the answer; None if it could not be read.
+        profile: whose verdict it is.
+        receipt: of the answer.
+        regions: the right places, in pixels of the screen.
+        rule: the rule in words.
+        kinds: the kind of the right answer and of the model's; the first is empty without one.
+        other: returns the sentence, as in `explain`, and the cause of a wrong answer, where no
+            place decides.
+    """
+    point = place_on_screen(step, parsed, receipt)
+
+    def sentence(record: Mapping[str, Any], right: bool) -> str:
+        if other:
+            return other[0](record, right)
+        return explain_place(step, "the point", point, regions, right=right, rule=rule)
+
+    def diagnosis(record: Mapping[str, Any]) -> Diagnosis:
+        written = place_as_written(parsed)
+        if other or written is None:
+            return Diagnosis(other[1] if other else "wrong_element")
+        return place_cause(step, regions, (written,), receipt=receipt) or Diagnosis("rule")
+
+    return explain(
+        verdict,
+        profile,
+        sentence,
+        target_label=kinds[0],
+        answer_label=lambda record: kinds[1],
+        overlays=lambda: {SCREENSHOT: Overlays(regions, (), point)},
+        noun="kind",
+        diagnosis=diagnosis,
+    )
 
 
 class PointSpeech(Speech):

@@ -60,7 +60,7 @@ def test_the_prompt_comes_back_as_the_evaluation_has_it(
     assert len(found) == len(steps) == 8
     for step in steps:
         example, target = found[step.sample_id], task.target(step)
-        assert content(example.conversation) == content(task.conversation(step))
+        assert content(example.prompt) == content(task.conversation(step))
         assert target and example.answer == target.text
 
 

@@ -24,15 +24,8 @@ from omnidata.tasks.benchmark import (
 from omnidata.tasks.cagui_grounding import load as loader
 from omnidata.tasks.cagui_grounding.load import box_of
 from omnidata.tasks.coordinates import in_pixels, place, point_said
-from omnidata.tasks.diagnosis import place_cause
-from omnidata.tasks.explaining import SCREENSHOT, RuleWords, explain, explain_place, quote
-from omnidata.tasks.pointing import (
-    PointSpeech,
-    answer_at,
-    place_as_written,
-    place_on_screen,
-    resizing_of,
-)
+from omnidata.tasks.explaining import RuleWords, quote
+from omnidata.tasks.pointing import PointSpeech, answer_at, explain_point, resizing_of
 from omnidata.tasks.points import read_point
 from omnidata.tasks.profile import Profile
 from omnidata.tasks.published import read_published
@@ -40,10 +33,8 @@ from omnidata.tasks.totals import RowTotals
 from omnidata.types import (
     PLACE,
     Conversation,
-    Diagnosis,
     Explanation,
     Message,
-    Overlays,
     Part,
     Publication,
     Remote,
@@ -175,12 +166,7 @@ class _Speech(PointSpeech):
 
 
 class CaguiGrounding(Benchmark):
-    """CAGUI-Grounding: where is what a function or a text means, and what stands in a box?
-
-    Args:
-        name: "cagui-grounding".
-        options: `coordinates`; unknown ones are a `UsageError`.
-    """
+    """CAGUI-Grounding: where is what a function or a text means, and what stands in a box?"""
 
     card = Card(
         title="CAGUI-Grounding",
@@ -269,36 +255,23 @@ class CaguiGrounding(Benchmark):
         profile: Profile,
         receipt: Receipt,
     ) -> Explanation:
-        told = step.source["form"] == "bbox2text"
-        point = place_on_screen(step, parsed, receipt)
-        regions = (in_pixels(box_of(step.source), step.screen),)
+        is_text = step.source["form"] == "bbox2text"
 
-        def sentence(record: Mapping[str, Any], right: bool) -> str:
-            if told:
-                one, other = quote(record.get("text", "")), quote(step.source["text"])
-                return (
-                    f"the profile accepts {one} for {other}" if right else f"{one} is not {other}"
-                )
-            return explain_place(step, "the point", point, regions, right=right, rule=_RULE)
+        def compare_texts(record: Mapping[str, Any], right: bool) -> str:
+            one, other = quote(record.get("text", "")), quote(step.source["text"])
+            return f"the profile accepts {one} for {other}" if right else f"{one} is not {other}"
 
-        def diagnosis(record: Mapping[str, Any]) -> Diagnosis:
-            if told:
-                return Diagnosis("wrong_text")
-            said = place_as_written(parsed)
-            if said is None:
-                return Diagnosis("wrong_element")
-            return place_cause(step, regions, (said,), receipt=receipt) or Diagnosis("rule")
-
-        kind = "text" if told else "point"
-        return explain(
+        kind = "text" if is_text else "point"
+        return explain_point(
+            step,
             verdict,
+            parsed,
             profile,
-            sentence,
-            target_label=kind,
-            answer_label=lambda record: kind,
-            overlays=lambda: {SCREENSHOT: Overlays(regions, (), point)},
-            noun="kind",
-            diagnosis=diagnosis,
+            receipt,
+            regions=(in_pixels(box_of(step.source), step.screen),),
+            rule=_RULE,
+            kinds=(kind, kind),
+            other=(compare_texts, "wrong_text") if is_text else None,
         )
 
 

@@ -97,11 +97,8 @@ SOURCES: Final = (
 class GuiOdyssey(PhoneBenchmark):
     """GUI-Odyssey: what does the agent do next, in a task across several apps?
 
-    Args:
-        name: "gui-odyssey".
-        options: `history`, `coordinates`; `level`: "high" tells the goal of the episode, "low" the
-            instruction of the step; `scroll`: what directions in words are said of, in rows and in
-            dialects that keep their words. Unknown ones are a `UsageError`.
+    The option `level` is "high" for the goal of the episode, "low" for the instruction of the step.
+    `scroll` says whose directions words are, in rows and in dialects that keep their words.
     """
 
     card = Card(

@@ -87,12 +87,7 @@ class _Speech(Speech):
 
 
 class Mind2Web(Benchmark):
-    """Multimodal-Mind2Web: what is done next on a web page, towards a task?
-
-    Args:
-        name: "mind2web".
-        options: as in `allowed`; unknown ones are a `UsageError`.
-    """
+    """Multimodal-Mind2Web: what is done next on a web page, towards a task?"""
 
     card = Card(
         title="Multimodal-Mind2Web",

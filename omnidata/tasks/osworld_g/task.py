@@ -62,12 +62,7 @@ class _Speech(PointSpeech):
 
 
 class OsWorldG(Benchmark):
-    """OSWorld-G: where on the desktop is what an instruction means, if it is there?
-
-    Args:
-        name: "osworld-g".
-        options: `coordinates`, `instructions`; unknown ones are a `UsageError`.
-    """
+    """OSWorld-G: where on the desktop is what an instruction means, if it is there?"""
 
     card = Card(
         title="OSWorld-G",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -125,34 +125,11 @@ class Wording:
 # Right answers of phone datasets as JSON with places, and the rules that need no model.
 
 BASELINES = ("oracle", "center", "majority", "always-wait")
-"""`oracle` answers with the expert's action; `center` taps the middle of the screen; `majority`
-always gives the data's most frequent action, in the middle of the screen; `always-wait` waits."""
-
-CENTRE = Point(0.5, 0.5, "rel")
+_CENTRE = Point(0.5, 0.5, "rel")
 
 
 def _without_marks(text: str | None) -> str | None:
     return text.replace(PLACE, "bbox") if text else text
-
-
-def blind(name: str, actions: Iterable[Action]) -> Action:
-    """The one action of a rule that does not look.
-
-    Args:
-        name: one of `BASELINES` but "oracle".
-        actions: those of the data.
-    """
-    if name == "always-wait":
-        return WAIT
-    if name == "majority":
-        usual = Counter(map(_without_places, actions)).most_common(1)
-        if usual:
-            return replace(usual[0][0], start=(CENTRE,))
-    return Action("tap", (CENTRE,))
-
-
-def _without_places(action: Action) -> Action:
-    return replace(action, start=(), end=(), direction=direction_of(action))
 
 
 class PhoneRecord(TypedDict, total=False):
@@ -408,11 +385,22 @@ class PhoneBenchmark(Benchmark):
         return Target(text, text)
 
     def policy(self, name: str, steps: Sequence[Step]) -> Callable[[Step], str]:
-        """Return the rule of a baseline; see `BASELINES`."""
+        """Return a baseline.
+
+        `center` taps the middle of the screen. `majority` always gives the data's most frequent
+        action, in the middle. `always-wait` waits.
+        """
         if name == "oracle":
             return super().policy(name, steps)
-        truths = (self.truth(step.source, step.screen) for step in steps)
-        action = blind(name, (truth.action for truth in truths if truth))
+        action = WAIT if name == "always-wait" else Action("tap", (_CENTRE,))
+        if name == "majority":
+            truths = (self.truth(step.source, step.screen) for step in steps)
+            actions = [truth.action for truth in truths if truth]
+            counts = Counter(
+                replace(done, start=(), end=(), direction=direction_of(done)) for done in actions
+            )
+            if counts:
+                action = replace(counts.most_common(1)[0][0], start=(_CENTRE,))
 
         def answer(step: Step) -> str:  # pixels of an unknown screen are those of 1 x 1
             screen = step.screen if min(step.screen) > 0 else (1, 1)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
@@ -284,18 +284,12 @@ def read(
     """
     root = data if data.is_dir() else data.parent
     paths = ROWS.find(data)
-    reader = _Reader(root, boxes, language, note, _names(paths, root))
+    names = {path: path.relative_to(root).with_suffix("").as_posix() for path in paths}
+    counts = Counter(names.values())
+    names |= {path: path.relative_to(root).as_posix() for path in paths if counts[names[path]] > 1}
+    reader = _Reader(root, boxes, language, note, names)
     yield from map(reader.step, ROWS.rows(paths, note))
     warn_of_fed_sizes(reader.as_fed, str(data), note)
-
-
-def _names(paths: Sequence[Path], root: Path) -> dict[Path, str]:
-    short = {path: path.relative_to(root).with_suffix("").as_posix() for path in paths}
-    often = Counter(short.values())
-    return {
-        path: name if often[name] == 1 else path.relative_to(root).as_posix()
-        for path, name in short.items()
-    }
 
 
 @dataclass(slots=True)

@@ -27,15 +27,13 @@ from omnidata.tasks.benchmark import (
     Wordings,
 )
 from omnidata.tasks.coordinates import in_pixels, place
-from omnidata.tasks.diagnosis import place_cause
-from omnidata.tasks.explaining import SCREENSHOT, RuleWords, explain, explain_place
+from omnidata.tasks.explaining import RuleWords
 from omnidata.tasks.pointing import (
     Place,
     PointRecord,
     PointSpeech,
+    explain_point,
     parse_place,
-    place_as_written,
-    place_on_screen,
 )
 from omnidata.tasks.points import NEGATIVE, UNITS, Reading
 from omnidata.tasks.profile import Profile
@@ -44,9 +42,7 @@ from omnidata.tasks.screenspot.load import BOXES, FORMS, file_of, is_negative, t
 from omnidata.tasks.totals import Column, PartTotals
 from omnidata.types import (
     PLACE,
-    Diagnosis,
     Explanation,
-    Overlays,
     Publication,
     Remote,
     Step,
@@ -229,10 +225,6 @@ class ScreenSpot(Benchmark):
 
     The option `boxes` says what four numbers are where the columns do not tell; `negatives` lets
     the model say that the element is not there.
-
-    Args:
-        name: "screenspot".
-        options: as in `allowed`; unknown ones are a `UsageError`.
     """
 
     card = Card(
@@ -334,36 +326,22 @@ class ScreenSpot(Benchmark):
     ) -> Explanation:
         absent = is_negative(step.source["row"])
         negative = parsed is not None and parsed.value is None
-        point = place_on_screen(step, parsed, receipt)
+        other = "the element is not on the screen, and the answer names a point" if absent else ""
+        if negative:
+            so = "and so it is" if absent else "but it is"
+            other = f"the answer says that the element is absent, {so}"
         boxes = step.action.start if step.action else ()
-        regions = tuple(in_pixels(region, step.screen) for region in boxes)
-
-        def sentence(record: Mapping[str, Any], right: bool) -> str:
-            if negative:
-                so = "and so it is" if absent else "but it is"
-                return f"the answer says that the element is absent, {so}"
-            if absent:
-                return "the element is not on the screen, and the answer names a point"
-            return explain_place(step, "the point", point, regions, right=right, rule=_RULE)
-
-        def diagnosis(record: Mapping[str, Any]) -> Diagnosis:
-            if absent or negative:
-                return Diagnosis("wrong_type")
-            said = place_as_written(parsed)
-            if said is None:
-                return Diagnosis("wrong_element")
-            return place_cause(step, regions, (said,), receipt=receipt) or Diagnosis("rule")
-
         present = "point" if step.action else ""
-        return explain(
+        return explain_point(
+            step,
             verdict,
+            parsed,
             profile,
-            sentence,
-            target_label=NEGATIVE if absent else present,
-            answer_label=lambda record: NEGATIVE if negative else "point",
-            overlays=lambda: {SCREENSHOT: Overlays(regions, (), point)},
-            noun="kind",
-            diagnosis=diagnosis,
+            receipt,
+            regions=tuple(in_pixels(region, step.screen) for region in boxes),
+            rule=_RULE,
+            kinds=(NEGATIVE if absent else present, NEGATIVE if negative else "point"),
+            other=(lambda record, right: other, "wrong_type") if other else None,
         )
 
 
