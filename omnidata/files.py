@@ -20,12 +20,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from io import BufferedReader
-from pathlib import Path
-from typing import IO, Any, Final, cast
+from pathlib import Path, PurePosixPath
+from typing import IO, Any, Final
 
-from omnidata import mirror
+from omnidata import remote
 from omnidata.errors import FileError, OmnidataError, UsageError
-from omnidata.packed import blobs
 
 SETTINGS: Final = 1024**2
 """Bytes of a file of settings, which a person writes: models, prices, suites."""
@@ -62,6 +61,8 @@ _KINDS: Final = (
     (stat.S_ISBLK, "a device"),
     (stat.S_ISSOCK, "a socket"),
 )
+
+_SCHEME: Final = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:")
 
 _followed: ContextVar[tuple[str, ...]] = ContextVar("_followed", default=())
 _bounds: ContextVar[tuple[str, ...]] = ContextVar("_bounds", default=())
@@ -111,9 +112,9 @@ def staying_in(data: Path, *beside: Path) -> Iterator[None]:
     if not folder and data.exists():
         check_file(data, ANY)
     own = [real(data)] if folder else [real(data.parent), real(data)]
-    if packed := mirror.origin(data):
-        own.append(str(packed))
-    own += blobs(packed or Path(own[0]))
+    # The Hub's cache keeps files in `blobs`, beside `snapshots`.
+    snapshots = (above for above in Path(own[0]).parents if above.name == "snapshots")
+    own += (str(above.parent / "blobs") for above in snapshots)
     for path in beside:
         own.append(real(path) if path.is_dir() else f"{real(path.parent)}{os.sep}{path.name}")
     token = _bounds.set(tuple(dict.fromkeys((*_bounds.get(), *own, *_followed.get()))))
@@ -187,6 +188,27 @@ def naming(folders: Sequence[str]) -> str:
     )
 
 
+def unsafe(path: str) -> str:
+    """Return why a path from a dataset must not be followed; empty if it may.
+
+    Examples:
+        >>> unsafe("T0540/6.mp4")
+        ''
+        >>> unsafe("../../etc/passwd")
+        'the path leaves its folder through ".."'
+    """
+    if "\0" in path:
+        return "the path holds a NUL character"
+    forward = path.replace("\\", "/")
+    if _SCHEME.match(forward):
+        return "the path is a URL or has a drive letter"
+    if forward.startswith("/"):
+        return "the path is absolute"
+    if ".." in PurePosixPath(forward).parts:
+        return 'the path leaves its folder through ".."'
+    return ""
+
+
 def check_file(path: Path, limit: int, *, within: Sequence[str] | None = None) -> os.stat_result:
     """Check a file; at most the head of a small one is read.
 
@@ -251,16 +273,15 @@ def open_file(path: Path, limit: int) -> BufferedReader:
         limit: bytes that it may have, unless the environment says more.
 
     Raises:
-        FileError: as `check_file`, or it is a broken one of a zip.
+        FileError: as `check_file`.
         OSError: it is missing, or cannot be opened.
         StoreError: it stands for an object that its store does not give.
     """
     check_file(path, limit)
-    mirror.fill(path)
+    remote.fetch(path)
     file = os.fdopen(os.open(path, _READING), "rb")
     try:
         _check(path, os.fstat(file.fileno()), limit)  # it may have been replaced since
-        mirror.fill(path)  # or emptied, by another command that lists what has changed
     except OmnidataError:
         file.close()
         raise
@@ -270,12 +291,12 @@ def open_file(path: Path, limit: int) -> BufferedReader:
 def open_parts(path: Path) -> IO[bytes]:
     """Open a file that was looked at, to read a few parts of it; the caller closes it.
 
-    Of one that stands for an object on a store only those parts are fetched, when they are read.
-
     Raises:
         OSError: it is missing, or cannot be opened.
+        StoreError: as `open_file`.
     """
-    return cast("IO[bytes]", mirror.Ranged(path)) if mirror.is_mirrored(path) else path.open("rb")
+    remote.fetch(path)
+    return path.open("rb")
 
 
 def read_file(path: Path, limit: int = WHOLE) -> bytes:
@@ -410,7 +431,7 @@ def _is_pointer(path: Path) -> bool:
     try:
         if not 0 < path.stat().st_size < _LONGEST_POINTER:
             return False
-        mirror.fill(path)
+        remote.fetch(path)
         with os.fdopen(os.open(path, _READING), "rb") as file:
             return file.read(len(_POINTER)) == _POINTER
     except OSError:

@@ -32,6 +32,7 @@ class S3Server:
         gets: of each object that was asked for: its key, and the bytes that were sent.
         fails: whether a request for a key is answered with an error.
         error: that error.
+        bodies: by key the body in place of an object, without its size; of a listing for "".
     """
 
     def __init__(self) -> None:
@@ -39,6 +40,7 @@ class S3Server:
         self.gets: list[tuple[str, int]] = []
         self.fails: Callable[[str], bool] = lambda key: False
         self.error = "500 Internal Server Error"
+        self.bodies: dict[str, Callable[[], Iterable[bytes]]] = {}
         self._app = DomainDispatcherApplication(create_backend_app)
         self._server = make_server("127.0.0.1", 0, self._answer, threaded=True)
         self._thread = Thread(target=self._server.serve_forever, daemon=True)
@@ -77,6 +79,9 @@ class S3Server:
         if self.fails(key):
             start(self.error, [("Content-Length", "0")])
             return [b""]
+        if environ["REQUEST_METHOD"] == "GET" and key in self.bodies:
+            start("200 OK", [("ETag", '"1"')])
+            return self.bodies[key]()
         answered: Iterable[bytes] = self._app(environ, start)
         if environ["REQUEST_METHOD"] != "GET" or not key:
             return answered

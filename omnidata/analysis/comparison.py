@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from omnidata import remote
 from omnidata.analysis.inference import (
     RESAMPLES,
     Estimate,
@@ -23,7 +24,6 @@ from omnidata.loaders.stored_steps import ids_of, select_steps
 from omnidata.metrics.episodes import codes
 from omnidata.metrics.intervals import Mask
 from omnidata.metrics.paired import Measures, Unit, means
-from omnidata.mirror import local
 from omnidata.run.headlines import lines_of
 from omnidata.run.run_files import Change, Run, changes, read_run, recorded_data
 from omnidata.run.selection import whole_episodes
@@ -209,7 +209,7 @@ def find_data(runs: Sequence[Run], data: Path | None = None) -> Path:
             expected="the data that the answers were scored on",
             remedy="add --data DATA",
         )
-    place = local(recorded_data(run.settings if run else {}, (run or runs[0]).path, data))
+    place = remote.get(recorded_data(run.settings if run else {}, (run or runs[0]).path, data))
     if not place.exists():
         raise UsageError(
             "the data are missing",

@@ -455,7 +455,7 @@ def reading_data(verb: Callable[..., None]) -> Callable[..., None]:
     def call(media_root: list[Path], token: bool, **given: Any) -> None:
         from omnidata.files import following
         from omnidata.loaders.hub import sending_token
-        from omnidata.object_stores import refuse_url
+        from omnidata.remote import refuse_url
 
         for name in _CACHE:
             del given[name]  # in the environment by now

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 
 from omnidata.errors import plural
-from omnidata.mirror_cache import with_urls
+from omnidata.remote import with_urls
 from omnidata.table import TextTable, number
 from omnidata.table_formats import latex, lines, markdown
 from omnidata.table_formats import plain as plain

@@ -29,7 +29,7 @@ from omnidata.loaders.files import media_absent, refuse_closed
 from omnidata.loaders.repository import FORMAT, MANIFEST, Manifest
 from omnidata.loaders.rows import storable
 from omnidata.loaders.subsets import subsets
-from omnidata.media import is_mirrored
+from omnidata.media import is_remote
 from omnidata.run.engines import Cluster, Lost, cores, each
 from omnidata.run.engines.ray import wait_until_seen
 from omnidata.storage import write_json
@@ -83,7 +83,7 @@ def convert(
     """
     refuse_closed(source.steps)
     refs = [ref for step in source.steps for ref in step.media.values() if ref]
-    if not embed and any(ref.cell or ref.inline is not None or is_mirrored(ref) for ref in refs):
+    if not embed and any(ref.cell or ref.inline is not None or is_remote(ref) for ref in refs):
         raise UsageError(
             "some media are inside other files or rows and cannot be linked",
             where=str(source.root),

@@ -80,7 +80,7 @@ def _look(ref: MediaRef) -> _Facts:
         StoreError: a store does not give it.
     """
     path = media.linkable(ref)
-    if path is None and ref.inline is None and ref.cell is None and not media.is_mirrored(ref):
+    if path is None and ref.inline is None and ref.cell is None and not media.is_remote(ref):
         return _Facts("unsafe", problem=f"the path {ref.path!r} leads outside its folder")
     try:
         found = media.examine(ref)

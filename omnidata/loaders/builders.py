@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import datasets
 import pyarrow as pa
 
-from omnidata import registry
+from omnidata import registry, remote
 from omnidata.errors import DataError, MediaError, UsageError
 from omnidata.files import bounds, following, remember_bounds
 from omnidata.loaders.columns import DETAILS, features
@@ -41,8 +41,7 @@ from omnidata.loaders.load import reading
 from omnidata.loaders.repository import is_repository, open_dataset
 from omnidata.loaders.rows import needs_details, to_row
 from omnidata.loaders.subsets import ALL, find_subset, subsets
-from omnidata.media import is_mirrored, linkable, read_bytes
-from omnidata.mirror import listing_of, local
+from omnidata.media import is_remote, linkable, read_bytes
 from omnidata.types import LoadedDataset, MediaRef, Step
 
 if TYPE_CHECKING:
@@ -117,7 +116,7 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
 
     def _root(self, config: datasets.BuilderConfig) -> Path:
         task = self.task.name
-        root = local(config.data_dir) if config.data_dir else Path()
+        root = remote.get(config.data_dir) if config.data_dir else Path()
         if config.data_dir and is_repository(root):
             raise DataError(
                 "this is a Parquet repository, which needs no builder",
@@ -215,7 +214,7 @@ def _fingerprint(task: Benchmark, root: Path) -> str:
     with _reads(task, root):
         digest = hashlib.sha256(task.fingerprint(root).encode())
         digest.update(os.fsencode("\0".join(bounds())))
-        digest.update(listing_of(root).encode())
+        digest.update(remote.listing_of(root).encode())
         remember_bounds()
     for code in _code(task):
         digest.update(code.read_bytes())
@@ -272,12 +271,12 @@ def _count_lost(step: Step) -> int:
     return sum(
         linkable(ref) is None
         for ref in step.media.values()
-        if ref is not None and not ref.cell and not is_mirrored(ref)
+        if ref is not None and not ref.cell and not is_remote(ref)
     )
 
 
 def _medium(ref: MediaRef) -> dict[str, Any] | None:
-    if ref.cell is None and not is_mirrored(ref):
+    if ref.cell is None and not is_remote(ref):
         path = linkable(ref)
         return {"bytes": None, "path": str(path)} if path else None
     try:

@@ -19,12 +19,11 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
-from omnidata import mirror, registry
+from omnidata import registry, remote
 from omnidata.errors import DataError, OmnidataError, PluginError, UsageError, suggestion
 from omnidata.loaders import archives, buckets, hub, transfers
 from omnidata.loaders.transfers import RemoteFile, in_bytes
-from omnidata.mirror_cache import cache_folder
-from omnidata.object_stores import sends_token
+from omnidata.remote import cache_folder, sends_token
 from omnidata.storage import (
     PLAN,
     StagedFolder,
@@ -560,7 +559,7 @@ def local_place(
 
     A dataset of the Hub is downloaded into the Hub's own cache, which other programs share; of one
     with more than `hub.LARGE` bytes, as of data on any other store, only what is read is fetched
-    (`omnidata.mirror`).
+    (`omnidata.remote`).
 
     `auto` is what the cache has of the task; where it has nothing, and the task has one source of
     no more than `hub.LARGE` bytes, that is fetched first.
@@ -568,7 +567,7 @@ def local_place(
     Args:
         data: as the user wrote it. A file or folder that is called `auto` is that file or folder.
         task: the benchmark, which `auto` needs.
-        notice: called with a line about source and size of a download, or about zips.
+        notice: called with a line about source and size of a download.
         progress: called with the bytes received and their total.
         folder: that relative paths start from.
 
@@ -576,7 +575,7 @@ def local_place(
         UsageError: `auto` without a task, or the task has several sources.
         DataError: as `hub.snapshot`, `plan_fetch` and `fetch`; or the cache has several sources.
     """
-    place = mirror.local(_resolve(data, task, notice, progress, folder), beside=folder)
+    place = remote.get(_resolve(data, task, notice, progress, folder), beside=folder)
     if hub.is_name(str(data)) and not place.exists():
         raise DataError(
             "there is no such file or folder",
@@ -584,8 +583,6 @@ def local_place(
             expected="an existing path",
             remedy=f"correct the path; for a dataset of the Hub, write hf://{data}",
         )
-    if whole := mirror.origin(place):
-        notice(f"{whole}: its zips are read as if unpacked")
     return place
 
 

@@ -6,13 +6,11 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
-from omnidata import mirror
 from omnidata.actions import Screen
 from omnidata.errors import (
     DataError,
@@ -27,11 +25,12 @@ from omnidata.loaders import parquet
 from omnidata.loaders.row_files import Line, is_parquet, read_rows, readable
 from omnidata.media import (
     around,
-    is_mirrored,
+    is_remote,
     leads_outside,
     picture_info,
     resolve,
-    unread_zip,
+    unpack_command,
+    unpack_zip,
     unsafe,
 )
 from omnidata.name_index import NameIndex
@@ -58,7 +57,7 @@ def walk(data: Path) -> Iterator[Path]:
     """
     if data.is_dir():
         far: list[Path] = []
-        yield from _below(data, mirror.trees(data), far, 0)
+        yield from _below(data, (real(data),), far, 0)
         refuse_far(far, data)
     elif data.exists():
         yield data
@@ -75,7 +74,7 @@ def _below(folder: Path, trees: tuple[str, ...], far: list[Path], depth: int) ->
         if not path.is_dir():
             if path.exists():
                 yield path
-        elif not mirror.is_link(path):
+        elif not path.is_symlink():
             yield from _below(path, trees, far, depth + 1)
         elif not is_walked(leads := real(path), trees):
             if inside(leads, bounds() or trees):
@@ -150,6 +149,9 @@ def select_files(data: Path, looks: Mapping[Path, Look], expected: str) -> list[
         broken = next((path for path, found in looks.items() if found == "broken"), None)
         what = "no file has the columns of the benchmark"
         remedy = OTHER_DATA
+        if zips := sorted(data.glob("*.zip")):
+            what += f", and {plural(len(zips), 'zip')} must be unpacked first"
+            remedy = unpack_command(zips[0])
         if broken:
             what += f", and {broken.relative_to(data)} is broken"
             remedy = f"download that file again, or {remedy}"
@@ -183,54 +185,6 @@ def _digest(path: Path, root: Path) -> bytes:
     about = f"{name}\0{path.stat().st_size}\0".encode("utf-8", "surrogateescape")
     with open_file(path, STREAMED) as file:
         return about + hashlib.file_digest(file, "sha256").digest()
-
-
-# Rows that come twice: in a zip, and where somebody has unpacked it.
-
-_ROWS: Final = frozenset({".json", ".jsonl", ".csv", ".tsv", ".parquet"})
-
-
-def rows_again(data: Path) -> list[Finding]:
-    """Return a finding for each zip whose file of rows also exists elsewhere in the data.
-
-    A zip with unpacked files in its folder or beside it is not read. This is about copies with the
-    same name anywhere else, or in another zip.
-
-    Args:
-        data: a path of `omnidata.mirror.local`.
-
-    Raises:
-        OSError: a file cannot be read.
-    """
-    if not mirror.source(data):
-        return []
-    alike: dict[tuple[str, int], list[Path]] = {}
-    with suppress(DataError, OSError):  # what is wrong with the folders is the loader's to say
-        for path in walk(data):
-            if path.suffix.lower() in _ROWS and path.is_file() and (size := path.stat().st_size):
-                alike.setdefault((path.name, size), []).append(path)
-    found: dict[str, list[tuple[Path, Path]]] = {}
-    for paths in alike.values():
-        zips = {path: mirror.zip_of(path) for path in paths} if len(paths) > 1 else {}
-        if not any(zips.values()):
-            continue
-        first: dict[str, Path] = {}
-        for path in sorted(paths, key=lambda path: (zips[path], path)):
-            other = first.setdefault(fingerprint([path], path.parent), path)
-            if other != path and zips[path]:
-                found.setdefault(zips[path], []).append((path, other))
-    return [
-        Finding(
-            "rows-again",
-            "warning",
-            str(pairs[0][0]),
-            f"{archive} repeats {plural(len(pairs), 'file')} of rows of the data, "
-            f"the first at {pairs[0][1]}",
-            "each row once, since each copy counts",
-            "move the zip, or the copy, out of the data",
-        )
-        for archive, pairs in found.items()
-    ]
 
 
 # The files of a benchmark's rows.
@@ -416,13 +370,13 @@ def _look_at(steps: Sequence[Step], always_shown: bool) -> Iterator[_Seen]:
                 continue
             try:
                 if isinstance(ref.cell, VideoSegment):
-                    resolve(around(ref, ref.cell), in_parts=True)
-                elif ref.kind == "image" and not is_mirrored(ref):
+                    resolve(around(ref, ref.cell), download=False)
+                elif ref.kind == "image" and not is_remote(ref):
                     about = picture_info(ref)
                     yield _Seen(step, True, size_differs(step, role, about.size), about.turned)
                     continue
                 else:
-                    resolve(ref, in_parts=True)
+                    resolve(ref, download=False)
                 yield _Seen(step, True)
             except MediaError as error:
                 what = f"{error.what}: {error.where}"
@@ -462,7 +416,7 @@ def media_absent(steps: Sequence[Step]) -> Finding:
         roots[root] += count
     pictures = {kind for _, kind in found} == {"image"}
     first = next((ref for step in steps for ref in step.media.values() if ref), None)
-    unpack = unread_zip(first) if first else ""
+    unpack = unpack_zip(first) if first else ""
     return Finding(
         "media-absent",
         "warning",

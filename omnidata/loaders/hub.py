@@ -19,8 +19,7 @@ from omnidata.errors import DataError, OmnidataError, UsageError, suggestion
 from omnidata.loaders import transfers
 from omnidata.loaders.transfers import RemoteFile, in_bytes
 from omnidata.media import unsafe
-from omnidata.mirror_cache import cache_folder
-from omnidata.object_stores import SENDS_TOKEN, sends_token
+from omnidata.remote import SENDS_TOKEN, cache_folder, sends_token
 from omnidata.storage import copy_file, read_json, write_json
 
 if TYPE_CHECKING:

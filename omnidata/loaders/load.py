@@ -22,10 +22,10 @@ from omnidata.errors import (
 from omnidata.files import staying_in
 from omnidata.jsontext import is_integer
 from omnidata.loaders import repository
-from omnidata.loaders.files import OTHER_DATA, SKIPPED, rows_again
+from omnidata.loaders.files import OTHER_DATA, SKIPPED
 from omnidata.loaders.spill import many
 from omnidata.loaders.stored_steps import collect
-from omnidata.media import image_size, unsafe
+from omnidata.media import image_size, unpack_command, unsafe
 from omnidata.types import LoadedDataset, MediaRef, Step
 
 if TYPE_CHECKING:
@@ -280,7 +280,15 @@ def reading(data: Path, task: str, *beside: Path) -> Iterator[None]:
 
     Raises:
         FileError: a file of the data is not opened, see `omnidata.files`.
+        DataError: the data are a zip.
     """
+    if data.suffix.lower() == ".zip" and data.is_file():
+        raise DataError(
+            "the data are in a zip",
+            where=str(data),
+            expected="its folder",
+            remedy=unpack_command(data),
+        )
     try:
         with staying_in(data, *beside):
             yield
@@ -362,10 +370,9 @@ def load_data(
             source = repository.load(data, task, tags, check_media=check_media)
         else:
             source = read()
-        again = rows_again(data)
     if isinstance(source.steps, list) and len(source.steps) > many():
         source = replace(source, steps=collect(source.steps))
-    if told := [*again, *unsafe_paths(source)]:
+    if told := unsafe_paths(source):
         source = replace(source, findings=[*source.findings, *told])
     if strict:
         refuse_findings(source.findings, data)

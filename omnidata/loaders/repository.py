@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from omnidata import mirror, registry
+from omnidata import registry, remote
 from omnidata.errors import (
     DataError,
     FileError,
@@ -254,7 +254,7 @@ def open_dataset(data: Path, task: str, name: str, **options: Any) -> Any:
         remember_bounds()
     files = [_shard(data, shard) for shard in _subset(data, manifest, name)]
     for path in files:
-        mirror.fill(path)  # for `datasets`, which reads by itself
+        remote.fetch(path)  # for `datasets`, which reads by itself
     for path in files:  # `datasets` reads as much at once as a row group says it is
         with _whole(path), pq.ParquetFile(path) as file:
             texts = [leaf for leaf in leaves(file) if leaf.partition(".")[0] not in manifest.roles]
@@ -362,7 +362,7 @@ def _check_task(data: Path, manifest: Manifest, task: str) -> None:
 
 def _shard(data: Path, shard: str) -> Path:
     try:
-        return resolve(MediaRef("image", data, shard), budget=_ANY_SIZE, in_parts=True)
+        return resolve(MediaRef("image", data, shard), budget=_ANY_SIZE)
     except MediaError as error:
         broken = _bad_repository(data / shard, f"the shard cannot be opened: {error.what}")
         if error.fault == "refused":  # a pointer of git-lfs, a link: the shard itself may be whole

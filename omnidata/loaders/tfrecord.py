@@ -20,7 +20,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from omnidata import mirror
+from omnidata import remote
 from omnidata.errors import DataError
 from omnidata.loaders.files import Look
 from omnidata.media.storage import open_unpacked
@@ -68,7 +68,7 @@ def records(path: Path) -> Iterator[Record]:
         where = f"{path}, record {number}"
         try:
             if content is None:
-                mirror.fill(path)  # all of it is read, from end to end
+                remote.fetch(path)  # all of it is read, from end to end
                 content, taken = open_unpacked(path), path.stat().st_size
                 most_bytes = MAX_UNPACKED + MAX_RATIO * taken
                 most_records = MAX_RECORDS + taken // LEAST_PACKED

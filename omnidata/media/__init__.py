@@ -4,6 +4,7 @@ Functions that read take a `MediaRef`. They raise a `MediaError`, which names th
 that is not a complete medium inside the dataset's folder.
 """
 
+from omnidata.files import unsafe
 from omnidata.media.decoding import Frames, frames, recorded_seconds, samples
 from omnidata.media.encoding import (
     AUDIO_RATE,
@@ -20,13 +21,14 @@ from omnidata.media.paths import (
     DEFAULT_BUDGET,
     Budget,
     around,
-    is_mirrored,
+    is_remote,
     leads_outside,
     linkable,
     place,
     resolve,
     spelling_on_disk,
-    unread_zip,
+    unpack_command,
+    unpack_zip,
 )
 from omnidata.media.picture import (
     Picture,
@@ -50,7 +52,6 @@ from omnidata.media.probing import (
     stated_seconds,
 )
 from omnidata.media.storage import InMemoryMedia, file_or_bytes, read_bytes, read_stored
-from omnidata.zips import unsafe
 
 __all__ = [
     "AUDIO_RATE",
@@ -77,7 +78,7 @@ __all__ = [
     "image",
     "image_size",
     "in_threads",
-    "is_mirrored",
+    "is_remote",
     "leads_outside",
     "letterbox",
     "linkable",
@@ -94,7 +95,8 @@ __all__ = [
     "samples",
     "spelling_on_disk",
     "stated_seconds",
-    "unread_zip",
+    "unpack_command",
+    "unpack_zip",
     "unsafe",
     "wav",
     "within",

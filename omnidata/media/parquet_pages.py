@@ -12,15 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from omnidata import mirror
-from omnidata.files import open_parts
+from omnidata import remote
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 _HEADER_BYTES = (512, 64 * 1024)  # of a usual header, and of one with long texts in its statistics
-_BUFFER_BYTES = 1024**2
-_FETCHED_BYTES = 64 * 1024**2
 _ENCODING_FIELDS = {7: 2, 5: 2, 8: 4}
 """Headers of dictionaries, of pages of version 1 and of version 2: the field of the encoding."""
 _DICTIONARY = 7
@@ -68,7 +65,7 @@ class Pages:
 
 
 def open_parquet(path: Path, *, memory_map: bool = False, **options: Any) -> pq.ParquetFile:
-    """Open a Parquet file; its pages are read or fetched when they are used.
+    """Open a Parquet file; its pages are read when they are used.
 
     Args:
         path: the file.
@@ -78,21 +75,8 @@ def open_parquet(path: Path, *, memory_map: bool = False, **options: Any) -> pq.
     import pyarrow.parquet as pq
 
     options = {"page_checksum_verification": True} | options
-    if mirror.is_mirrored(path):
-        # With a buffer, pages are fetched as they are read; without one, chunks as a whole.
-        return pq.ParquetFile(open_parts(path), buffer_size=_BUFFER_BYTES, **options)
+    remote.fetch(path)
     return pq.ParquetFile(path, memory_map=memory_map, **options)
-
-
-def fetch_chunk(path: Path, chunk: pq.ColumnChunkMetaData) -> None:
-    """Fetch a chunk of a mirrored file by one request, unless it is large.
-
-    Raises:
-        StoreError: as `omnidata.mirror.fill`.
-    """
-    start, end = _span(chunk)
-    if end - start <= _FETCHED_BYTES:
-        mirror.fill(path, start, end)
 
 
 def _span(chunk: pq.ColumnChunkMetaData) -> tuple[int, int]:

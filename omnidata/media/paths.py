@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 import unicodedata
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
-from omnidata import mirror
+from omnidata import remote
 from omnidata.errors import FileError, MediaError, MediaFault, MissingMediaError
-from omnidata.files import check_file, inside, naming, real
-from omnidata.mirror_cache import display_path
+from omnidata.files import check_file, inside, naming, real, unsafe
+from omnidata.remote import display_path
 from omnidata.types import ByteRange, MediaRef, Modality, ParquetLocation, VideoSegment
-from omnidata.zips import unsafe
 
 _ABOVE = 4  # folders that are asked for a zip of their name
+_ZIP_HEAD = 1024  # bytes of the header of a file, which begins with 30 bytes and its name
 _DIGITS = (32, 64)
 """Of a hash that says which bytes are meant; fewer would fit many files."""
 
@@ -112,7 +112,7 @@ def linkable(ref: MediaRef) -> Path | None:
         return None
     try:
         found = spelling_on_disk(ref.root, ref.path)
-        if mirror.is_mirrored(found):
+        if remote.is_in_cache(found):
             return None
         path, root = real(found), real(ref.root)
         below = path != root and inside(path, ref.within or (root,))
@@ -121,9 +121,9 @@ def linkable(ref: MediaRef) -> Path | None:
         return None
 
 
-def is_mirrored(ref: MediaRef) -> bool:
-    """Return whether a medium's file mirrors an object of a store, and may still be empty."""
-    return mirror.is_mirrored(spelling_on_disk(ref.root, ref.path))
+def is_remote(ref: MediaRef) -> bool:
+    """Return whether a medium is an object of a store, and may not be downloaded yet."""
+    return remote.is_in_cache(ref.root)
 
 
 def leads_outside(ref: MediaRef) -> bool:
@@ -135,18 +135,17 @@ def _within(ref: MediaRef) -> tuple[str, ...]:
     return ref.within or (real(ref.root),)
 
 
-def resolve(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET, in_parts: bool = False) -> Path:
+def resolve(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET, download: bool = True) -> Path:
     """Return the file of a medium.
 
     Args:
         ref: the medium.
         budget: limits.
-        in_parts: only parts of the file are read, through `omnidata.files.open_parts`; a file on an
-            object store is not fetched yet.
+        download: whether to download an object of a store; the file is not read otherwise.
 
     Raises:
         MediaError: it is missing, outside the dataset's folder, not a regular file, or too large;
-            its hash has changed; it is a part of another file, or a broken member of a zip.
+            its hash has changed; it is a part of another file.
         StoreError: the object store does not return it. A run asks again later; conversions and
             exports stop, because their result would lack it.
     """
@@ -173,40 +172,46 @@ def resolve(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET, in_parts: bool = 
             f"{ref.kind} is missing",
             where=display_path(path),
             expected=f"a file at {ref.path} below {display_path(ref.root)}",
-            remedy=f"{unread_zip(ref) or 'restore the file'}, or leave the step out with --exclude",
+            remedy=f"{unpack_zip(ref) or 'restore the file'}, or leave the step out with --exclude",
         ) from None
     if found.st_size == 0:
         raise _refusal("the file is empty", path, budget, fault="empty")
-    if not in_parts or ref.sha256:
-        try:
-            mirror.fill(path)
-        except FileError as error:
-            raise MediaError(
-                error.what, where=place(ref), expected=error.expected, remedy=error.remedy
-            ) from None
+    if download or ref.sha256:
+        remote.fetch(path)
     meant = len(ref.sha256) in _DIGITS
     if ref.sha256 and not (meant and _sha256(path).startswith(ref.sha256)):
         raise _refusal("the file has changed since it was linked", path, budget, fault="changed")
     return path
 
 
-def unread_zip(ref: MediaRef) -> str:
-    """Return a remedy if a missing medium may be in a zip that is not read; else an empty string.
+def unpack_zip(ref: MediaRef) -> str:
+    """Return a remedy if a missing medium may be in a zip; else an empty string.
 
-    Such a zip has the name of a folder that the medium would lie in.
+    Such a zip has the name of a folder of the medium.
     """
     for folder in list((ref.root / ref.path).parents)[:_ABOVE]:
         path = folder.parent / f"{folder.name}.zip"
         if path.is_file() and inside(real(path), _within(ref)):
-            why = _unread(path, path.stat().st_mtime_ns)
-            return f"unpack {path.name}, which cannot be read: {why} (`omnidata fetch` unpacks)"
+            return unpack_command(path)
     return ""
 
 
-@lru_cache(maxsize=64)
-def _unread(path: Path, time: int) -> str:
-    found = mirror.read_directory(path)
-    return found if isinstance(found, str) else "some of its files already exist there"
+def unpack_command(path: Path) -> str:
+    """Return how to unpack a zip: into the folder of its name.
+
+    Args:
+        path: of the zip; only the name of its first file is read.
+    """
+    if remote.is_in_cache(path):
+        return f"download and unpack {display_path(path)}, and name the folder"
+    with path.open("rb") as file:
+        head = file.read(_ZIP_HEAD)
+    folder = path.with_suffix("")
+    if not head.startswith(b"PK\3\4"):  # the last of several, or broken
+        return f"unpack {path} into {folder} (`omnidata fetch` unpacks zips in several parts)"
+    repeats = head[30:].startswith(os.fsencode(f"{folder.name}/"))
+    names = (str(path), str(folder.parent if repeats else folder))
+    return f"unpack it: python -m zipfile -e {' '.join(map(shlex.quote, names))}"
 
 
 def _refusal(

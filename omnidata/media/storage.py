@@ -18,13 +18,12 @@ from pathlib import Path
 from threading import Lock
 from typing import IO, TYPE_CHECKING
 
-from omnidata import mirror
 from omnidata.errors import MediaError, MediaFault, StoreError
 from omnidata.files import ANY, check_file, open_parts
 from omnidata.media.beginning import beginning
 from omnidata.media.containers import is_turned, open_container, read_cut
 from omnidata.media.encoding import png
-from omnidata.media.parquet_pages import fetch_chunk, open_parquet, page_sizes
+from omnidata.media.parquet_pages import open_parquet, page_sizes
 from omnidata.media.paths import DEFAULT_BUDGET, Budget, around, place, resolve
 from omnidata.media.picture_file import read_marked, read_upright
 from omnidata.types import ByteRange, MediaRef, ParquetLocation, VideoSegment
@@ -195,7 +194,7 @@ def _read_stretch(ref: MediaRef, cell: ByteRange, budget: Budget) -> bytes:
         MediaError: the file is missing, outside the dataset's folder or broken, or the bytes are
             too many, too few, or no RGB pixels.
     """
-    shard = resolve(around(ref, cell), budget=Budget(max_bytes=ANY), in_parts=True)
+    shard = resolve(around(ref, cell), budget=Budget(max_bytes=ANY))
     if cell.size > budget.max_bytes:
         raise _unreadable(ref, f"it has {cell.size} bytes, more than {budget.max_bytes}", "refused")
     if cell.size == 0:
@@ -360,9 +359,7 @@ def read_stored(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> bytes:
     if isinstance(found, bytes):
         return found
     try:
-        content = found.read_bytes()
-        mirror.fill(found)  # another command that lists may have emptied it meanwhile: said here
-        return content
+        return found.read_bytes()
     except OSError as error:
         raise MediaError(
             f"the file cannot be read ({error.strerror})",
@@ -374,7 +371,7 @@ def read_stored(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> bytes:
 
 def _read_cell(ref: MediaRef, cell: ParquetLocation, budget: Budget) -> bytes:
     # The shard is a path from a dataset too, but as large as it likes: only a part of it is read.
-    shard = resolve(around(ref, cell), budget=Budget(max_bytes=ANY), in_parts=True)
+    shard = resolve(around(ref, cell), budget=Budget(max_bytes=ANY))
     try:
         found = shard.stat()
         stamp = (found.st_size, found.st_mtime_ns)
@@ -382,9 +379,6 @@ def _read_cell(ref: MediaRef, cell: ParquetLocation, budget: Budget) -> bytes:
             file, starts = _open(shard, *stamp)
             group = bisect_right(starts, cell.row) - 1
             chunk = _chunk(file, group, _leaf(file, cell.column))
-        if mirror.is_mirrored(shard):  # several threads may wait for a store at once
-            fetch_chunk(shard, chunk)
-        with _reading:
             key = (shard, stamp, group, chunk.path_in_schema)
             value = _value(_row(key, cell.row - starts[group], 2 * budget.max_bytes), cell.item)
     except (MediaError, StoreError):

@@ -25,7 +25,7 @@ from omnidata.adapters.keys import credentials_in
 from omnidata.adapters.render import RenderedPart
 from omnidata.errors import CallError, RunError, UsageError, plural
 from omnidata.jsontext import hash_of
-from omnidata.mirror_cache import display_path
+from omnidata.remote import display_path
 from omnidata.run.adapter_contract import describe_model
 from omnidata.run.batch_folder import Asked, BatchFolder, Manifest, RequestFile, Round
 from omnidata.run.cluster import Recipe, join_left

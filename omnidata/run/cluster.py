@@ -418,8 +418,8 @@ class OnCluster:
         """
         self._ray = stack.enter_context(connect(self._cluster))
         self._gate: Any = None
-        mirrored = bool(self._job.data.url)
-        self._crew = Crew(self._ray, self._cluster, AskingWorker, self._job, mirrored=mirrored)
+        from_store = bool(self._job.data.url)
+        self._crew = Crew(self._ray, self._cluster, AskingWorker, self._job, from_store=from_store)
         stack.callback(lambda: self._crew.close())
         about: About = self._crew.first(one_of_each_kind(steps))
         self._at_once, self._code = about.at_once, about.code

@@ -29,9 +29,9 @@ from omnidata.errors import (
     plural,
 )
 from omnidata.loaders.stored_steps import ids_of
-from omnidata.mirror_cache import display_path
 from omnidata.plugins import blaming
 from omnidata.registry import names, plugin_origin, plugin_versions
+from omnidata.remote import display_path
 from omnidata.run.adapter_contract import (
     About,
     check_adapter,

@@ -19,8 +19,8 @@ from omnidata import predictions
 from omnidata.errors import RunError
 from omnidata.jsontext import encode
 from omnidata.name_index import NameIndex
-from omnidata.object_stores import refuse_url
 from omnidata.predictions import Prediction
+from omnidata.remote import refuse_url
 from omnidata.run.run_files import changes, describe_changes, read_info, without_secrets, write_info
 from omnidata.storage import (
     atomic_write,

@@ -25,8 +25,8 @@ from omnidata.errors import RunError, UsageError
 from omnidata.files import LINE, lines
 from omnidata.jsontext import BROKEN, decode, is_shallow
 from omnidata.metrics.paired import Unit
-from omnidata.object_stores import is_url
 from omnidata.predictions import Prediction
+from omnidata.remote import is_url
 from omnidata.run.selection import select, shard
 from omnidata.storage import open_own, write_json
 from omnidata.tasks import get_task

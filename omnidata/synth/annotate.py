@@ -34,8 +34,8 @@ from omnidata.loaders.episode_tree import (
     label,
 )
 from omnidata.media import file_or_bytes, image, picture_info, png, samples, wav
-from omnidata.mirror_cache import display_path
 from omnidata.predictions import Prediction
+from omnidata.remote import display_path
 from omnidata.run.cluster import Recipe
 from omnidata.run.cost import Limits
 from omnidata.run.engines import Cluster

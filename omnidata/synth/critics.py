@@ -23,7 +23,7 @@ from omnidata.errors import DataError, Finding, MediaError, plural
 from omnidata.jsontext import encode, hash_of
 from omnidata.loaders.stored_steps import ids_of
 from omnidata.media import AUDIO_RATE, file_or_bytes, linkable, resolve, samples, wav
-from omnidata.mirror_cache import display_path as shown_path
+from omnidata.remote import display_path as shown_path
 from omnidata.run.folder import Answers
 from omnidata.run.histories import Histories
 from omnidata.run.media_stamps import Seen, media_of

@@ -27,7 +27,7 @@ from omnidata.errors import DataError, Finding, MediaError, UsageError, plural
 from omnidata.jsontext import encode
 from omnidata.loaders.instructions import foreign
 from omnidata.media import file_or_bytes, resolve
-from omnidata.mirror_cache import display_path
+from omnidata.remote import display_path
 from omnidata.storage import atomic_write, copy_file, read_json, wrap_os_error
 from omnidata.synth.folder import SynthStaging
 from omnidata.tasks.asking import Asking

@@ -21,9 +21,9 @@ from omnidata.errors import DataError, MediaError, RunError, UsageError, plural
 from omnidata.jsontext import encode
 from omnidata.media import image, png, resolve
 from omnidata.metrics.intervals import share
-from omnidata.mirror_cache import display_path
 from omnidata.predictions import Prediction
 from omnidata.registry import is_ours, working
+from omnidata.remote import display_path
 from omnidata.run.cluster import Recipe
 from omnidata.run.cost import Limits
 from omnidata.run.engines import Cluster

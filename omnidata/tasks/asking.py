@@ -16,10 +16,10 @@ from typing import Any, Self
 
 import msgspec
 
+from omnidata import remote
 from omnidata.actions import Action, Screen, Space
 from omnidata.dialects import UnreadError
 from omnidata.loaders.load import reading, refuse_findings
-from omnidata.mirror import local
 from omnidata.plugins import blaming
 from omnidata.registry import plugin_origin
 from omnidata.tasks.baselines import baseline_seed, check_baseline
@@ -122,7 +122,7 @@ class Asking:
         Raises:
             DataError: the data have nothing readable of this benchmark.
         """
-        data, origin = local(data), plugin_origin(self.name)
+        data, origin = remote.get(data), plugin_origin(self.name)
         if not origin:
             return self.benchmark.load(data, check_media=check_media, strict=strict)
         with blaming(origin):

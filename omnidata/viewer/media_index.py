@@ -17,7 +17,7 @@ from urllib.parse import quote
 from omnidata import media
 from omnidata.actions import Screen
 from omnidata.errors import MediaError
-from omnidata.media import is_mirrored, picture_info, resolve
+from omnidata.media import is_remote, picture_info, resolve
 from omnidata.types import MediaRef, Modality, Step
 
 _MAGIC: Final[tuple[tuple[Modality, int, bytes, str, frozenset[str]], ...]] = (
@@ -99,7 +99,7 @@ def file_of(ref: MediaRef) -> Path | None:
     It is inside the data after following links, and content and name match its kind. Pictures
     stored turned have none, because browsers do not obey the tags of all formats.
     """
-    if ref.inline is not None or ref.cell is not None or is_mirrored(ref):
+    if ref.inline is not None or ref.cell is not None or is_remote(ref):
         return None
     try:
         path = resolve(ref).resolve()

@@ -9,10 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from omnidata import media
+from omnidata import media, remote
 from omnidata.actions import Action, Point, Region, Screen, history_text
 from omnidata.errors import MediaError, OmnidataError, RunError, UsageError, plural
-from omnidata.mirror import local
 from omnidata.predictions import Prediction, missing_media, parts
 from omnidata.run.altered_media import Alteration, read_alteration, step_without
 from omnidata.run.histories import Histories
@@ -178,7 +177,7 @@ def open_run(run: Run, *, data: Path | None = None, files: Mapping[str, str] = {
             where=str(run.path),
             expected=f"scores by {', '.join(run.asking.profiles)}",
         )
-    task, source, note = _load_as_run(run, local(place), files)
+    task, source, note = _load_as_run(run, remote.get(place), files)
     steps = source.steps
     if run.settings:
         steps = recorded_steps(run.settings, source, run.path)

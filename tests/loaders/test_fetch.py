@@ -22,7 +22,7 @@ from omnidata.data.convert import convert
 from omnidata.errors import DataError, MediaError, UsageError
 from omnidata.loaders.fetch import fetch, local_place, plan_fetch
 from omnidata.media import read_bytes
-from omnidata.mirror_cache import display_path
+from omnidata.remote import display_path
 from omnidata.tasks import get_task
 from tests.cli.running import as_json, here
 from tests.cli.running import omnidata as command

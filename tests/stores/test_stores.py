@@ -5,27 +5,27 @@
 
 from __future__ import annotations
 
-import io
 import os
 import shutil
 import socket
 import subprocess
 import sys
 import time
-import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
-from omnidata import media, mirror, mirror_cache, object_stores
+from omnidata import media
 from omnidata.errors import StoreError
+from omnidata.tasks import get_task
 from omnidata.types import MediaRef
+from tests.trees import row, write_app
 
 _PLAIN = os.urandom(1_500_000)
-_SHOTS = [os.urandom(30_000) for _ in range(100)]
 _KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 """Azurite's own, which its documentation has."""
 
@@ -86,44 +86,35 @@ def store(
         yield f"{request.param}://bucket", system
 
 
-def test_data_are_listed_read_by_ranges_and_not_mixed_with_other_versions(
-    store: tuple[str, Any], monkeypatch: pytest.MonkeyPatch
+def test_data_are_listed_downloaded_and_not_mixed_with_other_versions(
+    store: tuple[str, Any], tmp_path: Path
 ) -> None:
     url, system = store
-    held = io.BytesIO()
-    with zipfile.ZipFile(held, "w") as archive:
-        for number, shot in enumerate(_SHOTS):
-            archive.writestr(f"{number}.png", shot)
-    files = {"rows.json": b"[]", "deep/er/plain.bin": _PLAIN, "images.zip": held.getvalue()}
-    for name, content in files.items():
-        system.pipe(f"bucket/data/{name}", content)
-    came: list[int] = []
-    read = object_stores.read
-
-    def counted(*given: Any) -> bytes:
-        found = read(*given)
-        came.append(len(found))
-        return found
-
-    monkeypatch.setattr(mirror, "read", counted)
-    root = mirror.local(f"{url}/data")
-    assert sum(came) <= 2 * 256 * 1024, "more than the zip's directory was fetched"
-    path = root / "deep/er/plain.bin"
-    with mirror.Ranged(path) as file:
-        file.seek(1_000_000)
-        assert file.read(1000) == _PLAIN[1_000_000:1_001_000]
-    assert sum(came) < 1_000_000
-    mirror.fill(path)
-    assert path.read_bytes() == _PLAIN
-    del came[:]
-    assert media.read_bytes(MediaRef("image", root, "images/77.png")) == _SHOTS[77]
-    assert sum(came) < 31_000
-    assert mirror_cache.display_path(path) == f"{url}/data/deep/er/plain.bin"
-    system.pipe("bucket/data/rows.json", b"[1]")
+    app = write_app(tmp_path / "data" / "TED", [row(audio_path="", video_path="")])
+    shot = app / "media" / "T1" / "1.png"
+    shot.parent.mkdir(parents=True)
+    Image.new("RGB", (720, 1600)).save(shot)
+    for path in app.rglob("*.*"):
+        system.pipe(f"bucket/data/{path.relative_to(tmp_path / 'data')}", path.read_bytes())
+    system.pipe("bucket/data/deep/er/large.bin", _PLAIN)
+    task = get_task("omnigui")
+    source = task.load(f"{url}/data")  # type: ignore[arg-type]
+    (step,) = source.steps
+    ref = step.media["screenshot"]
+    assert ref
+    assert media.place(ref) == f"{url}/data/TED/media/T1/1.png"
+    assert media.read_bytes(ref) == shot.read_bytes()
+    large = MediaRef("image", source.root, "deep/er/large.bin")
+    assert media.read_stored(large) == _PLAIN
+    other = bytes(reversed(_PLAIN))
+    system.pipe("bucket/data/deep/er/large.bin", other)
+    again = task.load(f"{url}/data").root  # type: ignore[arg-type]
+    assert media.read_stored(MediaRef("image", again, "deep/er/large.bin")) == other
+    assert media.read_stored(large) == _PLAIN
+    system.pipe("bucket/data/deep/er/large.bin", _PLAIN[:-1] + b"x")
+    system.rm("bucket/data/TED/media/T1/1.png")
+    shutil.rmtree(tmp_path / "cache")
     with pytest.raises(StoreError, match="changed since it was listed"):
-        mirror.fill(root / "rows.json")
-    system.rm("bucket/data/deep/er/plain.bin")
-    assert mirror.local(f"{url}/data") == root
-    assert not path.exists()
-    mirror.fill(root / "rows.json")
-    assert (root / "rows.json").read_bytes() == b"[1]"
+        last = task.load(f"{url}/data").root  # type: ignore[arg-type]
+        system.pipe("bucket/data/deep/er/large.bin", _PLAIN)
+        media.read_stored(MediaRef("image", last, "deep/er/large.bin"))

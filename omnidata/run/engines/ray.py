@@ -28,9 +28,9 @@ try:
 except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
-from omnidata import mirror
+from omnidata import remote
 from omnidata.errors import OmnidataError, PlatformError, RunError, UsageError, plural
-from omnidata.mirror_cache import CACHE_VARIABLE, cache_folder
+from omnidata.remote import CACHE_VARIABLE, cache_folder
 from omnidata.run.engines.local import Backlog, Lost, cores
 
 _log = logging.getLogger(__name__)
@@ -240,14 +240,14 @@ class Crew:
         kind: the class that each is one of; it has the async methods `here`, which tells the
             machine, and `open`, the first call.
         arguments: of its constructor.
-        mirrored: whether workers read data on a store, through mirrors of their own.
+        from_store: whether workers read data on a store, each machine into its own cache.
 
     Attributes:
         workers: all that have not died, also those that are still opening.
     """
 
     def __init__(
-        self, ray: Any, cluster: Cluster, kind: type, *arguments: Any, mirrored: bool = False
+        self, ray: Any, cluster: Cluster, kind: type, *arguments: Any, from_store: bool = False
     ) -> None:
         self._ray, self._cluster = ray, cluster
         self._kind = ray.remote(kind).options(
@@ -256,7 +256,7 @@ class Crew:
             max_restarts=0,  # a row that kills its worker would do so for ever
             max_task_retries=0,
             max_concurrency=16,
-            runtime_env={"env_vars": _environment(mirrored=mirrored)},
+            runtime_env={"env_vars": _environment(from_store=from_store)},
         )
         self._arguments = [ray.put(argument) for argument in arguments]
         self._hired = self._futile = 0
@@ -558,8 +558,8 @@ def each(
     """
     with connect(cluster) as ray:
         places = [*map(Place.of, sees)]
-        mirrored = any(place.url for place in places)
-        crew = Crew(ray, cluster, Caller, function, limit_s, mirrored=mirrored)
+        from_store = any(place.url for place in places)
+        crew = Crew(ray, cluster, Caller, function, limit_s, from_store=from_store)
         try:
             crew.first(places)
             yield from _Calls(crew, cluster, items, limit_s).answers(places)
@@ -701,7 +701,7 @@ class Place:
 
     Attributes:
         path: the same on every machine.
-        url: of the data on a store, of which each machine makes a mirror there; empty where all
+        url: of data on a store, which each machine downloads into its own cache; empty where all
             machines share a disk.
         listing: a hash of what the store listed.
     """
@@ -713,7 +713,7 @@ class Place:
     @classmethod
     def of(cls, path: Path) -> Place:
         """That of a path of this machine."""
-        return cls(path.absolute(), mirror.source(path), mirror.listing_of(path))
+        return cls(path.absolute(), remote.url_of(path), remote.listing_of(path))
 
 
 def check_seen(places: Iterable[Place]) -> None:
@@ -721,11 +721,11 @@ def check_seen(places: Iterable[Place]) -> None:
 
     Raises:
         RunError: nothing is there; it names this machine.
-        OmnidataError: as `omnidata.mirror.again`.
+        OmnidataError: as `omnidata.remote.get`.
     """
     places = tuple(places)
     for url, listing in dict.fromkeys((place.url, place.listing) for place in places if place.url):
-        if mirror.listing_of(mirror.again(url)) != listing:
+        if remote.listing_of(remote.get(url)) != listing:
             raise RunError(
                 f"{machine()} finds other objects than the driver has listed",
                 where=url,
@@ -742,9 +742,9 @@ def check_seen(places: Iterable[Place]) -> None:
             )
 
 
-def _environment(*, mirrored: bool) -> dict[str, str]:
+def _environment(*, from_store: bool) -> dict[str, str]:
     ours = {name: value for name, value in os.environ.items() if name.startswith("OMNIDATA_")}
-    if mirrored:  # paths of media are the driver's
+    if from_store:  # paths of media are the driver's
         ours[CACHE_VARIABLE] = os.path.realpath(cache_folder())
     return ours
 

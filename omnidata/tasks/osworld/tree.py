@@ -18,7 +18,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from omnidata import mirror
 from omnidata.errors import Finding, MediaError, MissingMediaError, OmnidataError
 from omnidata.files import bounds, inside, read_text, real
 from omnidata.jsontext import is_integer, json_file
@@ -177,7 +176,7 @@ def find(data: Path, note: Note, domains: Collection[str] = ()) -> list[Rollout]
     root = data if data.is_dir() else data.parent
     namer = _Namer(root, frozenset(domains) | group_of().keys())
     far: list[Path] = []
-    walked = _walk(root, (), mirror.trees(root), far, note, namer.domains)
+    walked = _walk(root, (), (real(root),), far, note, namer.domains)
     found = list(walked) if data.is_dir() else [()]
     refuse_far(far, data)
     named = _inside(found, namer, note)
@@ -204,7 +203,7 @@ def _walk(
             continue
         if not path.is_dir():
             continue
-        if not mirror.is_link(path):
+        if not path.is_symlink():
             rollouts = list(_walk(root, inner, trees, far, note, domains))
             below += rollouts
             begun += [] if rollouts else [inner]
@@ -422,9 +421,9 @@ def recognises(data: Path) -> bool:
 def _files(data: Path, depth: int = 0) -> Iterator[Path]:
     below = []
     for path in sorted(data.iterdir()):
-        if path.name in (TRAJECTORY, RESULT) and path.is_file() and not mirror.is_link(path):
+        if path.name in (TRAJECTORY, RESULT) and path.is_file() and not path.is_symlink():
             yield path
-        elif path.is_dir() and not mirror.is_link(path) and not path.name.startswith("."):
+        elif path.is_dir() and not path.is_symlink() and not path.name.startswith("."):
             below.append(path)
     for path in below if depth < _DEEPEST_LOOK else ():
         yield from _files(path, depth + 1)
