@@ -22,8 +22,7 @@ from omnidata.files import staying_in
 from omnidata.jsontext import is_integer
 from omnidata.loaders import repository
 from omnidata.loaders.files import OTHER_DATA, SKIPPED, rows_again
-from omnidata.loaders.spill import many
-from omnidata.loaders.stored_steps import collect
+from omnidata.loaders.steps import Steps
 from omnidata.media import image_size, unsafe
 from omnidata.types import LoadedDataset, MediaRef, Step, Task
 
@@ -359,8 +358,8 @@ def load_data(
         else:
             source = read()
         again = rows_again(data)
-    if isinstance(source.steps, list) and len(source.steps) > many():
-        source = replace(source, steps=collect(source.steps))
+    if not isinstance(source.steps, Steps):
+        source = replace(source, steps=Steps.of(source.steps))
     if told := [*again, *unsafe_paths(source)]:
         source = replace(source, findings=[*source.findings, *told])
     if strict:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from omnidata.loaders.stored_steps import episodes_of, select_steps
+from omnidata.loaders.steps import episodes_of, select_steps
 from omnidata.metrics import episodes
 from omnidata.metrics.classification import RATES, Confusion, rates
 from omnidata.metrics.intervals import Floats, Ints, method_column, sum_by

@@ -18,7 +18,7 @@ from torch.utils.data import Dataset, IterableDataset, Sampler, get_worker_info
 
 from omnidata.errors import UsageError
 from omnidata.loaders.row_steps import WAY, RowReader
-from omnidata.loaders.stored_steps import StoredSteps
+from omnidata.loaders.steps import Steps
 from omnidata.training.batches import Decoding, Item, decode
 from omnidata.types import LoadedDataset, Step
 
@@ -274,7 +274,7 @@ class StepDataset(Dataset[Item]):
         _check_steps(found)
         for role in decoding.roles or ():
             _check_role(role, found)
-        packed = isinstance(found, list | tuple | StoredSteps)
+        packed = isinstance(found, list | tuple | Steps)
         self._steps = PackedSteps(found) if packed else found
         self.decoding = decoding
 
