@@ -14,6 +14,7 @@ from __future__ import annotations
 import marshal
 import mmap
 import operator
+import tempfile
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -28,7 +29,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from omnidata.actions import Action, Box, Point, Screen
+from omnidata.errors import DataError
 from omnidata.files import bounds
+from omnidata.loaders.spill import VARIABLE
+from omnidata.loaders.steps_cache import current_folder
 from omnidata.types import ByteRange, MediaRef, ParquetLocation, Step, VideoSegment
 
 Numbers = npt.NDArray[np.int64]
@@ -43,7 +47,7 @@ _SLOTS: Final = 64
 _TEXTS: Final = ("sample_id", "episode_id", "instruction", "episode", "group")
 _INTEGERS: Final = ("step_index", "num_steps")
 _CELLS: Final = ("history", "history_screens", "action", "media", "tags", "source", "odd")
-_SCHEMA: Final = pa.schema(
+SCHEMA: Final = pa.schema(
     [
         *((name, pa.string()) for name in _TEXTS),
         *((name, pa.int64()) for name in (*_INTEGERS, "width", "height")),
@@ -79,7 +83,7 @@ def _check_plain(value: Any) -> None:
             _check_plain(each)
 
 
-def _to_cell(value: Any, version: int = marshal.version) -> bytes:
+def to_cell(value: Any, version: int = marshal.version) -> bytes:
     """Encode a value exactly; `marshal` alone would take arrays for bytes.
 
     Raises:
@@ -209,9 +213,9 @@ class StepWriter:
     """
 
     def __init__(self, file: IO[bytes] | pa.NativeFile, *, sources: bool = True) -> None:
-        self._writer = pa.ipc.new_file(file, _SCHEMA)
+        self._writer = pa.ipc.new_file(file, SCHEMA)
         self._sources = sources
-        self._columns: dict[str, list[Any]] = {name: [] for name in _SCHEMA.names}
+        self._columns: dict[str, list[Any]] = {name: [] for name in SCHEMA.names}
         self._bytes = 0
         self._count = 0
         self._last: Step | None = None
@@ -224,7 +228,7 @@ class StepWriter:
         """Write a step.
 
         Raises:
-            OSError: the disk takes no more.
+            DataError: the disk takes no more.
         """
         try:
             row = self._row(step)
@@ -260,12 +264,12 @@ class StepWriter:
             odd["screen"], row["width"], row["height"] = step.screen, None, None
         if type(step.tags) is not dict or type(step.source) is not dict:
             raise CannotStoreError(step)
-        row["action"] = _to_cell(_plain_action(step.action))
+        row["action"] = to_cell(_plain_action(step.action))
         media = _plain_media(step.media, self.within)
-        row["media"] = _to_cell(media)
-        row["tags"] = _to_cell(tuple(step.tags.items()), 2)  # the same bytes for the same tags
-        row["source"] = _to_cell(step.source) if self._sources else _EMPTY
-        row["odd"] = _to_cell(odd) if odd else b""
+        row["media"] = to_cell(media)
+        row["tags"] = to_cell(tuple(step.tags.items()), 2)  # the same bytes for the same tags
+        row["source"] = to_cell(step.source) if self._sources else _EMPTY
+        row["odd"] = to_cell(odd) if odd else b""
         last = self._last
         backs = [0, 0]
         for number, (name, of, is_same, plain) in enumerate(_CHAINS):
@@ -274,7 +278,7 @@ class StepWriter:
                 backs[number] = self._back[number] + 1
                 row[name] = b""
             else:
-                row[name] = _to_cell(plain(past))
+                row[name] = to_cell(plain(past))
             row[f"{name}_back"] = backs[number]
         self._last, self._back = step, backs
         if any(values and values[6] is not None for values in media.values()):
@@ -282,10 +286,11 @@ class StepWriter:
         return row
 
     def _flush(self) -> None:
-        held = [
-            pa.array(column, _SCHEMA.field(name).type) for name, column in self._columns.items()
-        ]
-        self._writer.write_batch(pa.record_batch(held, schema=_SCHEMA))
+        held = [pa.array(column, SCHEMA.field(name).type) for name, column in self._columns.items()]
+        try:
+            self._writer.write_batch(pa.record_batch(held, schema=SCHEMA))
+        except OSError as error:
+            raise _full(error) from None
         for column in self._columns.values():
             column.clear()
         self._bytes = 0
@@ -294,16 +299,19 @@ class StepWriter:
         """Write the last batch and the footer.
 
         Raises:
-            OSError: the disk takes no more.
+            DataError: the disk takes no more.
         """
         if self._columns["action"]:
             self._flush()
-        self._writer.close()
+        try:
+            self._writer.close()
+        except OSError as error:
+            raise _full(error) from None
 
 
 _EMPTY: Final = marshal.dumps({})
 _NO_ROW: Final[dict[str, Any]] = {
-    name: b"" if name in _CELLS else 0 if name.endswith("_back") else None for name in _SCHEMA.names
+    name: b"" if name in _CELLS else 0 if name.endswith("_back") else None for name in SCHEMA.names
 }
 
 
@@ -356,6 +364,47 @@ _CHAINS: Final = (
 )
 
 
+# Where steps are written.
+
+
+def write(steps: Iterable[Step]) -> StepFile:
+    """Write steps to a file.
+
+    It lies in the folder of `writing_into`. Elsewhere it has no name, is this user's alone, and
+    vanishes with the process.
+
+    Raises:
+        DataError: the disk takes no more.
+    """
+    folder = current_folder()
+    path = folder.new_file() if folder else None
+    with path.open("xb+") if path else tempfile.TemporaryFile(prefix="omnidata-") as file:
+        writer = StepWriter(file)
+        for step in steps:
+            writer.add(step)
+        writer.close()
+        try:
+            file.flush()
+        except OSError as error:
+            raise _full(error) from None
+        made = StepFile.map(file, writer.within, writer.in_memory)
+    if folder and path and writer.is_movable and not writer.in_memory:
+        folder.add(made, path)
+    return made
+
+
+def _full(error: OSError) -> DataError:
+    folder = current_folder()
+    folder = current_folder()
+    return DataError(
+        f"the steps cannot be written to disk ({error.strerror})",
+        where=str((folder and folder.path) or tempfile.gettempdir()),
+        expected="disk space, about 1 KB a step",
+        remedy="free disk space, name other folders in TMPDIR and OMNIDATA_CACHE, or use "
+        f"--no-cache; {VARIABLE} sets how many steps stay in memory",
+    )
+
+
 def pack(steps: Iterable[Step], *, sources: bool = True) -> StepFile:
     """Return steps as a file in memory.
 
@@ -398,7 +447,7 @@ class StepFile:
     ) -> None:
         self.content = pa.py_buffer(content)
         reader = pa.ipc.open_file(self.content)
-        if not reader.schema.equals(_SCHEMA):
+        if not reader.schema.equals(SCHEMA):
             raise pa.ArrowInvalid("these are no steps of this version")
         self.batches = [reader.get_batch(each) for each in range(reader.num_record_batches)]
         self.within = within
@@ -448,11 +497,11 @@ class StepFile:
     def column(self, name: str) -> pa.ChunkedArray:
         """Return a column of texts or numbers; null where only the step itself says it."""
         found = [batch.column(name) for batch in self.batches]
-        return pa.chunked_array(found, _SCHEMA.field(name).type)
+        return pa.chunked_array(found, SCHEMA.field(name).type)
 
     def values(self, name: str) -> Iterator[Any]:
         """Yield a field of all steps, in order."""
-        if name not in _SCHEMA.names or name in _CELLS:
+        if name not in SCHEMA.names or name in _CELLS:
             yield from (self.value(row, name) for row in range(len(self)))
             return
         row = 0
@@ -475,14 +524,14 @@ class StepFile:
             for run in runs
             if len(run)
         ]
-        table = pa.Table.from_batches(parts, _SCHEMA).combine_chunks()
+        table = pa.Table.from_batches(parts, SCHEMA).combine_chunks()
         for chain in _CHAINS:
             table = self._rejoin(table, chain, numbers)
         if not sources:
             empty = pa.array([_EMPTY] * len(numbers), pa.large_binary())
-            table = table.set_column(_SCHEMA.get_field_index("source"), "source", empty)
+            table = table.set_column(SCHEMA.get_field_index("source"), "source", empty)
         sink = pa.BufferOutputStream()
-        with pa.ipc.new_file(sink, _SCHEMA) as writer:
+        with pa.ipc.new_file(sink, SCHEMA) as writer:
             writer.write_table(table, max_chunksize=BLOCK * _BATCH)
         rows = enumerate(numbers.tolist()) if self.in_memory else ()
         in_memory = {each: self.in_memory[row] for each, row in rows if row in self.in_memory}
@@ -499,9 +548,9 @@ class StepFile:
         backs = (places - np.maximum.accumulate(np.where(begins, places, 0))).astype(np.int32)
         cells = table.column(column).to_pylist()
         for place in np.flatnonzero(begins & (table.column(back).to_numpy() > 0)).tolist():
-            cells[place] = _to_cell(chain.plain(self.value(int(numbers[place]), column)))
+            cells[place] = to_cell(chain.plain(self.value(int(numbers[place]), column)))
         for name, values in ((column, pa.array(cells, pa.large_binary())), (back, pa.array(backs))):
-            table = table.set_column(_SCHEMA.get_field_index(name), name, values)
+            table = table.set_column(SCHEMA.get_field_index(name), name, values)
         return table
 
     def value(self, row: int, name: str) -> Any:

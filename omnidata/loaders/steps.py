@@ -41,6 +41,7 @@ class Steps(IndexedSteps):
     Args:
         held: a list, or the file that they lie in.
         numbers: rows of the file, int64 (N,), in order; None for all.
+        checked: whether it is known that no two have the same id.
 
     Examples:
         >>> steps = Steps.of(
@@ -54,12 +55,16 @@ class Steps(IndexedSteps):
     """
 
     def __init__(
-        self, held: Sequence[Step] | StepFile = (), numbers: Numbers | None = None
+        self,
+        held: Sequence[Step] | StepFile = (),
+        numbers: Numbers | None = None,
+        *,
+        checked: bool = False,
     ) -> None:
         self._list: list[Step] | None = None
         self._numbers = numbers
-        self._places: _Places | dict[str, int] | None = None
-        self._are_different = False
+        self._places: Places | dict[str, int] | None = None
+        self._are_different = checked
         if isinstance(held, Sequence):
             self._list = held if isinstance(held, list) else list(held)
         else:
@@ -83,7 +88,7 @@ class Steps(IndexedSteps):
                 break
         else:
             return cls(first)
-        from omnidata.loaders.steps_cache import write
+        from omnidata.loaders.step_file import write
 
         return cls(write(chain(_drain(first), coming)))
 
@@ -167,7 +172,7 @@ class Steps(IndexedSteps):
         """Return the index of the step with an id, the first of several; None if there is none."""
         if self._places is None:
             if self._list is None:
-                self._places = _Places(self.sample_ids)
+                self._places = Places(self.sample_ids)
             else:
                 own: dict[str, int] = {}
                 for number, step in enumerate(self._list):
@@ -192,8 +197,8 @@ class Steps(IndexedSteps):
         if self._are_different:
             return []
         if self._list is None:
-            self._places = self._places or _Places(self.sample_ids)
-            assert isinstance(self._places, _Places)
+            self._places = self._places or Places(self.sample_ids)
+            assert isinstance(self._places, Places)
             found = self._places.repeated()
         else:
             met = set[str]()
@@ -283,8 +288,12 @@ class Column(Sequence[Any]):
         return (file.value(row, name) for row in _in_parts(numbers))
 
 
-class _Places:
-    """The index of each id, by its hash: 16 bytes an id."""
+class Places:
+    """The index of each name, by its hash: 16 bytes a name.
+
+    Args:
+        ids: the names; they may be read again.
+    """
 
     def __init__(self, ids: Sequence[str]) -> None:
         self._ids = ids
@@ -430,7 +439,7 @@ class RowIds(Sequence[str | None]):
     """
 
     def __init__(self, steps: Steps, numbers: Numbers) -> None:
-        self._steps, self.numbers = steps, numbers
+        self.steps, self.numbers = steps, numbers
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -444,7 +453,7 @@ class RowIds(Sequence[str | None]):
         if isinstance(row, slice):
             return [self[each] for each in range(*row.indices(len(self)))]
         number = int(self.numbers[row])
-        return None if number < 0 else self._steps.sample_ids[number]
+        return None if number < 0 else self.steps.sample_ids[number]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, list | RowIds):

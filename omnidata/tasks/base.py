@@ -16,6 +16,7 @@ from omnidata.errors import Finding
 from omnidata.jsontext import hash_of
 from omnidata.loaders.files import RowFiles
 from omnidata.loaders.load import load_data
+from omnidata.loaders.steps_cache import reader_facts
 from omnidata.mirror import local
 from omnidata.tasks.baselines import answer_policy, check_baseline
 from omnidata.tasks.class_checks import BLANKS, check_options, check_question, check_reach, fault
@@ -439,6 +440,7 @@ class Benchmark:
             ),
             strict=strict,
             check_media=check_media,
+            depends=reader_facts(self),
         )
 
     @property

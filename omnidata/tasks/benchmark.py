@@ -25,6 +25,7 @@ from omnidata.dialects import Asked, UnreadError
 from omnidata.errors import Finding
 from omnidata.jsontext import hash_of
 from omnidata.loaders.load import load_data
+from omnidata.loaders.steps_cache import reader_facts
 from omnidata.tasks.baselines import answer_policy
 from omnidata.tasks.coordinates import answer_space
 from omnidata.tasks.diagnosis import REACH
@@ -562,6 +563,7 @@ class Benchmark(ABC):
             ),
             strict=strict,
             check_media=check_media,
+            depends=reader_facts(self),
         )
 
     # From a step to a question.

@@ -18,6 +18,7 @@ from omnidata.actions import Screen
 from omnidata.errors import DataError, Finding, MediaError
 from omnidata.loaders.files import check_media_files
 from omnidata.loaders.load import Note, RowContext, about, check_screen, load_data, short
+from omnidata.loaders.repository import is_repository
 from omnidata.loaders.steps import Steps, number_steps, row_ids
 from omnidata.media import image_size, unsafe
 from omnidata.tasks.agentstudio import files as agentstudio_files
@@ -93,7 +94,10 @@ def load(
         lambda: _read(data, task, instructions, check_media=check_media),
         strict=strict,
         check_media=check_media,
+        depends=(instructions,),
     )
+    if not is_repository(data):
+        return source
     restored = (_restore(step, task, instructions) for step in source.steps)
     return replace(source, steps=Steps.of(restored))
 

@@ -442,6 +442,7 @@ def load(
         lambda: _read(data, check_media=check_media, low=low, scroll=scroll),
         strict=strict,
         check_media=check_media,
+        depends=(low, scroll),
     )
     return check_sense(source, scroll)
 

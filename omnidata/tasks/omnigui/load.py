@@ -86,6 +86,7 @@ def load(data: Path | str, *, strict: bool = False, check_media: bool = True) ->
         lambda: _read(data, check_media=check_media),
         strict=strict,
         check_media=check_media,
+        depends=(),
     )
 
 
