@@ -27,7 +27,6 @@ from filelock import BaseFileLock, FileLock, Timeout
 
 from omnidata import mirror
 from omnidata.files import bounds
-from omnidata.loaders.spill import VARIABLE
 from omnidata.mirror_cache import CACHE_VARIABLE, cache_folder, most_bytes
 from omnidata.registry import plugin_origin
 from omnidata.types import LoadedDataset
@@ -185,7 +184,7 @@ def _hash(text: str) -> str:
 
 
 def _environment() -> list[tuple[str, str]]:
-    own = {CACHE_VARIABLE, NO_CACHE, VARIABLE}
+    own = {CACHE_VARIABLE, NO_CACHE}
     return sorted(
         item
         for item in os.environ.items()
