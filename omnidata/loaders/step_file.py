@@ -486,8 +486,20 @@ class StepFile:
         return self.batches[number], row - self._starts[number]
 
     def step(self, row: int) -> Step:
-        """Return the step of a row."""
-        return self.block(row // BLOCK).step(row % BLOCK)
+        """Return the step of a row.
+
+        Raises:
+            IndexError: there is none.
+        """
+        number, place = divmod(row, BLOCK)
+        block = self._blocks[number % _SLOTS]
+        if block is None or block.number != number:
+            if row >= len(self):
+                raise IndexError(f"there is no step {row} of {len(self)}")
+            block = self.block(number)
+        if place >= block.length:
+            raise IndexError(f"there is no step {row} of {len(self)}")
+        return block.step(place)
 
     def __iter__(self) -> Iterator[Step]:
         for number in range(-(-len(self) // BLOCK)):
@@ -573,12 +585,23 @@ class Block:
         number: of the block, from 0.
     """
 
-    __slots__ = ("_cells", "_columns", "_file", "_first", "_start", "batch", "length", "number")
+    __slots__ = (
+        "_cells",
+        "_columns",
+        "_file",
+        "_first",
+        "_in_memory",
+        "_start",
+        "batch",
+        "length",
+        "number",
+    )
 
     def __init__(self, file: StepFile, number: int) -> None:
         self.number = number
         self._file = file
         self._first = number * BLOCK
+        self._in_memory = file.in_memory
         self.batch, self._start = file.batch_of(self._first)
         self.length = min(BLOCK, self.batch.num_rows - self._start)
         self._columns: dict[str, list[Any]] = {}
@@ -586,9 +609,8 @@ class Block:
 
     def step(self, place: int) -> Step:
         """Return the step of a row, counted from the block's first."""
-        in_memory = self._file.in_memory
-        if in_memory and self._first + place in in_memory:
-            return in_memory[self._first + place]
+        if self._in_memory and self._first + place in self._in_memory:
+            return self._in_memory[self._first + place]
         step = _new(Step)
         _set_block(step, self)
         _set_place(step, place)
@@ -596,6 +618,11 @@ class Block:
 
     def value(self, place: int, name: str) -> Any:
         """Return a field of the step of a row."""
+        column = self._columns.get(name)
+        if column is not None:
+            value = column[place]
+            if value is not None and value is not _UNKNOWN:
+                return value
         if name == "source":
             return marshal.loads(self._cell(place, name))
         if name == "media":

@@ -8,6 +8,7 @@ and other fields of all steps are read as columns, without making any.
 from __future__ import annotations
 
 import sys
+import zlib
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 Numbers = npt.NDArray[np.int64]
 
+_AHEAD = 64
+"""Names that are read at once, for those that are asked for in order."""
 _BESIDE_SOURCE = 1500
 """Bytes that a step takes beside its source and its history, about: a picture, an action, texts."""
 
@@ -114,11 +117,12 @@ class Steps(IndexedSteps):
 
     def __getitem__(self, index: int | slice) -> Step | Steps:
         if self._list is not None:
-            if isinstance(index, slice):
-                return Steps(self._list[index])
-            return self._list[index]
+            found = self._list[index]
+            return Steps(found) if isinstance(found, list) else found
         if isinstance(index, slice):
             return self.select(np.arange(*index.indices(len(self)), dtype=np.int64))
+        if self._numbers is None and index >= 0:
+            return self._file.step(index)
         return self._file.step(self._row(index))
 
     def _row(self, index: int) -> int:
@@ -155,18 +159,35 @@ class Steps(IndexedSteps):
     @property
     def episodes(self) -> Numbers:
         """The number of each step's episode, int64 (N,), in order of first occurrence."""
+        return self.codes("episode")
+
+    def codes(self, name: str) -> Numbers:
+        """Return a number for each value of a field, int64 (N,), in order of first occurrence.
+
+        Args:
+            name: of a field of texts, or `tags`.
+        """
         if self._list is None:
-            column = self._file.column("episode")
-            if not column.null_count:
+            column = self._file.column(name)
+            if not column.null_count and not self._file.in_memory:
                 codes = column.combine_chunks().dictionary_encode().indices.to_numpy()
-                return (
-                    codes.astype(np.int64)
-                    if self._numbers is None
-                    else _renumber(codes[self._numbers])
-                )
-        numbers: dict[str, int] = {}
-        found = (numbers.setdefault(name, len(numbers)) for name in self.column("episode"))
-        return np.fromiter(found, np.int64, len(self))
+                whole = self._numbers is None
+                return codes.astype(np.int64) if whole else _renumber(codes[self._numbers])
+        numbers: dict[Any, int] = {}
+        values = self.column(name)
+        keys = (tuple(tags.items()) for tags in values) if name == "tags" else values
+        return np.fromiter(
+            (numbers.setdefault(key, len(numbers)) for key in keys), np.int64, len(self)
+        )
+
+    def integers(self, name: str) -> Numbers:
+        """Return a field of whole numbers, int64 (N,)."""
+        if self._list is None:
+            column = self._file.column(name)
+            if not column.null_count:
+                values: Numbers = column.to_numpy()
+                return values if self._numbers is None else values[self._numbers]
+        return np.fromiter(self.column(name), np.int64, len(self))
 
     def position(self, sample_id: str) -> int | None:
         """Return the index of the step with an id, the first of several; None if there is none."""
@@ -248,7 +269,8 @@ class Steps(IndexedSteps):
             return _open, (file.path, file.within, self._numbers)
         if self._numbers is not None:
             return self.packed().__reduce__()
-        return _unpack, (file.content.to_pybytes(), file.within, dict(file.in_memory))
+        content = zlib.compress(file.content, 1)
+        return _unpack, (content, file.within, dict(file.in_memory))
 
 
 class Column(Sequence[Any]):
@@ -302,15 +324,17 @@ class Places:
         self._hashes = array("q")
         self._hashes.frombytes(hashes[self._order].tobytes())
         self._next = 0
+        self._near: tuple[int, list[str]] = (0, [])
         # Of several with the same id the first is wanted, which need not be the next.
         self._are_different = not (np.diff(hashes[self._order]) == 0).any()
 
     def get(self, sample_id: str) -> int | None:
         """Return the first index of an id; ids that are asked for in order are found at once."""
-        following = self._next
-        if self._are_different and following < len(self._ids) and self._ids[following] == sample_id:
-            self._next = following + 1
-            return following
+        first, names = self._near
+        place = self._next - first
+        if place < len(names) and names[place] == sample_id and self._are_different:
+            self._next += 1
+            return self._next - 1
         return self._look(sample_id)
 
     def _look(self, sample_id: str) -> int | None:
@@ -319,6 +343,7 @@ class Places:
         while place < len(self._hashes) and self._hashes[place] == wanted:
             number = int(self._order[place])
             if self._ids[number] == sample_id:
+                self._near = number, [*self._ids[number : number + _AHEAD]]
                 self._next = number + 1
                 return number
             place += 1
@@ -353,7 +378,7 @@ def _open(path: Path, within: tuple[str, ...], numbers: Numbers | None) -> Steps
 def _unpack(content: bytes, within: tuple[str, ...], in_memory: dict[int, Step]) -> Steps:
     from omnidata.loaders.step_file import StepFile
 
-    return Steps(StepFile(content, within, in_memory))
+    return Steps(StepFile(zlib.decompress(content), within, in_memory))
 
 
 def _weight(step: Step) -> int:

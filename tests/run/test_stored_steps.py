@@ -28,6 +28,7 @@ from omnidata.run.scoring import get_profile, score
 from omnidata.run.selection import read_exclude, select, shard, whole_episodes
 from omnidata.tasks import get_task
 from omnidata.types import Completion, GenerationParams, LoadedDataset, Prepared
+from tests.loaders.every import is_on_disk
 
 FILES = ("predictions.jsonl", "scores.jsonl", "results.json")
 IN_MEMORY, ON_DISK = "1000000", "0"
@@ -68,7 +69,7 @@ def ran(
     monkeypatch.setenv("OMNIDATA_STEPS_IN_MEMORY", many)
     task = get_task("omnigui", options)
     source = task.load(data)
-    assert (source.steps.file is not None) == (many == ON_DISK)
+    assert is_on_disk(source) == (many == ON_DISK)
     evaluate(task, source, Talker(), out, limits=Limits(concurrency=1), **chosen)
     found = {name: (out / name).read_bytes() for name in FILES}
     info = json.loads((out / "run.json").read_text())
@@ -195,7 +196,7 @@ def test_a_repository_is_the_same_from_disk(
         monkeypatch.setenv("OMNIDATA_STEPS_IN_MEMORY", many)
         found.append(get_task("omnigui").load(tmp_path / "parquet"))
     in_memory, on_disk = found
-    assert on_disk.steps.file is not None
+    assert is_on_disk(on_disk)
     assert on_disk.steps == in_memory.steps
     assert [*on_disk.row_ids] == in_memory.row_ids
     assert on_disk.findings == in_memory.findings
@@ -206,8 +207,9 @@ def test_choices_are_the_same(
     source: LoadedDataset, sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OMNIDATA_STEPS_IN_MEMORY", ON_DISK)
-    stored = get_task("omnigui").load(sample).steps
-    assert stored.file is not None
+    loaded = get_task("omnigui").load(sample)
+    assert is_on_disk(loaded)
+    stored = loaded.steps
     excluded = tmp_path / "excluded"
     excluded.write_text("\n".join(step.sample_id for step in source.steps[3:30:5]))
     both = []
