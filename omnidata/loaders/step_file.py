@@ -669,6 +669,10 @@ class Block:
         if found is None:
             found = self._columns["action"] = [_UNKNOWN] * self.length
         action = found[place]
+        if action is _UNKNOWN and not place:  # the beginning of going through all
+            cells = (self._cell(each, "action") for each in range(self.length))
+            found[:] = map(_action, map(marshal.loads, cells))
+            return found[0]  # type: ignore[no-any-return]
         if action is _UNKNOWN:
             action = found[place] = _action(marshal.loads(self._cell(place, "action")))
         return action  # type: ignore[no-any-return]
