@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from omnidata.errors import UsageError
+from omnidata.errors import DataError, UsageError
 from omnidata.loaders.spill import Room, weight
 from omnidata.types import IndexedSteps, Step
 
@@ -367,8 +367,16 @@ class Places:
 def _file_at(path: Path, within: tuple[str, ...]) -> StepFile:
     from omnidata.loaders.step_file import StepFile
 
-    with path.open("rb") as file:
-        return StepFile.map(file, within, path=path)
+    try:
+        with path.open("rb") as file:
+            return StepFile.map(file, within, path=path)
+    except OSError as error:
+        raise DataError(
+            f"the steps are no longer in the cache ({error.strerror})",
+            where=str(path),
+            expected="the file that was there when the command began",
+            remedy="repeat the command; a larger --cache-bytes keeps more",
+        ) from None
 
 
 def _open(path: Path, within: tuple[str, ...], numbers: Numbers | None) -> Steps:

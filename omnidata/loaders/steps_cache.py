@@ -300,6 +300,7 @@ class Folder:
                 path = self._make()
                 self._lock = FileLock(path / LOCK)
                 self._lock.acquire(timeout=0)
+                path.stat()  # another process may have taken it for that of a killed one
             except (OSError, Timeout):
                 return None
             self.path = path
