@@ -21,22 +21,19 @@ from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from filelock import BaseFileLock, FileLock, Timeout
+from filelock import FileLock, Timeout
 
 from omnidata import mirror
 from omnidata.files import bounds
+from omnidata.loaders.step_folders import HEAD, LOCK, writing_into
 from omnidata.mirror_cache import CACHE_VARIABLE, cache_folder, most_bytes
 from omnidata.registry import plugin_origin
 from omnidata.types import LoadedDataset
 
-if TYPE_CHECKING:
-    from omnidata.loaders.step_file import StepFile
-
 NO_CACHE: Final = "OMNIDATA_NO_CACHE"
 """The variable of the environment that says, if it is not empty, that no steps are kept."""
-HEAD: Final = "head.json"
 _FORMAT: Final = 1
 _NEW: Final = ".new-"
 _RECENT_NS: Final = 2 * 10**9
@@ -274,79 +271,6 @@ def _code_of(kind: type) -> str | None:
     return repr(found)
 
 
-# Where steps are written while they are read.
-
-
-class Folder:
-    """A folder for the files of steps of one dataset, until one is kept, or none.
-
-    Args:
-        make: makes the folder, when the first file is written.
-
-    Attributes:
-        path: of the folder; None if there is none yet.
-    """
-
-    def __init__(self, make: Callable[[], Path]) -> None:
-        self._make = make
-        self._lock: BaseFileLock | None = None
-        self._files: list[tuple[StepFile, Path]] = []
-        self.path: Path | None = None
-
-    def new_file(self) -> Path | None:
-        """Return the path of the next file; None where the disk cannot be written to."""
-        if self.path is None:
-            try:
-                path = self._make()
-                self._lock = FileLock(path / LOCK)
-                self._lock.acquire(timeout=0)
-                path.stat()  # another process may have taken it for that of a killed one
-            except (OSError, Timeout):
-                return None
-            self.path = path
-        return self.path / f"{secrets.token_hex(8)}.arrow"
-
-    def add(self, file: StepFile, path: Path) -> None:
-        """Note a file that another process may open."""
-        self._files.append((file, path))
-
-    def path_of(self, file: StepFile) -> Path | None:
-        """Return the path of a file; None if another process may not open it."""
-        return next((path for own, path in self._files if own is file), None)
-
-    def remove(self) -> None:
-        """Remove the folder; what is mapped stays readable."""
-        if self._lock:
-            self._lock.release()
-        if self.path:
-            shutil.rmtree(self.path, ignore_errors=True)
-
-
-LOCK: Final = "lock"
-_WRITING: ContextVar[Folder | None] = ContextVar("_writing", default=None)
-
-
-def current_folder() -> Folder | None:
-    """Return the folder of `writing_into`, if any."""
-    return _WRITING.get()
-
-
-@contextmanager
-def writing_into(make: Callable[[], Path]) -> Iterator[Folder]:
-    """Write the files of steps into a folder, which is gone after the block.
-
-    Args:
-        make: makes the folder, when the first file is written.
-    """
-    folder = Folder(make)
-    token = _WRITING.set(folder)
-    try:
-        yield folder
-    finally:
-        _WRITING.reset(token)
-        folder.remove()
-
-
 # Reading and keeping.
 
 
@@ -390,11 +314,12 @@ def load(read: Callable[[], LoadedDataset], origin: Origin) -> LoadedDataset:
             from omnidata.loaders import steps_entry
 
             place = steps_folder() / name
-            if entry := steps_entry.keep(source, folder, place):
+            if size := steps_entry.keep(source, folder, place):
                 _sweep()
                 _prune(place)
                 if report := _KEPT.get():
-                    report(entry)
+                    count, now = len(source.steps), time.time()
+                    report(Entry(place, str(origin.data), origin.task, count, size, now))
         return source
 
 

@@ -7,7 +7,6 @@ import marshal
 import mmap
 import os
 import shutil
-import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -21,8 +20,8 @@ import pyarrow as pa
 from omnidata.errors import Finding
 from omnidata.files import bounds
 from omnidata.loaders.step_file import CannotStoreError, StepFile, to_cell
+from omnidata.loaders.step_folders import HEAD, Folder
 from omnidata.loaders.steps import Places, RowIds, Steps
-from omnidata.loaders.steps_cache import HEAD, Entry, Folder
 from omnidata.types import LoadedDataset
 
 _STEPS, _ROWS, _CHOSEN, _EPISODES, _REST = (
@@ -31,7 +30,7 @@ _STEPS, _ROWS, _CHOSEN, _EPISODES, _REST = (
 _CHUNK: Final = 1 << 20
 
 
-def keep(source: LoadedDataset, folder: Folder, place: Path) -> Entry | None:
+def keep(source: LoadedDataset, folder: Folder, place: Path) -> int:
     """Make an entry of a dataset whose steps were written to a folder.
 
     Args:
@@ -40,12 +39,12 @@ def keep(source: LoadedDataset, folder: Folder, place: Path) -> Entry | None:
         place: of the entry.
 
     Returns:
-        None if it cannot be kept: values that no file holds, or a full disk.
+        Its bytes; 0 if it cannot be kept: values that no file holds, or a full disk.
     """
     steps = source.steps
     own = isinstance(steps, Steps) and steps.file and folder.path_of(steps.file)
     if not own or type(source) is not LoadedDataset:
-        return None
+        return 0
     assert isinstance(steps, Steps) and steps.file and folder.path
     try:
         rest = _rest(source, steps)
@@ -65,10 +64,9 @@ def keep(source: LoadedDataset, folder: Folder, place: Path) -> Entry | None:
         with suppress(OSError):  # another process was faster
             new.rename(place)
     except (CannotStoreError, KeyError, OSError, UnicodeEncodeError):
-        return None
+        return 0
     steps.file.path = place / _STEPS
-    size = sum(size for size, _ in sums.values())
-    return Entry(place, str(source.root), source.task, len(steps), size, time.time())
+    return sum(size for size, _ in sums.values())
 
 
 def _rest(source: LoadedDataset, steps: Steps) -> bytes:
