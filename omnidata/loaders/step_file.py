@@ -671,7 +671,7 @@ class Block:
         action = found[place]
         if action is _UNKNOWN and not place:  # the beginning of going through all
             cells = (self._cell(each, "action") for each in range(self.length))
-            found[:] = map(_action, map(marshal.loads, cells))
+            found[:] = (_action(marshal.loads(cell)) if cell else _UNKNOWN for cell in cells)
             return found[0]  # type: ignore[no-any-return]
         if action is _UNKNOWN:
             action = found[place] = _action(marshal.loads(self._cell(place, "action")))
