@@ -70,17 +70,18 @@ _SEQUENCES: Final = frozenset[type]({list, tuple, set, frozenset})
 
 def _check_plain(value: Any) -> None:
     kind = type(value)
-    if kind in _SCALARS:
-        return
     if kind is dict:
         if not _SCALARS.issuperset(map(type, value)):
             raise CannotStoreError(value)
         value = value.values()
     elif kind not in _SEQUENCES:
+        if kind in _SCALARS:
+            return
         raise CannotStoreError(value)
     if not _SCALARS.issuperset(map(type, value)):
         for each in value:
-            _check_plain(each)
+            if type(each) not in _SCALARS:
+                _check_plain(each)
 
 
 def to_cell(value: Any, version: int = marshal.version) -> bytes:
