@@ -238,7 +238,7 @@ class Steps(IndexedSteps):
         kept = self.select(np.delete(np.arange(len(self)), numbers).tolist())
         return kept
 
-    def packed(self, *, sources: bool = True) -> Steps:
+    def pack(self, *, sources: bool = True) -> Steps:
         """Return the steps as bytes in memory, which are cheap to send to another process.
 
         Args:
@@ -268,7 +268,7 @@ class Steps(IndexedSteps):
         if file.path is not None and not file.in_memory:
             return _open, (file.path, file.within, self._numbers)
         if self._numbers is not None:
-            return self.packed().__reduce__()
+            return self.pack().__reduce__()
         content = zlib.compress(file.content, 1)
         return _unpack, (content, file.within, dict(file.in_memory))
 
@@ -534,7 +534,7 @@ def pack_steps(steps: Sequence[Step], numbers: Sequence[int]) -> Steps:
     Raises:
         UsageError: a plug-in's cannot be.
     """
-    found = _as_steps(steps).select(numbers).packed()
+    found = _as_steps(steps).select(numbers).pack()
     if not can_be_sent(found):
         raise UsageError(
             "the steps cannot be sent to other processes",
@@ -550,7 +550,7 @@ def can_be_sent(steps: Sequence[Step]) -> bool:
     import pickle
 
     own = _as_steps(steps)
-    first = own.file.in_memory if own.file is not None else own[:1].packed().file.in_memory  # type: ignore[union-attr]
+    first = own.file.in_memory if own.file is not None else own[:1].pack().file.in_memory  # type: ignore[union-attr]
     try:
         pickle.dumps(first)
     except Exception:  # a row of a plug-in may be any mapping

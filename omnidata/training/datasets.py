@@ -155,7 +155,7 @@ def shared(steps: Sequence[Step], *, sources: bool) -> Steps:
         sources: whether to keep `Step.source`, which prompts are made from; a file keeps it anyway.
     """
     own = steps if isinstance(steps, Steps) else Steps(steps)
-    return own if own.file is not None else own.packed(sources=sources)
+    return own if own.file is not None else own.pack(sources=sources)
 
 
 _DEFAULT = Decoding()

@@ -56,26 +56,18 @@ def is_cached(source: LoadedDataset, cache: Path) -> bool:
 
 
 @pytest.fixture
-def reads(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """The data that were read, and not opened from the cache."""
-    from omnidata.tasks.omnigui import load as loader
-
-    found: list[Path] = []
-    read = loader._read
-
-    def count(data: Path, **chosen: bool) -> LoadedDataset:
-        found.append(data)
-        return read(data, **chosen)
-
-    monkeypatch.setattr(loader, "_read", count)
-    return found
+def written() -> Iterator[list[steps_cache.Entry]]:
+    """The entries that were written, each after the data were read."""
+    found: list[steps_cache.Entry] = []
+    with steps_cache.reporting(found.append):
+        yield found
 
 
 def test_a_second_load_reads_nothing_and_is_equal(
-    cache: Path, data: Path, reads: list[Path]
+    cache: Path, data: Path, written: list[steps_cache.Entry]
 ) -> None:
     first, second = load(data), load(data)
-    assert len(reads) == 1
+    assert len(written) == 1
     assert second == first
     assert [*map(repr, second.steps)] == [*map(repr, first.steps)]
     assert {ref.within for step in second.steps for ref in step.media.values() if ref} == {
@@ -105,38 +97,20 @@ def add_a_file(data: Path) -> None:
 
 @pytest.mark.parametrize("edit", [grow, rewrite_in_place, add_a_file])
 def test_edited_data_are_read_anew(
-    cache: Path, data: Path, reads: list[Path], edit: Callable[[Path], None]
+    cache: Path, data: Path, written: list[steps_cache.Entry], edit: Callable[[Path], None]
 ) -> None:
     load(data)
     edit(data)
     assert load(data) == load(data)
-    assert len(reads) == 2
+    assert len(written) == 2
 
 
 def test_data_that_were_just_written_are_not_kept(
-    cache: Path, data: Path, reads: list[Path]
+    cache: Path, data: Path, written: list[steps_cache.Entry]
 ) -> None:
     os.utime(data / "steps.json")
     assert load(data) == load(data)
-    assert len(reads) == 2
-
-
-def test_data_that_change_while_they_are_read_are_not_kept(
-    cache: Path, data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from omnidata.tasks.omnigui import load as loader
-
-    read = loader._read
-
-    def meanwhile(data: Path, **chosen: bool) -> LoadedDataset:
-        source = read(data, **chosen)
-        grow(data)
-        return source
-
-    monkeypatch.setattr(loader, "_read", meanwhile)
-    assert len(load(data).steps) == 6
-    monkeypatch.undo()
-    assert len(load(data).steps) == 8
+    assert written == steps_cache.entries() == []
 
 
 def cut(entry: Path) -> None:
@@ -170,33 +144,31 @@ def lose(entry: Path) -> None:
 
 @pytest.mark.parametrize("damage", [cut, overwrite, lie, lead_out, empty, lose])
 def test_a_damaged_entry_is_written_anew(
-    cache: Path, data: Path, reads: list[Path], damage: Callable[[Path], None]
+    cache: Path, data: Path, written: list[steps_cache.Entry], damage: Callable[[Path], None]
 ) -> None:
     wanted = [*map(repr, load(data).steps)]
     (entry,) = steps_cache.entries()
     damage(entry.path)
     for _ in range(2):
         assert [*map(repr, load(data).steps)] == wanted
-    assert len(reads) == 2
+    assert len(written) == 2
 
 
 def test_another_check_and_other_paths_to_the_data_are_other_entries(
-    cache: Path, data: Path, reads: list[Path], monkeypatch: pytest.MonkeyPatch
+    cache: Path, data: Path, written: list[steps_cache.Entry], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     load(data)
     get_task("omnigui").load(data)
     monkeypatch.chdir(data.parent)
     assert load(Path("data")).steps[0].media["screenshot"].root == Path("data")  # type: ignore[union-attr]
-    assert len(reads) == 3
+    assert len(written) == 3
 
 
 def test_no_cache_is_read_or_written(
-    cache: Path, data: Path, reads: list[Path], monkeypatch: pytest.MonkeyPatch
+    cache: Path, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OMNIDATA_NO_CACHE", "1")
-    load(data)
-    load(data)
-    assert len(reads) == 2
+    assert load(data) == load(data)
     assert not cache.exists()
 
 
@@ -284,8 +256,21 @@ def test_two_that_write_at_once_leave_one_entry(
     assert is_cached(load(data), cache)
 
 
+def test_data_that_change_while_they_are_read_are_not_kept(
+    cache: Path, data: Path, start: Callable[[], "subprocess.Popen[bytes]"]
+) -> None:
+    reading = start()
+    grow(data)
+    assert reading.communicate(b"x")[0] == b"6\n"
+    assert [*cache.iterdir()] == []
+    assert len(load(data).steps) == 8
+
+
 def test_what_a_killed_process_left_is_never_read_and_goes_with_the_next(
-    cache: Path, data: Path, reads: list[Path], start: Callable[[], "subprocess.Popen[bytes]"]
+    cache: Path,
+    data: Path,
+    written: list[steps_cache.Entry],
+    start: Callable[[], "subprocess.Popen[bytes]"],
 ) -> None:
     alive, killed = start(), start()
     killed.kill()
@@ -293,7 +278,7 @@ def test_what_a_killed_process_left_is_never_read_and_goes_with_the_next(
     assert len([*cache.iterdir()]) == 2
     assert steps_cache.entries() == []
     load(data)
-    assert len(reads) == 1
+    assert len(written) == 1
     left = [path for path in cache.iterdir() if path.name.startswith(".")]
     assert len(left) == 1  # of the one that is still writing
     assert alive.communicate(b"x")[0] == b"6\n"
