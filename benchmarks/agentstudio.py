@@ -28,8 +28,9 @@ from omnidata.tasks import get_task
 from omnidata.tasks.agentstudio.answers import read_letters, read_released, released_letters
 from omnidata.tasks.agentstudio.rows import actions_in_window
 from omnidata.tasks.agentstudio.rules import letters_of
+from omnidata.tasks.asking import Asking
 from omnidata.tasks.points import read_point
-from omnidata.types import LoadedDataset, Step, Task
+from omnidata.types import LoadedDataset, Step
 
 FILES = {
     "groundui": "groundui_1k.jsonl",
@@ -89,7 +90,7 @@ def score_all(data: Path, count: int, folder: Path) -> None:
     print(f"{total:,} responses scored by two profiles: {spent:.2f} s, {rate:,.0f} verdicts/s")
 
 
-def write_predictions(path: Path, task: Task, source: LoadedDataset, rng: random.Random) -> Path:
+def write_predictions(path: Path, task: Asking, source: LoadedDataset, rng: random.Random) -> Path:
     """A run's file: one response per row."""
     with path.open("w", encoding="utf-8") as file:
         for step in source.steps:
@@ -98,7 +99,7 @@ def write_predictions(path: Path, task: Task, source: LoadedDataset, rng: random
     return path
 
 
-def score_run(task: Task, profile: str, source: LoadedDataset, path: Path) -> None:
+def score_run(task: Asking, profile: str, source: LoadedDataset, path: Path) -> None:
     """What `omnidata score` does once the data is loaded."""
     whole = np.ones(len(source.steps), dtype=np.bool_)
     out = path.parent / "scores"

@@ -178,7 +178,7 @@ def tiny(given: argparse.Namespace, family: str, part: str) -> Path:
 
 def requests(steps: Sequence[Step]) -> list[Request]:
     """Requests whose names differ although steps repeat."""
-    return [Request(f"step {number}", TASK.prompt(step)) for number, step in enumerate(steps)]
+    return [Request(f"step {number}", TASK.conversation(step)) for number, step in enumerate(steps)]
 
 
 def ask(

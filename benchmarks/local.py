@@ -125,7 +125,7 @@ def probe(
 
 def ask(source: LoadedDataset, count: int) -> list[Request]:
     """Requests of the first steps."""
-    return [Request(step.sample_id, TASK.prompt(step)) for step in source.steps[:count]]
+    return [Request(step.sample_id, TASK.conversation(step)) for step in source.steps[:count]]
 
 
 def in_turn(model: Any, requests: Sequence[Request], params: GenerationParams) -> None:

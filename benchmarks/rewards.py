@@ -23,12 +23,13 @@ from typing import Any
 
 from omnidata.synth.sample import make_sample
 from omnidata.tasks import get_task
+from omnidata.tasks.asking import Asking
 from omnidata.training import Reward, TrlReward, load_reward
 from omnidata.training.export import export
 from omnidata.training.media_store import Sizing
 from omnidata.training.reward_files import swift_scores, verl_score
 from omnidata.training.rows import Options
-from omnidata.types import LoadedDataset, Task
+from omnidata.types import LoadedDataset
 
 WORDS = 12
 """Tokens of an answer."""
@@ -56,7 +57,7 @@ def main() -> None:
         trainers(task, source, given.steps, Path(folder))
 
 
-def rewards(task: Task, source: LoadedDataset, count: int) -> None:
+def rewards(task: Asking, source: LoadedDataset, count: int) -> None:
     """Microseconds an answer: right ones, wrong ones and unreadable ones in turn."""
     profile = task.profiles[task.default_profile]
     reward = Reward(task, source)
@@ -97,7 +98,7 @@ def rewards(task: Task, source: LoadedDataset, count: int) -> None:
         print(f"{name:<16}{took:8.1f} us an answer, {took / bare:5.2f} of judging alone")
 
 
-def trainers(task: Task, source: LoadedDataset, count: int, folder: Path) -> None:
+def trainers(task: Asking, source: LoadedDataset, count: int, folder: Path) -> None:
     """Seconds a step; medians."""
     import datasets
     from transformers import AutoModelForMultimodalLM, AutoProcessor, TrainerCallback
@@ -118,7 +119,9 @@ def trainers(task: Task, source: LoadedDataset, count: int, folder: Path) -> Non
     )
     rows = rows.map(lambda row: {"images": [str(out / name) for name in row["images"]]})
     rows = rows.cast_column("images", datasets.List(datasets.Image()))
-    texts = [part.text for step in some.steps for turn in task.prompt(step) for part in turn.parts]
+    texts = [
+        part.text for step in some.steps for turn in task.conversation(step) for part in turn.parts
+    ]
     model = make_tiny("qwen2.5-omni", folder / "tiny", texts=texts * 10)
     prompts = OmniPrompts(model, task, options={"image_size": str(SIDE)})
     config = GRPOConfig(

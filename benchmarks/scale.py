@@ -54,7 +54,8 @@ from omnidata.run.engines.ray import Cluster
 from omnidata.run.evaluate import evaluate
 from omnidata.storage import write_json
 from omnidata.tasks import get_task
-from omnidata.types import LoadedDataset, Task
+from omnidata.tasks.asking import Asking
+from omnidata.types import LoadedDataset
 
 BASE = 10_000
 IN_FLIGHT = 16
@@ -136,7 +137,7 @@ def stage(name: str, url: str, folder: Path, count: int, workers: int) -> None:
     print(json.dumps({key: rounded(value) for key, value in found.items()}), flush=True)
 
 
-def loaded(task: Task, data: Path) -> tuple[LoadedDataset, dict[str, float]]:
+def loaded(task: Asking, data: Path) -> tuple[LoadedDataset, dict[str, float]]:
     """Data, and what it took to load them."""
     before, began, worked = held(), time.perf_counter(), time.process_time()
     source = task.load(data, check_media=False)

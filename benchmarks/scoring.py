@@ -33,7 +33,8 @@ import numpy as np
 from omnidata.predictions import read
 from omnidata.run.scoring import score
 from omnidata.tasks import get_task
-from omnidata.types import LoadedDataset, Task
+from omnidata.tasks.asking import Asking
+from omnidata.types import LoadedDataset
 
 RELEASED_RATE = 37_700  # steps/s that the released evaluator judges (docs/benchmarks/omnigui.md)
 EPISODE = 4  # steps; the benchmark's mean is 3.6
@@ -79,7 +80,9 @@ def compare(cases: list[dict[str, Any]], total: int, batch: int, folder: Path) -
     report(spent, total // batch * batch, len(seen), memory)
 
 
-def make_source(task: Task, cases: list[dict[str, Any]], steps: int, folder: Path) -> LoadedDataset:
+def make_source(
+    task: Asking, cases: list[dict[str, Any]], steps: int, folder: Path
+) -> LoadedDataset:
     """A dataset of so many steps: the rows of the cases again and again, under ids of their own."""
     rows = []
     for number in range(steps):
@@ -119,7 +122,7 @@ def mutate(text: str, rng: random.Random) -> str:
 
 
 def score_all(
-    task: Task, profile: str, source: LoadedDataset, path: Path, out: Path, causes: bool
+    task: Asking, profile: str, source: LoadedDataset, path: Path, out: Path, causes: bool
 ) -> None:
     """What `omnidata score` does once the data is loaded."""
     whole = np.ones(len(source.steps), dtype=np.bool_)

@@ -122,7 +122,7 @@ def learning(source: LoadedDataset) -> Work:
         )
         for n in range(5000)
     ]
-    prompts = [task.prompt(step) for step in steps]
+    prompts = [task.conversation(step) for step in steps]
     group = groups(steps, prompts)
     hits = (draw.random((4, len(steps))) < 0.3).astype(np.float64)
     cv = CrossValidation.split(features(prompts), hits, group, seed=0)

@@ -20,7 +20,7 @@ from omnidata.torch import exported_table, training_stream
 from omnidata.training.export import export
 from omnidata.training.formats import HOLDS, FormatName
 from omnidata.training.rows import Options
-from omnidata.types import Conversation, LoadedDataset, Message, Modality, Part, Step, Task
+from omnidata.types import Conversation, LoadedDataset, Message, Modality, Part, Step
 
 Form = Literal["parquet", "llamafactory", "swift", "qwen-vl"]
 
@@ -43,7 +43,7 @@ class Exported:
     seen: frozenset[str]
     held_out: Sequence[Step]
 
-    def rows(self, task: Task, seed: int) -> Any:
+    def rows(self, task: Asking, seed: int) -> Any:
         """What the trainer is given: read from what was written, not from the source."""
         if self.form == "parquet":
             return training_stream(task, self.folder, seed=seed, buffer=1024)
@@ -67,14 +67,14 @@ class OneTurn(OmniGui):
         return (Message("user", (*system.parts, Part("text", "\n\n"), *user.parts)),)
 
 
-def task_of(name: str, form: Form, options: Mapping[str, str]) -> Task:
+def task_of(name: str, form: Form, options: Mapping[str, str]) -> Asking:
     """The benchmark, asking for what rows of this form can hold, and as they ask."""
     if name != "omnigui":
         return get_task(name, options)
     if "audio" not in media_of(form):
         options = {"modalities": "IV", **options}
     if form == "qwen-vl":
-        return cast("Task", Asking(OneTurn(name, options)))
+        return cast("Asking", Asking(OneTurn(name, options)))
     return get_task(name, options)
 
 
@@ -84,7 +84,7 @@ def media_of(form: Form) -> frozenset[Modality]:
 
 
 def exported(
-    task: Task, source: LoadedDataset, out: Path, form: Form, *, keep_leaks: bool = False
+    task: Asking, source: LoadedDataset, out: Path, form: Form, *, keep_leaks: bool = False
 ) -> Exported:
     """Write the training data; without the episodes that share something with those held out.
 

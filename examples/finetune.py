@@ -33,9 +33,10 @@ from omnidata.analysis.controls import MEDIUM, alter
 from omnidata.errors import OmnidataError
 from omnidata.run.evaluate import evaluate
 from omnidata.synth.episodes import Settings, make_episodes
+from omnidata.tasks.asking import Asking
 from omnidata.tasks.given_options import parse
 from omnidata.torch import OmniCollator, check
-from omnidata.types import LoadedDataset, Step, Task
+from omnidata.types import LoadedDataset, Step
 
 SMALL = Settings(
     audio_share=0.5,
@@ -197,13 +198,15 @@ def made_data(folder: Path, given: argparse.Namespace) -> Path:
     return folder
 
 
-def made_model(folder: Path, task: Task, steps: Sequence[Step], seed: int) -> Path:
+def made_model(folder: Path, task: Asking, steps: Sequence[Step], seed: int) -> Path:
     """A tiny Qwen2.5-Omni whose vocabulary knows the prompts."""
     from transformers import AutoProcessor, WhisperFeatureExtractor
 
     if folder.exists():
         return folder
-    texts = [part.text for step in steps[:200] for said in task.prompt(step) for part in said.parts]
+    texts = [
+        part.text for step in steps[:200] for said in task.conversation(step) for part in said.parts
+    ]
     unfinished = folder.with_name(f".{folder.name}.unfinished")
     made = make_tiny("qwen2.5-omni", unfinished, seed=seed, texts=texts)
     processor = AutoProcessor.from_pretrained(made)
@@ -216,7 +219,7 @@ def made_model(folder: Path, task: Task, steps: Sequence[Step], seed: int) -> Pa
 
 
 def measured(
-    task: Task,
+    task: Asking,
     source: LoadedDataset,
     parts: Exported,
     model: str,
@@ -230,7 +233,7 @@ def measured(
 
 
 def train(
-    task: Task,
+    task: Asking,
     parts: Exported,
     model: str,
     options: Mapping[str, str],

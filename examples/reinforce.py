@@ -28,9 +28,10 @@ from finetune import train as shown_right_answers
 from omnidata.analysis.controls import MEDIUM, alter
 from omnidata.errors import OmnidataError
 from omnidata.run.selection import split_of
+from omnidata.tasks.asking import Asking
 from omnidata.tasks.given_options import parse
 from omnidata.torch import OmniCollator
-from omnidata.types import LoadedDataset, Task
+from omnidata.types import LoadedDataset
 
 LOOK = 2
 """Supervised steps between two looks at the validation split."""
@@ -133,7 +134,7 @@ def stop_at(enough: float, batch: Mapping[str, Any]) -> Any:
 
 
 def reinforce(
-    task: Task,
+    task: Asking,
     source: LoadedDataset,
     parts: Exported,
     start: Path,

@@ -2,42 +2,37 @@
 
 A task is an entry point of the group `omnidata.tasks`: a callable `(name: str, options:
 Mapping[str, str])` that returns a `omnidata.tasks.benchmark.Benchmark`, such as a class derived
-from it, or a `Task`. Ours are declared in our own `pyproject.toml` and found in the same way.
+from it. Ours are declared in our own `pyproject.toml` and found in the same way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import EntryPoint, PackageNotFoundError, distribution
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any
 
 from omnidata.errors import OmnidataError, UsageError, suggestion
 from omnidata.plugins import Kind, origin_of, versions_of
-from omnidata.types import Task
+
+if TYPE_CHECKING:
+    from omnidata.tasks.benchmark import Benchmark
+
+
+def _check(made: Any) -> Any:
+    if hasattr(made, "check"):
+        made.check()
+    return made
+
 
 TASKS = Kind(
     "omnidata.tasks",
     "task",
-    # One without these gets the defaults.
-    tuple(
-        name
-        for name in vars(Task)
-        if not name.startswith("_") and name not in ("history_action", "explanation")
-    ),
+    ("card", "rules", "steps", "load", "prompt", "parse", "target", "check"),
     "omnidata.tasks.benchmark.Benchmark",
-    lambda made: as_task(made),
+    _check,
 )
-
-
-def _as_it_is(made: Any) -> Task:
-    return cast("Task", made)
-
-
-as_task: Callable[[Any], Task] = _as_it_is
-"""Returns a benchmark as callers ask it; set by `omnidata.tasks` until all of them ask the
-contract of `omnidata.tasks.benchmark`."""
 
 
 @cache  # our own distribution stays what it is while the process runs
@@ -76,14 +71,14 @@ def names() -> list[str]:
 
 def benchmarks() -> list[str]:
     """Return the tasks with their own data, in order; tasks of others count as such."""
-    return [name for name in names() if not (is_ours(name) and get_task(name).asks_about)]
+    return [name for name in names() if not (is_ours(name) and get_benchmark(name).about)]
 
 
-def working() -> Iterator[tuple[str, Task]]:
+def working() -> Iterator[tuple[str, Benchmark]]:
     """Yield all tasks by name, without options; broken plug-ins are skipped."""
     for name in names():
         with suppress(OmnidataError):
-            yield name, get_task(name)
+            yield name, get_benchmark(name)
 
 
 def episode_tree_reader() -> str:
@@ -92,13 +87,13 @@ def episode_tree_reader() -> str:
     Raises:
         UsageError: no installed task reads them.
     """
-    readers = [name for name, task in working() if task.reads_episode_tree]
+    readers = [name for name, benchmark in working() if benchmark.episodes.has_tree]
     if not readers:
         raise UsageError("no task reads trees of episodes", remedy=_REINSTALL)
     return min(readers, key=lambda name: not is_ours(name))
 
 
-def find(name: str, options: Mapping[str, str] | None = None) -> Task | None:
+def find_benchmark(name: str, options: Mapping[str, str] | None = None) -> Benchmark | None:
     """Return the task of a name with its options; None if there is none.
 
     A name of ours is ours, even if a distribution has it too.
@@ -111,13 +106,15 @@ def find(name: str, options: Mapping[str, str] | None = None) -> Task | None:
         UsageError: an option has an unknown name or value, or the distribution of the task is
             broken.
     """
+    made: Benchmark | None
     if is_ours(name):
-        made = _ours()[name].load()(name, options or {})  # which may set `as_task`
-        return as_task(made)
-    return cast("Task | None", TASKS.make(name, name, options or {}, where=name))
+        made = _ours()[name].load()(name, options or {})
+    else:
+        made = TASKS.make(name, name, options or {}, where=name)
+    return made
 
 
-def get_task(name: str, options: Mapping[str, str] | None = None) -> Task:
+def get_benchmark(name: str, options: Mapping[str, str] | None = None) -> Benchmark:
     """Return the task of a name with its options.
 
     Args:
@@ -125,9 +122,9 @@ def get_task(name: str, options: Mapping[str, str] | None = None) -> Task:
         options: as given with `-T key=value`.
 
     Raises:
-        UsageError: as `find`, or the task is unknown.
+        UsageError: as `find_benchmark`, or the task is unknown.
     """
-    found = find(name, options)
+    found = find_benchmark(name, options)
     if found is None:
         known = names()
         raise UsageError(

@@ -134,7 +134,7 @@ def test_the_readmes_data_sizes_and_licences_are_those_of_the_benchmarks() -> No
     known = {
         publication.url: publication
         for name in registry.benchmarks()
-        for publication in get_task(name).sources
+        for publication in get_task(name).benchmark.card.sources
     }
     elsewhere = "arxiv.org", "omni-bench.github.io"
     linked = 0

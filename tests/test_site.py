@@ -208,7 +208,7 @@ def test_the_index_for_searches_has_every_page(pages: dict[Path, Page]) -> None:
 def test_a_page_of_the_api_has_what_docstrings_say(pages: dict[Path, Page]) -> None:
     ids = {name for page in pages.values() for name in page.ids}
     assert {"omnidata.types.Step", "omnidata.metrics.graphs.coverage"} <= ids
-    assert {"omnidata.tasks.base.Benchmark.answer", "omnidata.adapters.base.Model"} <= ids
+    assert {"omnidata.tasks.benchmark.Benchmark.parse", "omnidata.adapters.base.Model"} <= ids
 
 
 def test_bars_in_tables_are_shown_as_they_are_typed(pages: dict[Path, Page]) -> None:
@@ -304,7 +304,9 @@ def benchmark_pages() -> dict[str, Path]:
     """The page of every task that is ours."""
     from omnidata import registry
 
-    tasks = {name: registry.get_task(name) for name in registry.names() if registry.is_ours(name)}
+    tasks = {
+        name: registry.get_benchmark(name) for name in registry.names() if registry.is_ours(name)
+    }
     homes = {
         name: type(getattr(task, "benchmark", task)).__module__.split(".")[2]
         for name, task in tasks.items()
@@ -325,8 +327,8 @@ def test_a_benchmarks_page_has_what_its_tasks_have(name: str) -> None:
     assert [option for option in task.allowed if f"`{option}" not in text] == []
     assert [baseline for baseline in task.baselines if f"`{baseline}`" not in text] == []
     assert [profile for profile in task.profiles if f"`{profile}`" not in text] == []
-    assert [source.url for source in task.sources if source.url not in text] == []
-    licences = [source.licence or "none stated" for source in task.sources]
+    assert [source.url for source in task.benchmark.card.sources if source.url not in text] == []
+    licences = [source.licence or "none stated" for source in task.benchmark.card.sources]
     assert [licence for licence in licences if licence not in text] == []
 
 

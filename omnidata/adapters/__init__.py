@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from omnidata.adapters.base import Baseline, Model, Replay
 from omnidata.errors import UsageError
 from omnidata.plugins import Kind
-from omnidata.types import Adapter, Step, Task
+from omnidata.types import Adapter, Step
 
 if TYPE_CHECKING:
     from omnidata.adapters.presets import Preset
@@ -52,9 +52,22 @@ _WIRES = {
 }
 
 
+class HasBaselines(Protocol):
+    """A task with answers without a model."""
+
+    @property
+    def baselines(self) -> Sequence[str]:
+        """Their names."""
+
+    def baseline(
+        self, name: str, steps: Sequence[Step], options: Mapping[str, str]
+    ) -> Callable[[Step], str]:
+        """Return a baseline: a function from a step to its answer."""
+
+
 def get_adapter(
     spec: str,
-    task: Task | None,
+    task: HasBaselines | None,
     steps: Sequence[Step],
     *,
     options: Mapping[str, str] = {},

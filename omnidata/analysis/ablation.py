@@ -28,7 +28,8 @@ from omnidata.storage import atomic_write, wrap_os_error, write_json
 from omnidata.table import TextTable, number
 from omnidata.table_formats import csv_text, markdown_text
 from omnidata.table_formats import markdown as table_markdown
-from omnidata.types import LoadedDataset, Modality, Progress, Task
+from omnidata.tasks.asking import Asking
+from omnidata.types import LoadedDataset, Modality, Progress
 
 # The runs of an ablation: modalities x instruction forms, or values of options; and controls.
 
@@ -173,7 +174,7 @@ class Plan:
 
 
 def settings(
-    task: Task,
+    task: Asking,
     modalities: str | None,
     instructions: str | None,
     controls: str | None,
@@ -262,7 +263,7 @@ def settings(
 
 
 def _varied_settings(
-    task: Task,
+    task: Asking,
     varied: Sequence[Variant],
     controls: str | None,
     task_options: Mapping[str, str],
@@ -402,7 +403,7 @@ class Ablation:
 
 def ablate(
     plan: Plan,
-    task: Task,
+    task: Asking,
     source: LoadedDataset,
     *,
     watch: Callable[[str], AbstractContextManager[Progress]],
@@ -453,7 +454,7 @@ def ablate(
         limit = None if plan.limit is None else plan.limit - lost
         return plan.suite_run(setting, files[setting.control], limit)
 
-    def load(run: SuiteRun, task: Task) -> LoadedDataset:
+    def load(run: SuiteRun, task: Asking) -> LoadedDataset:
         setting = settings[run.varied["setting"]]
         if setting.control:
             return worlds[setting.control].source
@@ -472,7 +473,7 @@ def ablate(
     ):
         outcomes.append(outcome)
         done(outcome)
-    spec = next((spec for spec in task.tables if spec.varied), None)
+    spec = next((spec for spec in task.benchmark.paper.tables if spec.varied), None)
     results = (outcome.results for outcome in outcomes if outcome.results)
     known = list(dict.fromkeys(name for found in results for name in found["by"]))
     axis = plan.by or (spec.axis if spec else next(iter(known), ""))
@@ -490,12 +491,12 @@ def ablate(
 
 def _alter_data(
     plan: Plan,
-    task: Task,
+    task: Asking,
     source: LoadedDataset,
     excluded: frozenset[str],
     watch: Callable[[str], AbstractContextManager[Progress]],
 ) -> dict[Control, Altered]:
-    where, spelling = plan.where, task.spelling
+    where, spelling = plan.where, task.benchmark.wordings.spelling
     chosen = select(
         source.steps, where=where, exclude=excluded, limit=plan.limit, spelling=spelling
     )

@@ -28,7 +28,9 @@ from omnidata.errors import DataError
 from omnidata.predictions import Prediction
 from omnidata.run.engines import Cluster
 from omnidata.run.scoring import score
-from omnidata.types import Profile, Progress, Step, Task
+from omnidata.tasks.asking import Asking
+from omnidata.tasks.profile import Profile
+from omnidata.types import Progress, Step
 
 Kind = Literal["baseline", "constant", "learned"]
 Floats = npt.NDArray[np.float64]
@@ -121,7 +123,7 @@ class Report:
 
 
 def audit(
-    task: Task,
+    task: Asking,
     steps: Sequence[Step],
     profile: Profile,
     *,
@@ -165,7 +167,7 @@ def audit(
     rules += [judge(guess, "constant") for guess in _without_copies(fixed, known)[:1]]
     unlearned = max(rules, key=lambda rule: rule.metric)
     kept = [steps[number] for number in judged.tolist()]
-    prompts = [task.prompt(step) for step in kept]
+    prompts = [task.conversation(step) for step in kept]
     group = groups(kept, prompts)
     few = max(_CHOICES, len(steps) // 10)
     plain = [guess for guess in known if len(set(map(guess.answer, steps))) <= few]
@@ -217,7 +219,7 @@ def audit(
     )
 
 
-def _baselines(task: Task, profile: Profile, steps: Sequence[Step]) -> list[_Guess]:
+def _baselines(task: Asking, profile: Profile, steps: Sequence[Step]) -> list[_Guess]:
     found = []
     for name in task.baselines:
         if name != _CEILING:
@@ -226,7 +228,7 @@ def _baselines(task: Task, profile: Profile, steps: Sequence[Step]) -> list[_Gue
     return found
 
 
-def _constants(task: Task, profile: Profile, steps: Sequence[Step], *, seed: int) -> list[_Guess]:
+def _constants(task: Asking, profile: Profile, steps: Sequence[Step], *, seed: int) -> list[_Guess]:
     """Return right answers of single steps, given to all steps; the best first.
 
     Of more than `_TRIED` answers the most frequent ones are tried, and of those that are right once
@@ -278,7 +280,9 @@ def _choices(guesses: Sequence[_Guess]) -> list[_Guess]:
     return [guesses[number] for number in chosen]
 
 
-def _judge(task: Task, profile: Profile, steps: Sequence[Step], guess: _Guess, kind: Kind) -> Rule:
+def _judge(
+    task: Asking, profile: Profile, steps: Sequence[Step], guess: _Guess, kind: Kind
+) -> Rule:
     answers = (Prediction(sample_id=each.sample_id, output=guess.answer(each)) for each in steps)
     whole = np.ones(len(steps), dtype=np.bool_)
     found = score(task, profile, steps, answers, whole=whole, causes=False)

@@ -136,7 +136,7 @@ def align(
     if not first.offline_scorer:
         if source is None:
             run = next((run for run in runs if not run.imported), runs[0])
-            source = run.benchmark.load(find_data(runs, data), check_media=False)
+            source = run.asking.load(find_data(runs, data), check_media=False)
         for run in runs:
             check_source(run, source)
         steps = source.steps
@@ -261,7 +261,7 @@ def check_ids(run: Run, known: set[str]) -> None:
 def _verdicts(run: Run, ids: Sequence[str], whole: Mask) -> VerdictColumns:
     scores = [run.scores[name] for name in ids]
     scorer = run.offline_scorer
-    names = scorer.paired(run.profile) if scorer else run.benchmark.profiles[run.profile].values
+    names = scorer.paired_totals(run.profile) if scorer else run.asking.profiles[run.profile].values
     if lacking := [name for name in names if name not in scores[0]]:
         raise RunError(
             f"runs of the profile {run.profile} cannot be compared",
@@ -578,22 +578,13 @@ def measures(
         RunError: the profile's runs cannot be compared.
     """
     if scorer := run.offline_scorer:
-        columns = scorer.paired(run.profile)
+        columns = scorer.paired_totals(run.profile)
         sides = [np.column_stack([rows.values[name] for name in columns]) for rows in (a, b)]
         judged, sums = means(sides[0], sides[1], np.arange(len(ids), dtype=np.int64))
         flips = (scorer.right, scorer.right) if scorer.right else None
         return Measures(columns, {}, flips, judged, sums)
-    profile = run.benchmark.profiles[run.profile]
-    measure = getattr(profile, "measures", None)
-    if measure is None:
-        raise RunError(
-            f"runs of the profile {run.profile} cannot be compared",
-            where=str(run.path),
-            expected="a profile derived from EpisodeProfile or RowProfile, or with `measures`",
-            remedy="look at the totals side by side: omnidata report",
-        )
-    found: Measures = measure(steps, a, b)
-    return found
+    profile = run.asking.profiles[run.profile]
+    return profile.measures(steps, a, b)
 
 
 def correct(slices: Sequence[Slice]) -> tuple[list[Slice], int]:

@@ -80,7 +80,7 @@ def step_positions(run: Run, known: dict[Path, LoadedDataset]) -> Mapping[str, t
     parts = {name: name.rpartition("/") for name in run.scores}
     if all(episode and index.isdecimal() for episode, _, index in parts.values()):
         positions = {name: (episode, int(index)) for name, (episode, _, index) in parts.items()}
-        profile = run.benchmark.profiles.get(run.profile)
+        profile = run.asking.profiles.get(run.profile)
         first = profile.values[0] if profile else ""
         judged = {
             positions[n][0] for n, score in run.scores.items() if score.get(first) is not None
@@ -115,7 +115,7 @@ def _share(metric: str, verdicts: Sequence[bool]) -> dict[str, Any]:
 
 def _by_step(runs: Sequence[Run], names: Sequence[str], verdicts: Sequence[Episodes]) -> Table:
     metric = step_metric(runs[0])[0]
-    legend = getattr(runs[0].benchmark.profiles.get(runs[0].profile), "legend", {})
+    legend = getattr(runs[0].asking.profiles.get(runs[0].profile), "legend", {})
     columns = (
         Column(metric, metric, "share"),
         Column("Steps", "steps", "count"),

@@ -117,7 +117,7 @@ def _acts(run: Run, step: Step) -> bool:
     answer = run.predictions.get(step.sample_id)
     if answer is None or answer.delivery != "ok":
         return False
-    action = run.benchmark.history_action(step, answer.output or "", answer.receipt)
+    action = run.asking.history_action(step, answer.output or "", answer.receipt)
     return action is not None and action.kind not in _WAITS
 
 

@@ -12,9 +12,7 @@ from omnidata.actions import Action, Direction, Point
 from omnidata.dialects import CannotSayError, Dialect, UnreadError, get_dialect
 from omnidata.errors import UsageError, plural
 from omnidata.tasks import get_task
-from omnidata.tasks.base import Benchmark
-from omnidata.tasks.dialect_option import PLATFORMS, InDialect
-from omnidata.tasks.old_contract import adopt
+from omnidata.tasks.asking_in_dialect import PLATFORMS, AskingInDialect
 from omnidata.types import Step
 
 _SCREEN: Final = (1000, 1000)
@@ -107,13 +105,12 @@ def find_gaps(task: str, name: str) -> dict[str, Any]:
     dialect = get_dialect(name)
     get_task(task)
     try:
-        spoken = cast("InDialect", get_task(task, {"dialect": name}))
+        spoken = cast("AskingInDialect", get_task(task, {"dialect": name}))
     except UsageError as error:
         return {"title": dialect.title, "refused": error.what}
-    own = cast("Benchmark", spoken.task)
-    if own.asked == "point":
+    if spoken.speech.asked == "point":
         return {"title": dialect.title, "dialect_cannot_say": [], "task_cannot_express": []}
-    tags = {} if own.platform in PLATFORMS else {"platform": "web"}
+    tags = {} if spoken.benchmark.card.platform in PLATFORMS else {"platform": "web"}
     step = Step("catalogue", "catalogue", 0, 1, "", _SCREEN, {}, (), (), None, tags, {})
     platform, fed = spoken.platform_of(step), dialect.frame.fed_size(_SCREEN)
     by_dialect, by_task = set(), set()
@@ -123,7 +120,7 @@ def find_gaps(task: str, name: str) -> dict[str, Any]:
             spoken.dialect.read(spoken.dialect.write([placed], fed, platform), fed)
             by_dialect.add(title)
         with suppress(CannotSayError):
-            adopt(own, [spoken.in_unit(placed, _SCREEN)], step, None)
+            spoken.speech.adopt([spoken.in_unit(placed, _SCREEN)], step, None)
             by_task.add(title)
     return {
         "title": dialect.title,

@@ -92,21 +92,21 @@ def clicks(run: Run, data: Path | None = None) -> Clicks:
         RunError: the data are not the run's, or its scores are not of steps.
     """
     place = find_data([run], data)
-    if run.profile not in run.benchmark.profiles:
+    if run.profile not in run.asking.profiles:
         raise RunError(
             f"{run.profile} scores no steps",
             where=str(run.path),
-            expected=f"scores by {', '.join(run.benchmark.profiles)}",
+            expected=f"scores by {', '.join(run.asking.profiles)}",
             remedy=f"leave --by {AXIS} out",
         )
-    source = run.benchmark.load(place, check_media=False)
+    source = run.asking.load(place, check_media=False)
     check_source(run, source)
     check_ids(run, {step.sample_id for step in source.steps})
     value = step_metric(run)[1]
     judged = [
         step for step in source.steps if run.scores.get(step.sample_id, {}).get(value) is not None
     ]
-    sizes = [element(run.benchmark, step) for step in judged]
+    sizes = [element(run.asking, step) for step in judged]
     known = [(step, size[0]) for step, size in zip(judged, sizes, strict=True) if size and size[0]]
     if not known:
         raise UsageError(
@@ -136,7 +136,7 @@ def tables(
             main table.
         with_published: whether published results by application stand beside them.
     """
-    apps = [[each.run.benchmark.application(step) for step in each.steps] for each in found]
+    apps = [list(map(each.run.asking.benchmark.wordings.application, each.steps)) for each in found]
     made = [_by_size(found)]
     if any(map(any, apps)):
         made.append(_by_group(found, "application", apps, with_published=with_published))

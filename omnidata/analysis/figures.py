@@ -467,7 +467,7 @@ def reliabilities(sure: Sequence[tuple[float, bool]], name: str) -> Figure:
 
 def _bar_metrics(run: Run) -> list[str]:
     shares = [name for name, unit in run.columns.items() if unit == "share"]
-    metrics = getattr(run.benchmark.profiles.get(run.profile), "metrics", {})
+    metrics = getattr(run.asking.profiles.get(run.profile), "metrics", {})
     papers = [
         name
         for metric in ("EM", "GP", "SR")

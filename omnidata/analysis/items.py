@@ -24,7 +24,6 @@ from omnidata.metrics.intervals import Floats
 from omnidata.run.run_files import Run
 from omnidata.table import TextTable, number
 from omnidata.table_formats import csv_text
-from omnidata.tasks.old_contract import action_as_written
 from omnidata.types import NOTHING, READ, UNREAD, LoadedDataset, Step, Verdict
 
 MIN_RUNS = 3
@@ -199,7 +198,7 @@ class _Answer:
 
 def _answer(run: Run, step: Step) -> _Answer:
     score = run.scores[step.sample_id]
-    task, names = run.benchmark, run.benchmark.profiles[run.profile].values
+    task, names = run.asking, run.asking.profiles[run.profile].values
     parsed = score.get("parsed")
     verdict = Verdict(
         score["outcome"],
@@ -211,7 +210,7 @@ def _answer(run: Run, step: Step) -> _Answer:
     text, receipt = (answer.output or "", answer.receipt) if answer else ("", None)
     told = task.explanation(step, verdict, text, profile=run.profile, receipt=receipt)
     points = [each.answer for each in told.overlays.values() if each.answer]
-    action = action_as_written(task, step, verdict, text, receipt, profile=run.profile)
+    action = task.first_action(step, verdict, text, receipt, profile=run.profile)
     texts = [action.text or "", action.app or "", *action.keys] if action else []
     place = (points[0].x, points[0].y) if points else None
     words = " ".join(filter(None, (told.answer_label, *texts)))

@@ -115,7 +115,7 @@ def _tables(
     ]
     found.append(run_tables.overall(runs))
     found += rollouts.tables(runs, by, told)
-    for variation in (*runs[0].benchmark.variations, *common_options.VARIATIONS):
+    for variation in (*runs[0].asking.benchmark.paper.variations, *common_options.VARIATIONS):
         table = run_tables.by_option(variation, runs, with_published=with_published)
         if table:
             found.append(table)

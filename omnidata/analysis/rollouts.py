@@ -21,7 +21,7 @@ from omnidata.metrics.paired import both_known
 from omnidata.metrics.rollouts import ENDINGS, REPEATS, choices
 from omnidata.run.run_files import Run
 from omnidata.table import Cell, Column, Head, Row, Table, mark_best
-from omnidata.tasks.profiles import OfflineScorer
+from omnidata.tasks.rollouts import OfflineScorer
 
 HEADERS: Final[Mapping[str, str]] = {
     "completed": "Completed",

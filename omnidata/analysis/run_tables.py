@@ -62,7 +62,7 @@ def by_spec(spec: TableSpec, runs: Sequence[Run], *, with_published: bool) -> Ta
     heads = _spec_heads(spec, runs[0], slices)
     columns = [column for head in heads for column in head.columns]
     keys = {(column.group, column.metric) for column in columns}
-    settings = [run.benchmark.options.items() for run in runs]
+    settings = [run.asking.options.items() for run in runs]
     others, notes = published_rows(
         spec.name,
         runs,
@@ -142,13 +142,17 @@ def by_axis(axis: str, runs: Sequence[Run], *, with_published: bool) -> Table:
         heads.append(Head(name, tuple(columns)))
     order = group_order(axis, runs)
     rows = rows_of_groups(slice_runs(runs, axis, {name: name for name in order})[1:], heads)
-    benchmark = runs[0].benchmark
-    groups = {benchmark.spelling(axis, name) for name in order}
+    asking = runs[0].asking
+    groups = {asking.benchmark.wordings.spelling(axis, name) for name in order}
     others, notes = published_rows(
         axis,
         runs,
         with_published,
-        lambda row: not groups.isdisjoint(benchmark.spelling(axis, name) for name, _ in row.values),
+        lambda row: (
+            not groups.isdisjoint(
+                asking.benchmark.wordings.spelling(axis, name) for name, _ in row.values
+            )
+        ),
     )
     for other in others:
         heads, rows = add_published(other, axis, runs[0], heads, rows)
@@ -202,7 +206,7 @@ def by_option(of: Variation, runs: Sequence[Run], *, with_published: bool) -> Ta
     others, notes = published_rows(of.option, runs, with_published)
     by_model: dict[str, list[Row]] = {}
     for other in others:
-        row = published_row(other, (other.model, of.called(of.value(other.options))), columns)
+        row = published_row(other, (other.model, of.wording(of.value(other.options))), columns)
         by_model.setdefault(other.model, []).append(row)
     names = [(name, value) for name, group in groups for value in _value_names(of, group)]
     own = iter(rows_of_runs(slices, every, names, columns))
@@ -214,7 +218,7 @@ def by_option(of: Variation, runs: Sequence[Run], *, with_published: bool) -> Ta
         ("Model", of.label),
         heads,
         [row for part in parts for row in compare_rows(part, columns, across=of.across)],
-        [f"In brackets: the difference to {of.called(of.base)}, in points.", *notes],
+        [f"In brackets: the difference to {of.wording(of.base)}, in points.", *notes],
     )
 
 
@@ -229,7 +233,7 @@ def _value_names(of: Variation, group: Sequence[Run]) -> list[str]:
     }
     names = [
         ", ".join(
-            [of.called(option_of(of, run))]
+            [of.wording(option_of(of, run))]
             + [f"{name}={value}" for name, value in each.items() if name in several]
         )
         for run, each in zip(group, besides, strict=True)

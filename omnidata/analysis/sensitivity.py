@@ -75,24 +75,24 @@ def sensitivity_tables(runs: Sequence[Run], *, with_published: bool) -> list[Tab
 
 def _rows(runs: Sequence[Run]) -> Iterator[Row]:
     known: dict[Path, LoadedDataset] = {}
-    benchmark = runs[0].benchmark
-    for of in (*benchmark.variations, *VARIATIONS):
+    asking = runs[0].asking
+    for of in (*asking.benchmark.paper.variations, *VARIATIONS):
         for name, group in group_by_option(of, runs) if of.wordings else []:
             values = [option_of(of, run) for run in group]
             data = run_data(group[0], known)
             texts = []
             for run, value in zip(group, values, strict=True):
-                task = get_task(run.task, {**run.benchmark.options, of.option: value})
+                task = get_task(run.task, {**run.asking.options, of.option: value})
                 source = task.load(data.root, check_media=False)
                 texts.append({step.sample_id: step.instruction for step in source.steps})
-            called = ", ".join(map(of.called, values))
+            called = ", ".join(map(of.wording, values))
             yield from _row((name, f"{of.label}: {called}"), _across(group, data, texts))
-    if benchmark.task_of is None or any(run.offline_scorer for run in runs):
+    if asking.benchmark.wordings.task_of is None or any(run.offline_scorer for run in runs):
         return
     for run, name in zip(runs, run_names(runs), strict=True):
         if not run.imported:
             with suppress(NotTracedError):  # only the data say whether there is such a task
-                found = _within(run, run_data(run, known), benchmark.task_of)
+                found = _within(run, run_data(run, known), asking.benchmark.wordings.task_of)
                 yield from _row((name, "of the data"), found)
 
 

@@ -89,7 +89,7 @@ def specs(run: Run) -> tuple[TableSpec, ...]:
     """Return the tables that the run's task has for its profile, the main one first."""
     by = run.results["by"]
     found: dict[str, TableSpec] = {}
-    for spec in run.benchmark.tables:
+    for spec in run.asking.benchmark.paper.tables:
         if spec.profiles and run.profile not in spec.profiles:
             continue
         first = found.setdefault(spec.name, spec)
@@ -223,16 +223,9 @@ def main_metric(run: Run) -> str:
 
 
 def step_metric(run: Run) -> tuple[str, str]:
-    """Return the share of right steps, and the value that says whether a step is right.
-
-    A profile says it in `step_metric`; of others it is `exact_match`, or else the first value.
-    """
-    profile = run.benchmark.profiles.get(run.profile)
-    if own := getattr(profile, "step_metric", None):
-        return own[0], own[1]
-    values = profile.values if profile else ()
-    name = "exact_match" if "exact_match" in values or not values else values[0]
-    return name, name
+    """Return the share of right steps, and the value that says whether a step is right."""
+    profile = run.asking.profiles.get(run.profile)
+    return profile.step_metric if profile else ("exact_match", "exact_match")
 
 
 def size(run: Run) -> int:
@@ -328,7 +321,7 @@ def published_rows(
     """Return the wanted published rows that follow the rules of the runs' profile, and notes."""
     if not with_published:
         return [], []
-    printed = runs[0].benchmark.published.of(name)
+    printed = runs[0].asking.benchmark.paper.published().of(name)
     rows = [row for row in printed if row.has_rules_of(runs[0].profile) and wanted(row)]
     return rows, [*_notes_on_published(rows, runs), *_notes_on_other_rules(printed, runs)]
 
@@ -340,12 +333,12 @@ def _notes_on_published(rows: Sequence[PublishedRow], runs: Sequence[Run]) -> It
         here = ", ".join(f"{number:,}" for number in sorted(own))
         yield f"Published on {max(steps):,} {size_unit(runs[0])}; the runs here on {here}."
     metrics = {metric for row in rows for _, metric in row.values}
-    notes = runs[0].benchmark.published.notes.get(runs[0].profile, {})
+    notes = runs[0].asking.benchmark.paper.published().notes.get(runs[0].profile, {})
     yield from (note for metric, note in notes.items() if metric in metrics)
 
 
 def _notes_on_other_rules(rows: Sequence[PublishedRow], runs: Sequence[Run]) -> Iterator[str]:
-    profile, own = runs[0].profile, runs[0].benchmark.profiles
+    profile, own = runs[0].profile, runs[0].asking.profiles
     sources: dict[tuple[str, ...], dict[str, None]] = {}
     for row in rows:
         if not row.has_rules_of(profile):
@@ -375,7 +368,7 @@ def add_published(
     """
     metrics = [name for name in run.columns if any(name == metric for _, metric in other.values)]
     columns = [metric_column(run, name, source=other.source) for name in metrics]
-    key = partial(run.benchmark.spelling, axis)
+    key = partial(run.asking.benchmark.wordings.spelling, axis)
     cells = {
         (key(group), metric): Cell(value, digits=other.digits.get((group, metric)))
         for (group, metric), value in other.values.items()
@@ -403,7 +396,7 @@ def run_data(run: Run, known: dict[Path, LoadedDataset]) -> LoadedDataset:
     try:
         place = find_data([run])
         if place not in known:
-            known[place] = run.benchmark.load(place, check_media=False)
+            known[place] = run.asking.load(place, check_media=False)
         check_source(run, known[place])
         check_ids(run, {step.sample_id for step in known[place].steps})
     except OmnidataError as error:

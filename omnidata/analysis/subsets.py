@@ -127,7 +127,7 @@ def choose(
         raise RunError(
             f"the profile {runs[0].profile} adds up other things than groups of episodes",
             where=str(runs[0].path),
-            expected="a profile derived from EpisodeProfile or RowProfile",
+            expected="a rule with `RowTotals`, `PartTotals` or `EpisodeTotals`",
         )
     sizes = np.bincount(owner[sums.judged], minlength=int(owner.max()) + 1)
     candidates = _candidates(sizes[sizes > 0], share, seed)

@@ -13,8 +13,9 @@ from pathlib import Path
 
 from omnidata.errors import Finding, OmnidataError, UsageError
 from omnidata.tasks import get_task
+from omnidata.tasks.asking_under_options import check_effects
 from omnidata.tasks.common_options import OPTIONS as COMMON
-from omnidata.tasks.common_options import check_effects, split
+from omnidata.tasks.common_options import split
 
 Varied = Mapping[str, str]
 """Option -> its value in one run."""

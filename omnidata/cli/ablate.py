@@ -10,13 +10,14 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
-from omnidata.cli.arguments import Asking, asks, finds, on_engine, reading_data
+from omnidata.cli.arguments import ModelOptions, asks, finds, on_engine, reading_data
 from omnidata.errors import OmnidataError, UsageError, plural
 
 if TYPE_CHECKING:
     from omnidata.analysis.ablation import Ablation
     from omnidata.run.engines import Cluster
-    from omnidata.types import LoadedDataset, Modality, Task
+    from omnidata.tasks.asking import Asking
+    from omnidata.types import LoadedDataset, Modality
 
 Format = Literal["terminal", "md", "csv", "json"]
 
@@ -74,7 +75,7 @@ def ablate(
     strict: args.Strict = False,
     seed: Annotated[int, typer.Option(min=0, help="Seed for choosing other episodes.")] = 0,
     *,
-    asking: Asking,
+    asking: ModelOptions,
     cluster: Cluster | None,
     by: Annotated[
         str | None,
@@ -100,8 +101,8 @@ def ablate(
     from omnidata.run.scoring import get_profile
     from omnidata.run.suite import ModelRow
     from omnidata.tasks import get_task, options_for
+    from omnidata.tasks.asking_under_options import check_effects
     from omnidata.tasks.common_options import OPTIONS as COMMON
-    from omnidata.tasks.common_options import check_effects
     from omnidata.tasks.given_options import parse
 
     options = parse(task_options, "-T")
@@ -167,7 +168,7 @@ def ablate(
         of_task=of_task,
         by=by or "",
     )
-    tried = check_effects(plan.suite_run(chosen[0], None, None).benchmark, source)
+    tried = check_effects(plan.suite_run(chosen[0], None, None).asking, source)
     doubts = [*tried, *(found for found in trial.findings if found not in tried)]
     if doubts and strict:
         refuse_findings(doubts, data)
@@ -190,7 +191,7 @@ def ablate(
 
 
 def _accepted_media(
-    asking: Asking, model: str, task: Task, source: LoadedDataset
+    asking: ModelOptions, model: str, task: Asking, source: LoadedDataset
 ) -> Collection[Modality] | None:
     try:
         adapter = asking.adapter(model, task, source.steps, asks=False)

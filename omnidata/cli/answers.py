@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from omnidata.predictions import Prediction
     from omnidata.run.answer_files import BadLines
     from omnidata.training.trainer_logs import TrainerLog
-    from omnidata.types import LoadedDataset, Step, Task
+    from omnidata.types import LoadedDataset, Step
+from omnidata.tasks.asking import Asking
 
 SKIP_BAD = "--skip-bad"
 
@@ -34,10 +35,10 @@ class Answers(Protocol):
     def flag(self) -> str:
         """The option that leaves bad lines out; empty where a bad line is damage."""
 
-    def steps(self, source: LoadedDataset, task: Task) -> Sequence[Step]:
+    def steps(self, source: LoadedDataset, task: Asking) -> Sequence[Step]:
         """The steps that were asked about."""
 
-    def read(self, source: LoadedDataset, task: Task, bad: BadLines) -> Iterator[Prediction]:
+    def read(self, source: LoadedDataset, task: Asking, bad: BadLines) -> Iterator[Prediction]:
         """The answers in any order, each time anew; `bad` takes note of lines without one."""
 
 
@@ -48,12 +49,12 @@ class _Run:
     settings: Mapping[str, Any]
     flag: str = ""
 
-    def steps(self, source: LoadedDataset, task: Task) -> Sequence[Step]:
+    def steps(self, source: LoadedDataset, task: Asking) -> Sequence[Step]:
         from omnidata.run.run_files import recorded_steps
 
         return recorded_steps(self.settings, source, self.folder)
 
-    def read(self, source: LoadedDataset, task: Task, bad: BadLines) -> Iterator[Prediction]:
+    def read(self, source: LoadedDataset, task: Asking, bad: BadLines) -> Iterator[Prediction]:
         from omnidata.predictions import read
 
         return read(self.lines, of_run=True)
@@ -65,10 +66,10 @@ class _Lines:
     settings: Mapping[str, Any]
     flag: str = SKIP_BAD
 
-    def steps(self, source: LoadedDataset, task: Task) -> Sequence[Step]:
+    def steps(self, source: LoadedDataset, task: Asking) -> Sequence[Step]:
         return source.steps
 
-    def read(self, source: LoadedDataset, task: Task, bad: BadLines) -> Iterator[Prediction]:
+    def read(self, source: LoadedDataset, task: Asking, bad: BadLines) -> Iterator[Prediction]:
         from omnidata.run.answer_files import read_answers
 
         return read_answers(self.lines, bad)
@@ -81,10 +82,10 @@ class _Own:
     settings: Mapping[str, Any]
     flag: str = SKIP_BAD
 
-    def steps(self, source: LoadedDataset, task: Task) -> Sequence[Step]:
+    def steps(self, source: LoadedDataset, task: Asking) -> Sequence[Step]:
         return source.steps
 
-    def read(self, source: LoadedDataset, task: Task, bad: BadLines) -> Iterator[Prediction]:
+    def read(self, source: LoadedDataset, task: Asking, bad: BadLines) -> Iterator[Prediction]:
         from omnidata.run.logs import own_answers
 
         return own_answers(source.steps, bad, fed=self.harness is not None)
@@ -97,12 +98,12 @@ class _Log:
     settings: Mapping[str, Any]
     flag: str = SKIP_BAD
 
-    def steps(self, source: LoadedDataset, task: Task) -> Sequence[Step]:
+    def steps(self, source: LoadedDataset, task: Asking) -> Sequence[Step]:
         from omnidata.run.logs import check_log
 
         return check_log(self.harness, self.lines, source, task)
 
-    def read(self, source: LoadedDataset, task: Task, bad: BadLines) -> Iterator[Prediction]:
+    def read(self, source: LoadedDataset, task: Asking, bad: BadLines) -> Iterator[Prediction]:
         from omnidata.run.logs import read_log
 
         return read_log(self.harness, self.lines, source, task, bad)
@@ -115,10 +116,10 @@ class _Trained:
     settings: Mapping[str, Any]
     flag: str = SKIP_BAD
 
-    def steps(self, source: LoadedDataset, task: Task) -> Sequence[Step]:
+    def steps(self, source: LoadedDataset, task: Asking) -> Sequence[Step]:
         return self.log.steps(source)
 
-    def read(self, source: LoadedDataset, task: Task, bad: BadLines) -> Iterator[Prediction]:
+    def read(self, source: LoadedDataset, task: Asking, bad: BadLines) -> Iterator[Prediction]:
         return self.log.read(bad)
 
 
@@ -188,7 +189,7 @@ def _run(task: str, data: Path, folder: Path) -> Answers:
 
 
 def read_counted(
-    answers: Answers, source: LoadedDataset, task: Task, bad: BadLines
+    answers: Answers, source: LoadedDataset, task: Asking, bad: BadLines
 ) -> Iterator[Prediction]:
     """The answers that count: where bad lines are left out, none to a step that has several.
 

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from omnidata.loaders.steps_cache import Entry
     from omnidata.run.cluster import Recipe
     from omnidata.run.cost import Limits
-    from omnidata.types import Adapter, LoadedDataset, Step, Task
+    from omnidata.tasks.asking import Asking
+    from omnidata.tasks.benchmark import Benchmark
+    from omnidata.types import Adapter, LoadedDataset, Step
 
 
 def _find_data(context: typer.Context, place: Path | None) -> Path | None:
@@ -113,7 +115,7 @@ ShardOf = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class ModelOptions:
     """How a model is asked, as the command line says it.
 
     Attributes:
@@ -129,7 +131,7 @@ class Asking:
     limits: Limits
 
     def adapter(
-        self, spec: str, task: Task, steps: Sequence[Step], *, asks: bool = True
+        self, spec: str, task: Asking, steps: Sequence[Step], *, asks: bool = True
     ) -> Adapter:
         """The model that a SPEC names; see `omnidata.adapters.get_adapter`."""
         return self.recipe(spec).make(task, steps, asks=asks)
@@ -146,10 +148,10 @@ def load_asking(
     task_options: Sequence[str],
     data: Path,
     model: str,
-    asking: Asking,
+    asking: ModelOptions,
     *,
     strict: bool,
-) -> tuple[Task, LoadedDataset]:
+) -> tuple[Asking, LoadedDataset]:
     """The benchmark with its options and its data, of which the findings are printed.
 
     Args:
@@ -161,7 +163,7 @@ def load_asking(
         strict: whether findings are an error.
     """
     from omnidata.tasks import get_task, options_for
-    from omnidata.tasks.common_options import load_to_ask
+    from omnidata.tasks.asking_under_options import load_to_ask
     from omnidata.tasks.given_options import parse
 
     options, said = options_for(task, parse(task_options, "-T"), model, models=asking.models)
@@ -283,7 +285,7 @@ def _asking(limits: Mapping[str, Any]) -> Callable[[Callable[..., None]], Callab
             said = Limits(**{_FIELDS.get(name, name): given.pop(name) for name in limits})
             way = {name: given.pop(name) for name in WAY}
             options = parse(way.pop("model_options"), "-M")
-            verb(**given, asking=Asking(options, limits=said, **way))
+            verb(**given, asking=ModelOptions(options, limits=said, **way))
 
         return with_options(verb, call, {**WAY, **limits}, instead_of="asking")
 
@@ -291,7 +293,7 @@ def _asking(limits: Mapping[str, Any]) -> Callable[[Callable[..., None]], Callab
 
 
 def asks(verb: Callable[..., None]) -> Callable[..., None]:
-    """Give a verb the options of `Asking` in place of its parameter `asking`.
+    """Give a verb the options of `ModelOptions` in place of its parameter `asking`.
 
     Raises:
         UsageError: when called, a model option is no KEY=VALUE, or a limit lets nothing through.
@@ -542,8 +544,8 @@ def _holds(place: Path, task: str | None) -> bool:
 
     if is_repository(place):
         return True
-    benchmark = registry.find(task) if task else None
-    if benchmark is None or benchmark.asks_about or _says(benchmark, place):
+    benchmark = registry.find_benchmark(task) if task else None
+    if benchmark is None or benchmark.about or _says(benchmark, place):
         return bool(recognise(place))
     try:
         benchmark.load(place, check_media=False)
@@ -552,12 +554,12 @@ def _holds(place: Path, task: str | None) -> bool:
     return True
 
 
-def _says(benchmark: Task, place: Path) -> bool:
+def _says(benchmark: Benchmark, place: Path) -> bool:
     from omnidata.files import staying_in
 
     try:
         with staying_in(place):
-            return benchmark.detect(place) is not None
+            return benchmark.recognises(place) is not None
     except Exception:  # a broken plug-in recognises nothing
         return True
 

@@ -64,14 +64,14 @@ def audit(
     from omnidata.tasks import get_task
     from omnidata.tasks.given_options import parse
 
-    benchmark = get_task(task, parse(task_options, "-T"))
-    rules = get_profile(benchmark, profile)
-    source = benchmark.load(data, check_media=False)
+    asking = get_task(task, parse(task_options, "-T"))
+    rules = get_profile(asking, profile)
+    source = asking.load(data, check_media=False)
     terminal.print_findings(source)
     with terminal.progress("shuffles") as progress:
         few = len(source.steps) < _MANY  # are done before processes have begun
         report = run(
-            benchmark,
+            asking,
             source.steps,
             rules,
             seed=seed,
@@ -79,7 +79,7 @@ def audit(
             cluster=cluster,
             progress=progress,
         )
-    found: BestScores | None = benchmark.published.best(benchmark.options)
+    found: BestScores | None = asking.benchmark.paper.published().best(asking.options)
     best = found if found and found.has_rules_of(report.profile) else None
     if as_json:
         terminal.print_json({**report.as_dict(), "published": best and _as_dict(best)})

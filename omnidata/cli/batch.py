@@ -12,7 +12,7 @@ from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
 from omnidata.cli.arguments import (
     WAY,
-    Asking,
+    ModelOptions,
     finds,
     load_asking,
     prices_only,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from omnidata.run.batch_folder import FileState
     from omnidata.run.batch_jobs import Place
     from omnidata.run.batch_results import Read
-    from omnidata.types import Task
+    from omnidata.tasks.asking import Asking
 
 app = typer.Typer(
     cls=Verbs,
@@ -72,7 +72,7 @@ def write(
         typer.Option(help="Write another round for the steps without an answer."),
     ] = None,
     *,
-    asking: Asking,
+    asking: ModelOptions,
     media_files: Annotated[
         Path | None,
         typer.Option(
@@ -224,7 +224,7 @@ def read(
     print_read(found, task, run, as_json)
 
 
-def print_read(found: Read, task: Task, run: Path, as_json: bool) -> None:
+def print_read(found: Read, task: Asking, run: Path, as_json: bool) -> None:
     """What a batch brought, and the table; ends with 1 if steps have no answer."""
     about: dict[str, Any] = {"rows": found.rows, "answered": found.answered}
     about |= {**found.failed, "repeated": found.repeated, "kept": found.kept}

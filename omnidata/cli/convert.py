@@ -58,15 +58,16 @@ def convert(
     from omnidata.data.convert import convert as run
     from omnidata.tasks import get_task
 
-    benchmark = get_task(task)
-    if benchmark.asks_about:
+    asking = get_task(task)
+    if asking.benchmark.about:
+        own = asking.benchmark.data_of
         raise UsageError(
-            f"{task} has no data of its own: it asks about the data of {benchmark.asks_about}",
+            f"{task} has no data of its own: it asks about the data of {own}",
             where="TASK",
-            expected=benchmark.asks_about,
-            remedy=f"convert {benchmark.asks_about}; {task} reads that repository too",
+            expected=own,
+            remedy=f"convert {own}; {task} reads that repository too",
         )
-    source = benchmark.load(data, check_media=False, strict=strict)
+    source = asking.load(data, check_media=False, strict=strict)
     with terminal.resumable(), terminal.progress("converting") as progress:
         done = run(
             source,

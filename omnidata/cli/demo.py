@@ -15,7 +15,7 @@ from omnidata.cli.runs import counting, episode_metrics, legend_of
 from omnidata.errors import UsageError
 
 if TYPE_CHECKING:
-    from omnidata.types import Profile
+    from omnidata.tasks.profile import Profile
 
 _MODELS = ("baseline:oracle", "baseline:center")
 _LOCAL_STEPS = 4

@@ -12,7 +12,7 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
-from omnidata.cli.arguments import Asking, asks, finds, load_asking, on_engine, reading_data
+from omnidata.cli.arguments import ModelOptions, asks, finds, load_asking, on_engine, reading_data
 from omnidata.errors import UsageError, plural
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def evaluate(
     strict: args.Strict = False,
     dry_run: args.DryRun = False,
     *,
-    asking: Asking,
+    asking: ModelOptions,
     shard: args.ShardOf = None,
     cluster: Cluster | None,
     changed_media: args.ChangedMedia = False,
@@ -246,7 +246,7 @@ def _print(outcomes: Sequence[Outcome], title: str) -> None:
     units: dict[str, Any] = {}
     for outcome in outcomes:
         if outcome.results:
-            units |= outcome.planned.benchmark.profiles[outcome.results["profile"]].columns
+            units |= outcome.planned.asking.profiles[outcome.results["profile"]].columns
     rows = []
     for outcome in outcomes:
         planned, results = outcome.planned, outcome.results

@@ -159,7 +159,7 @@ def export(
     """
     from omnidata.run.selection import parse_shares, read_exclude
     from omnidata.tasks import get_task
-    from omnidata.tasks.common_options import load_to_ask
+    from omnidata.tasks.asking_under_options import load_to_ask
     from omnidata.tasks.given_options import parse
     from omnidata.training.export import export as run
     from omnidata.training.formats import FormatName, Objects
@@ -243,18 +243,18 @@ def export(
                 remedy="" if units else "drop --coordinates",
             )
         chosen["coordinates"] = coordinates
-    benchmark = get_task(task, chosen, texts=texts)
+    asking = get_task(task, chosen, texts=texts)
     if not histories:
-        options.check(benchmark)
-    source = load_to_ask(benchmark, data, check_media=False, strict=strict)
+        options.check(asking)
+    source = load_to_ask(asking, data, check_media=False, strict=strict)
     terminal.print_findings(source)
     told = None
     if histories:
-        told = run_histories(benchmark, source, histories, changed_media=changed_media)
-    against = benchmark.load(check_against, check_media=False) if check_against else None
+        told = run_histories(asking, source, histories, changed_media=changed_media)
+    against = asking.load(check_against, check_media=False) if check_against else None
     with terminal.resumable(), terminal.progress("media") as progress:
         done = run(
-            benchmark,
+            asking,
             source,
             out,
             options,

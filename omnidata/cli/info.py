@@ -16,9 +16,10 @@ from omnidata.errors import DataError, UsageError, plural
 
 if TYPE_CHECKING:
     from omnidata.table import TextTable
+    from omnidata.tasks.asking import Asking
     from omnidata.tasks.overview import View
     from omnidata.tasks.statistics import Statistics
-    from omnidata.types import LoadedDataset, Task
+    from omnidata.types import LoadedDataset
     from omnidata.viewer.report_data import Book
 
 
@@ -137,14 +138,14 @@ def info(
 
 @dataclass(frozen=True, slots=True)
 class _Dataset:
-    task: Task
+    task: Asking
     source: LoadedDataset
     view: View
     statistics: Statistics
 
     @property
     def label(self) -> str:
-        return f"{self.task.title}: {self.source.root.resolve().name}"
+        return f"{self.task.benchmark.card.title}: {self.source.root.resolve().name}"
 
 
 def _places(named: Sequence[str]) -> list[tuple[str | None, Path]]:
@@ -172,7 +173,7 @@ def _open(name: str | None, place: Path, expect: str | None, strict: bool) -> _D
 
     name = name or only_task(place, _USAGE, lambda task, data: f"omnidata info {task} {data}")
     task = get_task(name)
-    kind = task.overview
+    kind = task.benchmark.paper.overview
     if expect is not None and expect not in kind.published:
         names = ", ".join(kind.published)
         raise UsageError(
@@ -280,15 +281,15 @@ def _print_task(name: str, as_json: bool) -> None:
         terminal.print_json({"task": name, **told})
         return
     terminal.say(f"{name}: {told['holds']}")
-    if task.asks_about:
-        terminal.say(f"asks about the data of {task.asks_about}")
+    if task.benchmark.about:
+        terminal.say(f"asks about the data of {task.benchmark.data_of}")
     terminal.say(f"DATA: {told['data'] or 'see the documentation of the distribution'}")
     for option, values in told["options"].items():
         shown = "|".join(values) if values != [""] else "TEXT"
         terminal.say(f"  -T {option}={shown}  (default: {values[0] or 'none'})")
     terminal.say(f"options of every task, if the data allow them: {_common_options(task)}")
     terminal.say(f"baselines: {', '.join(f'baseline:{one}' for one in told['baselines'])}")
-    recorded = task.score_files.profiles if task.score_files else {}
+    recorded = task.benchmark.rollouts.profiles if task.benchmark.rollouts else {}
     for what, names in (
         ("profiles for answers of a model" if recorded else "profiles", [*task.profiles]),
         ("profiles for records of an environment", [*recorded]),
@@ -297,7 +298,7 @@ def _print_task(name: str, as_json: bool) -> None:
             terminal.say(f"{what}: {', '.join([f'{names[0]} (default)', *names[1:]])}")
         for name in names:
             rules = task.profiles.get(name)
-            terms = getattr(rules, "legend", {})
+            terms = rules.legend if rules else {}
             columns = rules.columns if rules else recorded[name]
             words = (f"{one} ({terms[one]})" if one in terms else one for one in columns)
             terminal.say(f"  {name}: {', '.join(words)}")
@@ -313,19 +314,19 @@ def _print_task(name: str, as_json: bool) -> None:
         terminal.say(f"more: {told['docs']}")
 
 
-def _summary(task: Task) -> str:
+def _summary(task: Asking) -> str:
     """Return the task's own summary, or the first line of its class's docstring."""
-    doc = (type(getattr(task, "benchmark", task)).__doc__ or "").strip().partition("\n")[0]
-    return task.holds or doc or "a task of another distribution"
+    doc = (type(task.benchmark).__doc__ or "").strip().partition("\n")[0]
+    return task.benchmark.card.holds or doc or "a task of another distribution"
 
 
-def _page(task: Task) -> str:
+def _page(task: Asking) -> str:
     """Return the benchmark's page; its tasks share a package and a page."""
-    folder = type(getattr(task, "benchmark", task)).__module__.split(".")[2]
+    folder = type(task.benchmark).__module__.split(".")[2]
     return f"docs/benchmarks/{folder.replace('_', '-')}.md"
 
 
-def _description(task: Task) -> dict[str, Any]:
+def _description(task: Asking) -> dict[str, Any]:
     from omnidata import registry
     from omnidata.run.scoring import profiles_of
 
@@ -337,14 +338,14 @@ def _description(task: Task) -> dict[str, Any]:
         "columns": {profile: list(rules.columns) for profile, rules in task.profiles.items()},
         "options": {option: list(values) for option, values in task.allowed.items()},
         "baselines": list(task.baselines),
-        "media": task.roles and dict(task.roles),
-        "tags": task.tags and list(task.tags),
-        "subsets": ["all", *task.subsets] if task.subsets else None,
+        "media": task.benchmark.card.roles and dict(task.benchmark.card.roles),
+        "tags": task.benchmark.card.tags and list(task.benchmark.card.tags),
+        "subsets": ["all", *task.benchmark.card.subsets] if task.benchmark.card.subsets else None,
         "docs": _page(task) if registry.is_ours(task.name) else None,
     }
 
 
-def _data_form(task: Task) -> str:
+def _data_form(task: Asking) -> str:
     """Return the form of the task's data, from its loader's error for missing data."""
     try:
         task.load(Path("no data"), check_media=False)
@@ -355,7 +356,7 @@ def _data_form(task: Task) -> str:
     return ""
 
 
-def _common_options(task: Task | None = None) -> str:
+def _common_options(task: Asking | None = None) -> str:
     """Return the options of every task, apart from those that the task defines itself."""
     from omnidata.tasks.common_options import OPTIONS
 
@@ -368,8 +369,9 @@ def _print_supported(as_json: bool) -> None:
     from omnidata.adapters import FORMS, PLUGINS, presets
     from omnidata.run.logs import HARNESSES
     from omnidata.run.scoring import profiles_of
+    from omnidata.tasks import get_task
 
-    tasks = [registry.get_task(name) for name in registry.names() if registry.is_ours(name)]
+    tasks = [get_task(name) for name in registry.names() if registry.is_ours(name)]
     if as_json:
         described = {
             task.name: {
@@ -381,7 +383,7 @@ def _print_supported(as_json: bool) -> None:
             }
             for task in tasks
         }
-        about = {task.name: task.asks_about for task in tasks if task.asks_about}
+        about = {task.name: task.benchmark.data_of for task in tasks if task.benchmark.about}
         terminal.print_json(
             {
                 "tasks": {name: one for name, one in described.items() if name not in about},
@@ -396,10 +398,10 @@ def _print_supported(as_json: bool) -> None:
             }
         )
         return
-    for task in sorted(tasks, key=lambda task: bool(task.asks_about)):
+    for task in sorted(tasks, key=lambda task: task.benchmark.about is not None):
         terminal.say(f"task {task.name}: {_summary(task)}")
-        if task.asks_about:
-            terminal.say(f"  asks about the data of {task.asks_about}")
+        if task.benchmark.about:
+            terminal.say(f"  asks about the data of {task.benchmark.data_of}")
         terminal.say(f"  profiles: {', '.join(profiles_of(task))}")
         for name, values in task.allowed.items():
             terminal.say(f"  -T {name}={'|'.join(values) or 'TEXT'}")

@@ -147,7 +147,7 @@ def report(
         terminal.say(made.text(form, width=room).rstrip())
         if form == "terminal":
             shown = {column.header for table in made.tables for column in table.columns}
-            rules = [run.benchmark.profiles.get(run.profile) for run in found]
+            rules = [run.asking.profiles.get(run.profile) for run in found]
             legends = [legend_of(profile) for profile in rules if profile]
             legend = {name: of[name] for of in legends for name in of if name in shown}
             if legend:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from omnidata.metrics.paired import Unit
     from omnidata.run.evaluate import Count
     from omnidata.run.suite import Outcome
-    from omnidata.types import LoadedDataset, Profile, Step, Task
-
+    from omnidata.tasks.profile import Profile
+    from omnidata.types import LoadedDataset, Step
+from omnidata.tasks.asking import Asking
 
 _ANSWERED = ("ok", "unparsed")
 """Outcomes of steps that got an answer."""
@@ -72,18 +73,18 @@ def headline(results: Mapping[str, Any]) -> str:
 
 def legend_of(profile: Profile) -> Mapping[str, str]:
     """Return the meanings of the profile's column names, if it has any."""
-    terms: Mapping[str, str] = getattr(profile, "legend", {})
-    return {name: terms[name] for name in profile.columns if name in terms}
+    return {name: profile.legend[name] for name in profile.columns if name in profile.legend}
 
 
 def episode_metrics(profile: Profile) -> list[str]:
     """Return the profile's columns over whole episodes, if it declares them."""
-    metrics: Mapping[str, str] = getattr(profile, "metrics", {})
-    return [name for name in profile.columns if metrics.get(name, "").startswith(("SR", "GP"))]
+    return [
+        name for name in profile.columns if profile.metrics.get(name, "").startswith(("SR", "GP"))
+    ]
 
 
 def print_results(
-    results: Mapping[str, Any], task: Task, as_json: bool, steps: Sequence[Step] = ()
+    results: Mapping[str, Any], task: Asking, as_json: bool, steps: Sequence[Step] = ()
 ) -> None:
     """Print results as a table or as JSON.
 
@@ -126,10 +127,9 @@ _MEANT: Mapping[str, str] = {
 def _headers(profiles: Mapping[str, Profile]) -> dict[str, dict[str, str]]:
     meant: dict[str, dict[str, str]] = {}
     for name, profile in profiles.items():
-        known = getattr(profile, "metrics", {})
-        metric_of: Callable[[str], str] = getattr(profile, "metric_of", str)
         meant[name] = {
-            column: metric_of(column) if column in known else column for column in profile.columns
+            column: profile.metric_of(column) if column in profile.metrics else column
+            for column in profile.columns
         }
     meanings: dict[str, set[str]] = {}
     for own in meant.values():
@@ -146,7 +146,7 @@ def _headers(profiles: Mapping[str, Profile]) -> dict[str, dict[str, str]]:
 
 def print_profiles(
     found: Mapping[str, Mapping[str, Any]],
-    task: Task,
+    task: Asking,
     as_json: bool,
     options: Mapping[str, str] = {},
 ) -> None:
@@ -203,7 +203,7 @@ def print_profiles(
         terminal.note(f"{name}: {line}")
 
 
-def print_samples(table: Mapping[str, Any], task: Task) -> None:
+def print_samples(table: Mapping[str, Any], task: Asking) -> None:
     """Print the joint results of several answers per step (`omnidata.run.sampling`)."""
     share: Mapping[str, Unit] = {"pass@k": "share", "pass^k": "share"}
     rows = [
@@ -260,7 +260,7 @@ def note_outcome(outcome: Outcome) -> None:
     if planned.note:
         terminal.note(planned.note)
     if outcome.results:
-        profile = planned.benchmark.profiles[outcome.results["profile"]]
+        profile = planned.asking.profiles[outcome.results["profile"]]
         said = terminal.outcome_line(outcome.results, episode_metrics(profile))
     counts = f"asked {outcome.asked}, reused {outcome.reused}"
     terminal.note(f"{planned.out}: {counts}; {said}")
@@ -281,7 +281,7 @@ def note_cost(run: Path) -> None:
 
 def print_run(
     results: Mapping[str, Any],
-    task: Task,
+    task: Asking,
     out: Path,
     as_json: bool,
     source: LoadedDataset | None = None,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from omnidata.predictions import Prediction
     from omnidata.run.engines import Cluster
     from omnidata.run.run_files import Run
-    from omnidata.tasks.profiles import OfflineScorer, Scored
+    from omnidata.tasks.rollouts import OfflineScorer, Scored
     from omnidata.types import Step
 
 _ALL = "all"
@@ -178,12 +178,12 @@ def score(
         for flag, value in (("--where", where), ("--exclude", exclude), ("--limit", limit))
         if value
     ]
-    scorer = get_task(task).score_files
+    scorer = get_task(task).benchmark.rollouts
     heeded = [
         option for option in task_options if scorer and option.partition("=")[0] in scorer.options
     ]
     if heeded:
-        scorer = get_task(task, parse(heeded, "-T")).score_files
+        scorer = get_task(task, parse(heeded, "-T")).benchmark.rollouts
     meaningless = [f"-T {option}" for option in task_options if option not in heeded]
     meaningless += [f"--from {harness}"] * bool(harness) + [f"--rows {rows}"] * bool(rows)
     meaningless += (
@@ -222,19 +222,19 @@ def score(
             expected=f"{SKIP_BAD} only with a file of answers",
             remedy=f"name the file: {answers.lines}",
         )
-    benchmark = recorded_task(answers.settings, task, given)
-    every = profile == _ALL and _ALL not in benchmark.profiles
-    rules = [get_profile(benchmark, name) for name in (benchmark.profiles if every else [profile])]
-    source = benchmark.load(data, check_media=False, strict=strict)
+    asking = recorded_task(answers.settings, task, given)
+    every = profile == _ALL and _ALL not in asking.profiles
+    rules = [get_profile(asking, name) for name in (asking.profiles if every else [profile])]
+    source = asking.load(data, check_media=False, strict=strict)
     terminal.print_findings(source)
-    steps = answers.steps(source, benchmark)
+    steps = answers.steps(source, asking)
     if choice:
         steps = select(
             steps,
             where=parse(where, "--where"),
             exclude=read_exclude(exclude, source.steps) if exclude else frozenset(),
             limit=limit,
-            spelling=benchmark.spelling,
+            spelling=asking.benchmark.wordings.spelling,
         )
     outs = [out / file_name(rule.name) if out and every else out for rule in rules]
     if out is not None and every:
@@ -248,14 +248,14 @@ def score(
     with ExitStack() as stack:
         for rule, place in zip(rules, outs, strict=True):
             bad = BadLines(answers.lines, skip=skip_bad, flag=answers.flag)
-            lines = read_counted(answers, source, benchmark, bad)
+            lines = read_counted(answers, source, asking, bad)
             if not found:
                 lines = _check_media(lines, steps, allowed=changed_media, where=predictions)
             compared = published is not None and rule.name == published.profile and not choice
             if compared and place is None:  # the lines of scores are compared too
                 place = Path(stack.enter_context(TemporaryDirectory(prefix="omnidata-")))
             found[rule.name] = run(
-                benchmark,
+                asking,
                 rule,
                 steps,
                 lines,
@@ -276,13 +276,13 @@ def score(
                     terminal.note(line)
     if every:
         options = {**answers.settings.get("options", {}), **given}
-        runs.print_profiles(found, benchmark, as_json, options)
+        runs.print_profiles(found, asking, as_json, options)
     else:
-        runs.print_results(found[rules[0].name], benchmark, as_json, steps)
+        runs.print_results(found[rules[0].name], asking, as_json, steps)
     first = found[rules[0].name]
     unread = first["outcomes"].get("unparsed") and not first["outcomes"].get("ok")
     known = any(reason["kind"] == "dialect" for reason in first.get("headline", ()))
-    if unread and not known and not benchmark.options.get("dialect"):
+    if unread and not known and not asking.options.get("dialect"):
         terminal.note(
             "no answer could be read. If the model answers in its own action format, name it with "
             "--dialect NAME (`omnidata info dialects` lists them)"

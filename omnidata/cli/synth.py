@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from omnidata.cli import synth_label, synth_rows, terminal
-from omnidata.cli.arguments import Asking, Json, Workers, asks, on_engine, repeatable
+from omnidata.cli.arguments import Json, ModelOptions, Workers, asks, on_engine, repeatable
 from omnidata.cli.help import Verb
 from omnidata.errors import Finding, UsageError, plural
 
@@ -295,7 +295,7 @@ def compose(
     ] = None,
     rounds: Annotated[int, typer.Option(help="Most attempts to write an instruction.")] = 3,
     *,
-    asking: Asking,
+    asking: ModelOptions,
     cluster: Cluster | None,
     as_json: Json = False,
 ) -> None:
@@ -352,8 +352,9 @@ def compose(
         terminal.note(f"answers: {run_folder(out)}")
 
 
-def _author(model: str | None, asking: Asking, edges: EdgeRule) -> Author | None:
+def _author(model: str | None, asking: ModelOptions, edges: EdgeRule) -> Author | None:
     from omnidata.synth.compose.instructions import Author, Questions
+    from omnidata.tasks.asking import Asking
 
     if model is None:
         given = {
@@ -370,7 +371,14 @@ def _author(model: str | None, asking: Asking, edges: EdgeRule) -> Author | None
                     expected="--model SPEC as well",
                 )
         return None
-    return Author(asking.adapter(model, Questions(edges), ()), asking.options)
+    if model.startswith("baseline:"):
+        raise UsageError(
+            "no baseline writes instructions",
+            where=f"--model {model}",
+            expected="a model",
+            remedy="leave --model out: instructions are then written by template",
+        )
+    return Author(asking.adapter(model, Asking(Questions(edges)), ()), asking.options)
 
 
 def _print_tasks(report: Mapping[str, Any], as_json: bool) -> None:

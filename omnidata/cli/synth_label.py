@@ -12,7 +12,7 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
-from omnidata.cli.arguments import Asking, asks, finds, on_engine, reading_data
+from omnidata.cli.arguments import ModelOptions, asks, finds, on_engine, reading_data
 from omnidata.errors import Finding, UsageError, plural
 
 if TYPE_CHECKING:
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from omnidata.run.engines import Cluster
     from omnidata.synth import annotate as synth
     from omnidata.synth.annotate import Asked, Done
-    from omnidata.types import Adapter, LoadedDataset, Step, Task
+    from omnidata.tasks.asking import Asking
+    from omnidata.types import Adapter, LoadedDataset, Step
 
 Out = Annotated[Path, typer.Argument(metavar="OUT", help="A new folder for the dataset.")]
 Model = Annotated[
@@ -43,7 +44,7 @@ def label(
     ] = None,
     dry_run: args.DryRun = False,
     *,
-    asking: Asking,
+    asking: ModelOptions,
     cluster: Cluster | None,
     as_json: args.Json = False,
 ) -> None:
@@ -93,7 +94,7 @@ def filter_(
     ] = None,
     dry_run: args.DryRun = False,
     *,
-    asking: Asking,
+    asking: ModelOptions,
     cluster: Cluster | None,
     as_json: args.Json = False,
 ) -> None:
@@ -141,7 +142,7 @@ def recaption(
         typer.Option(metavar="TASK", help="The benchmark of DATA, if the data fit several."),
     ] = None,
     *,
-    asking: Asking,
+    asking: ModelOptions,
     cluster: Cluster | None,
     as_json: args.Json = False,
 ) -> None:
@@ -171,7 +172,7 @@ def recaption(
     if grounder is not None and grounder != model:
         plain = replace(asking, options={}, base_url=None, key_file=None)
 
-        def make_grounder(task: Task, steps: Sequence[Step]) -> Adapter | Recipe:
+        def make_grounder(task: Asking, steps: Sequence[Step]) -> Adapter | Recipe:
             try:
                 return _make_model(plain, cluster, grounder, task, steps)
             except UsageError as error:
@@ -216,7 +217,7 @@ def recaption(
 
 
 def _make_model(
-    asking: Asking, cluster: Cluster | None, spec: str, task: Task, steps: Sequence[Step]
+    asking: ModelOptions, cluster: Cluster | None, spec: str, task: Asking, steps: Sequence[Step]
 ) -> Adapter | Recipe:
     """Return the model, or a recipe to make it elsewhere.
 
@@ -232,25 +233,25 @@ def _make_model(
 
 def _load_questions(
     of: Literal["action", "success"],
-    questions: Callable[[Task, LoadedDataset, LoadedDataset | None], Asked],
+    questions: Callable[[Asking, LoadedDataset, LoadedDataset | None], Asked],
     data: Path,
     known: Path | None,
     task_options: Sequence[str],
-) -> tuple[Task, Asked]:
+) -> tuple[Asking, Asked]:
     from omnidata.loaders.load import task_for
-    from omnidata.synth.annotate import annotation_of
+    from omnidata.synth.annotate import about
     from omnidata.tasks import get_task
     from omnidata.tasks.given_options import parse
 
     options = parse(task_options, "-T")
     does = "labels the actions of" if of == "action" else "judges the success of"
-    name = task_for(data, lambda task: task.annotates is not None and task.annotates.of == of, does)
+    name = task_for(data, lambda one: one.about is not None and one.about.annotation.of == of, does)
     task = get_task(name, options)
-    source = get_task(task.asks_about or name).load(data)
+    source = get_task(task.benchmark.data_of).load(data)
     _print_findings(source)
     others = None
     if known is not None:
-        others = get_task(annotation_of(task).known_from).load(known)
+        others = get_task(about(task).annotation.known_from).load(known)
         _print_findings(others)
     return task, questions(task, source, others)
 
@@ -263,10 +264,10 @@ def _print_findings(source: LoadedDataset) -> None:
 @dataclass(frozen=True, slots=True)
 class _Model:
     spec: str
-    asking: Asking
+    asking: ModelOptions
     cluster: Cluster | None
 
-    def preview(self, task: Task, asked: Asked, out: Path, as_json: bool) -> None:
+    def preview(self, task: Asking, asked: Asked, out: Path, as_json: bool) -> None:
         from omnidata.cli.runs import print_preview
         from omnidata.run.evaluate import dry_run
         from omnidata.synth.annotate import run_folder
@@ -277,8 +278,8 @@ class _Model:
 
     def ask(
         self,
-        act: Callable[[Task, Asked, Path, synth.Asking], Done],
-        task: Task,
+        act: Callable[[Asking, Asked, Path, synth.ModelSettings], Done],
+        task: Asking,
         asked: Asked,
         out: Path,
     ) -> Done:
@@ -291,7 +292,7 @@ class _Model:
             runs.counting() as count,
             terminal.progress(self.spec) as progress,
         ):
-            run = synth.Asking(
+            run = synth.ModelSettings(
                 model,
                 options=self.asking.options,
                 limits=self.asking.limits,

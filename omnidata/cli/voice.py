@@ -70,23 +70,25 @@ def voice(
     from omnidata.tasks import get_task
     from omnidata.tasks.given_options import parse
 
-    benchmark = get_task(task)
-    if "voice" not in benchmark.allowed:
+    asking = get_task(task)
+    if "voice" not in asking.allowed:
         raise UsageError(
             f"the prompts of {task} have no spoken form",
             where=task,
             expected="a task with the option voice (`omnidata info TASK` lists options)",
         )
     engine = Command(command, seconds=time_limit or SECONDS) if command is not None else Espeak()
-    source = benchmark.load(data, check_media=False)
+    source = asking.load(data, check_media=False)
     terminal.print_findings(source)
-    steps = select(source.steps, where=parse(where, "--where"), spelling=benchmark.spelling)
+    steps = select(
+        source.steps, where=parse(where, "--where"), spelling=asking.benchmark.wordings.spelling
+    )
     with terminal.resumable(), terminal.progress(engine.name) as progress:
         done = render(
             steps,
             out,
             engine,
-            texts=benchmark.spoken,
+            texts=asking.benchmark.wordings.spoken_texts,
             # The program may use many cores itself.
             workers=1 if workers is None and command is not None else workers,
             cluster=cluster,

@@ -112,7 +112,7 @@ def readme(
         front=yaml.safe_dump(front, sort_keys=False, allow_unicode=True),
         name=markdown_text(name),
         path=escape_invisible(encode(f"path/to/{name}").decode()),
-        about=f"of {task.title}" if task else f"of the benchmark {manifest.task}",
+        about=f"of {task.benchmark.card.title}" if task else f"of the benchmark {manifest.task}",
         task=manifest.task,
         subset=escape_invisible(
             encode(next((c.name for c in configs if c.name != ALL), ALL)).decode()
@@ -225,7 +225,10 @@ def column_reference() -> dict[str, str]:
     owners = [["benchmark", "media columns", "tag columns"]]
     for name in registry.benchmarks():
         task = get_task(name)
-        columns = (task.roles or (), [tag_column(tag) for tag in task.tags or ()])
+        columns = (
+            task.benchmark.card.roles or (),
+            [tag_column(tag) for tag in task.benchmark.card.tags or ()],
+        )
         said = [", ".join(map(markdown_code, names)) or "as in the data" for names in columns]
         owners.append([markdown_code(name), *said])
     return {
@@ -324,8 +327,10 @@ def datasheet(source: LoadedDataset, manifest: Manifest, name: str) -> str:
         rows = [[code, str(count)] for code, count in sorted(codes.items())]
         tables.append(TextTable("Findings about the source", ("", "findings"), rows))
     return _SHEET.format(
-        title=task.title,
-        holds=f"{task.title}: {task.holds}" if task.holds else task.title,
+        title=task.benchmark.card.title,
+        holds=f"{task.benchmark.card.title}: {task.benchmark.card.holds}"
+        if task.benchmark.card.holds
+        else task.benchmark.card.title,
         episodes=plural(found.episodes, "episode"),
         steps=plural(found.steps, "step"),
         skipped=plural(manifest.skipped, "row"),
@@ -342,7 +347,9 @@ def datasheet(source: LoadedDataset, manifest: Manifest, name: str) -> str:
 def publications(source: LoadedDataset) -> Sequence[Publication]:
     """Return the task's publications that the steps may be of, by their tags."""
     tags = {(tag, value) for step in source.steps for tag, value in step.tags.items()}
-    return [one for one in get_task(source.task).sources if one.where.items() <= tags]
+    return [
+        one for one in get_task(source.task).benchmark.card.sources if one.where.items() <= tags
+    ]
 
 
 def _shell_word(name: str) -> str:

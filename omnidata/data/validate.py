@@ -192,8 +192,8 @@ class MediaChecks:
     def __init__(self, source: LoadedDataset, outcomes: Outcomes) -> None:
         self._source = source
         self._outcomes = outcomes
-        task = registry.find(source.task)
-        self._lag = task.history_lag if task else None
+        task = registry.find_benchmark(source.task)
+        self._lag = task.episodes.history_lag if task else None
         self._said: set[Hashable] = set()
         self._users: dict[Hashable, list[str]] = defaultdict(list)
         named: Counter[str] = Counter()

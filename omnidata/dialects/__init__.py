@@ -6,7 +6,7 @@ Another distribution adds its own with an entry point of the group `omnidata.dia
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -44,19 +44,23 @@ __all__ = [
 ]
 
 GROUP: Final = "omnidata.dialects"
-_OURS: Final[tuple[str, ...]] = (
-    "qwen",
-    "gui_owl",
-    "pyautogui_agents",
-    "os_atlas",
-    "ui_tars",
-    "agentcpm",
-    "r1_lists",
-    "claude",
-    "openai_computer",
-    "gemini_computer",
-)
-"""Modules of this package with a `DIALECTS`, in the order in which they are listed."""
+_OURS: Final[Mapping[str, Sequence[str]]] = {
+    "qwen": ("qwen2", "qwen2.5", "qwen3"),
+    "gui_owl": ("gui-owl-1.0", "gui-owl-1.5"),
+    "pyautogui_agents": ("opencua", "aguvis", "kimi"),
+    "os_atlas": ("os-atlas-pro", "os-atlas-base", "os-atlas-base-4b"),
+    "ui_tars": ("ui-tars-1.0", "ui-tars-1.5", "ui-tars-doubao", "ui-tars-2"),
+    "agentcpm": ("agentcpm-gui",),
+    "r1_lists": ("gui-r1", "ui-r1"),
+    "claude": (
+        "claude-computer-20241022",
+        "claude-computer-20250124",
+        "claude-computer-20251124",
+    ),
+    "openai_computer": ("openai-computer-preview", "openai-computer"),
+    "gemini_computer": ("gemini-computer",),
+}
+"""Modules of this package with `DIALECTS`, and the names of these, in the order of the list."""
 
 
 @cache
@@ -68,13 +72,18 @@ def dialects() -> Mapping[str, Dialect]:
     """
     found: dict[str, Dialect] = {}
     for module in _OURS:
-        _add(found, import_module(f"{__name__}.{module}").DIALECTS, f"{__name__}.{module}")
+        _add(found, _dialects_of(module), f"{__name__}.{module}")
     for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
         try:
             brought = point.load()
         except Exception as error:
             raise _entry_point_error(point.value, f"cannot be imported: {error}") from error
         _add(found, [brought] if isinstance(brought, Dialect) else brought, point.value)
+    return found
+
+
+def _dialects_of(module: str) -> Sequence[Dialect]:
+    found: Sequence[Dialect] = import_module(f"{__name__}.{module}").DIALECTS
     return found
 
 
@@ -97,12 +106,15 @@ def _entry_point_error(where: str, what: str) -> PluginError:
 
 
 def get_dialect(name: str) -> Dialect:
-    """Return a dialect by its name.
+    """Return a dialect by its name; of ours only its own module is imported.
 
     Raises:
         UsageError: no dialect has the name.
         PluginError: as `dialects`.
     """
+    for module, names in _OURS.items():
+        if name in names:
+            return next(one for one in _dialects_of(module) if one.name == name)
     known = dialects()
     if name not in known:
         raise UsageError(

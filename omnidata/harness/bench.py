@@ -13,17 +13,9 @@ from omnidata.errors import UsageError
 from omnidata.run.scoring import get_profile
 from omnidata.run.selection import whole_episodes
 from omnidata.tasks import get_task
-from omnidata.types import (
-    OUTCOMES,
-    Delivery,
-    LoadedDataset,
-    Outcome,
-    Profile,
-    Step,
-    Task,
-    Verdict,
-    VerdictColumns,
-)
+from omnidata.tasks.asking import Asking
+from omnidata.tasks.profile import Profile
+from omnidata.types import OUTCOMES, Delivery, LoadedDataset, Outcome, Step, Verdict, VerdictColumns
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +40,7 @@ class Bench:
         steps: by sample id.
     """
 
-    task: Task
+    task: Asking
     profile: Profile
     source: LoadedDataset
     steps: Mapping[str, Step] = field(init=False)
@@ -84,7 +76,7 @@ class Bench:
         """The verdict on what came, or on that nothing did."""
         if delivery == "ok":
             return self.profile.judge(step, text, receipt)
-        return self.profile.failed(step, delivery)
+        return self.profile.without_answer(step, delivery)
 
     def overall(self, judged: Mapping[str, Judged]) -> dict[str, float]:
         """The metrics of the profile over the steps that were asked about.

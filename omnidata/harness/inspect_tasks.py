@@ -45,11 +45,11 @@ from omnidata.harness.bench import Bench, Judged
 from omnidata.harness.inspect_models import OmnidataModel, convert_errors, messages_of, texts_of
 from omnidata.run.inspect_log import KEY, delivery_of, receipt_of
 from omnidata.tasks import get_task
+from omnidata.tasks.asking import Asking
 from omnidata.types import (
     GenerationParams,
     Step,
 )
-from omnidata.types import Task as Benchmark
 
 Clips = Literal["whole", "frames"]
 _WHOLE: Final = ("google", "mockllm")
@@ -146,7 +146,7 @@ def inspect_task(
     )
 
 
-def _sample(task: Benchmark, step: Step) -> Sample:
+def _sample(task: Asking, step: Step) -> Sample:
     right = task.target(step)
     return Sample(
         id=step.sample_id,
@@ -203,9 +203,9 @@ def prompt(
 
 
 def _messages(
-    task: Benchmark, step: Step, whole: bool, ours: bool
+    task: Asking, step: Step, whole: bool, ours: bool
 ) -> tuple[list[ChatMessage], Mapping[str, Any]]:
-    conversation = task.prompt(step, [])
+    conversation = task.conversation(step, [])
     begun = conversation[-1].role == "assistant"
     if not ours and (begun or task.special_tokens):
         raise UsageError(

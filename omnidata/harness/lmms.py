@@ -77,7 +77,7 @@ def write(
     task, steps = bench.task, bench.source.steps
     if not steps:
         raise DataError("there is no step", where=str(data), expected=f"data of {name}")
-    if task.special_tokens or task.prompt(steps[0], [])[-1].role == "assistant":
+    if task.special_tokens or task.conversation(steps[0], [])[-1].role == "assistant":
         raise UsageError(
             "the answer begins in the prompt, or is made of special tokens",
             where=f"omnidata harness lmms {name}",
@@ -188,7 +188,7 @@ class LmmsTask:
         return _bench(self.setup).steps[doc["sample_id"]]
 
     def _parts(self, doc: Mapping[str, Any]) -> list[tuple[str, RenderedPart]]:
-        conversation = _bench(self.setup).task.prompt(self._step(doc), [])
+        conversation = _bench(self.setup).task.conversation(self._step(doc), [])
         messages, _ = render(conversation, _WHOLE)
         return [(message.role, part) for message in messages for part in message.parts]
 
@@ -231,7 +231,7 @@ class LmmsTask:
         return dict.fromkeys(bench.profile.columns, record)
 
     def _receipt(self, step: Step) -> Mapping[str, Any]:
-        conversation = _bench(self.setup).task.prompt(step, [])
+        conversation = _bench(self.setup).task.conversation(step, [])
         if not any(part.size for message in conversation for part in message.parts):
             return {}
         return render(conversation, _WHOLE)[1]

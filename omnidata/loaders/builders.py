@@ -25,7 +25,7 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import datasets
 import pyarrow as pa
@@ -50,7 +50,10 @@ from omnidata.loaders.rows import (
 )
 from omnidata.media import is_mirrored, linkable, read_bytes
 from omnidata.mirror import listing_of, local
-from omnidata.types import LoadedDataset, MediaRef, Step, Task
+from omnidata.types import LoadedDataset, MediaRef, Step
+
+if TYPE_CHECKING:
+    from omnidata.tasks.benchmark import Benchmark
 
 _SHARDS = 8
 _BATCH, _BATCH_STORED = 500, 20  # rows; with media in them, some tens of megabytes
@@ -94,12 +97,12 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
     BUILDER_CONFIG_CLASS = Config
     DEFAULT_CONFIG_NAME = ALL
     BUILDER_CONFIGS: list[Config] = []  # noqa: RUF012  an instance replaces it, see below
-    task: ClassVar[Task]
+    task: ClassVar[Benchmark]
     _told_lost = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        names = (ALL, *cls.task.subsets)
+        names = (ALL, *cls.task.card.subsets)
         cls.BUILDER_CONFIGS = [Config(name, version=datasets.Version("1.0.0")) for name in names]
 
     def _create_builder_config(
@@ -126,7 +129,7 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
             raise DataError(
                 "this is a Parquet repository, which needs no builder",
                 where=str(config.data_dir),
-                expected=f"data in one of {self.task.title}'s own forms",
+                expected=f"data in one of {self.task.card.title}'s own forms",
                 remedy=f'datasets.load_dataset("{config.data_dir}", "{config.name}", split="test")',
             )
         if config.data_dir:
@@ -144,7 +147,11 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
             return _load(type(self).__module__, str(root), _fingerprint(self.task, root))
 
     def _info(self) -> datasets.DatasetInfo:
-        tags, roles, more = self.task.tags, self.task.roles, self.task.detailed_actions
+        tags, roles, more = (
+            self.task.card.tags,
+            self.task.card.roles,
+            self.task.card.detailed_actions,
+        )
         if tags is None or roles is None or more is None:
             source = self._source(self._root(self.config))
             tags = source.tags if tags is None else tags
@@ -153,7 +160,7 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
         columns = features(tags, roles)
         if more:
             columns[DETAILS] = datasets.Value("string")
-        return datasets.DatasetInfo(description=self.task.title, features=columns)
+        return datasets.DatasetInfo(description=self.task.card.title, features=columns)
 
     def _split_generators(self, dl_manager: Any) -> list[datasets.SplitGenerator]:
         root, subset = self._root(self.config), self.config.name
@@ -179,7 +186,7 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
     ) -> Iterator[tuple[Any, pa.Table]]:
         source = self._source(Path(root))
         steps = _choose(source, subset)
-        tags = source.tags if self.task.tags is None else self.task.tags
+        tags = source.tags if self.task.card.tags is None else self.task.card.tags
         schema = self.info.features.arrow_schema
         has_details = DETAILS in schema.names
 
@@ -209,11 +216,11 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
                 )  # fmt: skip
 
 
-def _reads(task: Task, root: Path) -> AbstractContextManager[None]:
-    return reading(root, task.asks_about or task.name)
+def _reads(task: Benchmark, root: Path) -> AbstractContextManager[None]:
+    return reading(root, task.data_of)
 
 
-def _fingerprint(task: Task, root: Path) -> str:
+def _fingerprint(task: Benchmark, root: Path) -> str:
     """SHA-256 over the annotations, the media's folder, and the code that reads them.
 
     Of data on a store or in zips also over what is listed, as their rows hold the media's bytes.
@@ -228,12 +235,12 @@ def _fingerprint(task: Task, root: Path) -> str:
     return digest.hexdigest()
 
 
-def _code(task: Task) -> Iterator[Path]:
+def _code(task: Benchmark) -> Iterator[Path]:
     own = Path(__file__).parents[1]
     yield from sorted(own.glob("*.py"))
     yield from _code_below(own / "loaders")
     yield from _code_below(own / "tasks")
-    kind = type(getattr(task, "benchmark", task))
+    kind = type(task)
     for name in dict.fromkeys(base.__module__ for base in kind.__mro__):
         top = name.partition(".")[0]
         if top != "omnidata" and top not in sys.stdlib_module_names:
@@ -256,7 +263,7 @@ def _code_below(folder: Path) -> list[Path]:
 
 @lru_cache(maxsize=2)  # the builder asks once per shard; two, so that old data is not kept for long
 def _load(module: str, root: str, fingerprint: str) -> LoadedDataset:
-    task: Task = getattr(import_module(module), BUILDER).task
+    task: Benchmark = getattr(import_module(module), BUILDER).task
     with _reads(task, Path(root)):
         return task.load(Path(root), check_media=False)
 
@@ -310,8 +317,12 @@ class _Modules(MetaPathFinder, Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         assert module.__spec__ is not None
-        task = registry.get_task(module.__spec__.loader_state)
-        said = {"__module__": module.__name__, "__doc__": f"Builds {task.title}.", "task": task}
+        task = registry.get_benchmark(module.__spec__.loader_state)
+        said = {
+            "__module__": module.__name__,
+            "__doc__": f"Builds {task.card.title}.",
+            "task": task,
+        }
         setattr(module, BUILDER, type(BUILDER, (Builder,), said))
 
 
@@ -346,7 +357,7 @@ def load_dataset(
         UsageError: no such task or folder, or `num_proc` with `streaming`.
         DataError: the data is not that benchmark, or has no such subset.
     """
-    registry.get_task(task)
+    registry.get_benchmark(task)
     explain_casts()
     if streaming and num_proc:
         raise UsageError(

@@ -125,8 +125,8 @@ def sources_of(task: str) -> tuple[str, Sequence[Publication]]:
     Raises:
         UsageError: there is no such task.
     """
-    owner = registry.get_task(task).asks_about or task
-    return owner, registry.get_task(owner).sources
+    owner = registry.get_benchmark(task).data_of
+    return owner, registry.get_benchmark(owner).card.sources
 
 
 def default_sources(task: str) -> Sequence[Publication]:
@@ -158,7 +158,8 @@ def choose_source(task: str, name: str | None = None) -> Publication:
     owner, sources = sources_of(task)
     if not sources:
         raise DataError(
-            registry.get_task(owner).unpublished or "the task has no source to fetch data from",
+            registry.get_benchmark(owner).card.unpublished
+            or "the task has no source to fetch data from",
             where=task,
             expected=f"a source of the data of {owner}",
             remedy="name a folder with the data",

@@ -2,25 +2,24 @@
 
 `datasets` has no plug-in mechanism. Its table of packaged builders is private; its form is the same
 from 3.6 to 5.2.
+
+`import omnidata` imports this module, so that it imports little itself.
 """
 
 from __future__ import annotations
 
-import logging
 import sys
-from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache, wraps
 from importlib import import_module
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec
-from types import ModuleType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from omnidata.errors import PlatformError, UsageError
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
 
 _BUILDERS: Final = "omnidata.loaders.builders"
-_log = logging.getLogger("omnidata")
 
 
 def module_of(task: str) -> str:
@@ -48,13 +47,18 @@ def register() -> None:
         >>> "omnigui" in datasets.packaged_modules._PACKAGED_DATASETS_MODULES
         True
     """
+    import logging
+
     _register(logging.WARNING)
 
 
 def _register(level: int) -> None:
+    import logging
+
     import datasets
 
     from omnidata import registry
+    from omnidata.errors import PlatformError
 
     try:
         packaged: Any = import_module("datasets.packaged_modules")
@@ -73,7 +77,8 @@ def _register(level: int) -> None:
     for name in registry.names():
         module = module_of(name)
         if table.get(name, (module,))[0] != module:
-            _log.log(level, '"%s" is a builder of `datasets` itself, which keeps that name', name)
+            log = logging.getLogger("omnidata")
+            log.log(level, '"%s" is a builder of `datasets` itself, which keeps that name', name)
             continue
         # The builder's cache folder carries a fingerprint of its own, so the hash may stay fixed.
         table[name] = (module, name)
@@ -94,13 +99,16 @@ def register_on_import() -> None:
 
 
 def _register_quietly() -> None:
+    import logging
+
     try:
         _register(logging.DEBUG)
     except Exception as error:  # other `datasets`, a broken plug-in
-        _log.debug("the benchmarks are not registered in `datasets`", exc_info=error)
+        log = logging.getLogger("omnidata")
+        log.debug("the benchmarks are not registered in `datasets`", exc_info=error)
 
 
-class _DatasetsImport(MetaPathFinder):
+class _DatasetsImport:
     """Finds `datasets` as the other finders do, and registers after its import.
 
     It stays: `importlib.util.find_spec`, which transformers calls, finds without an import.
@@ -140,6 +148,8 @@ def _find_without_scan() -> None:
     import datasets.load
     from datasets.data_files import DataFilesDict
 
+    from omnidata.errors import UsageError
+
     factory = datasets.load.PackagedDatasetModuleFactory
     get_module = factory.get_module
 
@@ -176,6 +186,8 @@ def explain_casts() -> None:
 
 
 def _explaining(decode_example: Callable[..., Any]) -> Callable[..., Any]:
+    from omnidata.errors import PlatformError
+
     @wraps(decode_example)
     def decode(self: Any, *given: Any, **options: Any) -> Any:
         try:

@@ -434,7 +434,7 @@ def _nearest(address: HubAddress) -> str:
 
     known = []
     for _, task in registry.working():
-        for one in task.sources:
+        for one in task.card.sources:
             if one.remote and (found := parse_address(one.remote.place)):
                 known.append(found.name)
     return "" if address.name in known else suggestion(address.name, known)

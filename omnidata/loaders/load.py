@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from omnidata import registry
 from omnidata.actions import Screen
@@ -24,7 +25,10 @@ from omnidata.loaders import repository, steps_cache
 from omnidata.loaders.files import OTHER_DATA, SKIPPED, rows_again
 from omnidata.loaders.steps import Steps
 from omnidata.media import image_size, unsafe
-from omnidata.types import LoadedDataset, MediaRef, Step, Task
+from omnidata.types import LoadedDataset, MediaRef, Step
+
+if TYPE_CHECKING:
+    from omnidata.tasks.benchmark import Benchmark
 
 # The place of a row, and where its findings go.
 
@@ -122,7 +126,7 @@ def picture_broken(place: RowContext, what: str, expected: str) -> None:
     )
 
 
-# Checks for a rule that assigns steps to episodes and groups (`Task.named`).
+# Checks for a rule that assigns steps to episodes and groups (`Benchmark.group`).
 
 
 def tag_of(step: Step, name: str) -> str:
@@ -219,7 +223,7 @@ def recognise(data: Path) -> list[str]:
         return [task] if task in registry.names() else []
 
 
-def task_for(data: Path, wanted: Callable[[Task], bool], does: str) -> str:
+def task_for(data: Path, wanted: Callable[[Benchmark], bool], does: str) -> str:
     """Return the task of a kind that reads the data.
 
     The only task of its kind also gets unknown data, and says what is wrong with them.
@@ -232,7 +236,7 @@ def task_for(data: Path, wanted: Callable[[Task], bool], does: str) -> str:
     Raises:
         DataError: no task of the kind takes the data, or several do.
     """
-    kind = {name: task.asks_about or name for name, task in registry.working() if wanted(task)}
+    kind = {name: one.data_of for name, one in registry.working() if wanted(one)}
     rows = recognise(data)
     takes = {name: own for name, own in kind.items() if own in rows}
     if len(kind) == 1 and not rows:
@@ -254,7 +258,7 @@ def task_for(data: Path, wanted: Callable[[Task], bool], does: str) -> str:
 
 def _recognises(data: Path, task: str) -> bool:
     try:
-        return bool(registry.get_task(task).detect(data))
+        return bool(registry.get_benchmark(task).recognises(data))
     except StoreError:
         raise
     except Exception:  # a broken plug-in has no say about data of others

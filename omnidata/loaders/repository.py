@@ -206,8 +206,8 @@ def load(data: Path, task: str, tags: Sequence[str], *, check_media: bool = True
     found = Steps.of(read())
     told: list[Finding] = []
     steps = _in_order(data, manifest, found, np.array(positions, np.int64))
-    if known_task := registry.find(manifest.task):
-        steps = known_task.together(steps, told.append)
+    if known_task := registry.find_benchmark(manifest.task):
+        steps = known_task.episodes.merge_groups(steps, told.append)
     known = set(manifest.findings)  # the source's loader has said most of it
     findings += [finding for finding in told if finding not in known]
     if check_media and manifest.embed:

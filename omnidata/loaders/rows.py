@@ -27,15 +27,17 @@ from omnidata.actions import (
     Space,
     Status,
 )
-from omnidata.types import LoadedDataset, MediaRef, Modality, Step, Task
+from omnidata.types import LoadedDataset, MediaRef, Modality, Step
 
 if TYPE_CHECKING:
     import datasets
 
+    from omnidata.tasks.benchmark import Benchmark
+
 
 BELONGING: Mapping[str, str] = {"episode_name": "episode", "split_group": "group"}
 """Columns of `Step.episode` and `Step.group`: only for steps that do not simply belong to their
-episodes, and whose task has no rule for it (`Task.named`)."""
+episodes, and whose task has no rule for it (`Benchmark.group`)."""
 
 DETAILS = "action_details"
 """Column of what the columns `action` and `history` have no room for, as JSON: only for data with
@@ -110,7 +112,7 @@ def features(
 
 def belonging(source: LoadedDataset) -> Mapping[str, str]:
     """Return the columns of `BELONGING` that a source needs: all or none."""
-    task = registry.find(source.task)
+    task = registry.find_benchmark(source.task)
     if task and source.steps and _has_rule(task, source.steps[0]):
         return {}
     plain = (replace(step, episode="", group="") for step in source.steps)
@@ -125,9 +127,9 @@ def needs_details(source: LoadedDataset) -> bool:
     return any(map(_details, actions.values()))
 
 
-def _has_rule(task: Task, step: Step) -> bool:
+def _has_rule(task: Benchmark, step: Step) -> bool:
     try:
-        return task.named(step) is not None
+        return task.group(step) is not None
     except (KeyError, TypeError, ValueError):  # a rule, but not for such a step
         return True
 
@@ -191,7 +193,7 @@ class Reader:
 
     def __init__(self, tags: Sequence[str], task: str = "") -> None:
         self._tags = {name: tag_column(name) for name in tags}
-        self._task = registry.find(task)
+        self._task = registry.find_benchmark(task)
         self._last: tuple[list[Any], tuple[Action | None, ...]] = ([], ())
 
     def step(
@@ -232,7 +234,7 @@ class Reader:
             source=source,
             **{name: row[column] for column, name in BELONGING.items() if row.get(column)},
         )
-        named = self._task.named(step) if self._task else None
+        named = self._task.group(step) if self._task else None
         return named or step
 
     def _history(self, held: list[Any]) -> tuple[Action | None, ...]:
@@ -459,7 +461,7 @@ class SubsetNames:
     """
 
     def __init__(self, task: str, tags: Iterable[str]) -> None:
-        self._task = registry.find(task)
+        self._task = registry.find_benchmark(task)
         self._tags = tuple(tags)
 
     def key(self, name: str) -> str:
@@ -472,7 +474,7 @@ class SubsetNames:
         """
         if self._task:
             for tag in self._tags:
-                name = self._task.spelling(tag, name)
+                name = self._task.wordings.spelling(tag, name)
         return canonical(name)
 
 

@@ -100,6 +100,14 @@ class StepVerdicts:
     whole: npt.NDArray[np.bool_]
     group: Codes | Ints | None = None
 
+    @property
+    def owner(self) -> Ints:
+        """int64 (N,), equal for the steps that the bootstrap draws together."""
+        if self.group is None:
+            return self.episode.astype(np.int64)
+        _, first, episode = np.unique(self.episode, return_index=True, return_inverse=True)
+        return self.group[first][episode].astype(np.int64)
+
     def where(self, rows: npt.NDArray[np.bool_] | Ints) -> StepVerdicts:
         """Return the rows of a mask, bool (N,), or an index, int64."""
         if rows.dtype == np.bool_ and rows.all():

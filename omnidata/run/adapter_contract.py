@@ -24,6 +24,7 @@ from omnidata.plugins import last_line
 from omnidata.predictions import check_written, dropped_parts
 from omnidata.run.adapter_code import code_of
 from omnidata.run.cost import textual_counts
+from omnidata.tasks.asking import Asking
 from omnidata.types import (
     Adapter,
     Completion,
@@ -33,7 +34,6 @@ from omnidata.types import (
     Prepared,
     Request,
     Step,
-    Task,
 )
 
 
@@ -56,7 +56,7 @@ class About:
 
 
 def describe_model(
-    task: Task,
+    task: Asking,
     adapter: Adapter,
     params: GenerationParams | None,
     steps: Sequence[Step],
@@ -137,7 +137,7 @@ def check_adapter(adapter: Adapter) -> None:
             )
 
 
-def decoding(task: Task, adapter: Adapter, params: GenerationParams | None) -> GenerationParams:
+def decoding(task: Asking, adapter: Adapter, params: GenerationParams | None) -> GenerationParams:
     """Return how answers to a task are decoded, with the task's stop texts.
 
     Args:
@@ -157,7 +157,7 @@ _CONTROLS: Mapping[str, str] = {
 }
 
 
-def _check_controls(task: Task, adapter: Adapter, conversation: Conversation) -> None:
+def _check_controls(task: Asking, adapter: Adapter, conversation: Conversation) -> None:
     begun = bool(conversation) and conversation[-1].role == "assistant"
     needed = {"stop": task.stop, "special_tokens": task.special_tokens, "prefix": begun}
     controls = getattr(adapter, "controls", _CONTROLS)  # the protocol does not ask for it
@@ -171,7 +171,7 @@ def _check_controls(task: Task, adapter: Adapter, conversation: Conversation) ->
             )
 
 
-def check_taken(task: Task, adapter: Adapter, steps: Sequence[Step]) -> None:
+def check_taken(task: Asking, adapter: Adapter, steps: Sequence[Step]) -> None:
     """Refuse, before the first request, media that the model does not take, and missing controls.
 
     Every adapter is held to its `accepts`, whatever its own `unsupported_reason`
@@ -187,7 +187,7 @@ def check_taken(task: Task, adapter: Adapter, steps: Sequence[Step]) -> None:
         if kinds in seen:
             continue
         try:
-            conversation = task.prompt(step, [])
+            conversation = task.conversation(step, [])
         except (MediaError, StoreError):
             continue  # the run reports it; another step of the kind may have readable media
         seen.add(kinds)
@@ -246,7 +246,7 @@ def _can_be_opened(conversation: Conversation) -> bool:
     return True
 
 
-def render_request(task: Task | None, adapter: Adapter, request: Request) -> Prepared:
+def render_request(task: Asking | None, adapter: Adapter, request: Request) -> Prepared:
     """Return the request as the adapter prepares it.
 
     Args:
@@ -319,14 +319,14 @@ def _check_line(completion: Completion) -> None:
             )
 
 
-def fewer_modalities(task: Task, accepts: Collection[Modality]) -> str:
+def fewer_modalities(task: Asking, accepts: Collection[Modality]) -> str:
     """Return the option of a task for prompts with these media alone; empty if it has none."""
     letters = sorted(kind[0].upper() for kind in accepts)
     values = task.allowed.get("modalities", ())
     return next((f"-T modalities={each}" for each in values if sorted(each) == letters), "")
 
 
-def _refusal(task: Task | None, adapter: Adapter, request: Request, reason: str) -> UsageError:
+def _refusal(task: Asking | None, adapter: Adapter, request: Request, reason: str) -> UsageError:
     fewer = fewer_modalities(task, adapter.accepts or ()) if task else ""
     remedy = f"choose fewer with {fewer}; or let the adapter" if fewer else "let the adapter"
     return UsageError(

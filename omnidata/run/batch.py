@@ -43,6 +43,7 @@ from omnidata.run.run_files import read_info
 from omnidata.run.scoring import get_profile
 from omnidata.run.selection import select
 from omnidata.storage import atomic_write, wrap_os_error
+from omnidata.tasks.asking import Asking
 from omnidata.types import (
     Adapter,
     Completion,
@@ -51,7 +52,6 @@ from omnidata.types import (
     Prepared,
     Progress,
     Step,
-    Task,
 )
 
 _OF_VLLM = "/v1/chat/completions"
@@ -90,7 +90,7 @@ class Written:
 
 
 def write(
-    task: Task,
+    task: Asking,
     source: LoadedDataset,
     model: Recipe,
     out: Path,
@@ -138,7 +138,13 @@ def write(
             expected="a history that exists before the run",
             remedy="drop it, or ask directly with `omnidata evaluate`",
         )
-    steps = select(source.steps, where=where, exclude=exclude, limit=limit, spelling=task.spelling)
+    steps = select(
+        source.steps,
+        where=where,
+        exclude=exclude,
+        limit=limit,
+        spelling=task.benchmark.wordings.spelling,
+    )
     check_light(model.spec)
     check_judgeable(get_profile(task, None), steps, source, out)
     adapter = batch_model(model.make(task, source.steps, asks=False))
@@ -354,7 +360,7 @@ class _Row:
 class _Writing:
     def __init__(
         self,
-        task: Task,
+        task: Asking,
         adapter: BatchModel,
         params: GenerationParams,
         manifest: Manifest,

@@ -35,7 +35,7 @@ from omnidata.run.batch_folder import (
 from omnidata.run.cluster import Recipe
 from omnidata.run.run_files import read_info, recorded_task
 from omnidata.storage import atomic_write, open_own, take_lock, wrap_os_error, write_json
-from omnidata.types import Task
+from omnidata.tasks.asking import Asking
 
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 15.0, 300.0
 _KEPT_S = 40 * 3600
@@ -93,7 +93,7 @@ class _Open:
         return self.jobs.files.setdefault(file.name, FileState())
 
 
-def _model_with_key(task: Task, manifest: Manifest, place: Place) -> BatchModel:
+def _model_with_key(task: Asking, manifest: Manifest, place: Place) -> BatchModel:
     """Send the key where the user says, never where a run folder says."""
     check_served(manifest.form)
     check_models(manifest, place.models)

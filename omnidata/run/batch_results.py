@@ -41,7 +41,8 @@ from omnidata.run.run_files import (
     recorded_task,
 )
 from omnidata.run.scoring import get_profile
-from omnidata.types import Completion, GenerationParams, Step, Task
+from omnidata.tasks.asking import Asking
+from omnidata.types import Completion, GenerationParams, Step
 
 
 @dataclass(slots=True, kw_only=True)
@@ -95,7 +96,7 @@ def read(
     changed_media: bool = False,
     prices: Path | None = None,
     models: Path | None = None,
-) -> tuple[Task, Read]:
+) -> tuple[Asking, Read]:
     """Read files of results in any order, and score the run.
 
     An answer becomes the same line as in a live run; a request that failed, expired or was
@@ -201,7 +202,7 @@ def read(
 def _model(
     manifest: Manifest,
     info: Mapping[str, Any],
-    task: Task,
+    task: Asking,
     steps: Sequence[Step],
     out: Path,
     models: Path | None,

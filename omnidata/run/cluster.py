@@ -51,7 +51,8 @@ from omnidata.run.run_files import INFO, check_info
 from omnidata.run.scheduling import CircuitBreaker, Gate, StageTimer
 from omnidata.storage import drop_partial_line, open_own
 from omnidata.tasks import get_task
-from omnidata.types import Adapter, Completion, GenerationParams, MediaRef, Progress, Step, Task
+from omnidata.tasks.asking import Asking
+from omnidata.types import Adapter, Completion, GenerationParams, MediaRef, Progress, Step
 
 _DEADLY = 2
 """How often a step may be alone with a worker that dies."""
@@ -73,7 +74,7 @@ class Recipe:
     key_file: Path | None = None
     models: Path | None = None
 
-    def make(self, task: Task, steps: Sequence[Step], *, asks: bool = True) -> Adapter:
+    def make(self, task: Asking, steps: Sequence[Step], *, asks: bool = True) -> Adapter:
         """Return the model; see `omnidata.adapters.get_adapter`."""
         return adapters.get_adapter(
             self.spec,
@@ -113,7 +114,7 @@ class Job:
     limits: Limits
     parts: Path
     media: Sequence[Place] = ()
-    unnamed: Task | None = None
+    unnamed: Asking | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +250,7 @@ class AskingWorker:
 
 
 class _AllSteps(Sequence[Step]):
-    def __init__(self, task: Task, job: Job) -> None:
+    def __init__(self, task: Asking, job: Job) -> None:
         self._task, self._job = task, job
 
     @cached_property

@@ -36,16 +36,8 @@ from omnidata.run.scheduling import (
     StageTimer,
     retry_delay,
 )
-from omnidata.types import (
-    Adapter,
-    Completion,
-    GenerationParams,
-    Prepared,
-    Progress,
-    Request,
-    Step,
-    Task,
-)
+from omnidata.tasks.asking import Asking
+from omnidata.types import Adapter, Completion, GenerationParams, Prepared, Progress, Request, Step
 
 Batch = Sequence[tuple[Step, Prepared]]
 
@@ -110,7 +102,7 @@ class Engine:
 
     def __init__(
         self,
-        task: Task,
+        task: Asking,
         adapter: Adapter,
         run: Lines,
         params: GenerationParams,
@@ -377,7 +369,7 @@ class Engine:
 
 
 def prepare_step(
-    task: Task,
+    task: Asking,
     adapter: Adapter,
     step: Step,
     past: Sequence[Action | None] = (),
@@ -403,7 +395,7 @@ def prepare_step(
     try:
         if "image" in takes and step.media.get("screenshot", ...) is None:
             raise MediaError("the row names no screenshot", fault="missing")
-        asked = Request(step.sample_id, task.prompt(step, list(past)))
+        asked = Request(step.sample_id, task.conversation(step, list(past)))
         made = render_request(task, adapter, asked)
         return made, stamps(made.request.conversation, takes) if takes else {}
     except (MediaError, StoreError) as error:

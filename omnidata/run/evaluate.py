@@ -54,9 +54,10 @@ from omnidata.run.scheduling import Gate, StageTimer
 from omnidata.run.scoring import get_profile, has_usable_target, score
 from omnidata.run.selection import Shard, select, shard, whole_episodes
 from omnidata.run.selection import shard as take_shard
-from omnidata.tasks.asking import as_task
+from omnidata.tasks.asking import Asking, ask_with
+from omnidata.tasks.asking_in_dialect import prompt_texts
 from omnidata.tasks.benchmark import Benchmark
-from omnidata.tasks.dialect_option import prompt_texts
+from omnidata.tasks.profile import Profile
 from omnidata.types import (
     Adapter,
     Conversation,
@@ -64,11 +65,9 @@ from omnidata.types import (
     LoadedDataset,
     Part,
     Prepared,
-    Profile,
     Progress,
     Request,
     Step,
-    Task,
 )
 
 # The event loop of a run, which may be interrupted.
@@ -142,7 +141,7 @@ _RECORDED = ("omnidata", "datasets", "av", "pillow", "numpy", "msgspec")
 
 
 def evaluate(
-    task: Task | Benchmark,
+    task: Asking | Benchmark,
     source: LoadedDataset,
     model: str | Adapter | Recipe,
     out: Path,
@@ -199,9 +198,15 @@ def evaluate(
         RuntimeWarning: the model's `run_metadata` failed; the results are without them.
     """
     began = time.perf_counter()
-    task = as_task(task)
+    task = ask_with(task)
     judge = get_profile(task, profile)
-    chosen = select(source.steps, where=where, exclude=exclude, limit=limit, spelling=task.spelling)
+    chosen = select(
+        source.steps,
+        where=where,
+        exclude=exclude,
+        limit=limit,
+        spelling=task.benchmark.wordings.spelling,
+    )
     steps = take_shard(chosen, *shard) if shard else chosen
     made = Recipe(model, model_options) if isinstance(model, str) else model
     if must_judge and not (isinstance(made, Recipe) and asks_nobody(made.spec)):
@@ -230,7 +235,7 @@ def evaluate(
             join_left(run, again=True)
             if task.needs_predictions:
                 run.reopen(_stale(steps, run))
-            seen = Seen(lambda step: media_of(task.prompt(step, [])))
+            seen = Seen(lambda step: media_of(task.conversation(step, [])))
             for number, name in enumerate(ids_of(steps) if run.done else ()):
                 if done := run.done.get(name):
                     seen.look(steps[number], done.delivery, done.receipt)
@@ -301,7 +306,7 @@ def check_judgeable(
 
 
 def run_settings(
-    task: Task,
+    task: Asking,
     source: LoadedDataset,
     about: About,
     *,
@@ -348,7 +353,7 @@ def run_settings(
 
 
 def conclude(
-    task: Task,
+    task: Asking,
     judge: Profile,
     source: LoadedDataset,
     steps: Sequence[Step],
@@ -432,7 +437,7 @@ class _Asker(Protocol):
 class _Here:
     def __init__(
         self,
-        task: Task,
+        task: Asking,
         source: LoadedDataset,
         model: Adapter | Recipe,
         params: GenerationParams | None,
@@ -495,7 +500,7 @@ class _Here:
 
 
 def _on_cluster(
-    task: Task,
+    task: Asking,
     source: LoadedDataset,
     model: Adapter | Recipe,
     params: GenerationParams | None,
@@ -584,7 +589,7 @@ _BYTES_PER_TOKEN = 4
 
 
 def dry_run(
-    task: Task,
+    task: Asking,
     source: LoadedDataset,
     adapter: Adapter,
     out: Path,
@@ -629,7 +634,13 @@ def dry_run(
     check_adapter(adapter)
     params = decoding(task, adapter, params)
     budget = Budget(limits, adapter.name)
-    chosen = select(source.steps, where=where, exclude=exclude, limit=limit, spelling=task.spelling)
+    chosen = select(
+        source.steps,
+        where=where,
+        exclude=exclude,
+        limit=limit,
+        spelling=task.benchmark.wordings.spelling,
+    )
     steps = shard(chosen, *part) if part else chosen
     check_taken(task, adapter, steps)
     answered = _usage_of_answers(out)
@@ -691,13 +702,15 @@ def _spread(steps: Sequence[Step]) -> list[Step]:
     return [steps[number * len(steps) // count] for number in range(count)]
 
 
-def _ready(task: Task, adapter: Adapter, steps: Sequence[Step]) -> tuple[list[Prepared], list[str]]:
+def _ready(
+    task: Asking, adapter: Adapter, steps: Sequence[Step]
+) -> tuple[list[Prepared], list[str]]:
     ready: list[Prepared] = []
     problems: list[str] = []
     for step in steps:
         try:
             ready.append(
-                render_request(task, adapter, Request(step.sample_id, task.prompt(step, [])))
+                render_request(task, adapter, Request(step.sample_id, task.conversation(step, [])))
             )
         except MediaError as error:
             problems.append(f"{step.sample_id}: {error}")

@@ -19,9 +19,11 @@ from omnidata.errors import Finding, OmnidataError, plural
 from omnidata.metrics.intervals import wilson
 from omnidata.predictions import Prediction
 from omnidata.tasks import get_task
-from omnidata.tasks.dialect_option import InDialect
+from omnidata.tasks.asking import Asking
+from omnidata.tasks.asking_in_dialect import AskingInDialect
 from omnidata.tasks.explaining import mark_of
-from omnidata.types import Cause, LoadedDataset, Profile, Step, Task
+from omnidata.tasks.profile import Profile
+from omnidata.types import Cause, LoadedDataset, Step
 
 TRIED: Final = 200
 """Answers that are kept to be read in other ways, spread evenly over the run."""
@@ -186,7 +188,7 @@ def _remedy(why: Finding | None) -> str:
 
 
 def count_misplaced(
-    task: Task, profile: Profile, steps: Sequence[Step], judge: Any
+    task: Asking, profile: Profile, steps: Sequence[Step], judge: Any
 ) -> dict[str, Any]:
     """How many answers are at a wrong place, and are right in another reading, also by chance.
 
@@ -215,7 +217,7 @@ def count_misplaced(
     return {"missed": missed, "readings": dict(readings.most_common()), "by_chance": chance}
 
 
-def _by_chance(task: Task, profile: Profile, steps: Sequence[Step]) -> dict[str, float] | None:
+def _by_chance(task: Asking, profile: Profile, steps: Sequence[Step]) -> dict[str, float] | None:
     count = min(TRIED, len(steps))
     chosen = [steps[place * len(steps) // count] for place in range(count)]
     try:
@@ -234,7 +236,7 @@ def _by_chance(task: Task, profile: Profile, steps: Sequence[Step]) -> dict[str,
     return {cause: round(found[cause] / wrong, 4) for cause in _READINGS}
 
 
-def _cause(task: Task, profile: Profile, heard: Heard) -> Cause | None:
+def _cause(task: Asking, profile: Profile, heard: Heard) -> Cause | None:
     verdict = profile.judge(heard.step, heard.text, heard.receipt)
     values = dict(zip(profile.values, verdict.values, strict=True))
     if mark_of(verdict.outcome, values) in ("right", "unjudged"):
@@ -245,14 +247,14 @@ def _cause(task: Task, profile: Profile, heard: Heard) -> Cause | None:
     return told.diagnosis.cause if told.diagnosis else None
 
 
-def _is_right(task: Task, profile: Profile, heard: Heard) -> bool:
+def _is_right(task: Asking, profile: Profile, heard: Heard) -> bool:
     verdict = profile.judge(heard.step, heard.text, heard.receipt)
     values = dict(zip(profile.values, verdict.values, strict=True))
     return mark_of(verdict.outcome, values) == "right"
 
 
 def other_unit(
-    task: Task,
+    task: Asking,
     profile: Profile,
     places: Mapping[str, Any],
     kept: Kept,
@@ -289,7 +291,7 @@ def other_unit(
 
 
 def other_dialect(
-    task: Task, profile: Profile, outcomes: Mapping[str, int], kept: Kept
+    task: Asking, profile: Profile, outcomes: Mapping[str, int], kept: Kept
 ) -> Reason | None:
     """That most answers are in another form: a dialect, or the task's own.
 
@@ -335,7 +337,7 @@ def other_dialect(
     forms = [form for form in forms if form.right >= _ALIKE * best]
     ways, acts = _ways(forms), max(form.acts for form in forms)
     unread, read = outcomes.get("unparsed", 0), outcomes.get("ok", 0)
-    here = f" as {task.dialect.name} writes them" if isinstance(task, InDialect) else ""
+    here = f" as {task.dialect.name} writes them" if isinstance(task, AskingInDialect) else ""
     if unread >= _MOST * (unread + read):
         what = f"{unread:,} of {plural(unread + read, 'answer')} cannot be read{here}; of "
         what += f"{len(tried)} that were tried {acts} can in another form"
@@ -353,9 +355,9 @@ class _Form:
     right: int
 
     @classmethod
-    def of(cls, way: str, task: Task, profile: Profile, tried: Sequence[Heard]) -> _Form:
+    def of(cls, way: str, task: Asking, profile: Profile, tried: Sequence[Heard]) -> _Form:
         acting = [one for one in tried if _acts(task, profile, one)]
-        if not acting or not isinstance(task, InDialect):
+        if not acting or not isinstance(task, AskingInDialect):
             return cls(way, len(acting), 0, sum(_is_right(task, profile, one) for one in acting))
         exact = [
             one
@@ -369,16 +371,16 @@ class _Form:
         return cls(way, len(acting), sum(one in acting for one in exact), right)
 
 
-def _acts(task: Task, profile: Profile, heard: Heard) -> bool:
-    if isinstance(task, InDialect):
+def _acts(task: Asking, profile: Profile, heard: Heard) -> bool:
+    if isinstance(task, AskingInDialect):
         return task.acts(heard.step, heard.text, heard.receipt)
     return profile.judge(heard.step, heard.text, heard.receipt).outcome == "ok"
 
 
 def _others(
-    task: Task, profile: Profile, *, units: bool = True
-) -> Iterator[tuple[str, Task, Profile]]:
-    own = task.dialect.name if isinstance(task, InDialect) else None
+    task: Asking, profile: Profile, *, units: bool = True
+) -> Iterator[tuple[str, Asking, Profile]]:
+    own = task.dialect.name if isinstance(task, AskingInDialect) else None
     dropped = {"dialect", "system", "coordinates"}
     kept = {name: value for name, value in task.options.items() if name not in dropped}
     spaces = task.allowed.get("coordinates", ()) if units else ()

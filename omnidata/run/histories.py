@@ -17,14 +17,15 @@ from typing import Any
 from omnidata.actions import Action
 from omnidata.predictions import Prediction
 from omnidata.run.folder import TRANSIENT
+from omnidata.tasks.asking import Asking
 from omnidata.tasks.coordinates import of_screen
 from omnidata.tasks.explaining import standing
-from omnidata.types import Completion, Step, Task
+from omnidata.types import Completion, Step
 
 PATCHES = "patches"
 
 
-def patches_of(task: Task) -> int | None:
+def patches_of(task: Asking) -> int | None:
     """How many misses of an episode are patched; None where histories are the model's own."""
     told = task.options.get(PATCHES)
     return None if told is None else int(told)
@@ -37,7 +38,7 @@ class Histories:
         task: reads the answers, and judges them where misses are patched.
     """
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Asking) -> None:
         self._task = task
         self._most = patches_of(task)
         self._past: dict[str, list[Action | None]] = {}
@@ -70,7 +71,7 @@ class Histories:
         )
 
 
-def is_miss(task: Task, step: Step, answer: Completion | None) -> bool | None:
+def is_miss(task: Asking, step: Step, answer: Completion | None) -> bool | None:
     """Whether an answer is not right, by the task's default profile.
 
     Returns:
@@ -86,7 +87,9 @@ def is_miss(task: Task, step: Step, answer: Completion | None) -> bool | None:
     return standing(profile, verdict) not in ("right", "unjudged")
 
 
-def not_asked(task: Task, steps: Iterable[Step], done: Mapping[str, Completion]) -> frozenset[str]:
+def not_asked(
+    task: Asking, steps: Iterable[Step], done: Mapping[str, Completion]
+) -> frozenset[str]:
     """The steps behind the end of a rollout, with the answers that there are.
 
     Args:
@@ -113,7 +116,7 @@ class PatchedRollouts:
         steps: of the run.
     """
 
-    def __init__(self, task: Task, steps: Sequence[Step]) -> None:
+    def __init__(self, task: Asking, steps: Sequence[Step]) -> None:
         self._task, self._steps = task, steps
         self._missed: dict[str, bool | None] = {}
 

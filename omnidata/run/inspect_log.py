@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 from omnidata.errors import PlatformError, PredictionError, UsageError
 from omnidata.run.log_samples import Sample
 from omnidata.tasks import get_task
-from omnidata.types import Delivery, LoadedDataset, Task
+from omnidata.tasks.asking import Asking
+from omnidata.types import Delivery, LoadedDataset
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalSample
@@ -107,7 +108,7 @@ def settings(path: Path, task: str) -> dict[str, Any]:
     return {"task": head.task, "options": dict(head.options)}
 
 
-def check(path: Path, source: LoadedDataset, task: Task) -> frozenset[str]:
+def check(path: Path, source: LoadedDataset, task: Asking) -> frozenset[str]:
     """Refuse a log of a task of ours that was made on other data, or with other prompts.
 
     Returns:

@@ -25,8 +25,10 @@ from omnidata.plugins import blaming
 from omnidata.predictions import Prediction, missing_media
 from omnidata.registry import plugin_origin
 from omnidata.tasks import get_task
+from omnidata.tasks.asking import Asking
 from omnidata.tasks.explaining import mark_of
-from omnidata.types import CAUSES, OUTCOMES, Cause, Diagnosis, Outcome, Profile, Step, Task, Verdict
+from omnidata.tasks.profile import Profile
+from omnidata.types import CAUSES, OUTCOMES, Cause, Diagnosis, Outcome, Step, Verdict
 
 Values = tuple[float | bool | None, ...]
 Kind = tuple[Outcome, Values]
@@ -57,7 +59,7 @@ class Judge:
         degraded: answers for which the model did not get all media.
     """
 
-    def __init__(self, task: Task | None, profile: Profile) -> None:
+    def __init__(self, task: Asking | None, profile: Profile) -> None:
         self.task, self.profile = task, profile
         self.kinds: dict[Kind, tuple[int, bytes, bool]] = {}
         self.causes: Counter[tuple[str | None, str, Cause]] = Counter()
@@ -69,11 +71,11 @@ class Judge:
         """The number of the verdict, and the line; without an answer the step is `missing`."""
         receipt = answer.receipt if answer else None
         if answer is None:
-            verdict = self.profile.failed(step, "missing")
+            verdict = self.profile.without_answer(step, "missing")
         elif answer.delivery == "ok":
             verdict = self.profile.judge(step, answer.output or "", receipt)
         else:
-            verdict = self.profile.failed(step, answer.delivery)
+            verdict = self.profile.without_answer(step, answer.delivery)
         if receipt and missing_media(receipt):
             self.degraded += 1
         kind = verdict.outcome, verdict.values
@@ -115,7 +117,7 @@ class Judge:
         if outcome not in OUTCOMES:
             raise ValueError(f"the verdict has {outcome!r:.40} as outcome")
         named = dict(zip(self.profile.values, values, strict=True))
-        shares = getattr(self.profile, "shares", ())
+        shares = self.profile.shares
         for name, value in named.items():
             low, high = (-_SLACK, 1 + _SLACK) if name in shares else (-_LARGEST, _LARGEST)
             if value is None:
@@ -218,7 +220,7 @@ def judge_chunk(job: Job, chunk: Chunk) -> Judged | OmnidataError:
 
 
 @lru_cache(maxsize=4)
-def _rules(job: Job) -> tuple[Task | None, Profile]:
+def _rules(job: Job) -> tuple[Asking | None, Profile]:
     task = get_task(job.task, dict(job.options))
     return task if job.causes else None, task.profiles[job.profile]
 

@@ -33,8 +33,9 @@ from omnidata.run.log_samples import (
     text_of,
 )
 from omnidata.tasks import get_task
+from omnidata.tasks.asking import Asking
 from omnidata.tasks.log_rows import Difference, Leaves, leaves, likeness, plain
-from omnidata.types import LoadedDataset, Step, Task
+from omnidata.types import LoadedDataset, Step
 
 _SAMPLES: Final[Mapping[str, Callable[[Path, BadLines], Iterator[Sample]]]] = {
     "lmms-eval": lmms_samples,
@@ -56,7 +57,7 @@ _PARTS: Final = 2_000  # of a prompt that may be an instruction
 
 
 def read_log(
-    harness: str, path: Path, source: LoadedDataset, task: Task, bad: BadLines | None = None
+    harness: str, path: Path, source: LoadedDataset, task: Asking, bad: BadLines | None = None
 ) -> Iterator[Prediction]:
     """Return the answers of another harness's log, without those to skipped rows.
 
@@ -160,7 +161,7 @@ def log_settings(harness: str, path: Path, task: str, options: Mapping[str, str]
     return {}
 
 
-def check_log(harness: str, path: Path, source: LoadedDataset, task: Task) -> Sequence[Step]:
+def check_log(harness: str, path: Path, source: LoadedDataset, task: Asking) -> Sequence[Step]:
     """Return the steps that a log is about: all, unless it lists them.
 
     Raises:
@@ -175,7 +176,7 @@ def check_log(harness: str, path: Path, source: LoadedDataset, task: Task) -> Se
 
 
 class _Steps:
-    def __init__(self, source: LoadedDataset, task: Task) -> None:
+    def __init__(self, source: LoadedDataset, task: Asking) -> None:
         self.task = task
         self.row_ids = source.row_ids
         self.places = Positions(source.steps)
@@ -205,7 +206,7 @@ class _Steps:
         given: set[str] = set()
         repeated: dict[str, Sample] = {}
         unsure: list[tuple[Sample, str | None, set[str]]] = []
-        moved, confirmed = "", self.task.logs_by_number
+        moved, confirmed = "", self.task.benchmark.log_rows.by_number
         for sample in samples:
             inside = is_integer(sample.number) and 0 <= sample.number < len(self.row_ids)
             own = self.row_ids[sample.number] if inside else None
@@ -265,7 +266,7 @@ class _Steps:
             files = [_base(ref.path) for ref in step.media.values() if ref]
             if files and _base(sample.picture) not in files:
                 return Difference("picture", sample.picture, files[0])
-        return self.task.log_difference(step, sample.row, sample.records)
+        return self.task.benchmark.log_rows.difference(step, sample.row, sample.records)
 
     def _steps_meant_by(self, sample: Sample, own: str | None) -> set[str]:
         for columns in sample.said:
@@ -276,7 +277,7 @@ class _Steps:
                 for index in (plain(index) for key in INDEX for index in columns.get(key, ())):
                     if isinstance(index, int | float) and (episode, index) in self.by_place:
                         return self.by_place[episode, index]
-        if self.task.logs_by_number:
+        if self.task.benchmark.log_rows.by_number:
             return (
                 {own} if own is not None and own in self.places and sample.named is None else set()
             )
@@ -324,7 +325,7 @@ class _Steps:
             else:
                 what += f": nothing in it says {step.instruction!r:.80}, as {own} does"
         number = "a number alone does not name a row"
-        if self.task.logs_by_number:
+        if self.task.benchmark.log_rows.by_number:
             number = f"else a doc_id below {len(self.row_ids)}"
         return PredictionError(
             what,

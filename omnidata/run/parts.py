@@ -29,7 +29,8 @@ from omnidata.run.run_files import (
 from omnidata.run.scoring import get_profile, score
 from omnidata.run.selection import whole_episodes
 from omnidata.storage import atomic_write, open_own
-from omnidata.types import LoadedDataset, Step, Task
+from omnidata.tasks.asking import Asking
+from omnidata.types import LoadedDataset, Step
 
 Info = dict[str, Any]
 _APART = ("shard", "prompt_texts")
@@ -175,7 +176,7 @@ def _check_code(one: Path, first: Info, other: Path, info: Info) -> None:
         )
 
 
-def _answers(run: Path, steps: Sequence[Step], task: Task) -> Answers:
+def _answers(run: Path, steps: Sequence[Step], task: Asking) -> Answers:
     path = run / "predictions.jsonl"
     due, found = Positions(steps), Answers(path)
     found.read(failed=True)

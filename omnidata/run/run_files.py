@@ -30,10 +30,11 @@ from omnidata.predictions import Prediction
 from omnidata.run.selection import select, shard
 from omnidata.storage import open_own, write_json
 from omnidata.tasks import get_task
+from omnidata.tasks.asking import Asking
 from omnidata.tasks.common_options import FOR_JUDGING, names_file
 from omnidata.tasks.coordinates import Side
-from omnidata.tasks.profiles import OfflineScorer
-from omnidata.types import Cause, LoadedDataset, Outcome, Step, Task
+from omnidata.tasks.rollouts import OfflineScorer
+from omnidata.types import Cause, LoadedDataset, Outcome, Step
 
 _MOST: Final = 512 * 1024**2
 """Bytes of a file that is read as a whole."""
@@ -413,7 +414,7 @@ def recorded_task(
     options: Mapping[str, str] = {},
     *,
     run: Path | None = None,
-) -> Task:
+) -> Asking:
     """The task, set up as far as loading and judging depend on it.
 
     Options that allow any text name folders and files of the prompt's, which may be gone by now.
@@ -580,7 +581,7 @@ def recorded_steps(info: Mapping[str, Any], source: LoadedDataset, run: Path) ->
         where=info.get("where", {}),
         exclude=frozenset(info.get("exclude", ())),
         limit=info.get("limit"),
-        spelling=recorded_task(info, run=run).spelling,
+        spelling=recorded_task(info, run=run).benchmark.wordings.spelling,
     )
     part = info.get("shard")
     return shard(chosen, *part) if part else chosen
@@ -654,7 +655,7 @@ class Run:
         return str(self.results.get("stopped", ""))
 
     @cached_property
-    def benchmark(self) -> Task:
+    def asking(self) -> Asking:
         """The task, set up as far as loading and judging depend on it.
 
         Raises:
@@ -665,7 +666,7 @@ class Run:
     @cached_property
     def offline_scorer(self) -> OfflineScorer | None:
         """Who scored it without any text, task by task; None where a model's texts were scored."""
-        scorer: OfflineScorer | None = self.benchmark.score_files
+        scorer: OfflineScorer | None = self.asking.benchmark.rollouts
         return scorer if scorer and self.profile in scorer.profiles else None
 
     @cached_property
@@ -677,12 +678,12 @@ class Run:
         """
         if scorer := self.offline_scorer:
             return scorer.profiles[self.profile]
-        profile = self.benchmark.profiles.get(self.profile)
+        profile = self.asking.profiles.get(self.profile)
         if profile is None:
             raise RunError(
                 f'{self.task} has no profile "{self.profile}"',
                 where=str(self.path / RESULTS),
-                expected=f"one of {', '.join(self.benchmark.profiles)}",
+                expected=f"one of {', '.join(self.asking.profiles)}",
                 remedy="score the run again with this version: omnidata score",
             )
         return profile.columns
@@ -690,8 +691,8 @@ class Run:
     @property
     def lower_is_better(self) -> Collection[str]:
         """The columns whose smaller values are better."""
-        rules = self.offline_scorer or self.benchmark.profiles.get(self.profile)
-        return getattr(rules, "lower_is_better", ())
+        rules = self.offline_scorer or self.asking.profiles.get(self.profile)
+        return rules.lower_is_better if rules else ()
 
     @cached_property
     def scores(self) -> Mapping[str, Mapping[str, Any]]:
@@ -701,13 +702,13 @@ class Run:
             RunError: see `read_scores`; or this omnidata does not know the task.
         """
         if scorer := self.offline_scorer:
-            return read_scores(self.path, self.profile, values=scorer.paired(self.profile))
-        profile = self.benchmark.profiles.get(self.profile)
+            return read_scores(self.path, self.profile, values=scorer.paired_totals(self.profile))
+        profile = self.asking.profiles.get(self.profile)
         return read_scores(
             self.path,
             self.profile,
             values=profile.values if profile else (),
-            parsed=self.benchmark.parsed_type,
+            parsed=self.asking.benchmark.card.answer_type,
         )
 
     @cached_property

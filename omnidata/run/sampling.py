@@ -45,17 +45,11 @@ from omnidata.run.scoring import get_profile, score
 from omnidata.run.selection import select, whole_episodes
 from omnidata.run.selection import shard as take_shard
 from omnidata.storage import atomic_write, wrap_os_error, write_json
+from omnidata.tasks.asking import Asking
 from omnidata.tasks.coordinates import answer_space, of_screen, sent_size
 from omnidata.tasks.explaining import standing
-from omnidata.types import (
-    Completion,
-    GenerationParams,
-    LoadedDataset,
-    Profile,
-    Progress,
-    Step,
-    Task,
-)
+from omnidata.tasks.profile import Profile
+from omnidata.types import Completion, GenerationParams, LoadedDataset, Progress, Step
 
 SAMPLES: Final = "samples"
 TABLE, STEPS = "samples.json", "samples.jsonl"
@@ -98,7 +92,7 @@ def params_of(base: GenerationParams, number: int, *, seeded: bool) -> Generatio
 
 
 def evaluate_samples(
-    task: Task,
+    task: Asking,
     source: LoadedDataset,
     model: Recipe,
     out: Path,
@@ -158,7 +152,13 @@ def evaluate_samples(
             where="--samples, -T history=predicted",
             expected="history=gold or history=none",
         )
-    chosen = select(source.steps, where=where, exclude=exclude, limit=limit, spelling=task.spelling)
+    chosen = select(
+        source.steps,
+        where=where,
+        exclude=exclude,
+        limit=limit,
+        spelling=task.benchmark.wordings.spelling,
+    )
     steps = take_shard(chosen, *shard) if shard else chosen
     adapter = model.make(task, source.steps, asks=False)
     seeded = "seed" in getattr(adapter, "controls", ("seed",))
@@ -296,7 +296,7 @@ def _middle(region: Region, screen: Screen) -> tuple[float, float]:
     return point.x, point.y
 
 
-def answer_key(task: Task, fingerprint: str, step: Step, answer: Completion) -> str:
+def answer_key(task: Asking, fingerprint: str, step: Step, answer: Completion) -> str:
     """Return a key that is the same for equal answers to a step, from any run.
 
     The same text to another prompt, or on other data, is another answer: a number in it may be of
@@ -315,7 +315,7 @@ def answer_key(task: Task, fingerprint: str, step: Step, answer: Completion) -> 
     return hash_of([answer.text, answer_screen_size(task, step, answer), *asked])[:_KEY]
 
 
-def answer_screen_size(task: Task, step: Step, answer: Completion) -> Screen | None:
+def answer_screen_size(task: Asking, step: Step, answer: Completion) -> Screen | None:
     """Return the size of the screenshot that an answer points in, if not the step's own.
 
     None also where the answer's places have a unit that no size changes.
@@ -343,7 +343,7 @@ class _Answer:
 class _Samples:
     def __init__(
         self,
-        task: Task,
+        task: Asking,
         profile: Profile,
         source: LoadedDataset,
         steps: Sequence[Step],
@@ -589,7 +589,7 @@ def read_scores(path: Path) -> dict[tuple[str, int], float]:
     return found
 
 
-def read_verifier(path: Path, task: Task, fingerprint: str) -> Verifier:
+def read_verifier(path: Path, task: Asking, fingerprint: str) -> Verifier:
     """Read a verifier's scores: a file, or the run of a critic.
 
     The answers that a critic judged are known by what they say (`answer_key`), whichever sample of

@@ -46,21 +46,12 @@ from omnidata.run.histories import PatchedRollouts, patches_of
 from omnidata.run.judging import Chunks, Job, Judge, judge_chunk
 from omnidata.run.run_files import ANSWERS, OF_LINE, RESULTS, SCORES
 from omnidata.storage import atomic_write, is_unfinished, wrap_os_error, write_json
-from omnidata.tasks.asking import as_task
+from omnidata.tasks.asking import Asking, ask_with
 from omnidata.tasks.benchmark import Benchmark
 from omnidata.tasks.explaining import is_judged, standing
-from omnidata.tasks.profiles import Scored
-from omnidata.types import (
-    CAUSES,
-    OUTCOMES,
-    Cause,
-    LoadedDataset,
-    Profile,
-    Step,
-    Task,
-    Verdict,
-    VerdictColumns,
-)
+from omnidata.tasks.profile import Profile
+from omnidata.tasks.rollouts import Scored
+from omnidata.types import CAUSES, OUTCOMES, Cause, LoadedDataset, Step, Verdict, VerdictColumns
 
 _CODE = {name: code for code, name in enumerate(OUTCOMES)}
 _NONE, _SENT = -1, -2
@@ -71,12 +62,12 @@ MANY = 200_000
 each process 2 s before it begins."""
 
 
-def profiles_of(task: Task) -> list[str]:
+def profiles_of(task: Asking) -> list[str]:
     """Return all profiles of a task; its own first, the default first of all."""
-    return [*task.profiles, *(task.score_files.profiles if task.score_files else ())]
+    return [*task.profiles, *(task.benchmark.rollouts.profiles if task.benchmark.rollouts else ())]
 
 
-def get_profile(task: Task | Benchmark, name: str | None) -> Profile:
+def get_profile(task: Asking | Benchmark, name: str | None) -> Profile:
     """Return a profile of the task by name, or its default.
 
     Raises:
@@ -90,7 +81,7 @@ def get_profile(task: Task | Benchmark, name: str | None) -> Profile:
             f"{task!r} is no task",
             expected='omnidata.get_task("NAME"), or a benchmark such as Colours("colours", {})',
         )
-    task = as_task(task)
+    task = ask_with(task)
     profile = task.profiles.get(name or task.default_profile)
     if profile is None:
         raise UsageError(
@@ -100,25 +91,23 @@ def get_profile(task: Task | Benchmark, name: str | None) -> Profile:
             remedy="name one of these, or leave --profile out",
         )
     if taken := OF_LINE.intersection(profile.values):
-        kind = type(getattr(profile, "rule", profile))
+        kind = type(profile.rule)
         raise PluginError(
             f"the profile {profile.name} calls a value {min(taken)!r}",
             where=f"{kind.__module__}.{kind.__qualname__}",
             expected=f"other names than a line of scores has: {', '.join(sorted(OF_LINE))}",
             remedy="correct the profile, or report it to the authors of the plug-in",
         )
-    if check := getattr(profile, "check_metrics", None):
-        check()
     return profile
 
 
 def has_usable_target(profile: Profile, steps: Iterable[Step]) -> bool:
     """Whether the profile can judge any of the steps."""
-    return any(is_judged(profile, profile.failed(step, "missing")) for step in steps)
+    return any(is_judged(profile, profile.without_answer(step, "missing")) for step in steps)
 
 
 def score(
-    task: Task | Benchmark,
+    task: Asking | Benchmark,
     profile: Profile,
     steps: Sequence[Step],
     answers: Iterable[Prediction],
@@ -168,7 +157,7 @@ def score(
         UnansweredError: no step has an answer; nothing is written.
         UsageError: steps of a plug-in cannot be sent to other processes.
     """
-    task = as_task(task)
+    task = ask_with(task)
     if not steps:
         raise DataError(
             "there is no step to score",
@@ -339,7 +328,7 @@ class _Columns:
 
     def reasons(
         self,
-        task: Task,
+        task: Asking,
         profile: Profile,
         source: LoadedDataset | None,
         results: Mapping[str, Any],

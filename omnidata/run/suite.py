@@ -23,8 +23,9 @@ from omnidata.run.folder import file_name
 from omnidata.run.scoring import get_profile
 from omnidata.run.selection import read_exclude
 from omnidata.tasks import get_task, options_for
-from omnidata.tasks.common_options import load_to_ask
-from omnidata.types import LoadedDataset, Progress, Task
+from omnidata.tasks.asking import Asking
+from omnidata.tasks.asking_under_options import load_to_ask
+from omnidata.types import LoadedDataset, Progress
 
 Value = str | bool | int | float
 Options = dict[str, Value | list[Value]]
@@ -125,7 +126,7 @@ class SuiteRun:
     note: str = ""
 
     @property
-    def benchmark(self) -> Task:
+    def asking(self) -> Asking:
         """Return the task with its options."""
         return get_task(self.task.task, self.task_options)
 
@@ -182,7 +183,7 @@ def read_suite(path: Path) -> list[SuiteRun]:
                 remedy="give one of them a `name`",
             )
         try:
-            get_profile(planned.benchmark, planned.task.profile)
+            get_profile(planned.asking, planned.task.profile)
         except UsageError as error:
             error.where = f"{path}: {planned.task.name or planned.task.task}: {error.where}"
             raise
@@ -244,7 +245,7 @@ def _limits(folder: Path, *rows: LimitsRow) -> Limits:
     return Limits(**given)
 
 
-def _load(planned: SuiteRun, task: Task) -> LoadedDataset:
+def _load(planned: SuiteRun, task: Asking) -> LoadedDataset:
     return load_to_ask(task, local_place(planned.task.data, task.name, folder=planned.folder))
 
 
@@ -253,7 +254,7 @@ def run_suite(
     *,
     loaded: Callable[[LoadedDataset], None],
     watch: Callable[[SuiteRun], AbstractContextManager[Progress]],
-    load: Callable[[SuiteRun, Task], LoadedDataset] = _load,
+    load: Callable[[SuiteRun, Asking], LoadedDataset] = _load,
     cluster: Cluster | None = None,
 ) -> Iterator[Outcome]:
     """Make one run after the other; each resumes the run in its folder.
@@ -279,13 +280,13 @@ def _runs(
     planned_runs: Sequence[SuiteRun],
     loaded: Callable[[LoadedDataset], None],
     watch: Callable[[SuiteRun], AbstractContextManager[Progress]],
-    load: Callable[[SuiteRun, Task], LoadedDataset],
+    load: Callable[[SuiteRun, Asking], LoadedDataset],
     cluster: Cluster | None,
 ) -> Iterator[Outcome]:
     for _, same in groupby(planned_runs, key=lambda planned: (planned.task, planned.task_options)):
         first, *others = same
         try:
-            task = first.benchmark
+            task = first.asking
             source = load(first, task)
         except (OmnidataError, OSError) as error:
             yield from (Outcome(planned, error=str(error)) for planned in (first, *others))
@@ -309,7 +310,7 @@ def recipe_of(planned: SuiteRun) -> Recipe:
 
 def _run(
     planned: SuiteRun,
-    task: Task,
+    task: Asking,
     source: LoadedDataset,
     watch: Callable[[SuiteRun], AbstractContextManager[Progress]],
     cluster: Cluster | None,

@@ -42,15 +42,15 @@ from omnidata.run.engines import Cluster
 from omnidata.run.evaluate import Count, evaluate
 from omnidata.run.run_files import read_info
 from omnidata.synth.folder import TreeStaging
+from omnidata.tasks.asking import Asking
+from omnidata.tasks.benchmark import About
 from omnidata.types import (
     Adapter,
-    Annotation,
     GenerationParams,
     LoadedDataset,
     MediaRef,
     Progress,
     Step,
-    Task,
 )
 
 Note = Callable[[Finding], None]
@@ -312,19 +312,19 @@ class Asked:
     own: frozenset[str] = frozenset()
 
 
-def annotation_of(task: Task) -> Annotation:
-    """Return what the answers of a task annotate.
+def about(task: Asking) -> About:
+    """Return what a task asks about, and what its answers annotate.
 
     Raises:
         UsageError: they annotate nothing.
     """
-    if task.annotates is None:
+    if task.benchmark.about is None:
         raise UsageError(
             f"the answers to {task.name} do not annotate data",
             where=task.name,
-            expected="a task with `annotates`",
+            expected="a benchmark with `about`",
         )
-    return task.annotates
+    return task.benchmark.about
 
 
 def with_others(asked: LoadedDataset, others: Sequence[Step], fingerprint: str) -> LoadedDataset:
@@ -370,11 +370,11 @@ def check_column(
             )
 
 
-# Asking, and what came of it.
+# To ask, and what came of it.
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class ModelSettings:
     """The settings of asking a model; answers do not depend on its limits.
 
     Attributes:
@@ -458,10 +458,10 @@ class Result:
 
 
 def annotate(
-    task: Task,
+    task: Asking,
     asked: Asked,
     out: Path,
-    asking: Asking,
+    asking: ModelSettings,
     *,
     report: str,
     read: Callable[[Answered], Result],
@@ -516,8 +516,8 @@ def annotate(
     return Done(told, answered.results, written=whole)
 
 
-def _report(task: Task, asked: Asked, answered: Answered, found: Result) -> dict[str, Any]:
-    unmeasured = f"precision not measured: {found.unmeasured}; {annotation_of(task).truth}"
+def _report(task: Asking, asked: Asked, answered: Answered, found: Result) -> dict[str, Any]:
+    unmeasured = f"precision not measured: {found.unmeasured}; {about(task).annotation.truth}"
     warnings = ("" if found.precision else unmeasured, asked.caveat)
     return {
         "data": display_path(asked.source.root),

@@ -32,7 +32,9 @@ from omnidata.run.sampling import answer_key, answer_screen_size
 from omnidata.run.scoring import get_profile
 from omnidata.storage import atomic_write, copy_file, wrap_os_error
 from omnidata.synth.derive import REPORT, RowsStaging, derivation_of
+from omnidata.tasks.asking import Asking
 from omnidata.tasks.derivation import Derivation, Judged, Turn
+from omnidata.tasks.profile import Profile
 from omnidata.training.preferences import diagnosis, judge_answer, open_runs, unusable
 from omnidata.types import (
     Completion,
@@ -41,10 +43,8 @@ from omnidata.types import (
     MediaRef,
     Modality,
     Part,
-    Profile,
     Progress,
     Step,
-    Task,
 )
 
 MEDIA: Final = "media"
@@ -96,8 +96,8 @@ class _Reply(NamedTuple):
 
 
 def derive_critics(
-    tasks: Sequence[Task],
-    task: Task,
+    tasks: Sequence[Asking],
+    task: Asking,
     source: LoadedDataset,
     runs: Sequence[Path],
     out: Path,
@@ -164,10 +164,10 @@ def derive_critics(
     return {**staging.plan, **report}
 
 
-def _open_runs(task: Task, source: LoadedDataset, runs: Sequence[Path]) -> Iterator[_Run]:
+def _open_runs(task: Asking, source: LoadedDataset, runs: Sequence[Path]) -> Iterator[_Run]:
     for run in open_runs(runs, task, source, "--run"):
         asked = frozenset(ids_of(recorded_steps(run.info, source, run.path)))
-        seen = Seen(lambda step: media_of(task.prompt(step, [])))
+        seen = Seen(lambda step: media_of(task.conversation(step, [])))
         model = model_name(run.info)
         yield _Run(run.path, str(run.named), run.number, model, run.answers, asked, seen)
 
@@ -180,8 +180,8 @@ def _sha256(path: Path) -> str:
 class _Maker:
     def __init__(
         self,
-        tasks: Sequence[Task],
-        task: Task,
+        tasks: Sequence[Asking],
+        task: Asking,
         source: LoadedDataset,
         profile: Profile,
         runs: Sequence[_Run],
@@ -285,7 +285,7 @@ class _Maker:
                         else diagnosis(self._task, self._profile, step, verdict, answer).cause
                     )
                     key = answer_key(self._task, self._source.fingerprint, step, answer)
-                    prompt = self._task.prompt(step, list(histories.before(step)))
+                    prompt = self._task.conversation(step, list(histories.before(step)))
                     found.append(_Reply(step, answer, key, right, cause, prompt))
             if why not in _TRUTHS:
                 run.counts[why] += 1
@@ -354,10 +354,13 @@ class _Maker:
 
     def _words(self, step: Step) -> list[Part]:
         alone = replace(step, step_index=0, history=(), history_screens=())
-        return [part for part in _flat_parts(self._task.prompt(alone, [])) if not part.media]
+        return [part for part in _flat_parts(self._task.conversation(alone, [])) if not part.media]
 
     def _is_now(self, part: Part) -> bool:
-        return part.role not in self._task.other_moments and not part.role.startswith(HISTORY)
+        return (
+            part.role not in self._task.benchmark.card.other_moments
+            and not part.role.startswith(HISTORY)
+        )
 
     def _store_parts(
         self,

@@ -30,8 +30,9 @@ from omnidata.media import file_or_bytes, resolve
 from omnidata.mirror_cache import display_path
 from omnidata.storage import atomic_write, copy_file, read_json, wrap_os_error
 from omnidata.synth.folder import SynthStaging
+from omnidata.tasks.asking import Asking
 from omnidata.tasks.derivation import MOST_OPERATIONS, PLATFORMS, Derivation, Trajectory
-from omnidata.types import LoadedDataset, MediaRef, Progress, Step, Task
+from omnidata.types import LoadedDataset, MediaRef, Progress, Step
 
 REPORT: Final = "rows.json"
 PICTURES: Final = "images"
@@ -99,7 +100,7 @@ class Recording:
 
 
 def read_recordings(
-    task: Task, source: LoadedDataset, note: list[Finding]
+    task: Asking, source: LoadedDataset, note: list[Finding]
 ) -> tuple[list[Recording], Counter[str]]:
     """Return the usable episodes, and the number of others by reason.
 
@@ -130,7 +131,8 @@ def read_recordings(
                 platform_of(task, first),
                 _language_of(task, first),
                 frozenset(
-                    "".join(text.casefold().split()) for text in task.instructions(first, row)
+                    "".join(text.casefold().split())
+                    for text in task.benchmark.wordings.instructions(first, row)
                 ),
                 acted,
                 tuple(ref for step in steps if (ref := step.media.get("screenshot"))),
@@ -155,14 +157,16 @@ def _doubtful_steps(findings: Sequence[Finding]) -> set[str]:
     return doubted - silent
 
 
-def platform_of(task: Task, step: Step) -> str:
+def platform_of(task: Asking, step: Step) -> str:
     """Return a step's platform: by its tag, or by its task."""
     told = step.tags.get("platform", "").lower()
-    return told if told in PLATFORMS else task.platform
+    return told if told in PLATFORMS else task.benchmark.card.platform
 
 
-def _language_of(task: Task, step: Step) -> str:
-    told = step.tags.get("language") or task.language_of(step.tags.get("app", ""))
+def _language_of(task: Asking, step: Step) -> str:
+    told = step.tags.get("language") or task.benchmark.wordings.language_of(
+        step.tags.get("app", "")
+    )
     return told or ("other" if foreign(step.instruction, "en") else "en")
 
 
@@ -172,14 +176,14 @@ def _acting_steps(steps: tuple[Step, ...]) -> tuple[Step, ...]:
     return steps[:-1] if last is None or last.kind == "done" else steps
 
 
-def _lacks(task: Task, steps: tuple[Step, ...], row: Mapping[str, Any]) -> tuple[str, str]:
+def _lacks(task: Asking, steps: tuple[Step, ...], row: Mapping[str, Any]) -> tuple[str, str]:
     """Why nothing can be made of an episode, and at which step; empty if something can."""
     last = steps[-1].action
     if [step.step_index for step in steps] != list(range(steps[0].num_steps)):
         return "lacks steps", ""
     if not steps[0].instruction.strip():
         return "has no instruction", ""
-    if task.succeeded(steps, row) is False or (last and last.status == "failure"):
+    if task.benchmark.episodes.success(steps, row) is False or (last and last.status == "failure"):
         return "did not succeed", ""
     if not _acting_steps(steps):
         return "does nothing", ""
@@ -443,8 +447,8 @@ class RowsStaging(SynthStaging):
 
 
 def derive(
-    tasks: Sequence[Task],
-    task: Task,
+    tasks: Sequence[Asking],
+    task: Asking,
     source: LoadedDataset,
     out: Path,
     *,
@@ -519,13 +523,13 @@ def derive(
     return {**staging.plan, **report}
 
 
-def derivation_of(task: Task) -> Derivation:
+def derivation_of(task: Asking) -> Derivation:
     """Return how rows of a task are derived from other data.
 
     Raises:
         UsageError: they are not.
     """
-    found: Derivation | None = task.derivation
+    found: Derivation | None = task.benchmark.derivation
     if found is None:
         raise UsageError(
             f"{task.name} cannot make rows from other data",

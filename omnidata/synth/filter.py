@@ -20,14 +20,14 @@ from omnidata.predictions import Prediction
 from omnidata.synth.annotate import (
     Answered,
     Asked,
-    Asking,
     Change,
     Done,
     Episode,
+    ModelSettings,
     Note,
     Result,
+    about,
     annotate,
-    annotation_of,
     check_column,
     is_others,
     read_episodes,
@@ -35,9 +35,20 @@ from omnidata.synth.annotate import (
     run_folder,
     with_others,
 )
-from omnidata.types import LoadedDataset, Outcome, Profile, Step, Task, Verdict
+from omnidata.tasks.asking import Asking
+from omnidata.tasks.profile import Profile
+from omnidata.types import LoadedDataset, Outcome, Step, Verdict
 
-__all__ = ["COLUMN", "REPORT", "Asked", "Asking", "Done", "choose", "questions", "run_folder"]
+__all__ = [
+    "COLUMN",
+    "REPORT",
+    "Asked",
+    "Done",
+    "ModelSettings",
+    "choose",
+    "questions",
+    "run_folder",
+]
 
 
 # What a critic's answers say of episodes, and how often they are right.
@@ -68,7 +79,7 @@ class Judgement:
 
 
 def judgements(
-    task: Task, steps: Sequence[Step], lines: Mapping[str, Prediction]
+    task: Asking, steps: Sequence[Step], lines: Mapping[str, Prediction]
 ) -> dict[str, Judgement]:
     """Parse the answers; incomplete ones give no judgement.
 
@@ -101,7 +112,7 @@ def _claim(profile: Profile, verdict: Verdict) -> bool | None:
     return None if value is None else bool(value)
 
 
-def true_outcome(task: Task, step: Step) -> bool | None:
+def true_outcome(task: Asking, step: Step) -> bool | None:
     """Return whether the episode really succeeded; None if unknown."""
     profile = task.profiles[task.default_profile]
     target = task.target(step)
@@ -109,7 +120,7 @@ def true_outcome(task: Task, step: Step) -> bool | None:
 
 
 def precision(
-    task: Task, steps: Sequence[Step], said: Mapping[str, Judgement]
+    task: Asking, steps: Sequence[Step], said: Mapping[str, Judgement]
 ) -> dict[str, Any] | None:
     """Return the table of the episodes with a known outcome.
 
@@ -152,7 +163,7 @@ COLUMN = "critics"
 """The column of an episode, and of its steps, with the critics that accepted it and their words."""
 
 
-def questions(task: Task, source: LoadedDataset, bench: LoadedDataset | None = None) -> Asked:
+def questions(task: Asking, source: LoadedDataset, bench: LoadedDataset | None = None) -> Asked:
     """Select the episodes to ask about.
 
     Args:
@@ -166,10 +177,11 @@ def questions(task: Task, source: LoadedDataset, bench: LoadedDataset | None = N
     Raises:
         DataError: nothing can be asked about, or the data use our column for something else.
     """
-    wanted = annotation_of(task)
+    asks = about(task)
+    wanted = asks.annotation
     check_column(source, COLUMN, lambda value: isinstance(value, list), "filter")
     episodes, findings = read_episodes(source)
-    found = task.ask_about(replace(source, steps=[s for e in episodes for s in e.steps]))
+    found = asks.questions(replace(source, steps=[s for e in episodes for s in e.steps]))
     asked = found.source
     if not asked.steps:
         reasons = [*found.unasked.values(), *(finding.what for finding in findings)]
@@ -191,7 +203,7 @@ REPORT = "filter.json"
 _UNMEASURED = "of no episode that was judged is it known whether it succeeded"
 
 
-def choose(task: Task, asked: Asked, out: Path, asking: Asking) -> Done:
+def choose(task: Asking, asked: Asked, out: Path, asking: ModelSettings) -> Done:
     """Ask a critic about every episode, and write a tree of those that it accepts.
 
     Arguments and errors are those of `omnidata.synth.annotate.annotate`.

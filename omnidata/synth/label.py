@@ -20,13 +20,13 @@ from omnidata.predictions import Prediction
 from omnidata.synth.annotate import (
     Answered,
     Asked,
-    Asking,
     Change,
     Done,
+    ModelSettings,
     Note,
     Result,
+    about,
     annotate,
-    annotation_of,
     check_column,
     is_others,
     read_episodes,
@@ -34,9 +34,12 @@ from omnidata.synth.annotate import (
     run_folder,
     with_others,
 )
-from omnidata.types import Delivery, LoadedDataset, Profile, Step, Task
+from omnidata.tasks.asking import Asking
+from omnidata.tasks.benchmark import About
+from omnidata.tasks.profile import Profile
+from omnidata.types import Delivery, LoadedDataset, Step
 
-__all__ = ["COLUMN", "REPORT", "Asked", "Asking", "Done", "label", "questions", "run_folder"]
+__all__ = ["COLUMN", "REPORT", "Asked", "Done", "ModelSettings", "label", "questions", "run_folder"]
 
 
 # A model's answers as targets, where they can be; whatever else came back is none.
@@ -76,7 +79,7 @@ class Label:
         return said | ({"why": self.why} if self.why else {})
 
 
-def read_label(task: Task, profile: Profile, step: Step, answer: Prediction) -> Label:
+def read_label(task: Asking, profile: Profile, step: Step, answer: Prediction) -> Label:
     """Parse one answer.
 
     Args:
@@ -177,7 +180,7 @@ COLUMN = "idm"
 """The column of a step that says what a model answered, and whether that is the target."""
 
 
-def questions(task: Task, source: LoadedDataset, known: LoadedDataset | None = None) -> Asked:
+def questions(task: Asking, source: LoadedDataset, known: LoadedDataset | None = None) -> Asked:
     """Select the steps to ask about.
 
     A step with a target keeps it, and is asked to measure the model. A target that a model made in
@@ -198,12 +201,13 @@ def questions(task: Task, source: LoadedDataset, known: LoadedDataset | None = N
         DataError: nothing can be asked about, the data use our column for something else, or the
             known data have no target.
     """
-    wanted = annotation_of(task)
+    asks = about(task)
+    wanted = asks.annotation
     _check_column(source)
     episodes, findings = read_episodes(source)
     steps = [_blank(step) for episode in episodes for step in episode.steps]
     own = frozenset(step.sample_id for step in steps if step.action)
-    found = task.ask_about(replace(source, steps=steps))
+    found = asks.questions(replace(source, steps=steps))
     asked = found.source
     if not asked.steps:
         raise DataError(
@@ -216,7 +220,7 @@ def questions(task: Task, source: LoadedDataset, known: LoadedDataset | None = N
     counts = Counter(data=sum(step.action is not None for step in asked.steps))
     counts["unusable"] = len(own) - counts["data"]
     if known is not None:
-        asked, more = _with_known(task, asked, known)
+        asked, more = _with_known(asks, asked, known)
         counts.update(more)
     caveat = wanted.caveat if known is not None else ""
     return Asked(asked, episodes, found.unasked, counts, findings, caveat=caveat, own=own)
@@ -237,7 +241,7 @@ def _check_column(source: LoadedDataset) -> None:
 
 
 def _with_known(
-    task: Task, asked: LoadedDataset, known: LoadedDataset
+    asks: About, asked: LoadedDataset, known: LoadedDataset
 ) -> tuple[LoadedDataset, Counter[str]]:
     _check_column(known)
     there = {step.sample_id: step for step in known.steps if _blank(step).action}
@@ -259,7 +263,7 @@ def _with_known(
         steps.append(step)
     others = [
         step
-        for step in task.ask_about(known).source.steps
+        for step in asks.questions(known).source.steps
         if step.sample_id in there and _has_pictures(step)
     ]
     counts["others"] = len(others)
@@ -296,7 +300,7 @@ REPORT = "label.json"
 _UNMEASURED = "no step that the model was asked about has a known action"
 
 
-def label(task: Task, asked: Asked, out: Path, asking: Asking) -> Done:
+def label(task: Asking, asked: Asked, out: Path, asking: ModelSettings) -> Done:
     """Ask a model for the action of every step, and write the tree with its answers as targets.
 
     Arguments and errors are those of `omnidata.synth.annotate.annotate`.

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from omnidata import predictions
-from omnidata.actions import Box, Screen
-from omnidata.errors import DataError, Finding, MediaError, RunError, UsageError, plural
+from omnidata import predictions, types
+from omnidata.actions import Box, Screen, Space
+from omnidata.errors import DataError, MediaError, RunError, UsageError, plural
 from omnidata.jsontext import encode
 from omnidata.media import image, png, resolve
 from omnidata.metrics.intervals import share
@@ -32,20 +32,21 @@ from omnidata.run.folder import TRANSIENT, file_name
 from omnidata.storage import atomic_write, wrap_os_error
 from omnidata.synth.annotate import UNLIMITED, run_folder
 from omnidata.synth.derive import PICTURES, Album, RowsStaging, derivation_of, platform_of
-from omnidata.tasks.base import Benchmark
+from omnidata.tasks.asking import Asking
+from omnidata.tasks.benchmark import (
+    Benchmark,
+    Card,
+    Note,
+    ParsedAnswer,
+    Receipt,
+    Rule,
+    UnreadError,
+    Values,
+)
 from omnidata.tasks.derivation import Element
 from omnidata.tasks.explaining import SCREENSHOT
-from omnidata.tasks.profiles import RowProfile
-from omnidata.types import (
-    Adapter,
-    LoadedDataset,
-    MediaRef,
-    Outcome,
-    Progress,
-    Step,
-    Task,
-    Verdict,
-)
+from omnidata.tasks.totals import Column, RowTotals
+from omnidata.types import Adapter, LoadedDataset, MediaRef, Progress, Step
 
 MARKED: Final = "marked"
 """The folder of the screenshots with their elements framed."""
@@ -81,32 +82,32 @@ def read_caption(text: str) -> str | None:
     return said if 0 < len(said) <= _LONGEST and len(said.splitlines()) == 1 else None
 
 
-class Written(RowProfile):
-    """Profile that accepts any instruction; the grounding decides whether it is good."""
+class Written(Rule[str]):
+    """Accepts any instruction; the grounding decides whether it is good."""
 
     name = "written"
-    by: Mapping[str, Sequence[str]] = {}
+    totals = RowTotals([Column("score", "score")])
 
-    def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
-        """Parse the instruction."""
-        said = read_caption(text)
-        outcome: Outcome = "unparsed" if said is None else "ok"
-        return Verdict(outcome, (said is not None,), {"instruction": said} if said else None)
+    def judge(self, step: Step, parsed: ParsedAnswer[str] | None) -> Values:
+        """Return whether there is an instruction."""
+        return (parsed is not None,)
 
 
 class Captions(Benchmark):
-    """The question for an instruction, as a task."""
+    """The question for an instruction, as a benchmark."""
 
+    card = Card(
+        title="recaption",
+        holds="screenshots with an element framed; the instruction that means it",
+    )
     question = _ASK
-    profiles = {Written.name: Written()}  # noqa: RUF012
-    title = "recaption"
-    holds = "screenshots with an element framed; the instruction that means it"
+    rules = (Written(),)
     baselines: Sequence[str] = ("oracle",)
 
     def __init__(self) -> None:
         super().__init__("recaption", {})
 
-    def steps(self, data: Path, note: Callable[[Finding], None]) -> Iterable[Step | None]:
+    def steps(self, data: Path, note: Note) -> Iterable[Step]:
         """Raise an error: no files of questions exist.
 
         Raises:
@@ -114,9 +115,22 @@ class Captions(Benchmark):
         """
         raise UsageError("questions about elements are not loaded", where=str(data))
 
-    def answer(self, step: Step) -> str:
+    def parse(self, text: str, step: Step, receipt: Receipt) -> ParsedAnswer[str]:
+        """Read the instruction.
+
+        Raises:
+            UnreadError: the answer is not one line.
+        """
+        caption = read_caption(text)
+        if caption is None:
+            raise UnreadError("the answer is not one line")
+        return ParsedAnswer(caption, {"instruction": caption})
+
+    def target(
+        self, step: Step, *, space: Space | None = None, size: Screen | None = None
+    ) -> types.Target | None:
         """Return the data's own instruction: `baseline:oracle` changes nothing."""
-        return step.instruction
+        return types.Target(step.instruction, step.instruction)
 
 
 def writer_for(task: str) -> str:
@@ -149,7 +163,7 @@ class Target:
     shot: MediaRef
 
 
-def read_targets(task: Task, source: LoadedDataset) -> tuple[list[Target], Counter[str]]:
+def read_targets(task: Asking, source: LoadedDataset) -> tuple[list[Target], Counter[str]]:
     """Return the steps whose answer is a click in one box, and counts of the others by reason."""
     found: list[Target] = []
     left_out: Counter[str] = Counter()
@@ -162,7 +176,7 @@ def read_targets(task: Task, source: LoadedDataset) -> tuple[list[Target], Count
     return found, left_out
 
 
-def _target(task: Task, step: Step) -> Target | str:
+def _target(task: Asking, step: Step) -> Target | str:
     if step.action and (step.action.kind, step.action.button, step.action.count) != (
         "tap", "left", 1,
     ):  # fmt: skip
@@ -213,7 +227,7 @@ def draw_frame(shot: MediaRef, box: Box, screen: Screen) -> bytes:
     return png(np.asarray(picture))
 
 
-# Asking, and what came of it.
+# To ask, and what came of it.
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +241,7 @@ class Asked:
     """
 
     name: str
-    made: Callable[[Task, Sequence[Step]], Adapter | Recipe]
+    made: Callable[[Asking, Sequence[Step]], Adapter | Recipe]
     options: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -244,9 +258,9 @@ class CaptionsStaging(RowsStaging):
 
 
 def recaption(
-    task: Task,
+    task: Asking,
     source: LoadedDataset,
-    rows_of: Task,
+    rows_of: Asking,
     out: Path,
     *,
     author: Asked,
@@ -315,10 +329,10 @@ def recaption(
         )
 
     # A model that cannot be made leaves nothing behind.
-    writer = author.made(Captions(), [target.step for target in targets])
+    writer = author.made(Asking(Captions()), [target.step for target in targets])
 
     def ask(
-        task: Task, asked: LoadedDataset, who: Asked, model: Adapter | Recipe
+        task: Asking, asked: LoadedDataset, who: Asked, model: Adapter | Recipe
     ) -> list[Prediction]:
         # Captions stay when another model grounds them.
         name = "captions" if who is author and model is writer else f"by-{file_name(who.name)}"
@@ -338,7 +352,7 @@ def recaption(
 
     with staging, wrap_os_error(staging.path):
         targets, questions = _questions(targets, left_out, source, staging.path)
-        answers = ask(Captions(), questions, author, writer) if targets else []
+        answers = ask(Asking(Captions()), questions, author, writer) if targets else []
         album = Album()
         about = {"model": author.name, "grounder": grounder.name}
         elements, rejected = _collect_captions(task, targets, answers, about, album)
@@ -428,7 +442,7 @@ def _answers(asked: LoadedDataset, run: Path) -> list[Prediction]:
 
 
 def _collect_captions(
-    task: Task,
+    task: Asking,
     targets: Sequence[Target],
     answers: Sequence[Prediction],
     about: Mapping[str, str],
@@ -474,7 +488,7 @@ def _with_old(rows: LoadedDataset, elements: Sequence[Element]) -> LoadedDataset
     return replace(rows, steps=[*rows.steps, *old], fingerprint=told)
 
 
-def _grounded_ids(task: Task, steps: Sequence[Step], answers: Sequence[Prediction]) -> set[str]:
+def _grounded_ids(task: Asking, steps: Sequence[Step], answers: Sequence[Prediction]) -> set[str]:
     profile = task.profiles[task.default_profile]
     return {
         step.sample_id

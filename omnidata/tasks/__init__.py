@@ -4,30 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
 
 from omnidata import registry
 from omnidata.adapters import presets
 from omnidata.dialects import get_dialect
 from omnidata.errors import UsageError
-from omnidata.tasks.asking import Asking, as_task
-from omnidata.tasks.asking_stages import AskingInDialect, AskingUnderOptions
-from omnidata.tasks.common_options import IN_DIALECT, OPTIONS, WithCommonOptions, split
+from omnidata.tasks.asking import Asking
+from omnidata.tasks.asking_in_dialect import AskingInDialect, unit_for
+from omnidata.tasks.asking_under_options import AskingUnderOptions
+from omnidata.tasks.common_options import IN_DIALECT, OPTIONS, split
 from omnidata.tasks.coordinates import of_screen
-from omnidata.tasks.dialect_option import OldInDialect, unit_for
-
-if TYPE_CHECKING:
-    from omnidata.types import Task
 
 __all__ = ["get_task", "of_screen", "options_for"]
 
 
-registry.as_task = as_task
-
-
 def get_task(
     name: str, options: Mapping[str, str] | None = None, *, texts: Mapping[str, str] = {}
-) -> Task:
+) -> Asking:
     """The task of that name, set up with its options.
 
     An error about data that are another task's rows names that one.
@@ -43,20 +36,15 @@ def get_task(
     """
     given, common = options or {}, dict[str, str]()
     if not OPTIONS.keys().isdisjoint(given):
-        given, common = split(given, registry.get_task(name).allowed)
+        given, common = split(given, registry.get_benchmark(name).allowed)
     spoken: dict[str, str] = {
         option: common.pop(option) for option in IN_DIALECT if option in common
     }
     if spoken:
         given = _in_units(name, given, spoken)
-    found = registry.get_task(name, given)
-    benchmark: Any = found
+    found = Asking(registry.get_benchmark(name, given))
     if window := common.get("history_window"):
-        benchmark.history_window = int(window)
-    if not registry.is_ours(name):
-        from omnidata.tasks.plugin_tasks import adopt
-
-        adopt(found)
+        found.history_window = int(window)
     if "patches" in common and not found.needs_predictions:
         raise UsageError(
             "patches correct the model's own history, and this history is not its own",
@@ -65,33 +53,11 @@ def get_task(
             remedy="leave out patches",
         )
     if common:
-        asked = (
-            AskingUnderOptions(found, common)
-            if isinstance(found, Asking)
-            else WithCommonOptions(found, common)
-        )
-        found = cast("Task", asked)
+        found = AskingUnderOptions(found, common)
     if not spoken:
         return found
-    return in_dialect(found, spoken["dialect"], spoken.get("system", ""), texts.get("system"))
-
-
-def in_dialect(task: Task, name: str, system: str = "", words: str | None = None) -> Task:
-    """Return a task in a dialect.
-
-    Args:
-        task: under common options where there are any.
-        name: of the dialect.
-        system: a file whose text stands in place of the dialect's own words; empty for none.
-        words: its text; the file is opened, once it is needed, if None.
-
-    Raises:
-        UsageError: there is no such dialect, or it does not fit the task.
-    """
-    dialect = get_dialect(name)
-    if isinstance(task, Asking):
-        return cast("Task", AskingInDialect(task, dialect, system, words))
-    return cast("Task", OldInDialect(task, dialect, system, words))
+    dialect = get_dialect(spoken["dialect"])
+    return AskingInDialect(found, dialect, spoken.get("system", ""), texts.get("system"))
 
 
 def options_for(
@@ -148,5 +114,5 @@ def _in_units(name: str, given: Mapping[str, str], spoken: Mapping[str, str]) ->
             expected="either dialect or coordinates",
             remedy="leave out coordinates",
         )
-    unit = unit_for(registry.get_task(name), dialect)
+    unit = unit_for(registry.get_benchmark(name), dialect)
     return {**given, "coordinates": unit} if unit else given

@@ -27,6 +27,14 @@ from omnidata.jsontext import hash_of
 from omnidata.loaders.load import load_data
 from omnidata.loaders.steps_cache import reader_facts
 from omnidata.tasks.baselines import answer_policy
+from omnidata.tasks.class_checks import (
+    check_decision,
+    check_metrics,
+    check_options,
+    check_question,
+    check_reach,
+    fault,
+)
 from omnidata.tasks.coordinates import answer_space
 from omnidata.tasks.diagnosis import REACH
 from omnidata.tasks.explaining import RuleWords, by_action, explain_action
@@ -45,7 +53,6 @@ from omnidata.types import (
     Message,
     Modality,
     Part,
-    Profile,
     Publication,
     Questions,
     Step,
@@ -58,7 +65,8 @@ if TYPE_CHECKING:
     from omnidata.loaders.task_library import Library
     from omnidata.tasks.derivation import Derivation
     from omnidata.tasks.observation import Element
-    from omnidata.tasks.profiles import OfflineScorer
+    from omnidata.tasks.profile import Profile
+    from omnidata.tasks.rollouts import OfflineScorer
     from omnidata.types import TaskDiagram
 
 __all__ = [
@@ -151,8 +159,8 @@ class Rule(ABC, Generic[Value]):
         totals: names of the values of a verdict, and the columns and axes of the table.
         parse: reads answers, where a released evaluator's reader is part of its verdict; None for
             `Benchmark.parse`.
-        failed: returns the values of a step without an answer, where they differ from those of an
-            empty answer.
+        without_answer: returns the values of a step without an answer, where they differ from
+            those of an empty answer.
         answer_reader: reads answers in the dialect whose released parser is part of the rule.
     """
 
@@ -162,7 +170,7 @@ class Rule(ABC, Generic[Value]):
     reach: float = REACH
     totals: RowTotals | EpisodeTotals
     parse: Parse[Value] | None = None
-    failed: Callable[[Step], Values] | None = None
+    without_answer: Callable[[Step], Values] | None = None
     answer_reader: AnswerReader | None = None
 
     @abstractmethod
@@ -457,6 +465,7 @@ class Benchmark(ABC):
         shown: roles of the media in the prompt; None for all.
         rules: ways to judge, the default first.
         baselines: names of answers without a model.
+        constants: the baselines that answer every step with the same text, and their texts.
         files: which files are its own; None if only `steps` can tell.
         paper: results and tables of its paper.
         rollouts: scores results without a model's text.
@@ -487,6 +496,7 @@ class Benchmark(ABC):
     shown: Sequence[str] | None = None
     rules: Sequence[Rule[Any]]
     baselines: Sequence[str] = ("oracle", "majority")
+    constants: Mapping[str, str] = {}
 
     files: Files | None = None
     paper: Paper = Paper()
@@ -506,6 +516,28 @@ class Benchmark(ABC):
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         self.name = name
         self.options: Mapping[str, str] = resolve(options, self.allowed, "-T")
+
+    def check(self) -> None:
+        """Refuse mistakes in the class that would change prompts or numbers without an error.
+
+        Raises:
+            PluginError: there is one.
+        """
+        kind = type(self)
+        if not isinstance(getattr(self, "card", None), Card):
+            raise fault(kind, "has no card", "`card = Card(title=...)`")
+        rules = getattr(self, "rules", ())
+        if not rules:
+            raise fault(kind, "has no rule", "`rules` with at least one rule that judges answers")
+        check_options(kind, self.allowed)
+        for rule in rules:
+            check_reach(kind, rule.name, rule.reach)
+            if isinstance(rule.totals, EpisodeTotals):
+                check_metrics(type(rule), rule.name, rule.totals)
+            else:
+                check_decision(kind, rule.name, rule.totals)
+        if kind.prompt is Benchmark.prompt:
+            check_question(kind, self.question)
 
     # From files to steps.
 
@@ -565,6 +597,25 @@ class Benchmark(ABC):
             check_media=check_media,
             depends=reader_facts(self),
         )
+
+    @property
+    def data_of(self) -> str:
+        """Name of the benchmark whose data it reads: its own, or that of `about`."""
+        return self.about.benchmark if self.about else self.name
+
+    def recognises(self, data: Path) -> bool | None:
+        """Return whether the data are its own; None if it asks about data of another benchmark."""
+        if self.about:
+            return None
+        if self.files:
+            return self.files.recognises(data)
+        return any(step is not None for step in self.steps(data, lambda finding: None))
+
+    def fingerprint(self, data: Path) -> str:
+        """Return the SHA-256 of the annotations, in hexadecimal."""
+        if self.files:
+            return self.files.fingerprint(data)
+        return self.load(data, check_media=False).fingerprint
 
     # From a step to a question.
 
@@ -637,6 +688,8 @@ class Benchmark(ABC):
             name: one of `baselines`.
             steps: the steps that the rule may use.
         """
+        if name in self.constants:
+            return lambda step: self.constants[name]
         return answer_policy(name, steps, self.target, answer_space(self.options))
 
     def explain(
@@ -659,17 +712,16 @@ class Benchmark(ABC):
             receipt: of the answer.
         """
         written = parsed.written if parsed else ()
-        reach = getattr(profile, "reach", REACH)
-        words = RuleWords(borderline="", reach=reach)
+        words = RuleWords(borderline="", reach=profile.reach)
         return by_action(
             step,
             verdict,
             profile,
-            lambda: replace(written[0], then=written[1:]) if written else None,
+            replace(written[0], then=written[1:]) if written else None,
             receipt=receipt,
             sentence=lambda wanted, said, places, right: explain_action(
                 step, wanted, said, places, right=right, rule=words
             ),
-            reach=reach,
+            reach=profile.reach,
             rules_known=False,
         )

@@ -93,7 +93,9 @@ def check_question(kind: type, question: str) -> None:
 
 
 def check_metrics(kind: type, name: str, totals: EpisodeTotals) -> None:
-    """Check that each column of episodes is one of our metrics; totals of other kinds may differ.
+    """Check that each column of episodes is one of our metrics, or the mean of a value.
+
+    Totals of other kinds may differ.
 
     Args:
         kind: the class of the rule.
@@ -103,11 +105,14 @@ def check_metrics(kind: type, name: str, totals: EpisodeTotals) -> None:
     Raises:
         PluginError: a column is none.
     """
-    own = type(totals)
-    if (own.total, own._rename) != (EpisodeTotals.total, EpisodeTotals._rename):
+    if type(totals).total is not EpisodeTotals.total:
         return
     known = (*episodes.METRICS, "GP")
-    wrong = [f"`columns` has {name}" for name in totals.columns if name not in totals.metrics]
+    wrong = [
+        f"`columns` has {name}"
+        for name in totals.columns
+        if name not in totals.metrics and name not in totals.means
+    ]
     wrong += [
         f"`metrics` has {name} as {metric}"
         for name, metric in totals.metrics.items()
@@ -117,7 +122,8 @@ def check_metrics(kind: type, name: str, totals: EpisodeTotals) -> None:
         raise PluginError(
             f"the profile {name} does not say which metrics it has: {', '.join(wrong)}",
             where=f"{kind.__module__}.{kind.__qualname__}",
-            expected=f"each of `columns` in `metrics`, as one of {', '.join(known)}",
+            expected=f"each of `columns` in `metrics`, as one of {', '.join(known)}, "
+            "or the mean of a value",
             remedy="fix the profile, or report it to the authors of the plug-in",
         )
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import cache, lru_cache
 from typing import Any, Final, get_args
 
 from omnidata.actions import (
@@ -22,7 +23,7 @@ from omnidata.actions import (
     heading,
 )
 from omnidata.metrics.edit_distance import edit_distance
-from omnidata.tasks.coordinates import in_pixels, scale_of, scale_pair
+from omnidata.tasks.coordinates import Scale, in_pixels, scale_of, scale_pair
 from omnidata.types import Cause, Diagnosis, Step
 
 REACH: Final = 140.0
@@ -40,6 +41,12 @@ _MOST_TEXT: Final = 10_000
 """Characters of a text that are compared."""
 _IDLE: Final = frozenset({"none", "wait"})
 _BUTTONS: Final = frozenset({"back", "home", "recent", "enter", "keys"})
+
+
+@cache
+def bare_diagnosis(cause: Cause) -> Diagnosis:
+    """Return the diagnosis of a cause without reading or distance."""
+    return Diagnosis(cause)
 
 
 def diagnose(
@@ -77,28 +84,24 @@ def diagnose(
         The first difference, or `rule` where there is none.
     """
     if not wanted or not said:
-        return Diagnosis("rule")
+        return bare_diagnosis("rule")
     for one, other in zip(wanted, said, strict=False):
         if cause := _type_cause(one, other, same_type=same_type):
-            return Diagnosis(cause)
+            return bare_diagnosis(cause)
     if len(wanted) != len(said):
-        return Diagnosis("wrong_type")
-
-    def differing(within: float) -> Diagnosis | None:
-        pairs = zip(wanted, said, strict=True)
-        found = (_difference(step, one, other, receipt, within) for one, other in pairs)
-        return next(filter(None, found), None)
-
-    if found := differing(reach):
-        return found
-    pairs = zip(wanted, said, strict=True)
-    missing = any(at and not own for pair in pairs for at, own in _places(*pair))
-    if rules_known or missing or reach <= _EXACT:
-        return Diagnosis("rule")
-    found = differing(_EXACT)
-    if found and found.cause == "wrong_element":
-        return Diagnosis("near_miss")
-    return found or Diagnosis("rule")
+        return bare_diagnosis("wrong_type")
+    pairs = [*zip(wanted, said, strict=True)]
+    for one, other in pairs:
+        if found := _difference(step, one, other, receipt, reach):
+            return found
+    if rules_known or reach <= _EXACT:
+        return bare_diagnosis("rule")
+    if any(target and not own for pair in pairs for target, own in _places(*pair)):
+        return bare_diagnosis("rule")
+    for one, other in pairs:
+        if found := _difference(step, one, other, receipt, _EXACT):
+            return bare_diagnosis("near_miss") if found.cause == "wrong_element" else found
+    return bare_diagnosis("rule")
 
 
 def _type_cause(wanted: Action, said: Action, *, same_type: bool) -> Cause | None:
@@ -125,19 +128,19 @@ def _difference(
 ) -> Diagnosis | None:
     ways = way(wanted), way(said)
     if None not in ways and ways[0] != ways[1]:
-        return Diagnosis("wrong_direction")
+        return bare_diagnosis("wrong_direction")
     if None not in (elements := (wanted.element, said.element)) and len({*elements}) > 1:
-        return Diagnosis("wrong_element")
+        return bare_diagnosis("wrong_element")
     for regions, own in _places(wanted, said):
         if regions and not own and wanted.kind in PLACED:
-            return Diagnosis("format")
+            return bare_diagnosis("format")
         if found := place_cause(step, regions, own, receipt=receipt, reach=reach):
             return found
     for text, own_text in ((wanted.text, said.text), (wanted.app, said.app)):
         if text is not None and (found := _text_cause(text, own_text)):
             return found
     if [key.casefold() for key in wanted.keys] != [key.casefold() for key in said.keys]:
-        return Diagnosis("wrong_key")
+        return bare_diagnosis("wrong_key")
     return None
 
 
@@ -176,35 +179,75 @@ def place_cause(
     """
     if not wanted or not said:
         return None
-    screen, own = step.screen, centre(said[0])
-    units: tuple[Space, ...] = (own.space, *(unit for unit in _UNITS if unit != own.space))
+    screen, own, pixels = step.screen, centre(said[0]), True
     if min(screen) < 1:  # shares can be compared, pixels cannot
         if any(region.space == "px" for region in (*wanted, *said)):
             return None
-        screen, units = (1000, 1000), tuple(unit for unit in units if unit != "px")
+        screen, pixels = (1000, 1000), False
     regions = [in_pixels(region, screen) for region in wanted]
-    pair = scale_pair(own.x, own.y, scale_of(own.space, screen, receipt))
+    scales = dict(_scales(screen))
+    if pixels:
+        scales["px"] = scale_of("px", screen, receipt)
+    pair = scale_pair(own.x, own.y, scales[own.space])
     off = [off_by(*pair, region) for region in regions] if pair else []
     away = _outside(off, regions, screen, reach)
     if away <= 0:
         return None
-    if away > _NEAR:
-        nearest, reading = math.inf, ("", own.space)
+    if away > _NEAR and _may_be_right(own, scales, _bounds(regions, screen, reach)):
+        nearest, found = math.inf, None
+        scales = {own.space: scales.pop(own.space), **scales}
         for x, y, order in ((own.x, own.y, ""), (own.y, own.x, "y before x")):
-            for unit in units:
-                if not order and unit == own.space:
-                    continue
-                pair = scale_pair(x, y, scale_of(unit, screen, receipt))
-                near = _inside(pair, regions, screen, reach)
-                if near < nearest - _SLACK:
-                    nearest, reading = near, (order, unit)
-        order, unit = reading
-        if unit != own.space:
+            for unit, scale in scales.items():
+                pair = scale_pair(x, y, scale) if order or unit != own.space else None
+                if pair and (near := _inside(*pair, regions, screen, reach)) < nearest - _SLACK:
+                    nearest, found = near, (order, unit)
+        if found:
+            order, unit = found
+            if unit == own.space:
+                return Diagnosis("axes_swapped", order)
             return Diagnosis("other_unit", f"{unit}, {order}" if order else unit)
-        if order:
-            return Diagnosis("axes_swapped", order)
     far = _diagonals(off, regions)
     return Diagnosis("near_miss" if away <= _NEAR else "wrong_element", distance=far)
+
+
+@lru_cache(maxsize=256)
+def _scales(screen: Screen) -> Mapping[Space, Scale | None]:
+    """The scales of all units; none of pixels, which are those of the picture that was sent."""
+    return {unit: None if unit == "px" else scale_of(unit, screen, None) for unit in _UNITS}
+
+
+_Bounds = tuple[float, float, float, float]
+
+
+def _bounds(regions: Sequence[Region], screen: Screen, reach: float) -> _Bounds:
+    """Left, top, right and bottom of a box that holds all that is right, and a pixel more."""
+    left = top = math.inf
+    right = bottom = -math.inf
+    for region in regions:
+        if isinstance(region, Point):
+            wide, tall = reach * screen[0] / 1000, reach * screen[1] / 1000
+            left, right = min(left, region.x - wide), max(right, region.x + wide)
+            top, bottom = min(top, region.y - tall), max(bottom, region.y + tall)
+        else:
+            left, right = min(left, region.left), max(right, region.right)
+            top, bottom = min(top, region.top), max(bottom, region.bottom)
+    return left - 1, top - 1, right + 1, bottom + 1
+
+
+def _may_be_right(own: Point, scales: Mapping[Space, Scale | None], bounds: _Bounds) -> bool:
+    """Return whether a place may be right in any unit or order; most are in none."""
+    left, top, right, bottom = bounds
+    try:
+        for scale in scales.values():
+            if scale:
+                (a, b), (c, d) = scale
+                if left <= own.x * a / b <= right and top <= own.y * c / d <= bottom:
+                    return True
+                if left <= own.y * a / b <= right and top <= own.x * c / d <= bottom:
+                    return True
+    except OverflowError:  # of a whole number beyond all floats
+        return True
+    return False
 
 
 def _outside(off: Sequence[Pair], regions: Sequence[Region], screen: Screen, reach: float) -> float:
@@ -215,12 +258,9 @@ def _outside(off: Sequence[Pair], regions: Sequence[Region], screen: Screen, rea
     return nearest
 
 
-def _inside(pair: Pair | None, regions: Sequence[Region], screen: Screen, reach: float) -> float:
+def _inside(x: float, y: float, regions: Sequence[Region], screen: Screen, reach: float) -> float:
     """Thousandths outside the target if the place is right (0 in a box), else infinity."""
     nearest = math.inf
-    if pair is None:
-        return nearest
-    x, y = pair
     wide, tall = _SLACK * max(1.0, abs(x)), _SLACK * max(1.0, abs(y))
     for region in regions:
         if isinstance(region, Point):
@@ -240,14 +280,14 @@ def _diagonals(off: Sequence[Pair], regions: Sequence[Region]) -> float | None:
     for (x, y), box in zip(off, regions, strict=False):
         if isinstance(box, Box):
             size = math.hypot(box.right - box.left, box.bottom - box.top)
-            if size and (math.hypot(x, y), size) < (nearest, diagonal):
-                nearest, diagonal = math.hypot(x, y), size
+            if size and (away := math.hypot(x, y), size) < (nearest, diagonal):
+                nearest, diagonal = away, size
     return round(nearest / diagonal, 3) if math.isfinite(nearest) else None
 
 
 def _text_cause(wanted: str, said: str | None) -> Diagnosis | None:
     if said is None:
-        return Diagnosis("format")
+        return bare_diagnosis("format")
     if said == wanted:
         return None
     one, other = (" ".join(text.casefold().split())[:_MOST_TEXT] for text in (wanted, said))
@@ -266,5 +306,5 @@ def off_by(x: float, y: float, region: Region) -> tuple[float, float]:
 def _beyond(low: float, value: float, high: float) -> float:
     if low <= value <= high:
         return 0.0
-    off = min(0.0, value - low) + max(0.0, value - high)
+    off = (value - low if value < low else 0.0) + (value - high if value > high else 0.0)
     return off if abs(off) > _SLACK * max(1.0, abs(value)) else 0.0

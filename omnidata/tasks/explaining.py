@@ -10,8 +10,9 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, Final, Generic, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from omnidata.actions import (
     Action,
@@ -20,9 +21,8 @@ from omnidata.actions import (
     Screen,
     convert,
 )
-from omnidata.errors import OmnidataError, PluginError
 from omnidata.tasks.coordinates import in_pixels, on_screen
-from omnidata.tasks.diagnosis import PLACED, REACH, diagnose, off_by
+from omnidata.tasks.diagnosis import PLACED, REACH, bare_diagnosis, diagnose, off_by
 from omnidata.types import (
     NOTHING,
     READ,
@@ -33,12 +33,13 @@ from omnidata.types import (
     Mark,
     Outcome,
     Overlays,
-    Profile,
     Step,
     Verdict,
 )
 
-_T = TypeVar("_T")
+if TYPE_CHECKING:
+    from omnidata.tasks.profile import Profile
+
 SCREENSHOT: Final = "screenshot"
 """The role of the picture that actions are drawn on."""
 
@@ -147,24 +148,6 @@ class _Lazy(Explanation):
         return value
 
 
-class _Once(Generic[_T]):
-    """`functools.cache` takes ten times as long."""
-
-    __slots__ = ("_call", "_value")
-
-    _value: _T
-
-    def __init__(self, call: Callable[[], _T]) -> None:
-        self._call = call
-
-    def __call__(self) -> _T:
-        try:
-            return self._value
-        except AttributeError:
-            self._value = self._call()
-            return self._value
-
-
 def explain(
     verdict: Verdict | None,
     profile: Profile,
@@ -195,29 +178,32 @@ def explain(
         frames: boxes drawn on pictures.
         diagnosis: returns the diagnosis of a parsed answer that is not right.
     """
-    known: dict[str, object] = {
-        "target_label": target_label,
-        "target_labels": target_labels,
-        "noun": noun,
-        "frames": frames,
-    }
+    made: dict[str, Callable[[], object]] = {"overlays": overlays}
+    known: dict[str, object] = {}
     if verdict is None:
-        known |= {"mark": None, "sentence": "", "answer_label": "", "diagnosis": None}
-        return _Lazy({"overlays": overlays}, **known)
-    mark = mark_of(verdict.outcome, dict(zip(profile.values, verdict.values, strict=True)))
-    wrong = mark not in ("right", "unjudged")
+        known = {"mark": None, "sentence": "", "answer_label": "", "diagnosis": None}
+    else:
+        made["mark"] = lambda: _mark(verdict, profile)
+        made["sentence"] = lambda: _sentence(verdict, profile, sentence)
+        made["answer_label"] = lambda: _label(verdict, answer_label) if answer_label else ""
+        made["diagnosis"] = lambda: _diagnosis(verdict, profile, diagnosis)
     return _Lazy(
-        {
-            "sentence": lambda: _sentence(verdict, mark, sentence),
-            "answer_label": lambda: _label(verdict, answer_label) if answer_label else "",
-            "overlays": overlays,
-            "diagnosis": lambda: (
-                (_unread_cause(verdict) or diagnosis(verdict.parsed or {})) if wrong else None
-            ),
-        },
-        mark=mark,
+        made,
+        target_label=target_label,
+        target_labels=target_labels,
+        noun=noun,
+        frames=frames,
         **known,
     )
+
+
+def _mark(verdict: Verdict, profile: Profile) -> Mark:
+    return _cached_mark(verdict.outcome, tuple(profile.values), verdict.values)
+
+
+@lru_cache(maxsize=1024)  # there are few different verdicts
+def _cached_mark(outcome: Outcome, names: tuple[str, ...], values: tuple[object, ...]) -> Mark:
+    return mark_of(outcome, dict(zip(names, values, strict=True)))
 
 
 _UNREAD_CAUSES: Final[Mapping[Outcome, Cause]] = {
@@ -230,14 +216,19 @@ _UNREAD_CAUSES: Final[Mapping[Outcome, Cause]] = {
 }
 
 
-def _unread_cause(verdict: Verdict) -> Diagnosis | None:
+def _diagnosis(
+    verdict: Verdict, profile: Profile, diagnosis: Callable[[Mapping[str, Any]], Diagnosis]
+) -> Diagnosis | None:
+    if _mark(verdict, profile) in ("right", "unjudged"):
+        return None
     cause = _UNREAD_CAUSES.get(verdict.outcome)
-    return Diagnosis(cause) if cause else None
+    return bare_diagnosis(cause) if cause else diagnosis(verdict.parsed or {})
 
 
 def _sentence(
-    verdict: Verdict, mark: Mark, sentence: Callable[[Mapping[str, Any], bool], str]
+    verdict: Verdict, profile: Profile, sentence: Callable[[Mapping[str, Any], bool], str]
 ) -> str:
+    mark = _mark(verdict, profile)
     because = f": {verdict.reason}" if verdict.reason else ""
     if mark == "unjudged":
         return f"the row cannot be judged{because}"
@@ -268,13 +259,6 @@ def plain(verdict: Verdict, profile: Profile, *, right: bool) -> str:
 # Answers that are actions like the steps' own.
 
 
-class Reader(Protocol):
-    """Parses a model's text into an action, as a task does for predicted histories."""
-
-    def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
-        """Return the action; None if unreadable."""
-
-
 @dataclass(frozen=True, slots=True)
 class RuleWords:
     """Explanations for verdicts of a profile's rule that look wrong.
@@ -292,25 +276,6 @@ class RuleWords:
     reach: float = REACH
 
 
-def read_again(reader: Reader, verdict: Verdict | None) -> Action | None:
-    """Return the action that a profile parsed from an answer, with its original coordinates.
-
-    None if there is no answer, or answers are not actions.
-
-    Raises:
-        PluginError: a plug-in's reader fails.
-    """
-    if verdict is None or verdict.parsed is None:
-        return None
-    try:
-        code = verdict.parsed.get("code")
-        return reader.read(json.dumps(verdict.parsed) if code is None else code_block(code), {})
-    except PluginError:
-        raise
-    except (OmnidataError, LookupError, TypeError, ValueError, OverflowError):
-        return None
-
-
 def code_block(code: str) -> str:
     """Return code in a fence, as answers have it."""
     return f"```python\n{code}\n```"
@@ -320,7 +285,7 @@ def by_action(
     step: Step,
     verdict: Verdict | None,
     profile: Profile,
-    read: Callable[[], Action | None],
+    said: Action | None,
     *,
     receipt: Mapping[str, Any] | None,
     sentence: Callable[[Action, Action, Overlays, bool], str],
@@ -333,42 +298,37 @@ def by_action(
         step: the step; its action is the target.
         verdict: on the answer.
         profile: whose verdict it is.
-        read: returns the answer with its original coordinates; None if it is not an action.
+        said: the answer with its original coordinates; None if it is not an action.
         receipt: of the answer.
         sentence: returns the reason, given target, answer, overlays and whether it is right.
         reach: how far from a target point an answer may be, in thousandths of the screen.
         rules_known: as in `diagnose`.
     """
     wanted = step.action
-    said = _Once(read)
-    overlays = _Once(lambda: _of_actions(step, said(), receipt))
 
     def explain_parsed(parsed: Mapping[str, Any], right: bool) -> str:
-        answer = said()
-        if wanted is None or answer is None:
+        if wanted is None or said is None:
             assert verdict
             return plain(verdict, profile, right=right)
-        return sentence(wanted, answer, overlays(), right)
+        return sentence(wanted, said, _of_actions(step, said, receipt), right)
 
     def label(parsed: Mapping[str, Any]) -> str:
-        if answer := said():
-            return answer.label
+        if said:
+            return said.label
         return UNREAD if verdict and verdict.outcome == "unparsed" else _brief(parsed)
 
     def diagnosis(parsed: Mapping[str, Any]) -> Diagnosis:
         assert verdict
         values = dict(zip(profile.values, verdict.values, strict=True))
-        same_type = bool(values.get("type_match"))
-        apart = not values.get("type_match", True)  # it tells the types apart, wherever they are
-        done, answered = ((one, *one.then) if one else () for one in (wanted, said()))
         return diagnose(
             step,
-            done,
-            answered,
+            (wanted, *wanted.then) if wanted else (),
+            (said, *said.then) if said else (),
             receipt=receipt,
             reach=reach,
-            same_type=same_type,
-            rules_known=rules_known or apart,
+            same_type=bool(values.get("type_match")),
+            # A profile that tells the types apart does so wherever they are.
+            rules_known=rules_known or not values.get("type_match", True),
         )
 
     return explain(
@@ -378,7 +338,7 @@ def by_action(
         target_label=wanted.label if wanted else "",
         target_labels=tuple(one.label for one in (wanted, *wanted.then)) if wanted else (),
         answer_label=label if wanted else None,
-        overlays=lambda: {SCREENSHOT: overlays()},
+        overlays=lambda: {SCREENSHOT: _of_actions(step, said, receipt)},
         diagnosis=diagnosis,
     )
 

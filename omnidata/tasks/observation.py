@@ -362,7 +362,7 @@ class ScreenDisplay:
         self._most = int(most) if most.isdecimal() else None
         self._elements = elements
 
-    def observed(self, step: Step) -> Observation | None:
+    def observation(self, step: Step) -> Observation | None:
         """Return the tree as the prompt has it; None if the prompt has only the screenshot.
 
         Raises:
@@ -372,12 +372,12 @@ class ScreenDisplay:
             return None
         return tell(self._elements(step), self.kind, step=step, space=self._space, most=self._most)
 
-    def marked(self, step: Step) -> Sequence[Element]:
+    def marked_elements(self, step: Step) -> Sequence[Element]:
         """Return the elements with marks, in the order of their numbers."""
         if self.kind != "som":
             return ()
         try:
-            found = self.observed(step)
+            found = self.observation(step)
         except MediaError:
             return ()
         return found.elements if found else ()
@@ -388,7 +388,7 @@ class ScreenDisplay:
         Raises:
             MediaError: the step has no readable tree.
         """
-        found = self.observed(step)
+        found = self.observation(step)
         return parts_of(found, media, self._space) if found else media
 
 

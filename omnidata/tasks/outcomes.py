@@ -44,7 +44,7 @@ from omnidata.tasks.benchmark import (
     Values,
 )
 from omnidata.tasks.loading import fingerprint_all
-from omnidata.tasks.profiles import OfflineScorer, Scored
+from omnidata.tasks.rollouts import OfflineScorer, Scored
 from omnidata.tasks.totals import RowTotals
 from omnidata.types import Conversation, LoadedDataset, MediaRef, Message, Part, Step, Target
 
@@ -141,7 +141,7 @@ class OutcomeScorer(OfflineScorer):
         """Return the SHA-256 over all files but media."""
         return fingerprint_all(data)
 
-    def paired(self, profile: str) -> Mapping[str, Any]:
+    def paired_totals(self, profile: str) -> Mapping[str, Any]:
         """Return the total over finished rollouts: only those can be paired."""
         return {"SR_finished": "share"}
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from omnidata.table import TextTable
-from omnidata.types import LoadedDataset, Task
+from omnidata.types import LoadedDataset
+
+if TYPE_CHECKING:
+    from omnidata.tasks.asking import Asking
 
 Table = TextTable
 """The name by which plug-ins make tables of texts."""
@@ -33,8 +36,8 @@ class View:
         self.episodes: int = self.counts["total"]["episodes"]
 
     @classmethod
-    def read(cls, task: Task, data: Path, *, strict: bool) -> LoadedDataset:
-        """Load the dataset; see `Task.load`."""
+    def read(cls, task: Asking, data: Path, *, strict: bool) -> LoadedDataset:
+        """Load the dataset; see `Asking.load`."""
         return task.load(data, strict=strict)
 
     def _count(self) -> dict[str, Any]:

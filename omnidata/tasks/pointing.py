@@ -40,7 +40,7 @@ def parse_place(
     Raises:
         UnreadError: it is none of them.
     """
-    resized = sent_as(step, receipt, space)
+    resized = resizing_of(step, receipt, space)
     found = read(text, reading)
     if found is None:
         raise UnreadError("neither a point nor a box")
@@ -50,7 +50,7 @@ def parse_place(
     return answer_at(Point(*found.point, found.space or space), resized, stated)
 
 
-def sent_as(step: Step, receipt: Receipt, space: Space) -> Resizing | None:
+def resizing_of(step: Step, receipt: Receipt, space: Space) -> Resizing | None:
     """Return how the picture was resized, if answers are in pixels.
 
     It is asked before an answer is read: a receipt that cannot be read is an error, whatever the
@@ -114,5 +114,5 @@ class PointSpeech(Speech):
     def adopt(self, actions: Sequence[Action], step: Step, receipt: Receipt) -> ParsedAnswer[Place]:
         """Return the place of the first action."""
         x, y = point_said(actions[0])
-        resized = sent_as(step, receipt, self.space)
+        resized = resizing_of(step, receipt, self.space)
         return answer_at(Point(float(x), float(y), self.space), resized)

@@ -79,7 +79,7 @@ class Variation:
     axis: str = ""
     wordings: bool = False
 
-    def called(self, value: str) -> str:
+    def wording(self, value: str) -> str:
         """Return the value as the table shows it."""
         return self.values.get(value) or " ".join(filter(None, (self.other, value)))
 

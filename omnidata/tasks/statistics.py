@@ -18,8 +18,9 @@ from omnidata.actions import Box, Region, Screen, ratio
 from omnidata.errors import MediaError
 from omnidata.figures import spellings
 from omnidata.table import TextTable
+from omnidata.tasks.asking import Asking
 from omnidata.tasks.overview import share
-from omnidata.types import LoadedDataset, MediaRef, Modality, Step, Task
+from omnidata.types import LoadedDataset, MediaRef, Modality, Step
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -146,7 +147,7 @@ def _format_number(number: float | None) -> str:
     return f"{number:.2f}" if abs(number) >= 1 else f"{number:.2g}"
 
 
-def statistics(task: Task, source: LoadedDataset) -> Statistics:
+def statistics(task: Asking, source: LoadedDataset) -> Statistics:
     """Return the statistics of a dataset; clips and sounds are not decoded, only their headers.
 
     Args:
@@ -162,7 +163,9 @@ def statistics(task: Task, source: LoadedDataset) -> Statistics:
     kinds = Counter[Modality]()
     for step in steps:
         held = {_role(role): ref.kind for role, ref in step.media.items() if ref}
-        own = (ref for role, ref in step.media.items() if role not in task.other_moments)
+        own = (
+            ref for role, ref in step.media.items() if role not in task.benchmark.card.other_moments
+        )
         kinds.update({ref.kind for ref in own if ref})
         for role, kind in held.items():
             roles[role] = kind, roles.get(role, (kind, 0))[1] + 1
@@ -189,7 +192,7 @@ class _Target:
     clicks: bool = False
 
 
-def _target(task: Task, step: Step) -> _Target:
+def _target(task: Asking, step: Step) -> _Target:
     action = step.action
     told = task.explanation(step, None, "", profile=task.default_profile)
     labels = told.target_labels or tuple(filter(None, [told.target_label]))
@@ -260,7 +263,7 @@ def _stated_seconds(ref: MediaRef) -> float:
 _CLICKS: Final = frozenset({"tap", "long_press"})
 
 
-def element(task: Task, step: Step) -> tuple[float | None, float | None] | None:
+def element(task: Asking, step: Step) -> tuple[float | None, float | None] | None:
     """Return the size of the element that a step taps or clicks; None if the target is not a box.
 
     If several boxes are right, the largest counts.
@@ -312,7 +315,7 @@ def _elements(asked: Sequence[_Target]) -> dict[str, Measure]:
 # Table 1 of OmniGUI: several datasets, a row each.
 
 
-def comparison(rows: Sequence[tuple[Task, LoadedDataset, Statistics]]) -> TextTable:
+def comparison(rows: Sequence[tuple[Asking, LoadedDataset, Statistics]]) -> TextTable:
     """Return datasets side by side, as in OmniGUI's Table 1.
 
     The paper's column about tasks designed by hand is missing: no data have it. The columns of the
@@ -335,24 +338,26 @@ def comparison(rows: Sequence[tuple[Task, LoadedDataset, Statistics]]) -> TextTa
     )
 
 
-def _comparison_row(task: Task, source: LoadedDataset, found: Statistics) -> list[str]:
+def _comparison_row(task: Asking, source: LoadedDataset, found: Statistics) -> list[str]:
     tags = {
         name: {step.tags[name] for step in source.steps if step.tags.get(name)}
         for name in ("platform", "language")
     }
-    apps = {task.application(step) for step in source.steps}
+    apps = {task.benchmark.wordings.application(step) for step in source.steps}
     means = [
         _format_number(found.measures[name].summary()["mean"]) if name in found.measures else "-"
         for name in (STEPS, WORDS)
     ]
     return [
-        task.title,
+        task.benchmark.card.title,
         source.root.resolve().name,
-        ", ".join(sorted(tags["platform"])) or task.platform or "-",
+        ", ".join(sorted(tags["platform"])) or task.benchmark.card.platform or "-",
         str(found.episodes),
         str(found.steps),
         *means,
-        "-" if "" in apps else str(len({task.spelling("app", app) for app in apps})),
+        "-"
+        if "" in apps
+        else str(len({task.benchmark.wordings.spelling("app", app) for app in apps})),
         ", ".join(sorted(tags["language"])) or "-",
         *(_tick(found.kinds.get(kind, 0), found.steps) for kind in get_args(Modality)),
         "coordinates" if found.placed else "text",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -137,9 +137,9 @@ class Column:
 
     Attributes:
         name: as it is printed, e.g. "EM".
-        value: of rows, the value of verdicts that it is the mean of; its name if empty.
-        metric: of episodes, the metric of `omnidata.metrics.episodes`; its name if empty. "GP" is
-            the one of its two readings that the totals choose.
+        value: the value of verdicts that it is the mean of; of rows its name if empty.
+        metric: of episodes without a `value`, the metric of `omnidata.metrics.episodes`; its name
+            if empty. "GP" is the one of its two readings that the totals choose.
         unit: "share" is printed in percent.
         meaning: one line for legends.
         lower_is_better: whether a smaller value is a better one.
@@ -156,6 +156,8 @@ class Column:
 class EpisodeTotals:
     """TM and EM over steps, SR and GP over episodes, with bootstrap intervals.
 
+    A column with a `value` is its mean over the steps that have one.
+
     Attributes:
         values: names of the values of a verdict, in order. `exact_match`, or else the first value,
             says whether a step is right. Values of `VALUES` that are missing equal that one.
@@ -163,6 +165,7 @@ class EpisodeTotals:
         lower_is_better: columns whose smaller values are better.
         metrics: name in the results -> metric of `omnidata.metrics.episodes`; "GP" is the one that
             `goal_progress` names.
+        means: column -> the value of verdicts that it is the mean of.
         legend: column -> its meaning.
         by: tag -> order of its groups in the table; groups that are not listed are sorted.
         goal_progress: which of the two readings is `GP`.
@@ -170,7 +173,8 @@ class EpisodeTotals:
 
     Args:
         columns: the columns; None for those of the class.
-        values: as the attribute; None for those of the class.
+        values: as the attribute; None for those of the class. Values of `columns` that are not
+            among them follow.
         by: as the attribute; None for those of the class.
     """
 
@@ -180,6 +184,7 @@ class EpisodeTotals:
     metrics: Mapping[str, str] = {
         name: name for name in ("TM", "EM", "SR", "GP", "GP_ratio", "GP_prefix", "format_ok")
     }
+    means: Mapping[str, str] = {}
     legend: Mapping[str, str] = {
         "TM": "type match",
         "EM": "exact match",
@@ -200,10 +205,13 @@ class EpisodeTotals:
         if columns is not None:
             self.columns = {column.name: column.unit for column in columns}
             self.lower_is_better = [column.name for column in columns if column.lower_is_better]
-            self.metrics = {column.name: column.metric or column.name for column in columns}
+            self.metrics = {
+                column.name: column.metric or column.name for column in columns if not column.value
+            }
+            self.means = {column.name: column.value for column in columns if column.value}
             self.legend = {column.name: column.meaning for column in columns if column.meaning}
-        if values is not None:
-            self.values = values
+        own = self.values if values is None else values
+        self.values = tuple(dict.fromkeys((*own, *self.means.values())))
         if by is not None:
             self.by = by
 
@@ -219,8 +227,11 @@ class EpisodeTotals:
 
     @property
     def shares(self) -> Collection[str]:
-        """The values in [0, 1] that its metrics average; empty if it has its own totals."""
-        return {self._right, *VALUES} if type(self).total is EpisodeTotals.total else ()
+        """The values in [0, 1] that its columns average; empty if it has its own totals."""
+        if type(self).total is not EpisodeTotals.total:
+            return ()
+        own = {value for name, value in self.means.items() if self.columns[name] == "share"}
+        return {self._right, *VALUES, *own}
 
     @property
     def step_metric(self) -> tuple[str, str]:
@@ -229,8 +240,8 @@ class EpisodeTotals:
         return (names[0] if names else self._right), self._right
 
     def metric_of(self, name: str) -> str:
-        """Return the metric of `omnidata.metrics.episodes` for a name of this profile."""
-        metric = self.metrics[name]
+        """Return the metric of `omnidata.metrics.episodes` for a column; else its name."""
+        metric = self.metrics.get(name, name)
         return self.goal_progress if metric == "GP" else metric
 
     def _episodes(self, steps: Sequence[Step], runs: Runs) -> Codes | Ints:
@@ -274,21 +285,26 @@ class EpisodeTotals:
         runs = Runs.of(steps, self._stated_length)
         verdicts = self.verdicts(steps, rows, runs)
         kept = verdicts.where(judged)
-        overall = self._rename(episodes.table(kept))
+        overall = self._own_table(episodes.table(kept), rows, verdicts, judged)
         by = {}
         for tag, names_first in self.by.items():
             labels, names = episodes.codes([tags.get(tag) for tags in runs.tags], names_first)
             own = labels.astype(np.int32)[runs.number]
             groups = episodes.by_group(kept, own if judged.all() else own[judged], names)
             if groups:
-                by[tag] = {name: self._rename(group) for name, group in groups.items()}
+                by[tag] = {
+                    name: self._own_table(
+                        group, rows, verdicts, judged & (own == names.index(name))
+                    )
+                    for name, group in groups.items()
+                }
         answered = np.isin(rows.outcomes, _ANSWERED) & judged
         outcomes = np.bincount(rows.outcomes, minlength=len(OUTCOMES)).tolist()
         return {
-            "overall": {name: overall[name] for name in self.metrics},
+            "overall": {name: overall[name] for name in (*self.metrics, *self.means)},
             "ci95": overall["ci95"],
             **method_column(overall.get("ci95_method", {})),
-            "answered": self._answered_table(verdicts, answered, judged),
+            "answered": self._answered_table(rows, verdicts, answered, judged),
             "by": by,
             "counts": {
                 "steps": overall["steps"],
@@ -312,31 +328,52 @@ class EpisodeTotals:
         runs = Runs.of(steps)
         sides = [self.verdicts(steps, rows, runs) for rows in (a, b)]
         judged = both_known(a.values[self.values[0]], b.values[self.values[0]])
+        known = {
+            value: both_known(a.values[value], b.values[value]) for value in self.means.values()
+        }
         rates = Fractions(len(self.columns))
 
+        def column_sums(
+            rows: VerdictColumns, verdicts: episodes.StepVerdicts, kept: Mask
+        ) -> Floats:
+            """(E, 2 M): each episode's numerators of the columns, then their denominators."""
+            counted = verdicts.where(kept)
+            found = episodes.by_owner(counted, episodes.counts(counted))
+            used = []
+            for name in self.columns:
+                if value := self.means.get(name):
+                    has = known[value][kept]
+                    parts = np.column_stack([np.where(has, rows.values[value][kept], 0), has])
+                    used.append(tuple(sum_by(parts, counted.owner).T))
+                else:
+                    used.append(found[self.metric_of(name)])
+            return np.column_stack([part for end in zip(*used, strict=True) for part in end])
+
         def sums(chosen: Mask) -> Sums:
-            found = [self._column_sums(verdicts.where(chosen & judged)) for verdicts in sides]
+            kept = chosen & judged
+            found = [column_sums(*side, kept) for side in zip((a, b), sides, strict=True)]
             return Sums(found[0], found[1], rates, rates.uses)
 
-        exact = next((name for name in self.columns if self.metric_of(name) == "EM"), None)
+        exact = next((name for name in self.columns if self.metrics.get(name) == "EM"), None)
         flips = (exact, self._right) if exact else None
         return Measures(self.columns, self.by, flips, judged, sums)
 
-    def _column_sums(self, kept: episodes.StepVerdicts) -> npt.NDArray[np.float64]:
-        """(E, 2 M): per episode the numerator and denominator of each column."""
-        found = episodes.by_owner(kept, episodes.counts(kept))
-        used = [found[self.metric_of(name)] for name in self.columns]
-        return np.column_stack([part for end in zip(*used, strict=True) for part in end])
-
     def _answered_table(
-        self, verdicts: episodes.StepVerdicts, answered: Any, judged: Any
+        self, rows: VerdictColumns, verdicts: episodes.StepVerdicts, answered: Any, judged: Any
     ) -> dict[str, Any]:
         broken = np.unique(verdicts.episode[judged & ~answered])
         whole = verdicts.whole & ~np.isin(verdicts.episode, broken)
-        columns = {name: getattr(verdicts, name) for name in verdicts.__slots__} | {"whole": whole}
-        return self._rename(episodes.table(episodes.StepVerdicts(**columns).where(answered)))
+        found = episodes.table(replace(verdicts, whole=whole).where(answered))
+        return self._own_table(found, rows, verdicts, answered)
 
-    def _rename(self, table: dict[str, Any]) -> dict[str, Any]:
+    def _own_table(
+        self,
+        table: dict[str, Any],
+        rows: VerdictColumns,
+        verdicts: episodes.StepVerdicts,
+        mask: Mask,
+    ) -> dict[str, Any]:
+        """Return a table of the steps of a mask with the names of the columns, and the means."""
         if self.of_nothing is not None and not table["steps"]:
             table |= dict.fromkeys(episodes.METRICS, self.of_nothing)
 
@@ -346,8 +383,15 @@ class EpisodeTotals:
 
         rest = {name: value for name, value in table.items() if name not in episodes.METRICS}
         named = {**rename(table), **rest, "ci95": rename(table["ci95"])}
-        if methods := table.get("ci95_method"):
-            named["ci95_method"] = rename(methods)
+        methods = rename(table.get("ci95_method", {}))
+        if self.means:
+            owner = verdicts.where(mask).owner
+            own = _part_means(self.means, self.columns, rows, mask, owner)
+            methods |= own.pop("ci95_method", {})
+            named["ci95"] |= own.pop("ci95")
+            named |= own
+        if methods or "ci95_method" in named:
+            named["ci95_method"] = methods
         return named
 
 
@@ -459,22 +503,43 @@ class RowTotals:
         found = zip(self.columns, self.values, strict=True)
         shares = [name for name, unit in self.columns.items() if unit == "share"]
         columns = {name: rows.values[value][mask] for name, value in found}
-        return sized(means(columns, shares=shares, owner=owners(steps, mask)))
+        return with_steps(means(columns, shares=shares, owner=owners(steps, mask)))
 
 
 class PartTotals(RowTotals):
     """`RowTotals` whose columns are over different rows: each over the rows with a value for it."""
 
     def _table(self, steps: Sequence[Step], rows: VerdictColumns, mask: Mask) -> dict[str, Any]:
-        found: dict[str, Any] = {"ci95": {}}
-        methods: dict[str, str] = {}
-        owner = owners(steps, mask)
-        for name, value in zip(self.columns, self.values, strict=True):
-            part = means({name: rows.values[value][mask]}, shares=(name,), owner=owner)
-            found[name] = part[name]
-            found["ci95"][name] = part["ci95"][name]
-            methods |= part.get("ci95_method", {})
-        return {**found, **method_column(methods), "steps": int(mask.sum())}
+        used = dict(zip(self.columns, self.values, strict=True))
+        found = _part_means(used, self.columns, rows, mask, owners(steps, mask))
+        return {**found, "steps": int(mask.sum())}
+
+
+def _part_means(
+    used: Mapping[str, str],
+    units: Mapping[str, Unit],
+    rows: VerdictColumns,
+    mask: Mask,
+    owner: Ints,
+) -> dict[str, Any]:
+    """Return the mean of each column's value, over the rows of the mask that have it.
+
+    Args:
+        used: column -> value.
+        units: of the columns.
+        rows: the verdicts.
+        mask: the rows to count.
+        owner: per row of the mask, equal for rows that are resampled together.
+    """
+    found: dict[str, Any] = {"ci95": {}}
+    methods: dict[str, str] = {}
+    for name, value in used.items():
+        shares = (name,) if units[name] == "share" else ()
+        part = means({name: rows.values[value][mask]}, shares=shares, owner=owner)
+        found[name] = part[name]
+        found["ci95"][name] = part["ci95"][name]
+        methods |= part.get("ci95_method", {})
+    return {**found, **method_column(methods)}
 
 
 class YesNoTotals(RowTotals):
@@ -528,7 +593,7 @@ class YesNoTotals(RowTotals):
         ]
         shared = len(groups) < len(chosen)
         counts = Confusion.of(truth, read)
-        return sized(critic_table(counts, per_group=per_group if shared else ()))
+        return with_steps(critic_table(counts, per_group=per_group if shared else ()))
 
 
 def _critic_rates(sums: Floats) -> Floats:
@@ -558,6 +623,6 @@ def owners(steps: Sequence[Step], mask: Mask) -> Ints:
     return number_keys(steps[place].group for place in np.flatnonzero(mask).tolist())
 
 
-def sized(table: dict[str, Any]) -> dict[str, Any]:
+def with_steps(table: dict[str, Any]) -> dict[str, Any]:
     """Return the table with its number of rows as `steps` too, as in tables of episodes."""
     return {**table, "steps": table["rows"]}

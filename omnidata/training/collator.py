@@ -17,8 +17,9 @@ from omnidata.adapters.hf.options import parse
 from omnidata.adapters.render import Turn
 from omnidata.errors import DataError, MediaError, UsageError
 from omnidata.loaders.row_steps import RowReader, to_python
+from omnidata.tasks.asking import Asking
 from omnidata.training.formats import Example, as_example
-from omnidata.types import Step, Task
+from omnidata.types import Step
 
 _IGNORED = -100
 """The label of tokens without a loss; torch's cross entropy ignores it."""
@@ -28,9 +29,9 @@ class OmniCollator:
     """Makes training batches for one checkpoint, also in DataLoader workers.
 
     Prompts equal those of `hf:PATH` in evaluation with the same options, token for token, as the
-    same code makes them: `task.prompt(step)`, or a row of an export, through the checkpoint's chat
-    template and processor, with media decoded by PyAV and Pillow. The target and the template's end
-    of an answer follow. Only these tokens have labels.
+    same code makes them: `task.conversation(step)`, or a row of an export, through the checkpoint's
+    chat template and processor, with media decoded by PyAV and Pillow. The target and the
+    template's end of an answer follow. Only these tokens have labels.
 
     Args:
         path: a checkpoint's folder, or the name of a model that transformers finds.
@@ -50,7 +51,7 @@ class OmniCollator:
     def __init__(
         self,
         path: str | Path,
-        task: Task | None = None,
+        task: Asking | None = None,
         *,
         options: Mapping[str, str] | None = None,
     ) -> None:
@@ -115,7 +116,7 @@ class OmniCollator:
         held: Step | Example | None = row.get("step") or row.get("example")
         if held is not None:
             return held
-        roles = (self._task.roles if self._task else None) or {}
+        roles = (self._task.benchmark.card.roles if self._task else None) or {}
         row = to_python(row)
         step = RowReader.of_row(row, roles).step(row, f"row {row.get('sample_id')}")
         told = self._task is None or self._task.options.get("history", "gold") != "none"

@@ -12,10 +12,10 @@ import shutil
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from omnidata.errors import DataError, Finding, MediaError, UsageError, plural
 from omnidata.jsontext import write_lines
@@ -26,6 +26,7 @@ from omnidata.run.engines import Cluster
 from omnidata.run.selection import SPLITS, Split, select, split_of, write_exclude
 from omnidata.storage import PLAN, StagedFolder, atomic_write, is_unfinished, write_json
 from omnidata.tasks import get_task
+from omnidata.tasks.asking import Asking
 from omnidata.tasks.coordinates import answer_space
 from omnidata.training import leaks
 from omnidata.training.media_store import MEDIA, Media, Sizing, Store, Wanted
@@ -40,8 +41,8 @@ from omnidata.training.prompt_formats import REWARD, REWARD_FILE, SUFFIX
 from omnidata.training.reward_files import write_reward
 from omnidata.training.rewards import TERMS
 from omnidata.training.rows import Line, Maker, Options, places_without_target, prompt_with_media
-from omnidata.training.semi_online import RunHistories, WithHistories
-from omnidata.types import LoadedDataset, Modality, Progress, Step, Task
+from omnidata.training.semi_online import RunHistories
+from omnidata.types import LoadedDataset, Modality, Progress, Step
 
 __all__ = ["Exported", "Options", "Sizing", "export"]
 
@@ -263,7 +264,7 @@ class Exported:
 
 
 def export(
-    task: Task,
+    task: Asking,
     source: LoadedDataset,
     out: Path,
     options: Options,
@@ -315,7 +316,13 @@ def export(
     if histories:
         task = histories.task
     options.check(task)
-    steps = select(source.steps, where=where, exclude=exclude, limit=limit, spelling=task.spelling)
+    steps = select(
+        source.steps,
+        where=where,
+        exclude=exclude,
+        limit=limit,
+        spelling=task.benchmark.wordings.spelling,
+    )
     if histories:
         steps = [step for step in steps if step.sample_id in histories.past]
     refuse_closed(steps)
@@ -397,14 +404,13 @@ def export(
     return Exported(report, findings)
 
 
-def _reword(task: Task, options: Options) -> Task:
-    if isinstance(task, WithHistories):
-        return cast("Task", replace(task, task=options.reword(task.task)))
-    return options.reword(task)
+def _reword(task: Asking, options: Options) -> Asking:
+    found = options.reword(task)
+    return found if task.past is None else found.with_past(task.past)
 
 
 def _required_media(
-    task: Task, steps: Sequence[Step], options: Options
+    task: Asking, steps: Sequence[Step], options: Options
 ) -> tuple[list[Wanted], frozenset[Modality]]:
     needed: dict[Hashable, Wanted] = {}
     kinds: set[Modality] = set()
@@ -461,7 +467,7 @@ def _split(
 
 
 def _remarks(
-    task: Task, source: LoadedDataset, options: Options, splits: Mapping[Split, SplitFile]
+    task: Asking, source: LoadedDataset, options: Options, splits: Mapping[Split, SplitFile]
 ) -> Iterator[Finding]:
     if source.skipped:
         yield Finding(
@@ -472,7 +478,7 @@ def _remarks(
             "a step for every row",
             f"correct them: `omnidata info {task.name} DATA` lists them",
         )
-    asked_for, given = task.prompted_space, answer_space(task.options)
+    asked_for, given = task.benchmark.card.prompted_space, answer_space(task.options)
     if asked_for and given != asked_for:
         yield Finding(
             "unit-differs",
@@ -511,8 +517,8 @@ def _remarks(
 
 
 def _deaf(
-    whole: Task,
-    task: Task,
+    whole: Asking,
+    task: Asking,
     steps: Sequence[Step],
     options: Options,
     splits: Mapping[Split, SplitFile],
@@ -566,16 +572,16 @@ def _deaf(
     )
 
 
-def _lacks(task: Task, step: Step, options: Options) -> set[Modality]:
+def _lacks(task: Asking, step: Step, options: Options) -> set[Modality]:
     if "modalities" not in task.options and not options.drop_audio:
         return set()  # what the prompts of other benchmarks leave out, they always do
     own = {ref.kind for ref in step.media.values() if ref} - {"image"}
     return own - (_modalities_of(task, step) & options.capabilities.accepts) if own else set()
 
 
-def _modalities_of(task: Task, step: Step) -> set[Modality]:
+def _modalities_of(task: Asking, step: Step) -> set[Modality]:
     try:
-        turns = task.prompt(step)
+        turns = task.conversation(step)
     except MediaError:
         return set()
     return {part.media.kind for turn in turns for part in turn.parts if part.media}
@@ -602,7 +608,7 @@ def _unlistable_id(name: str, sample: str) -> Finding:
 
 
 def _leaks(
-    task: Task,
+    task: Asking,
     source: LoadedDataset,
     steps: Sequence[Step],
     options: Options,
@@ -634,7 +640,7 @@ def _options_record(options: Options) -> dict[str, Any]:
 
 
 def _report(
-    task: Task,
+    task: Asking,
     source: LoadedDataset,
     choice: Mapping[str, Any],
     against: LoadedDataset | None,

@@ -21,18 +21,9 @@ from omnidata.adapters.hf.options import CONTROLS, TOKENS
 from omnidata.adapters.media_budget import ALL
 from omnidata.adapters.render import Turn
 from omnidata.errors import DataError, UsageError
+from omnidata.tasks.asking import Asking
 from omnidata.tasks.coordinates import answer_space, sent_size
-from omnidata.types import (
-    PLACE,
-    Conversation,
-    MediaRef,
-    Message,
-    Modality,
-    Part,
-    Step,
-    Target,
-    Task,
-)
+from omnidata.types import PLACE, Conversation, MediaRef, Message, Modality, Part, Step, Target
 
 FormatName = Literal["trl", "llamafactory", "swift", "qwen-vl"]
 Objects = Literal["norm1", "real"]
@@ -132,7 +123,7 @@ class Example:
             )
 
 
-def target_shown(task: Task, step: Step, size: Screen) -> Target | None:
+def target_shown(task: Asking, step: Step, size: Screen) -> Target | None:
     """Return the right answer to a step whose screenshot is shown in a size.
 
     Args:
@@ -168,7 +159,7 @@ def target_shown(task: Task, step: Step, size: Screen) -> Target | None:
     return found
 
 
-def as_example(task: Task, step: Step, *, longest: int | None = None) -> Example:
+def as_example(task: Asking, step: Step, *, longest: int | None = None) -> Example:
     """Return a step as an example.
 
     Args:
@@ -189,7 +180,7 @@ def as_example(task: Task, step: Step, *, longest: int | None = None) -> Example
             remedy="leave the step out",
         )
     pixels = bool(target.points) and task.options.get("coordinates") == "px"
-    prompt = task.prompt(step)
+    prompt = task.conversation(step)
     fixed = next(
         (part.size for turn in prompt for part in turn.parts if part.role == "screenshot"), None
     )

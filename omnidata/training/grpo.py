@@ -30,11 +30,12 @@ from omnidata.errors import DataError, PlatformError, UsageError
 from omnidata.jsontext import json_lines
 from omnidata.run.selection import Split
 from omnidata.storage import read_json
+from omnidata.tasks.asking import Asking
 from omnidata.training.export import REPORT
 from omnidata.training.prompt_formats import REWARD, screenshot_sizes
 from omnidata.training.reward_files import TrlReward, load_reward
 from omnidata.training.rewards import Reward
-from omnidata.types import LoadedDataset, Step, Task
+from omnidata.types import LoadedDataset, Step
 
 if TYPE_CHECKING:
     import datasets
@@ -45,7 +46,7 @@ _KEPT: Final = 64
 """Prompts whose tensors stay in memory between batches."""
 
 
-def prompt_table(task: Task, steps: LoadedDataset | Sequence[Step]) -> datasets.Dataset:
+def prompt_table(task: Asking, steps: LoadedDataset | Sequence[Step]) -> datasets.Dataset:
     """Return steps as the rows to which `OmniGRPOTrainer` samples answers.
 
     A row has `sample_id`, the `step`, and as `prompt` the texts of the prompt, for logs. No medium
@@ -65,7 +66,7 @@ def prompt_table(task: Task, steps: LoadedDataset | Sequence[Step]) -> datasets.
     return rows.with_transform(_Rows(task, found))
 
 
-def exported_prompts(out: Path, split: Split = "train") -> tuple[Task, datasets.Dataset]:
+def exported_prompts(out: Path, split: Split = "train") -> tuple[Asking, datasets.Dataset]:
     """Return the steps of an export as a `prompt_table`, and their task.
 
     The prompts are made anew of the data, with all media as they are, so that a split of
@@ -115,7 +116,7 @@ def exported_prompts(out: Path, split: Split = "train") -> tuple[Task, datasets.
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    task: Task
+    task: Asking
     steps: Sequence[Step]
 
     def __call__(self, rows: Mapping[str, Sequence[int]]) -> dict[str, list[Any]]:
@@ -132,7 +133,7 @@ class _Rows:
                 "role": turn.role,
                 "content": "".join(part.text or f"<{part.kind}>" for part in turn.parts),
             }
-            for turn in self.task.prompt(step)
+            for turn in self.task.conversation(step)
         ]
 
 
@@ -172,7 +173,7 @@ class OmniPrompts:
     """
 
     def __init__(
-        self, path: str | Path, task: Task, *, options: Mapping[str, str] | None = None
+        self, path: str | Path, task: Asking, *, options: Mapping[str, str] | None = None
     ) -> None:
         if task.needs_predictions:
             raise UsageError(
@@ -206,7 +207,7 @@ class OmniPrompts:
 
     def _make(self, sample_id: str) -> _Prompt:
         step = self._steps[sample_id]
-        turns, receipt = self._pipeline.decode(self._task.prompt(step), sample_id)
+        turns, receipt = self._pipeline.decode(self._task.conversation(step), sample_id)
         batch = self._pipeline.inputs.batch([turns], special_tokens=self._task.special_tokens)
         if batch.how:
             raise UsageError(

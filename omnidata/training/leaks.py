@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from omnidata import media
 from omnidata.errors import Finding, MediaError, StoreError
 from omnidata.run.engines import Cluster, Lost, each
+from omnidata.tasks.asking import Asking
 from omnidata.training.media_store import Kept, Media, Wanted
-from omnidata.types import LoadedDataset, MediaRef, Progress, Step, Task
+from omnidata.types import LoadedDataset, MediaRef, Progress, Step
 
 Shown = tuple[Step, Sequence[Wanted]]
 """A step, and the media of its prompt."""
@@ -43,7 +44,7 @@ class Evaluation:
 
 
 def read(
-    task: Task,
+    task: Asking,
     source: LoadedDataset,
     progress: Progress | None = None,
     *,
@@ -106,13 +107,13 @@ def _normalise(text: str) -> str:
     return " ".join(words)
 
 
-def _instructions(task: Task, source: LoadedDataset, step: Step) -> Iterator[str]:
-    told = task.instructions(step, source.episode_rows.get(step.episode, {}))
+def _instructions(task: Asking, source: LoadedDataset, step: Step) -> Iterator[str]:
+    told = task.benchmark.wordings.instructions(step, source.episode_rows.get(step.episode, {}))
     return filter(None, map(_normalise, told))
 
 
 def findings(
-    task: Task,
+    task: Asking,
     source: LoadedDataset,
     groups: Mapping[str, Sequence[Shown]],
     stored: Media,
@@ -167,7 +168,7 @@ def _episode(shown: Sequence[Shown], known: Evaluation) -> Found:
 
 
 def _instruction(
-    task: Task, source: LoadedDataset, shown: Sequence[Shown], known: Evaluation
+    task: Asking, source: LoadedDataset, shown: Sequence[Shown], known: Evaluation
 ) -> Found:
     for step, _ in shown:
         for text in _instructions(task, source, step):

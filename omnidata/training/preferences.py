@@ -33,9 +33,11 @@ from omnidata.run.run_files import (
 )
 from omnidata.run.sampling import sample_folders
 from omnidata.run.scoring import get_profile
+from omnidata.tasks.asking import Asking
 from omnidata.tasks.common_options import FOR_JUDGING
 from omnidata.tasks.coordinates import answer_space, sent_size
 from omnidata.tasks.explaining import Standing, standing
+from omnidata.tasks.profile import Profile
 from omnidata.training.formats import FormatName, Row, row
 from omnidata.training.rows import Line, Maker, Options, Prompted
 from omnidata.types import (
@@ -45,10 +47,8 @@ from omnidata.types import (
     Diagnosis,
     LoadedDataset,
     Modality,
-    Profile,
     Step,
     Target,
-    Task,
     Verdict,
 )
 
@@ -260,7 +260,7 @@ def _check_task(run: Path, info: Mapping[str, Any], task: str, option: str) -> N
 
 
 def check_run(
-    run: Path, info: Mapping[str, Any], task: Task, source: LoadedDataset, option: str = "--pairs"
+    run: Path, info: Mapping[str, Any], task: Asking, source: LoadedDataset, option: str = "--pairs"
 ) -> None:
     """Refuse a run whose prompts differ from these.
 
@@ -310,7 +310,7 @@ def check_run(
         )
 
 
-def _read_otherwise(info: Mapping[str, Any], task: Task, run: Path) -> bool:
+def _read_otherwise(info: Mapping[str, Any], task: Asking, run: Path) -> bool:
     own = recorded_task(info, run=run)
     return any(
         own.options.get(name) != task.options.get(name)
@@ -343,7 +343,7 @@ def judge_answer(profile: Profile, step: Step, answer: Completion) -> tuple[Verd
 
 
 def diagnosis(
-    task: Task, profile: Profile, step: Step, verdict: Verdict, answer: Completion
+    task: Asking, profile: Profile, step: Step, verdict: Verdict, answer: Completion
 ) -> Diagnosis:
     """Return the cause of a wrong answer; `rule` if the benchmark does not say it."""
     told = task.explanation(
@@ -372,7 +372,7 @@ class NamedRun:
 
 
 def open_runs(
-    runs: Iterable[Path], task: Task, source: LoadedDataset, flag: str = "--pairs"
+    runs: Iterable[Path], task: Asking, source: LoadedDataset, flag: str = "--pairs"
 ) -> Iterator[NamedRun]:
     """Yield the given runs, each with its samples.
 
@@ -442,7 +442,7 @@ class Choosing:
     """
 
     def __init__(
-        self, task: Task, source: LoadedDataset, preferences: Preferences, options: Options
+        self, task: Asking, source: LoadedDataset, preferences: Preferences, options: Options
     ) -> None:
         if options.objects:
             raise UsageError(
@@ -473,7 +473,9 @@ class Choosing:
         found: list[Pair] = []
         alone: list[Pair] = []
         counts: Counter[str] = Counter()
-        seen = [Seen(lambda step: media_of(self._task.prompt(step, []))) for _ in self.sources]
+        seen = [
+            Seen(lambda step: media_of(self._task.conversation(step, []))) for _ in self.sources
+        ]
         with _closing(self.sources):
             for number, step in enumerate(steps):
                 right, wrong = self._judge_answers(step, seen)
@@ -644,7 +646,7 @@ class PairMaker:
         maker: Maker,
         wanted: Preferences,
         options: Options,
-        task: Task,
+        task: Asking,
         kinds: frozenset[Modality],
     ) -> None:
         self._chosen, self._maker, self._format = chosen, maker, wanted.format

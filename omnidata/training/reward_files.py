@@ -17,10 +17,11 @@ from omnidata.errors import DataError, PredictionError, UsageError
 from omnidata.files import read_file
 from omnidata.storage import atomic_write, write_json
 from omnidata.tasks import get_task
+from omnidata.tasks.asking import Asking
 from omnidata.training.prompt_formats import REWARD, REWARD_FILE, PromptFormat
 from omnidata.training.reward_recipes import RecipeName, Term
 from omnidata.training.rewards import TERMS, Reward
-from omnidata.types import LoadedDataset, Task
+from omnidata.types import LoadedDataset
 
 # What `reward.json` says: enough to make the reward again, in any process.
 
@@ -46,7 +47,7 @@ class RewardPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 def write_reward(
     folder: Path,
-    task: Task,
+    task: Asking,
     source: LoadedDataset,
     form: PromptFormat,
     recipe: RecipeName | None,

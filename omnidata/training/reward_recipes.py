@@ -16,18 +16,15 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Final, Literal, cast
+from typing import Any, Final, Literal
 
 from omnidata.actions import Action, Pair, Point
 from omnidata.jsontext import is_number
 from omnidata.metrics.texts import token_f1
+from omnidata.tasks.asking import Asking
 from omnidata.tasks.coordinates import answer_space
 from omnidata.tasks.diagnosis import PLACED, off_by, way
-from omnidata.tasks.explaining import read_again
-from omnidata.types import Explanation, Step, Task, Verdict
-
-if TYPE_CHECKING:
-    from omnidata.tasks.base import Benchmark
+from omnidata.types import Explanation, Step, Verdict
 
 Term = Literal["format", "type", "exact", "rank", "distance"]
 RecipeName = Literal["ui-r1", "gui-r1", "ui-s1", "aepo"]
@@ -57,7 +54,7 @@ class Judged:
         right: how right another action would be.
     """
 
-    task: Task
+    task: Asking
     step: Step
     text: str
     receipt: Mapping[str, Any]
@@ -83,7 +80,8 @@ class Judged:
         """Whether the step's right answer is a place."""
         if self.step.action is not None:
             return self.step.action.kind in PLACED
-        return cast("Benchmark", self.task).asked_of(self.step) == "point"
+        speech = self.task.benchmark.speech
+        return speech is not None and speech.question_kind(self.step) == "point"
 
 
 # The recipes.
@@ -118,8 +116,6 @@ def _gui_r1_rest(judged: Judged) -> float:
     if wanted.kind not in ("type", "scroll", "swipe"):
         return 1.0
     said = judged.task.history_action(judged.step, judged.text, judged.receipt)
-    if said is None:  # of a task without histories
-        said = read_again(cast("Benchmark", judged.task), judged.verdict)
     if said is None:  # it was read by the profile alone, which knows whether it is right
         return judged.exact
     if wanted.kind == "type":

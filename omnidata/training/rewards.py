@@ -24,7 +24,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypedDict, cast, get_args
+from typing import Any, Final, TypedDict, get_args
 
 from omnidata.actions import Action
 from omnidata.dialects import CannotSayError
@@ -33,9 +33,9 @@ from omnidata.jsontext import is_number
 from omnidata.loaders.steps import Positions
 from omnidata.run.scoring import get_profile
 from omnidata.tasks import get_task
-from omnidata.tasks.common_options import load_to_ask
+from omnidata.tasks.asking import Asking
+from omnidata.tasks.asking_under_options import load_to_ask
 from omnidata.tasks.explaining import deciding, mark_of
-from omnidata.tasks.old_contract import adopt, judge_adopted
 from omnidata.training.reward_recipes import (
     RECIPES,
     Judged,
@@ -52,12 +52,8 @@ from omnidata.types import (
     LoadedDataset,
     Outcome,
     Step,
-    Task,
     Verdict,
 )
-
-if TYPE_CHECKING:
-    from omnidata.tasks.base import Benchmark
 
 TERMS: Final[Mapping[Term, float]] = {"format": 0.1, "type": 0.4, "exact": 0.5}
 """The weights where nobody says others."""
@@ -113,7 +109,7 @@ class Reward:
 
     def __init__(
         self,
-        task: Task,
+        task: Asking,
         data: LoadedDataset | Path | str,
         *,
         profile: str | None = None,
@@ -183,7 +179,7 @@ class Reward:
         verdict = (
             self.profile.judge(step, text, told)
             if delivery == "ok"
-            else self.profile.failed(step, delivery)
+            else self.profile.without_answer(step, delivery)
         )
         parts = self._parts(verdict)
         explanation = self.task.explanation(
@@ -207,7 +203,7 @@ class Reward:
         if exact is None:
             return _Parts(None, None, None)
         if not -_SLACK <= exact <= 1 + _SLACK:
-            kind = type(getattr(self.profile, "rule", self.profile))
+            kind = type(self.profile.rule)
             raise PluginError(
                 f"the profile {self.profile.name} returned {exact!r} as correctness",
                 where=f"{kind.__module__}.{kind.__qualname__}",
@@ -250,11 +246,13 @@ class Reward:
         return round(total, 9)
 
     def _right(self, step: Step, receipt: Mapping[str, Any], action: Action) -> float:
+        speech = self.task.benchmark.speech
+        assert speech is not None
         try:
-            answer = adopt(self.task, [action], step, receipt)
+            answer = speech.adopt([action], step, receipt)
         except CannotSayError:
             return 0.0
-        verdict = judge_adopted(self.profile, step, answer, receipt)
+        verdict = self.profile.judge_parsed(step, answer)
         return float(self._parts(verdict).exact_match or 0.0)
 
 
@@ -269,7 +267,7 @@ def _term(name: Term, judged: Judged) -> float | None:
 
 
 def check_terms(
-    task: Task, terms: Mapping[Term, float] | RecipeName
+    task: Asking, terms: Mapping[Term, float] | RecipeName
 ) -> Mapping[Term, float] | RecipeName:
     """Return the terms, after checking that the task supports each.
 
@@ -309,7 +307,9 @@ def check_terms(
             )
         names = {name for name, weight in terms.items() if weight}
         terms = {name: float(weight) for name, weight in terms.items()}
-    if "rank" in names and (cast("Benchmark", task).asked != "point" or "dialect" in task.options):
+    speech = task.benchmark.speech
+    points = speech is not None and speech.asked == "point" and "dialect" not in task.options
+    if "rank" in names and not points:
         raise UsageError(
             f"answers of {task.name} are not coordinates to rank, or are in a dialect",
             where=f"terms={terms!r}",

@@ -17,6 +17,7 @@ from omnidata.errors import Finding, MediaError, UsageError
 from omnidata.run.adapter_contract import fewer_modalities
 from omnidata.run.selection import SHARES, Split
 from omnidata.tasks import get_task
+from omnidata.tasks.asking import Asking
 from omnidata.tasks.coordinates import Resizing, answer_space, sent_size
 from omnidata.tasks.explaining import deciding
 from omnidata.training.formats import (
@@ -41,7 +42,7 @@ from omnidata.training.prompt_formats import (
 )
 from omnidata.training.reward_recipes import RecipeName
 from omnidata.training.rewards import TERMS, check_terms
-from omnidata.types import Conversation, LoadedDataset, MediaRef, Modality, Part, Step, Target, Task
+from omnidata.types import Conversation, LoadedDataset, MediaRef, Modality, Part, Step, Target
 
 # What an export may be told, and what cannot be asked of it.
 
@@ -105,7 +106,7 @@ class Options:
             degrade=self.drop_audio,
         )
 
-    def reword(self, task: Task) -> Task:
+    def reword(self, task: Asking) -> Asking:
         """Return the task, with prompts that do not mention sound if it is left out.
 
         Benchmarks whose prompts name the media have the option `modalities`; a task that is in no
@@ -113,12 +114,15 @@ class Options:
         """
         value = task.options.get("modalities", "")
         fewer = value.replace("A", "")
-        can = fewer in task.allowed.get("modalities", ()) and registry.find(task.name) is not None
+        can = (
+            fewer in task.allowed.get("modalities", ())
+            and registry.find_benchmark(task.name) is not None
+        )
         if not self.drop_audio or fewer == value or not can:
             return task
         return get_task(task.name, {**task.options, "modalities": fewer})
 
-    def check(self, task: Task) -> None:
+    def check(self, task: Asking) -> None:
         """Refuse what cannot be done, before any data are read.
 
         Raises:
@@ -165,7 +169,7 @@ class Options:
                 remedy="add -T coordinates=norm1000" if can else "drop --objects",
             )
 
-    def check_kinds(self, task: Task, kinds: Iterable[Modality]) -> None:
+    def check_kinds(self, task: Asking, kinds: Iterable[Modality]) -> None:
         """Refuse modalities that the trainer cannot be given, naming the flag.
 
         Args:
@@ -225,10 +229,10 @@ class Prompted:
 
 
 def prompt_with_media(
-    task: Task, step: Step, capabilities: Capabilities
+    task: Asking, step: Step, capabilities: Capabilities
 ) -> tuple[Conversation, list[tuple[str, Wanted]]]:
     """Return a step's prompt, and its exported media with their roles."""
-    conversation = task.prompt(step)
+    conversation = task.conversation(step)
     found = [
         (part.role, Wanted(part.media, part.size))
         for message in conversation
@@ -252,7 +256,7 @@ class Maker:
 
     def __init__(
         self,
-        task: Task,
+        task: Asking,
         options: Options,
         stored: Media,
         kinds: frozenset[Modality],

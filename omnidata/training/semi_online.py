@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from omnidata.actions import Action
 from omnidata.errors import DataError, RunError, UsageError
@@ -23,37 +23,11 @@ from omnidata.run.folder import TRANSIENT, Answers
 from omnidata.run.histories import Histories
 from omnidata.run.media_stamps import Seen, media_of
 from omnidata.run.run_files import ANSWERS, model_name, read_info, recorded_steps
+from omnidata.tasks.asking import Asking
 from omnidata.training.preferences import check_run
-from omnidata.types import Conversation, LoadedDataset, Step, Task
+from omnidata.types import LoadedDataset
 
 OPTION: Final = "--histories"
-
-
-@dataclass(frozen=True, slots=True)
-class WithHistories:
-    """A task whose prompts tell what a run did before.
-
-    Attributes:
-        task: the benchmark, whose prompts tell predictions.
-        past: what was done before each step, by sample id; nothing before any other.
-    """
-
-    task: Task
-    past: Mapping[str, Sequence[Action | None]]
-
-    def __getattr__(self, name: str) -> Any:
-        if name in ("task", "past") or name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(self.task, name)
-
-    @property
-    def needs_predictions(self) -> bool:
-        """No more: they are here."""
-        return False
-
-    def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
-        """The conversation for one step, with the history that the run had there."""
-        return self.task.prompt(step, list(self.past.get(step.sample_id, ())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +36,17 @@ class RunHistories:
 
     Attributes:
         task: with them.
-        past: as of `WithHistories`.
+        past: what was done before each step that the run reached, by sample id.
         report: what `export.json` says of the run.
     """
 
-    task: Task
+    task: Asking
     past: Mapping[str, Sequence[Action | None]]
     report: Mapping[str, Any]
 
 
 def run_histories(
-    task: Task, source: LoadedDataset, run: Path, *, changed_media: bool = False
+    task: Asking, source: LoadedDataset, run: Path, *, changed_media: bool = False
 ) -> RunHistories:
     """Return a run's actions before each step that it reached.
 
@@ -109,7 +83,7 @@ def run_histories(
     histories = Histories(task)
     past: dict[str, Sequence[Action | None]] = {}
     lacking: Counter[str] = Counter()
-    seen = Seen(lambda step: media_of(task.prompt(step, [])))
+    seen = Seen(lambda step: media_of(task.conversation(step, [])))
     with closing(Answers(run / ANSWERS)) as answers:
         answers.read()
         for _, same in groupby(source.steps, key=attrgetter("episode")):
@@ -138,4 +112,4 @@ def run_histories(
             remedy="name another run",
         )
     report = {"run": str(run), "model": model_name(info), "steps": len(past), **lacking}
-    return RunHistories(cast("Task", WithHistories(task, past)), past, report)
+    return RunHistories(task.with_past(past), past, report)

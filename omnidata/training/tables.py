@@ -21,12 +21,13 @@ from omnidata.loaders.rows import OPTIONAL, Reader, features
 from omnidata.media import InMemoryMedia
 from omnidata.run.selection import Split
 from omnidata.storage import PLAN
+from omnidata.tasks.asking import Asking
 from omnidata.tasks.common_options import AT_LOADING
 from omnidata.training.datasets import shared
 from omnidata.training.export import REPORT
 from omnidata.training.formats import Example, FormatName, read
 from omnidata.training.prompt_formats import PROMPT_FORMATS, PromptFormat
-from omnidata.types import Conversation, LoadedDataset, MediaRef, Message, Step, Task
+from omnidata.types import Conversation, LoadedDataset, MediaRef, Message, Step
 
 if TYPE_CHECKING:
     import datasets
@@ -41,7 +42,7 @@ _NAMED = 5
 """Steps that an error about many names."""
 
 
-def training_table(task: Task, steps: LoadedDataset | Sequence[Step]) -> datasets.Dataset:
+def training_table(task: Asking, steps: LoadedDataset | Sequence[Step]) -> datasets.Dataset:
     """Return steps as a table whose row i is `{"step": steps[i]}`.
 
     No medium is opened. The steps are kept as bytes, which forked workers share.
@@ -124,7 +125,7 @@ class _StepLookup:
 
 
 def training_stream(
-    task: Task, data: Path, name: str = "all", *, seed: int | None = None, buffer: int = 256
+    task: Asking, data: Path, name: str = "all", *, seed: int | None = None, buffer: int = 256
 ) -> datasets.IterableDataset:
     """Return the rows of a Parquet repository with embedded media, as a stream.
 
@@ -208,7 +209,7 @@ class _Rows:
             ) from None
 
 
-def _check_targets(task: Task, steps: Iterable[Step]) -> None:
+def _check_targets(task: Asking, steps: Iterable[Step]) -> None:
     names = [step.sample_id for step in steps if task.target(step) is None]
     if names:
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from omnidata import media
 from omnidata.actions import Action, Point, Region, Screen, history_text
@@ -34,11 +34,13 @@ from omnidata.types import (
     Overlays,
     Part,
     Step,
-    Task,
     Verdict,
 )
 from omnidata.viewer.media_index import Shelf, Wave, waveform
 from omnidata.viewer.task_graph import LIMIT, Drawing, drawing
+
+if TYPE_CHECKING:
+    from omnidata.tasks.asking import Asking
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class Book:
         alteration: how a control run altered the media; None if it did not.
     """
 
-    task: Task
+    task: Asking
     source: LoadedDataset
     steps: Sequence[Step]
     run: Run | None = None
@@ -170,11 +172,11 @@ def open_run(run: Run, *, data: Path | None = None, files: Mapping[str, str] = {
         RunError, DataError: the data are missing, or differ from the run's.
     """
     place = recorded_data(run.settings, run.path, data)
-    if run.profile not in run.benchmark.profiles:
+    if run.profile not in run.asking.profiles:
         raise UsageError(
             f"{run.profile} scores no steps",
             where=str(run.path),
-            expected=f"scores by {', '.join(run.benchmark.profiles)}",
+            expected=f"scores by {', '.join(run.asking.profiles)}",
         )
     task, source, note = _load_as_run(run, local(place), files)
     steps = source.steps
@@ -193,7 +195,7 @@ def open_run(run: Run, *, data: Path | None = None, files: Mapping[str, str] = {
     return Book(task, source, scored, run, note, altered)
 
 
-def open_data(task: Task, data: Path) -> Book:
+def open_data(task: Asking, data: Path) -> Book:
     """Open a dataset for pages.
 
     Args:
@@ -210,7 +212,9 @@ def open_data(task: Task, data: Path) -> Book:
     return Book(task, source, source.steps)
 
 
-def _load_as_run(run: Run, data: Path, files: Mapping[str, str]) -> tuple[Task, LoadedDataset, str]:
+def _load_as_run(
+    run: Run, data: Path, files: Mapping[str, str]
+) -> tuple[Asking, LoadedDataset, str]:
     """Load task and data with the options of the run, and say how the prompts may differ.
 
     Some options change steps when they are loaded. Folders that the user names may lack files.
@@ -229,10 +233,12 @@ def _load_as_run(run: Run, data: Path, files: Mapping[str, str]) -> tuple[Task, 
             if files:
                 raise
             note = f"The prompts are incomplete: {error.what}"
-    return run.benchmark, run.benchmark.load(data, check_media=False), note
+    return run.asking, run.asking.load(data, check_media=False), note
 
 
-def _note_on_prompts(run: Run, task: Task, asked: RecordedOptions, files: Mapping[str, str]) -> str:
+def _note_on_prompts(
+    run: Run, task: Asking, asked: RecordedOptions, files: Mapping[str, str]
+) -> str:
     if asked.unopened:
         named = " ".join(f"-T {name}={value}" for name, value in asked.unopened.items())
         return (
@@ -498,7 +504,7 @@ def _prompt(book: Book, number: int) -> tuple[list[tuple[str, Sequence[tuple[str
         step = step_without(step, altered.removed, book.source.roles)
     predicted = book.past_answers(number) if book.task.needs_predictions and book.run else None
     try:
-        conversation = book.task.prompt(step, predicted)
+        conversation = book.task.conversation(step, predicted)
     except OmnidataError as error:
         return [], error.what
     shown: list[tuple[str, Sequence[tuple[str, str]]]] = [
@@ -530,7 +536,8 @@ def _target(book: Book, step: Step) -> str:
 
 
 def _graph(book: Book, step: Step) -> tuple[Drawing | None, str]:
-    found = book.task.diagram(book.source, step)
+    draw = book.task.benchmark.diagram
+    found = draw(book.source, step) if draw else None
     if found is None:
         return None, ""
     nodes = len(found.graph.nodes)
@@ -579,7 +586,7 @@ def _rulings(book: Book, step: Step, own: Verdict, explained: Explanation) -> li
             verdict = (
                 profile.judge(step, said.output or "", said.receipt)
                 if said.delivery == "ok"
-                else profile.failed(step, said.delivery)
+                else profile.without_answer(step, said.delivery)
             )
         except OmnidataError as error:
             verdict = Verdict("unparsed", (None,) * len(profile.values), None, error.what)

@@ -217,7 +217,7 @@ def step(app: str, episode: str, index: int, action: int, twins: str, language: 
         tags={"app": app, "language": language},
         source={"twins": twins} if twins else {},
     )
-    grouped = get_task("omnigui").named(made)
+    grouped = get_task("omnigui").benchmark.group(made)
     assert grouped
     return grouped
 

@@ -27,7 +27,7 @@ def lessons(
     with monkeypatch.context() as patch:
         spy = Spy(patch)
         for step in steps:
-            ask(local(tiny, max_new_tokens="1"), task.prompt(step))
+            ask(local(tiny, max_new_tokens="1"), task.conversation(step))
         given = [spy.tensors_of(inputs) for inputs in spy.inputs]
     oracle = task.baseline("oracle", steps, {})
     return given, [oracle(step) for step in steps]

@@ -192,7 +192,7 @@ def expected(folder: Path, source: LoadedDataset) -> dict[str, dict[str, Any]]:
     found = {}
     for step in source.steps[:5]:
         assert {"screenshot", "video", "audio"} <= {role for role, ref in step.media.items() if ref}
-        text, prompt, answer = direct.ask(task.prompt(step, []))
+        text, prompt, answer = direct.ask(task.conversation(step, []))
         usage = {"prompt_tokens": prompt, "completion_tokens": answer}
         usage["total_tokens"] = prompt + answer
         found[step.sample_id] = {"output": text, "usage": usage, "delivery": "ok", "attempts": 1}

@@ -91,7 +91,7 @@ def test_steps_of_an_episode_are_told_apart_by_their_position(sample: Path) -> N
 @pytest.mark.parametrize("name", ["omnigui", *TASKS])
 def test_published_scores_are_of_columns_that_a_profile_has(name: str) -> None:
     task = get_task(name)
-    found = task.published.best(task.options)
+    found = task.benchmark.paper.published().best(task.options)
     assert found is not None
     assert list(found.metrics) == list(task.profiles[task.default_profile].columns)
 

@@ -26,7 +26,7 @@ def data_of(task: str, folder: Path) -> Path:
 
 
 def test_info_names_every_source_and_what_it_holds() -> None:
-    held = {name: registry.get_task(name).holds for name in registry.benchmarks()}
+    held = {name: registry.get_benchmark(name).card.holds for name in registry.benchmarks()}
     said = omnidata("info").stdout
     for task, holds in held.items():
         assert holds

@@ -348,7 +348,7 @@ def test_examples_with_a_folder_for_each_task_are_read(tmp_path: Path) -> None:
     found = scored(tree)
     assert found["overall"]["SR_all"] == 1 / 3
     assert found["by"]["apps"]["2"]["tasks"] == 3
-    fingerprint = get_task("osworld").fingerprint
+    fingerprint = get_task("osworld").benchmark.fingerprint
     before = fingerprint(tree)
     example(tree, "dbt/dbt-0", "dbt-0", instruction="Stop")
     assert fingerprint(tree) != before

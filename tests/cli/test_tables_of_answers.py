@@ -55,11 +55,11 @@ def middle(row: Mapping[str, Any], width: int, height: int) -> str:
 
 def test_an_answer_that_a_spreadsheet_takes_for_a_formula_is_kept(tmp_path: Path) -> None:
     given = [f"={middle(SPOTS[0], 64, 36)}", "=1+1", "-1", "@x"]
-    benchmark = get_task("screenspot", {"coordinates": "rel"})
-    source = benchmark.load(screenspot(tmp_path / "data", *SPOTS))
+    asking = get_task("screenspot", {"coordinates": "rel"})
+    source = asking.load(screenspot(tmp_path / "data", *SPOTS))
     for form in ("tsv", "xlsx"):
         table = dumped(tmp_path, form, given, order=[0, 1, 2, 3])
-        found = read_log("vlmevalkit", table, source, benchmark)
+        found = read_log("vlmevalkit", table, source, asking)
         assert [(one.output, one.delivery) for one in found] == [(text, "ok") for text in given]
 
 

@@ -320,14 +320,14 @@ def studio(
     place = folder / f"{name}.jsonl"
     if not place.exists():
         rows.write(place, *given)
-    benchmark = get_task(name)
-    source = benchmark.load(place, check_media=False)
+    asking = get_task(name)
+    source = asking.load(place, check_media=False)
     said = [
         {"sample_id": step.sample_id, "output": text}
         for step, text in zip(source.steps, texts, strict=True)
     ]
     answers = write_lines(folder / f"{name}-{label}.answers.jsonl", said)
-    evaluate(benchmark, source, f"replay:{answers}", folder / f"{name}-{label}")
+    evaluate(asking, source, f"replay:{answers}", folder / f"{name}-{label}")
     return folder / f"{name}-{label}"
 
 
@@ -385,7 +385,7 @@ def test_task_graphs_are_compared_without_steps_or_data(tmp_path: Path) -> None:
     for name, nodes_done in done.items():
         given = [{"task_id": str(n), "executed": nodes_done} for n in range(12 - (name == "b"))]
         answers = write(tmp_path / f"{name}.jsonl", *given)
-        scorer = get_task("omnibench").score_files
+        scorer = get_task("omnibench").benchmark.rollouts
         assert scorer
         (scored,), _ = scorer.score(place, answers, profile="omnibench-paper")
         write_scored(tmp_path / name, scored)

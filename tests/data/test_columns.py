@@ -20,7 +20,9 @@ needs_docs = pytest.mark.skipif(not PAGE.is_file(), reason="needs a checkout: no
 def test_every_column_has_a_meaning_and_no_meaning_is_left_over() -> None:
     assert [path for path, _ in flatten(all_features((), {}))] == [*COLUMNS]
     assert all(column.meaning.endswith(".") for column in COLUMNS.values())
-    roles = {role for name in registry.benchmarks() for role in get_task(name).roles or ()}
+    roles = {
+        role for name in registry.benchmarks() for role in get_task(name).benchmark.card.roles or ()
+    }
     assert roles <= ROLES.keys()
 
 

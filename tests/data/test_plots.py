@@ -130,7 +130,7 @@ def test_the_same_data_give_the_same_file(
     source = load(few, check_media=False)
     for name in "ab":
         path = tmp_path / f"{name}{suffix}"
-        get_task("omnigui").overview(source).draw(path)
+        get_task("omnigui").benchmark.paper.overview(source).draw(path)
     assert (tmp_path / f"a{suffix}").read_bytes().startswith(start)
     assert (tmp_path / f"a{suffix}").read_bytes() == (tmp_path / f"b{suffix}").read_bytes()
 
@@ -163,7 +163,7 @@ def hostile(tmp_path: Path) -> LoadedDataset:
 def test_names_that_no_font_has_are_spelled_out(tmp_path: Path) -> None:
     """A warning for a glyph that is missing would be an error here."""
     source = hostile(tmp_path)
-    respelled = get_task("omnigui").overview(source).draw(tmp_path / "f.png")
+    respelled = get_task("omnigui").benchmark.paper.overview(source).draw(tmp_path / "f.png")
     if not any("CJK" in name or "WenQuan" in name for name in fonts()):
         assert respelled["微信"] == r"\u5fae\u4fe1"
     assert respelled["a\nb\x1b[2J"] == r"a\nb\x1b[2J"
@@ -218,7 +218,7 @@ def test_a_font_that_has_the_characters_is_used(tmp_path: Path, chinese_font: st
     assert written == {"微信": "微信", "TED": "TED"}
     assert len(families) == 2
     source = load(write_rows(tmp_path / "steps.json", [row(app="微信")]))
-    respelled = get_task("omnigui").overview(source).draw(tmp_path / "f.png")
+    respelled = get_task("omnigui").benchmark.paper.overview(source).draw(tmp_path / "f.png")
     assert respelled == {}
     others = {name for name in fonts() if "CJK" in name or "WenQuan" in name}
     assert families[1] == chinese_font or others

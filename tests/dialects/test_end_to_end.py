@@ -18,10 +18,11 @@ from omnidata.cli import main
 from omnidata.dialects import dialects
 from omnidata.errors import UsageError
 from omnidata.tasks import get_task
+from omnidata.tasks.asking import Asking
 from omnidata.tasks.coordinates import in_pixels
 from omnidata.training.export import Options, Sizing, export
 from omnidata.training.formats import FormatName
-from omnidata.types import GenerationParams, Message, Part, Request, Step, Task
+from omnidata.types import GenerationParams, Message, Part, Request, Step
 from tests.adapters.local_models import Spy, ask, local, torch
 from tests.adapters.tiny_vl import PATCH, VL, make
 from tests.conftest import Once
@@ -51,10 +52,10 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> Any:
     return json.loads(found.out)
 
 
-def checkpoint(once: Once, family: Model, task: Task, steps: Sequence[Step]) -> Path:
+def checkpoint(once: Once, family: Model, task: Asking, steps: Sequence[Step]) -> Path:
     """Its words are those of the steps, so that little has to be learned."""
     texts = [
-        "".join(f"{part.text}\n" for message in task.prompt(step) for part in message.parts)
+        "".join(f"{part.text}\n" for message in task.conversation(step) for part in message.parts)
         + (target.text if (target := task.target(step)) else "")
         for step in steps
     ]
@@ -64,7 +65,7 @@ def checkpoint(once: Once, family: Model, task: Task, steps: Sequence[Step]) -> 
     return once(name, lambda folder: make(family, folder, texts * 12))
 
 
-def taught(folder: Path, out: Path, task: Task, steps: Sequence[Step]) -> Path:
+def taught(folder: Path, out: Path, task: Asking, steps: Sequence[Step]) -> Path:
     """A copy that has seen the steps until it knows them."""
     from transformers import AutoModelForMultimodalLM
 
@@ -132,7 +133,7 @@ def test_what_is_taught_is_what_is_asked_token_by_token(
     folder = checkpoint(once, "qwen2.5-vl", get_task("aitw", {"dialect": "toy-px"}), steps)
     spy = Spy(monkeypatch)
     for step in steps:
-        ask(local(folder, max_new_tokens="1"), task.prompt(step))
+        ask(local(folder, max_new_tokens="1"), task.conversation(step))
         batch = OmniCollator(folder, task)([step])
         asked = spy.tensors["input_ids"]
         assert torch.equal(batch["input_ids"][:, : asked.shape[1]], asked)
@@ -151,7 +152,7 @@ def test_where_an_answer_ends_and_which_tokens_are_text_are_settings_of_decoding
     task = get_task("aitw", {"dialect": "toy-px"})
     steps = task.load(phone).steps[:2]
     model = partial(local, checkpoint(once, "qwen2.5-vl", task, steps), max_new_tokens="12")
-    prompts = [task.prompt(step) for step in steps]
+    prompts = [task.conversation(step) for step in steps]
     spy = Spy(monkeypatch)
     alone = [ask(model(), prompt)[0] for prompt in prompts]
     assert all(answer.delivery == "truncated" for answer in alone)
@@ -208,7 +209,7 @@ def test_a_picture_in_another_size_is_another_request(phone: Path, once: Once) -
     task = get_task("aitw", {"dialect": "toy-px"})
     steps = task.load(phone).steps[:2]
     model = local(checkpoint(once, "qwen2.5-vl", task, steps))
-    [system, user] = task.prompt(steps[0])
+    [system, user] = task.conversation(steps[0])
     keys = set()
     for size in ((84, 196), (56, 140), None):
         parts = tuple(replace(part, size=size) if part.media else part for part in user.parts)
@@ -238,7 +239,7 @@ def test_exported_answers_fit_the_picture_that_a_trainer_feeds(
     rows = [row["example"] for row in exported_table(tmp_path / "out")]
     for step, row in zip(sayable, rows, strict=True):
         shots = [part for turn in row.prompt for part in turn.parts if part.media]
-        told = [part for turn in task.prompt(step) for part in turn.parts if part.media]
+        told = [part for turn in task.conversation(step) for part in turn.parts if part.media]
         assert [(part.role, part.size) for part in shots] == [(p.role, p.size) for p in told]
         for part in shots:
             size = media.image_size(part.media)
@@ -248,7 +249,7 @@ def test_exported_answers_fit_the_picture_that_a_trainer_feeds(
         verdict = profile.judge(step, row.answer, receipt)
         assert dict(zip(profile.values, verdict.values, strict=True))["exact_match"]
         roles = [turn.role for turn in row.prompt if turn.role != "system"]
-        asked = [turn.role for turn in task.prompt(step) if turn.role != "system"]
+        asked = [turn.role for turn in task.conversation(step) if turn.role != "system"]
         assert roles == (asked[:-1] if dialects()[name].prefix else asked)
         target = task.target(step)
         assert target and row.answer == dialects()[name].prefix + target.text

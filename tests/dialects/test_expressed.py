@@ -26,7 +26,6 @@ from omnidata.dialects import (
 )
 from omnidata.errors import PluginError
 from omnidata.tasks import get_task
-from omnidata.tasks.old_contract import adopt, judge_adopted
 from omnidata.types import Step
 from tests import plugs
 from tests.goldens import worlds
@@ -85,11 +84,11 @@ def test_what_is_expressed_is_an_answer_to_the_benchmarks_own_reader(
     expressed = 0
     for action in ACTIONS:
         try:
-            answer = adopt(task, [action], step, None)
+            answer = task.benchmark.speech.adopt([action], step, None)
         except CannotSayError:
             continue
         expressed += 1
-        verdict = judge_adopted(task.profiles[profile], step, answer, None)
+        verdict = task.profiles[profile].judge_parsed(step, answer)
         assert verdict.outcome == "ok", (action, answer)
     assert expressed > 10
 
@@ -122,13 +121,15 @@ def test_what_a_benchmark_has_no_words_for_is_not_expressed_as_something_else(
     own: Any = get_task(task)
     step = Step("a", "a", 0, 1, "", (1000, 1000), {}, (), (), None, {}, {})
     with pytest.raises(CannotSayError):
-        adopt(own, [action], step, None)
+        own.benchmark.speech.adopt([action], step, None)
 
 
 def test_a_text_at_a_place_is_a_click_and_a_text_for_agentnet() -> None:
     own: Any = get_task("agentnet")
     step = Step("a", "a", 0, 1, "", (1000, 1000), {}, (), (), None, {}, {})
-    answer: Any = adopt(own, [Action("type", HERE, text="a", submit=True)], step, None)
+    answer: Any = own.benchmark.speech.adopt(
+        [Action("type", HERE, text="a", submit=True)], step, None
+    )
     assert answer.record["code"].splitlines() == [
         "pyautogui.click(x=500, y=400)",
         "pyautogui.write(message='a')",
@@ -140,7 +141,7 @@ def test_a_scroll_in_pixels_turns_the_wheel_of_osworld_as_its_own_agent_has_it()
     own: Any = get_task("osworld")
     step = Step("a", "a", 0, 1, "", (1000, 1000), {}, (), (), None, {}, {})
     down = Action("scroll", HERE, direction="down", sense="content", amount=300, amount_unit="px")
-    answer: Any = adopt(own, [down], step, None)
+    answer: Any = own.benchmark.speech.adopt([down], step, None)
     assert "pyautogui.scroll(-300)" in answer.record["code"]
 
 
@@ -204,7 +205,9 @@ def test_screenshots_that_are_asked_for_are_shown_beside_a_text_too(tmp_path: Pa
     def shown(**options: str) -> list[str]:
         task = get_task("aitw", {"dialect": "qwen2.5", **options})
         step = next(step for step in task.load(data).steps if step.step_index == 3)
-        return [part.role for message in task.prompt(step) for part in message.parts if part.media]
+        return [
+            part.role for message in task.conversation(step) for part in message.parts if part.media
+        ]
 
     assert shown() == ["screenshot"]
     last = ["history_screenshot_2", "history_screenshot_1", "screenshot"]

@@ -101,7 +101,7 @@ def test_what_either_side_has_no_words_for_is_wrong_and_counted(
 def test_earlier_steps_are_turns_with_their_screenshots_in_native_words(phone: Path) -> None:
     task = get_task("aitw", {"dialect": "toy-px"})
     step = next(step for step in task.load(phone).steps if step.step_index == 3)
-    told = task.prompt(step)
+    told = task.conversation(step)
     roles = [role for role, _ in said(told)]
     assert roles == ["system", "user", "assistant", "user", "assistant", "user"]
     shots = [part for message in told for part in message.parts if part.media]
@@ -124,7 +124,7 @@ def test_the_window_of_the_history_and_its_absence_are_kept(phone: Path) -> None
     def prompt(**options: str) -> str:
         task = get_task("aitw", {"dialect": "toy-1000", **options})
         step = next(step for step in task.load(phone).steps if step.step_index == 3)
-        return str(said(task.prompt(step)))
+        return str(said(task.conversation(step)))
 
     assert "Step 1:" in prompt()
     assert "Step 1:" not in prompt(history_window="2")
@@ -137,7 +137,7 @@ def test_a_text_of_the_users_stands_in_place_of_the_vocabulary(phone: Path, tmp_
     plain = get_task("aitw", {"dialect": "toy-1000"})
     task = get_task("aitw", {"dialect": "toy-1000", "system": str(own)})
     step = task.load(phone).steps[0]
-    assert said(task.prompt(step))[0] == ("system", "You are MY agent.")
+    assert said(task.conversation(step))[0] == ("system", "You are MY agent.")
     hashes = {plain.prompt_hash, task.prompt_hash}
     own.write_text("You are HER agent.", encoding="utf-8")
     hashes.add(get_task("aitw", {"dialect": "toy-1000", "system": str(own)}).prompt_hash)
@@ -146,7 +146,7 @@ def test_a_text_of_the_users_stands_in_place_of_the_vocabulary(phone: Path, tmp_
     gone = get_task("aitw", {"dialect": "toy-1000", "system": str(own)})
     assert gone.profiles["aitw"].judge(step, '[{"kind":"done"}]').outcome == "ok"
     with pytest.raises(UsageError, match="cannot be read"):
-        gone.prompt(step)
+        gone.conversation(step)
 
 
 @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ def test_a_verdict_has_the_counts_behind_the_profiles_own_values() -> None:
     own = get_task("screenspot").profiles["screenspot"].values
     counts = ("read", "read_strict", "expressed", "expressible", "left_out")
     assert profile.values == (*own, *counts)
-    failed = profile.failed(_spot((1920, 1080)), "api_error")
+    failed = profile.without_answer(_spot((1920, 1080)), "api_error")
     assert dict(zip(profile.values, failed.values, strict=True))["read"] is None
 
 

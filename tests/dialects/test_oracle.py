@@ -19,7 +19,7 @@ from tests.goldens import worlds
 WORLDS = [
     name
     for name, (task, _) in worlds.WORLDS.items()
-    if name not in ("omnigui-few", "groundui") and not get_task(task).asks_about
+    if name not in ("omnigui-few", "groundui") and not get_task(task).benchmark.about
 ]
 
 

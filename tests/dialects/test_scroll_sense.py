@@ -156,7 +156,7 @@ def test_os_atlas_teaches_and_reads_the_words_of_the_benchmark(form: str, tmp_pa
         judge = task.profiles[profile].judge
         found = [judge(step, f"thoughts:\nx\nactions:\n{WORDS[name]}") for step in (up, down)]
         assert [verdict.values[:2] for verdict in found] == [(True, True), (True, False)]
-    told = str(task.prompt(up)[-1].parts[0].text)
+    told = str(task.conversation(up)[-1].parts[0].text)
     assert ("move a finger in that direction" in told) == (name == "gui-odyssey")
 
 
@@ -174,5 +174,5 @@ def test_the_user_says_what_the_words_of_a_dialect_mean(tmp_path: Path) -> None:
 def test_a_history_of_odyssey_is_in_the_fingers_sense(tmp_path: Path) -> None:
     task = get_task("gui-odyssey", {"dialect": "os-atlas-pro"})
     _, second = task.load(annotated(tmp_path), check_media=False).steps
-    told = str(task.prompt(second)[-1].parts[0].text)
+    told = str(task.conversation(second)[-1].parts[0].text)
     assert "actions:\nSCROLL [UP]" in told

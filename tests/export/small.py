@@ -104,8 +104,8 @@ def written(
     data: Path, out: Path, *, task: str = "omnigui", coordinates: str = "", **options: Any
 ) -> Exported:
     """An export; LLaMA-Factory's unless asked, everything in `train` unless asked."""
-    benchmark = get_task(task, {"coordinates": coordinates} if coordinates else {})
-    source = benchmark.load(data, check_media=False)
+    asking = get_task(task, {"coordinates": coordinates} if coordinates else {})
+    source = asking.load(data, check_media=False)
     chosen = {"format": "llamafactory", "shares": {"train": 1.0}}
     own = {
         name: options.pop(name)
@@ -115,7 +115,7 @@ def written(
         )
         if name in options
     }
-    return export(benchmark, source, out, Options(**{**chosen, **options}), **own)
+    return export(asking, source, out, Options(**{**chosen, **options}), **own)
 
 
 def rows(out: Path, split: str = "train") -> list[dict[str, Any]]:

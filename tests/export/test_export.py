@@ -6,7 +6,7 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ from omnidata.tasks.omnigui.task import OmniGui
 from omnidata.training.export import export
 from omnidata.training.media_store import Sizing
 from omnidata.training.rows import Options
-from omnidata.types import MediaRef, Step, Target, Task
+from omnidata.types import MediaRef, Step, Target
 from tests.data.tiny import SIZE, png
 from tests.export.small import (
     ACTIONS,
@@ -153,7 +153,7 @@ class Unscaled(OmniGui):
 def test_a_target_that_does_not_follow_the_size_of_its_picture_is_no_row(
     data: Path, tmp_path: Path
 ) -> None:
-    task = cast("Task", Asking(Unscaled("omnigui", {"coordinates": "px", "modalities": "I"})))
+    task = Asking(Unscaled("omnigui", {"coordinates": "px", "modalities": "I"}))
     out = tmp_path / "out"
     with pytest.raises(DataError, match=r"(?s)E00/0.* near \(10, 16\)") as caught:
         export(task, load(data), out, Options(format="trl", sizing=Sizing(longest=80)))

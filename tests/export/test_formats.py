@@ -96,7 +96,7 @@ def test_a_trainer_shows_what_the_evaluation_shows(form: str, data: Path, tmp_pa
     found = rows(tmp_path / "out")
     assert [row["sample_id"] for row in found] == list(steps)
     for row in found:
-        messages, _ = render(task.prompt(steps[row["sample_id"]]), takes)
+        messages, _ = render(task.conversation(steps[row["sample_id"]]), takes)
         wanted = _joined([part for message in messages for part in message.parts])
         if form == "qwen-vl":  # it knows no system prompt
             wanted[0] += b"\n\n"
@@ -128,7 +128,9 @@ def test_agentstudios_tasks_are_exported_for_every_trainer(
         assert profile.judge(step, answer(row)).values[0] is True
         shown = [piece for piece in seen(row) if piece.startswith("media/")]
         assert len(shown) == sum(
-            part.media is not None for turn in get_task(task).prompt(step) for part in turn.parts
+            part.media is not None
+            for turn in get_task(task).conversation(step)
+            for part in turn.parts
         )
 
 

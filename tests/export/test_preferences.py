@@ -319,7 +319,7 @@ def test_answers_in_a_dialect_are_for_pictures_of_its_size(dialect: str, tmp_pat
     data = tree(tmp_path / "data", actions=[TAP, low])
     task = get_task("omnigui", {"dialect": dialect, "modalities": "I"})
     step, other = task.load(data, check_media=False).steps
-    prompt = [part for turn in task.prompt(step) for part in turn.parts]
+    prompt = [part for turn in task.conversation(step) for part in turn.parts]
     size = next(part.size for part in prompt if part.role == "screenshot")
     right, wrong = (task.target(each, size=size or step.screen) for each in (step, other))
     assert right

@@ -29,7 +29,7 @@ TASK = get_task("omnigui")
 
 
 def assign_group(step: Step) -> Step:
-    grouped = TASK.named(step)
+    grouped = TASK.benchmark.group(step)
     assert grouped
     return grouped
 
@@ -161,7 +161,10 @@ def test_splits_that_were_cut_before_stay_as_they_are(step: Step, tmp_path: Path
     found = [assign_group(replace(step, episode_id=f"T{n}", tags=tags("TED"))) for n in range(16)]
     assert [each.group for each in found[:2]] == ["ted/T0", "ted/T1"]
     assert " ".join(map(split_of, found)) == FALLEN
-    assert twin(step, "E1", "G1").group == f"{TASK.spelling('app', step.tags['app'])}/G1"
+    assert (
+        twin(step, "E1", "G1").group
+        == f"{TASK.benchmark.wordings.spelling('app', step.tags['app'])}/G1"
+    )
     rows = write(tmp_path / "a.jsonl", ground(image="shop/0.png"))
     [page] = get_task("groundui").load(rows, check_media=False).steps
     assert page.group == "shop/0.png"
@@ -211,10 +214,10 @@ def rollouts(folder: Path) -> Path:
 def test_no_episode_is_torn_apart_from_files_or_from_a_repository(
     tmp_path: Path, task: str, make: Callable[[Path], Path], groups: int
 ) -> None:
-    benchmark = get_task(task)
-    source = benchmark.load(make(tmp_path / "data"), check_media=False)
+    asking = get_task(task)
+    source = asking.load(make(tmp_path / "data"), check_media=False)
     convert(source, tmp_path / "repository", embed=True)
-    held = benchmark.load(tmp_path / "repository", check_media=False)
+    held = asking.load(tmp_path / "repository", check_media=False)
     shares: dict[Split, float] = {"train": 0.5, "test": 0.5}
     for steps in (source.steps, held.steps):
         assert len({step.group for step in steps}) == groups

@@ -11,20 +11,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 import numpy as np
 
 import omnidata
 from omnidata.actions import Action, Point, Screen, Space, convert
-from omnidata.dialects import CannotSayError
 from omnidata.errors import OmnidataError, UsageError
 from omnidata.predictions import Prediction
 from omnidata.run.histories import Histories
 from omnidata.run.judging import Judge
 from omnidata.run.scoring import get_profile, score
-from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import answer_space, replace_places
 from omnidata.training.rewards import Reward
 from omnidata.types import (
@@ -51,7 +49,7 @@ class Asking:
     def __init__(self, name: str, options: Mapping[str, str] | None = None) -> None:
         self.name = name
         self.given = dict(options or {})
-        self._task = cast("Benchmark", omnidata.get_task(name, self.given))
+        self._task = omnidata.get_task(name, self.given)
         self._judges = cache(lambda rule: Judge(self._task, self._task.profiles[rule]))
 
     def load(self, data: Path, *, check_media: bool = True) -> LoadedDataset:
@@ -61,7 +59,7 @@ class Asking:
     @property
     def has_own_data(self) -> bool:
         """Whether it does not ask about the data of another benchmark."""
-        return not self._task.asks_about
+        return not self._task.benchmark.about
 
     @property
     def allowed(self) -> Mapping[str, Sequence[str]]:
@@ -94,7 +92,7 @@ class Asking:
         self, step: Step, predicted: Sequence[Action | None] | None = None
     ) -> Conversation:
         """Return the prompt of a step."""
-        return self._task.prompt(step, predicted)
+        return self._task.conversation(step, predicted)
 
     def action(self, step: Step, text: str) -> Action | None:
         """Return an answer as the action that later prompts show."""
@@ -142,11 +140,6 @@ class Asking:
 
     def tap_answer(self, step: Step, point: Point) -> str | None:
         """Return the answer that taps at a point; None if no answer of the benchmark does."""
-        if not hasattr(self._task, "benchmark"):
-            try:
-                return self._task.express([Action("tap", (point,))], step)
-            except (CannotSayError, NotImplementedError):
-                return None
         target = self._task.target(step, space=point.space)
         one = target is not None and len(target.points) == 1
         return replace_places(target, [(point.x, point.y)]) if target and one else None
@@ -181,7 +174,7 @@ class Asking:
             if answer.delivery == "ok":
                 verdict = profile.judge(step, text, answer.receipt)
             else:
-                verdict = profile.failed(step, answer.delivery)
+                verdict = profile.without_answer(step, answer.delivery)
             found = self._task.explanation(
                 step, verdict, text, profile=rule, receipt=answer.receipt
             )
@@ -240,7 +233,7 @@ class Asking:
         found = [
             profile.judge(step, answer.output or "", answer.receipt)
             if answer.delivery == "ok"
-            else profile.failed(step, answer.delivery)
+            else profile.without_answer(step, answer.delivery)
             for step, answer in zip(steps, answers, strict=True)
         ]
         table = np.array([verdict.values for verdict in found], dtype=np.float64)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import cycle, islice
@@ -55,12 +56,17 @@ MUTANTS = 160
 IN_DIALECT = 60
 """Answers in each dialect."""
 
+MUTATED = frozenset(("aitz", "agentnetbench", "mind2web", "screenspot"))
+"""A world of each platform and one of grounding, where as many answers in each dialect again are
+mutated."""
+
 MOST_STEPS = 60
 """Steps of a world that histories and tables are of, from the first."""
 
 AGAIN = frozenset(("aitw", "cagui", "agentnet", "screenspot-pro"))
 """Worlds of benchmarks that another world tries in every dialect."""
 
+_NUMBER = re.compile(r"\b\d+(\.\d+)?\b")
 _SCREEN_UNITS = ("px", "auto")
 """Units for which the size of the screenshot as sent matters."""
 
@@ -196,6 +202,18 @@ def _dialect_answers(
     yield from _spread(wrong, IN_DIALECT // 2)
     yield from zip(cycle(steps), _spread(FIXED, IN_DIALECT // 4), strict=False)
     yield from _spread(others, IN_DIALECT // 4)
+
+
+def _mutated_answers(
+    asking: Asking, steps: Sequence[Step], dialect: str
+) -> Iterator[tuple[Step, str]]:
+    """Right answers in a dialect and those of others, mutants of them, and places that are 0."""
+    right = [(step, target.text) for step in steps if (target := asking.target(step))]
+    known = [*sorted({text for _, text in right}), *FIXED]
+    seed = dialect_names().index(dialect)
+    yield from zip(cycle(steps), [*known, *mutants(known, IN_DIALECT, seed=seed)], strict=False)
+    for step, text in right:
+        yield from ((step, _NUMBER.sub("0", text, count=count)) for count in (1, 0))
 
 
 def _spread(items: Sequence[Any], count: int) -> list[Any]:
@@ -451,6 +469,11 @@ def _in_dialect(
         for receipt in ("none", "half"):
             yield _verdicts(asking, dialect, given, rule, receipt, stride)
     yield _explanations(asking, dialect, given, default, "none", 3)
+    if world.folder in MUTATED:
+        of = f"{dialect} mutated"
+        line, mutated = world.answers(of, _mutated_answers(asking, world.source.steps, dialect))
+        yield line
+        yield from (_verdicts(asking, of, mutated, rule, "none") for rule in first)
     yield from _targets(asking, steps)
     yield from _failures(asking, steps[:2])
     yield from _rewards_in_dialect(asking, world.source, given[::2])

@@ -333,7 +333,9 @@ def _repository(name: str, data: Path) -> Iterator[Record]:
 def _training_rows(name: str, data: Path) -> Iterator[Record]:
     for form in FORMATS:
         out = data.parent / f"export-{form}"
-        printed = call("export", name, data, out, "--format", form, "--split", "train=1")
+        printed = call(
+            "export", name, data, out, "--format", form, "--split", "train=1", "--workers", "1"
+        )
         lines = {
             path.name: [drop_hashes(line) for line in path.read_text(encoding="utf-8").splitlines()]
             for path in sorted(out.glob("*.jsonl"))

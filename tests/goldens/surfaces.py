@@ -1,4 +1,4 @@
-"""Worlds that cut across benchmarks: dialects, exports, run folders, pages and printed texts.
+"""Worlds that cut across benchmarks: exports, run folders, pages and printed texts.
 
 Each is a function of a folder and of what was frozen. Commands run inside that folder and name
 files relative to it, so that no line depends on where the folder is.
@@ -24,20 +24,14 @@ import typer
 from typer.testing import CliRunner
 
 from omnidata.cli import app
-from omnidata.errors import UsageError
-from omnidata.types import Step
 from tests import plugs
 from tests.ablate import senses
 from tests.goldens.asking import Asking
-from tests.goldens.record import FIXED, call, drop_hashes, prompts
+from tests.goldens.record import call, drop_hashes
 from tests.goldens.worlds import WORLDS, build
-from tests.metrics.mutations import mutants
 
 Record = dict[str, Any]
 Surface = Callable[[Path, Sequence[Record]], Iterator[Record]]
-
-MUTANTS = 60
-"""Mutated answers of each dialect in each of its worlds."""
 
 RUNS = Path(__file__).with_name("frozen") / "run_folders"
 _ENVIRONMENT = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb", "TZ": "UTC"}
@@ -99,61 +93,6 @@ def _data(world: str, folder: Path) -> Path:
     return build(world, folder).relative_to(folder)
 
 
-# --- dialects -------------------------------------------------------------------------------------
-
-
-def _dialects_in(world: str) -> Surface:
-    def record(folder: Path, old: Sequence[Record]) -> Iterator[Record]:
-        answers = {line["dialect"]: line["texts"] for line in old if line["kind"] == "answers"}
-        name = WORLDS[world][0]
-        data = build(world, folder)
-        for number, dialect in enumerate(dialect_names()):
-            options = {"dialect": dialect}
-            try:
-                asking = Asking(name, options)
-            except UsageError:
-                yield {"kind": "no dialect", "dialect": dialect}
-                continue
-            source = asking.load(data, check_media=False)
-            yield from prompts(asking, source, options)
-            right = {step.sample_id: asking.target(step) for step in source.steps}
-            spoken = {own: target.text if target else None for own, target in right.items()}
-            yield {"kind": "targets", "dialect": dialect, "texts": spoken}
-            known = sorted({text for text in spoken.values() if text})
-            texts = answers.get(dialect) or [
-                *known,
-                *FIXED,
-                *mutants([*known, *FIXED], MUTANTS, seed=number),
-            ]
-            yield {"kind": "answers", "dialect": dialect, "texts": texts}
-            rules = (asking.default_rule, f"{asking.default_rule}+strict")
-            for place, text in enumerate(texts):
-                step = source.steps[place % len(source.steps)]
-                yield {
-                    "kind": "verdict",
-                    "as": [dialect, place, step.sample_id],
-                    "is": _judge(asking, rules, step, text),
-                }
-            for step in source.steps:
-                for zeros in _zeros(spoken[step.sample_id] or ""):
-                    yield {
-                        "kind": "zeros",
-                        "as": [dialect, step.sample_id, zeros],
-                        "is": _judge(asking, rules, step, zeros),
-                    }
-
-    return record
-
-
-def _judge(asking: Asking, rules: Sequence[str], step: Step, text: str) -> list[Any]:
-    return [round_floats(asking.verdict(step, text, rule)) for rule in rules]
-
-
-def _zeros(text: str) -> list[str]:
-    """An answer with its first number as 0, and with all of them."""
-    return [re.sub(r"\b\d+(\.\d+)?\b", "0", text, count=count) for count in (1, 0) if text]
-
-
 @functools.cache
 def dialect_names() -> Sequence[str]:
     """The names of all dialects."""
@@ -213,7 +152,9 @@ def _exports_of(
 
 def _export(folder: Path, name: str, data: Path, form: str, *more: str) -> Iterator[Record]:
     out = Path("out")
-    printed = call("export", name, data, out, "--format", form, *more, "--split", "train=1")
+    printed = call(
+        "export", name, data, out, "--format", form, *more, "--split", "train=1", "--workers", "1"
+    )
     files = {}
     for path in sorted(out.rglob("*")) if out.exists() else ():
         if path.suffix == ".parquet":
@@ -453,10 +394,6 @@ def _ablations(folder: Path, _: Sequence[Record]) -> Iterator[Record]:
 
 
 SURFACES: Mapping[str, Surface] = {
-    "dialects-phone": _dialects_in("aitz"),
-    "dialects-desktop": _dialects_in("agentnetbench"),
-    "dialects-web": _dialects_in("mind2web"),
-    "dialects-grounding": _dialects_in("screenspot"),
     "exports": _exports,
     "run-folders": _run_folders,
     "pages": _pages,

@@ -52,4 +52,6 @@ def tiny_prompts(data: Path) -> list[str]:
     """Texts from which a tiny model learns its words."""
     task = get_task("omnigui")
     steps = task.load(data, check_media=False).steps
-    return [part.text for step in steps for turn in task.prompt(step) for part in turn.parts] * 10
+    return [
+        part.text for step in steps for turn in task.conversation(step) for part in turn.parts
+    ] * 10

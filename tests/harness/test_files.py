@@ -51,8 +51,8 @@ def test_a_plug_ins_totals_are_those_of_score(
         json.loads(line)
         for line in Path(task["dataset_kwargs"]["data_files"]["test"]).read_text().splitlines()
     ]
-    benchmark = get_task("odyssey")
-    source = benchmark.load(data)
+    asking = get_task("odyssey")
+    source = asking.load(data)
     assert [doc["sample_id"] for doc in docs] == [step.sample_id for step in source.steps]
     answers = [
         task["doc_to_target"](doc) if number % 3 else "no answer" for number, doc in enumerate(docs)
@@ -65,7 +65,7 @@ def test_a_plug_ins_totals_are_those_of_score(
         for doc, text in zip(docs, answers, strict=True)
     ]
     whole = whole_episodes(source.steps, source.steps)
-    results = score(benchmark, get_profile(benchmark, None), source.steps, said, whole=whole)
+    results = score(asking, get_profile(asking, None), source.steps, said, whole=whole)
     for metric in task["metric_list"]:
         name = metric["metric"]
         total = metric["aggregation"]([record[name] for record in records])
@@ -82,7 +82,7 @@ def test_a_plug_ins_totals_are_those_of_score(
     from omnidata.run.logs import read_log
 
     log = write_lines(tmp_path / "log.jsonl", lines[::-1])
-    found = {one.sample_id: one.output for one in read_log("lmms-eval", log, source, benchmark)}
+    found = {one.sample_id: one.output for one in read_log("lmms-eval", log, source, asking)}
     assert found == {one.sample_id: one.output for one in said}
 
 

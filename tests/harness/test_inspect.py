@@ -18,7 +18,8 @@ from omnidata import registry
 from omnidata.adapters.base import Model
 from omnidata.run.evaluate import evaluate
 from omnidata.tasks import get_task
-from omnidata.types import Completion, LoadedDataset, Task
+from omnidata.tasks.asking import Asking
+from omnidata.types import Completion, LoadedDataset
 from tests.cli.running import as_json
 from tests.harness.command import omnidata
 from tests.plugin import data as plugin
@@ -55,7 +56,7 @@ class Answers(Model):
     accepts = None
     params = replace(Model.params)
 
-    def __init__(self, task: Task, source: LoadedDataset) -> None:
+    def __init__(self, task: Asking, source: LoadedDataset) -> None:
         self.said: dict[str, tuple[str, str]] = {}
         for number, step in enumerate(source.steps):
             right = task.target(step)
@@ -72,7 +73,7 @@ class Answers(Model):
         ]
 
 
-def mock(said: Mapping[str, tuple[str, str]], source: LoadedDataset, task: Task) -> Any:
+def mock(said: Mapping[str, tuple[str, str]], source: LoadedDataset, task: Asking) -> Any:
     """A model of inspect_ai that knows a step by the screenshot that it is shown."""
     by_shot: dict[bytes, list[str]] = {}
     for step in source.steps:

@@ -123,7 +123,7 @@ def test_a_conversation_has_the_parts_of_the_prompt_in_its_order(few: Path, fold
     (messages, generation), *_ = model.asked
     asked = [
         (message.role, part.kind, part.text)
-        for message in task.prompt(step)
+        for message in task.conversation(step)
         for part in message.parts
     ]
     told = [

@@ -258,7 +258,7 @@ def test_rows_of_datasets_say_all_of_an_action(tmp_path: Path) -> None:
 def test_prompts_tell_of_what_they_told_before(tmp_path: Path) -> None:
     codes = "pyautogui.moveTo(x=0.1, y=0.1)", "pyautogui.scroll(0)", "pyautogui.press('a')"
     source = load(agentnet(tmp_path, trajectory(*codes, END)))
-    told = str(get_task("agentnet").prompt(source.steps[-1]))
+    told = str(get_task("agentnet").conversation(source.steps[-1]))
     assert told.count("(an action that cannot be shown)") == 2
     assert "pyautogui.press('a')" in told
 

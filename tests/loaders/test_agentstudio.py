@@ -110,7 +110,7 @@ def test_a_trajectory_has_its_chain_of_observations(task: TaskName) -> None:
 def images(task: TaskName, step: Step) -> int:
     """How many pictures a prompt has."""
     return sum(
-        part.media is not None for turn in get_task(task).prompt(step) for part in turn.parts
+        part.media is not None for turn in get_task(task).conversation(step) for part in turn.parts
     )
 
 

@@ -363,7 +363,7 @@ def splits(data: Path, **files: Any) -> Path:
 
 def test_split_files_say_what_an_episode_is_for(tmp_path: Path) -> None:
     data = wild(tmp_path / "data")
-    before = get_task("aitw").fingerprint(data)
+    before = get_task("aitw").benchmark.fingerprint(data)
     own, *others = dict.fromkeys(step.source["episode_id"][0] for step in load(data).steps)
     parts = {"train": [], "validation": others, "test": [own]}
     splits(data, standard=parts, unseen_verb={"train": [own], "validation": [], "test": []})

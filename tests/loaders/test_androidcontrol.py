@@ -196,7 +196,7 @@ def test_no_bytes_of_a_forest_break_the_step(
     whole = episode(CLICK, accessibility_trees=[content, b""])
     (step,) = load(records(tmp_path_factory.mktemp("any") / "a", whole)).steps
     with suppress(MediaError):
-        assert get_task("androidcontrol", {"observation": "a11y"}).prompt(step)
+        assert get_task("androidcontrol", {"observation": "a11y"}).conversation(step)
 
 
 def test_a_forest_of_more_bytes_than_can_be_unpacked_again_is_found(

@@ -75,7 +75,7 @@ def test_the_prepared_test_set_is_read(tmp_path: Path) -> None:
     assert step.media.keys() == {"screenshot", "final_screenshot"}
     assert step.source["row"] == PAMS[-1]
     low = get_task("androidcontrol", {"level": "low"})
-    assert "Goal: Do 7" in str(low.prompt(step)[-1].parts[-1].text)
+    assert "Goal: Do 7" in str(low.conversation(step)[-1].parts[-1].text)
 
 
 def test_a_record_and_its_json_are_the_same_steps_and_judged_alike(tmp_path: Path) -> None:
@@ -184,7 +184,9 @@ def test_the_low_level_needs_an_instruction_of_the_step(tmp_path: Path) -> None:
     source = load(rows(tmp_path, *lines), level="low")
     assert codes(source) == {"instruction-missing": 1}
     task = get_task("androidcontrol", {"level": "low"})
-    told = [str(task.prompt(step)[-1].parts[-1].text).splitlines()[0] for step in source.steps]
+    told = [
+        str(task.conversation(step)[-1].parts[-1].text).splitlines()[0] for step in source.steps
+    ]
     assert told == ["Goal: Wait", "Goal: Tap"]
 
 

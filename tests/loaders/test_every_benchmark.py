@@ -19,7 +19,7 @@ from tests.loaders.every import rows_of
 def test_the_fingerprint_changes_with_every_edit_and_not_with_the_place(
     tmp_path: Path, name: str
 ) -> None:
-    data, fingerprint = rows_of(name, tmp_path / "a"), get_task(name).fingerprint
+    data, fingerprint = rows_of(name, tmp_path / "a"), get_task(name).benchmark.fingerprint
     shutil.copytree(tmp_path / "a", tmp_path / "b")
     (tmp_path / "link").symlink_to(tmp_path / "a")
     before = fingerprint(data)

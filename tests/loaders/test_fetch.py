@@ -62,11 +62,11 @@ def test_every_task_says_where_its_data_are_or_that_nobody_knows() -> None:
     for name in registry.names():
         if not registry.is_ours(name):
             continue
-        task = registry.get_task(registry.get_task(name).asks_about or name)
-        assert bool(task.sources) != bool(task.unpublished), name
-        names = [one.name.casefold() for one in task.sources]
+        task = registry.get_benchmark(registry.get_benchmark(name).data_of)
+        assert bool(task.card.sources) != bool(task.card.unpublished), name
+        names = [one.name.casefold() for one in task.card.sources]
         assert len(set(names)) == len(names), name
-        for one in task.sources:
+        for one in task.card.sources:
             assert bool(one.remote) != bool(one.by_hand), one
             if one.remote:
                 assert one.remote.place.startswith(("hf://datasets/", "gs://")), one
@@ -77,7 +77,7 @@ def test_every_task_says_where_its_data_are_or_that_nobody_knows() -> None:
 def test_the_page_has_every_source_with_its_place_and_licence() -> None:
     rows = [line for line in HUB_PAGE.read_text("utf-8").splitlines() if line.startswith("| `")]
     for name in registry.benchmarks():
-        for one in registry.get_task(name).sources if registry.is_ours(name) else ():
+        for one in registry.get_benchmark(name).card.sources if registry.is_ours(name) else ():
             place = one.remote.place.replace("hf://datasets/", "hf://") if one.remote else one.url
             start = f"| `{name}` | {one.name} | "
             (row,) = [row for row in rows if row.startswith(start)]

@@ -203,7 +203,7 @@ def test_values_that_no_honest_row_has_end_in_findings_and_never_in_a_crash(
     for profile in task.profiles:
         evaluate(task, source, "baseline:oracle", tmp_path / profile, profile=profile)
     for step in source.steps:
-        assert task.prompt(step)[1].parts
+        assert task.conversation(step)[1].parts
 
 
 def test_a_metadata_line_that_is_not_utf8_costs_only_itself(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ from tests.loaders.osworld import (
     write_lines,
 )
 
-fingerprint = get_task("osworld").fingerprint
+fingerprint = get_task("osworld").benchmark.fingerprint
 TASKED: dict[str, Any] = {"instruction": "Open the menu"}
 
 

@@ -55,10 +55,10 @@ def test_an_episodes_rows_may_lie_anywhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, task: str, most: str
 ) -> None:
     data = apart(task, tmp_path)
-    benchmark = get_task("omnigui" if task in ("array", "tree") else task)
-    in_memory = benchmark.load(data)
+    asking = get_task("omnigui" if task in ("array", "tree") else task)
+    in_memory = asking.load(data)
     monkeypatch.setenv(VARIABLE, most)
-    on_disk = benchmark.load(data)
+    on_disk = asking.load(data)
     assert (is_on_disk(on_disk), is_on_disk(in_memory)) == (True, False)
     assert len(in_memory.steps) >= 90
     assert on_disk == in_memory
@@ -89,10 +89,10 @@ def test_an_episode_that_is_there_twice_agrees_with_itself(
 def test_every_benchmark_has_the_same_steps_on_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, task: str
 ) -> None:
-    data, benchmark = rows_of(task, tmp_path), get_task(task)
-    in_memory = benchmark.load(data)
+    data, asking = rows_of(task, tmp_path), get_task(task)
+    in_memory = asking.load(data)
     monkeypatch.setenv(VARIABLE, "0")
-    on_disk = benchmark.load(data)
+    on_disk = asking.load(data)
     assert (is_on_disk(on_disk), is_on_disk(in_memory)) == (True, False)
     assert on_disk == in_memory
 

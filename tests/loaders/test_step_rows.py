@@ -144,17 +144,17 @@ def test_what_odyssey_lacks_is_a_finding(tmp_path: Path) -> None:
 
 def test_rows_beside_annotations_are_no_second_copy_of_them(tmp_path: Path) -> None:
     data = odyssey(tmp_path)
-    before = get_task("gui-odyssey").fingerprint(data)
+    before = get_task("gui-odyssey").benchmark.fingerprint(data)
     lines(tmp_path / "train.jsonl", graded("complete"))
     assert all(step.episode == "E1" for step in load(data, "gui-odyssey").steps)
-    assert get_task("gui-odyssey").fingerprint(data) == before
+    assert get_task("gui-odyssey").benchmark.fingerprint(data) == before
 
 
 def test_the_low_level_of_odyssey_rows_is_their_own_instruction(tmp_path: Path) -> None:
     data = lines(tmp_path / "odyssey.jsonl", graded("complete", step_instruction="Say so"))
     task = get_task("gui-odyssey", {"level": "low"})
     (step,) = task.load(data).steps
-    assert "Goal: Say so" in task.prompt(step)[-1].parts[-1].text
+    assert "Goal: Say so" in task.conversation(step)[-1].parts[-1].text
 
 
 # Which way they scroll.

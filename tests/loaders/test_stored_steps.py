@@ -7,7 +7,7 @@ import subprocess
 import sys
 import textwrap
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -23,13 +23,12 @@ from omnidata.actions import Action, Box, Point
 from omnidata.errors import UsageError
 from omnidata.loaders.steps import Positions, Steps, episodes_of, ids_of, select_steps
 from omnidata.tasks import get_task
-from omnidata.tasks.base import Benchmark
+from omnidata.tasks.benchmark import Benchmark, Card, ParsedAnswer
 from omnidata.types import (
     ByteRange,
     LoadedDataset,
     MediaRef,
     ParquetLocation,
-    Profile,
     Step,
     VideoSegment,
 )
@@ -104,24 +103,23 @@ STEPS = st.builds(
 class Shelf(Benchmark):
     """A benchmark of steps that are given."""
 
+    card = Card(title="Shelf")
     given: Sequence[Step | None] = ()
-    question = "?"
-    profiles: Mapping[str, Profile] = MappingProxyType({})
 
     def steps(self, data: Path, note: object) -> Iterable[Step | None]:
         return iter(self.given)
 
-    def answer(self, step: Step) -> str | None:
-        return None
+    def parse(self, text: str, step: Step, receipt: object) -> ParsedAnswer[str]:
+        raise NotImplementedError
 
-    def fingerprint(self, data: Path) -> str:
-        return ""
+    def target(self, step: Step, **_: object) -> None:
+        return None
 
 
 def load(given: Sequence[Step | None]) -> LoadedDataset:
     task = Shelf("shelf", {})
     task.given = given
-    return task.load(Path(), check_media=False)
+    return task.load(Path(__file__), check_media=False)
 
 
 @pytest.fixture(autouse=True)

@@ -38,10 +38,10 @@ from omnidata.media import (
     probe,
     read_bytes,
 )
-from omnidata.registry import get_task
 from omnidata.run.evaluate import evaluate
 from omnidata.run.media_stamps import stamps
 from omnidata.run.run_files import read_run
+from omnidata.tasks import get_task
 from omnidata.training.export import Options, export
 from omnidata.types import (
     ByteRange,

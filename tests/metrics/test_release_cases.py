@@ -14,7 +14,8 @@ from omnidata.metrics import episodes
 from omnidata.metrics.intervals import Floats
 from omnidata.tasks import get_task
 from omnidata.tasks.omnigui.load import load
-from omnidata.types import Profile, Step, VerdictColumns
+from omnidata.tasks.profile import Profile
+from omnidata.types import Step, VerdictColumns
 from tests.metrics.mutations import CASES, STEP_CASES
 from tests.trees import row as tree_row
 from tests.trees import write_rows

@@ -412,6 +412,49 @@ def test_scores_of_any_shape_are_read_back_and_those_of_another_than_declared_ar
     said("compare", *runs[:2], code=2)
 
 
+def test_a_column_of_episodes_may_be_the_mean_of_a_value_over_the_steps_that_have_it(
+    world: World, said: Said, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = plugs.on_path(tmp_path / "site", "away_plugin", monkeypatch)
+    text = odyssey.HOME.read_text("utf-8")
+    for old, new in (
+        (
+            'Column("SR")',
+            'Column("SR"), Column("off", "away", unit="number", lower_is_better=True)',
+        ),
+        ("(None, None)", "(None, None, None)"),
+        ("(False, False)", "(False, False, None)"),
+        ("right = True", "right, away = True, None"),
+        ("right = math.dist(", "away = math.dist("),
+        (") <= 140", ")\n            right = away <= 140"),
+        ("(right, True)", "(right, True, away)"),
+    ):
+        assert old in text
+        text = text.replace(old, new)
+    (site / "away_plugin.py").write_text(text, encoding="utf-8")
+    plugs.install(site, "away", "omnidata.tasks", "away = away_plugin:Odyssey")
+    runs = [tmp_path / name for name in ("center", "oracle")]
+    for run in runs:
+        said("evaluate", "away", world.data, "--model", f"baseline:{run.name}", "--out", run)
+
+    lines = read_lines(runs[0] / "scores.jsonl")
+    away = [line["away"] for line in lines if line["away"] is not None]
+    mean = pytest.approx(sum(away) / len(away))
+    assert 0 < len(away) < STEPS - 1
+    found = json.loads(said("score", "away", world.data, runs[0], "--json"))
+    assert found["overall"]["off"] == found["answered"]["off"] == mean
+    low, high = found["ci95"]["off"]
+    assert low < found["overall"]["off"] < high
+    groups = [group["off"] for group in found["by"]["category"].values()]
+    assert min(groups) <= found["overall"]["off"] <= max(groups)
+    said("report", runs[0], "--html", tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text("utf-8")
+    for text in (said("score", "away", world.data, runs[0]), said("report", *runs), page):
+        assert f"{sum(away) / len(away):.2f}" in text
+    metrics = json.loads(said("compare", *runs, "--json"))["slices"][0]["metrics"]
+    assert (metrics["off"]["a"], metrics["off"]["b"]) == (mean, 0)
+
+
 @pytest.mark.parametrize(
     ("metrics", "told"),
     [

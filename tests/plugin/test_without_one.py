@@ -26,7 +26,8 @@ import datasets
 import omnidata
 from omnidata import errors
 from omnidata.cli import main
-from omnidata.registry import get_task, names
+from omnidata.registry import names
+from omnidata.tasks import get_task
 
 data, out, gone, room = sys.argv[1:]
 modules = [m.name for m in pkgutil.walk_packages(omnidata.__path__, "omnidata.")]

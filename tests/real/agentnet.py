@@ -62,7 +62,7 @@ def mix(out: Path) -> Path:
 
 def _soundtrack(seconds: float) -> NDArray[np.float32]:
     track = np.zeros(round(seconds * _RATE), dtype=np.float32)
-    log = get_task("agentnet").action_log(RECORDING)
+    log = recorder(RECORDING) if (recorder := get_task("agentnet").benchmark.recorder) else None
     assert log
     for event in log.events:
         if event.action.label in _SOUNDS:

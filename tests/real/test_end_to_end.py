@@ -25,7 +25,7 @@ def test_the_recording_goes_from_end_to_end(agentnet_tree: Path, tmp_path: Path)
     source = task.load(agentnet_tree, strict=True)
     assert len(source.steps) == 15
     for step in source.steps:
-        for part in task.prompt(step)[1].parts:
+        for part in task.conversation(step)[1].parts:
             if part.media:
                 check(part.media)
     results = omnidata.evaluate(task, source, "baseline:oracle", tmp_path / "oracle")

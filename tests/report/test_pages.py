@@ -34,15 +34,15 @@ from tests.trees import row, write_rows
 
 def answered(task: str, data: Path, texts: Sequence[str], folder: Path, **options: str) -> Run:
     """A run in which the steps of some data are answered so, in order."""
-    benchmark = get_task(task, options)
-    source = benchmark.load(data)
+    asking = get_task(task, options)
+    source = asking.load(data)
     lines = [
         {"sample_id": step.sample_id, "output": text}
         for step, text in zip(source.steps, texts, strict=True)
     ]
     answers = folder.with_suffix(".jsonl")
     answers.write_text("\n".join(json.dumps(line) for line in lines), encoding="utf-8")
-    evaluate(benchmark, source, f"replay:{answers}", folder)
+    evaluate(asking, source, f"replay:{answers}", folder)
     return read_run(folder)
 
 

@@ -32,8 +32,8 @@ def looked_at(
     task: str, data: Path, texts: Sequence[str], *, receipt: Any = None, **options: str
 ) -> list[Facts]:
     """The pages of the steps, answered so in order."""
-    benchmark = get_task(task, options)
-    source = benchmark.load(data)
+    asking = get_task(task, options)
+    source = asking.load(data)
     lines = [
         {"sample_id": step.sample_id, "output": text, "receipt": receipt or {}}
         for step, text in zip(source.steps, texts, strict=True)
@@ -41,7 +41,7 @@ def looked_at(
     folder = data.with_name(f"{data.name}-run")
     answers = folder.with_suffix(".jsonl")
     answers.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
-    evaluate(benchmark, source, f"replay:{answers}", folder)
+    evaluate(asking, source, f"replay:{answers}", folder)
     book = open_run(read_run(folder))
     return [facts(book, number) for number in range(len(book.steps))]
 

@@ -26,7 +26,7 @@ def test_a_run_of_evaluate_is_read_line_by_line_when_asked(tmp_path: Path) -> No
     assert run.fingerprint == source.fingerprint
     assert run.data == source.root
     assert list(run.columns) == ["TM", "EM", "SR", "GP"]
-    assert run.benchmark.options["modalities"] == "I"
+    assert run.asking.options["modalities"] == "I"
     ids = [step.sample_id for step in source.steps]
     assert list(run.scores) == ids == list(run.predictions)
     assert run.scores[ids[0]]["exact_match"] is True

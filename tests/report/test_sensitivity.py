@@ -82,14 +82,14 @@ def test_orders_of_one_task_are_its_wordings(tmp_path: Path) -> None:
         {"tasks.jsonl": [task("1"), task("2")], "trajectories.jsonl": rows,
          "subtask_trajectories.jsonl": subtasks},
     )  # fmt: skip
-    benchmark = get_task("omnibench")
-    source = benchmark.load(data, check_media=False)
-    targets = {step.sample_id: benchmark.target(step) for step in source.steps}
-    right = benchmark.baseline("oracle", source.steps, {})
+    asking = get_task("omnibench")
+    source = asking.load(data, check_media=False)
+    targets = {step.sample_id: asking.target(step) for step in source.steps}
+    right = asking.baseline("oracle", source.steps, {})
     said = {s.sample_id: "{}" if s.instruction == "E after A." else right(s) for s in source.steps}
     assert len(targets) == 5
     evaluate(
-        benchmark, source, Scripted(lambda name, n: Completion(text=said[name])), tmp_path / "run"
+        asking, source, Scripted(lambda name, n: Completion(text=said[name])), tmp_path / "run"
     )
     found = only("sensitivity", [read_run(tmp_path / "run")], with_published=True)
     *published, own = found.rows

@@ -223,10 +223,10 @@ def test_published_differences_are_those_that_the_paper_prints(released: list[Ru
 
 @pytest.mark.parametrize("task", ["omnigui", "groundui", "idm-single", "idm-multiple"])
 def test_the_best_published_scores_are_among_the_rows(task: str) -> None:
-    benchmark = get_task(task)
-    found = benchmark.published.best(benchmark.options)
+    asking = get_task(task)
+    found = asking.benchmark.paper.published().best(asking.options)
     assert found
-    rows = benchmark.published.of("main")
+    rows = asking.benchmark.paper.published().of("main")
     for metric, top in found.metrics.items():
         named = [row.values["", metric] for row in rows if row.model == top.model]
         assert top.score in named, metric
@@ -236,7 +236,7 @@ def test_the_best_published_scores_are_among_the_rows(task: str) -> None:
 def test_published_figures_are_those_of_the_papers_tables() -> None:
     tables = json.loads((SHARED / "tables" / "omnigui.json").read_text())
     names = {"AV-Critical": "critical", "AV-Supportive": "supportive", "AV-Present": "present"}
-    rows = get_task("omnigui").published.of("main")
+    rows = get_task("omnigui").benchmark.paper.published().of("main")
     for printed, source in (("table3", "OmniGUI, Table 3"), ("readme_leaderboard", "the release")):
         own = {row.model: row for row in rows if row.source.startswith(source)}
         assert own.keys() == tables[printed].keys()
@@ -248,7 +248,7 @@ def test_published_figures_are_those_of_the_papers_tables() -> None:
                     for metric, value in values.items():
                         assert own[model].values[key, metric] == round(value / 100, 6)
     for printed, option in (("table4", "modalities"), ("table5", "voice")):
-        own_rows = get_task("omnigui").published.of(option)
+        own_rows = get_task("omnigui").benchmark.paper.published().of(option)
         for own_row, theirs in zip(own_rows, tables[printed]["rows"], strict=True):
             for group, key in {**names, "Overall": ""}.items():
                 for metric in METRICS:
@@ -522,7 +522,7 @@ def test_humans_stand_beside_rollouts_as_osworlds_paper_prints_them(tmp_path: Pa
 
 
 def test_every_model_of_agentstudios_longer_table_has_a_row() -> None:
-    rows = {row.model: row for row in get_task("groundui").published.of("main")}
+    rows = {row.model: row for row in get_task("groundui").benchmark.paper.published().of("main")}
     assert len(rows) == 13
     assert rows["SeeClick"].source == "AgentStudio, Table 4 and Table 8"
     assert rows["Gemini 1.0 Pro"].values["", "accuracy"] == 0.018
@@ -544,12 +544,16 @@ def test_every_model_of_agentstudios_longer_table_has_a_row() -> None:
 def test_published_figures_keep_the_papers_decimals(
     task: str, table: str, model: str, key: tuple[str, str], printed: str
 ) -> None:
-    row = next(row for row in get_task(task).published.of(table) if row.model == model)
+    row = next(
+        row for row in get_task(task).benchmark.paper.published().of(table) if row.model == model
+    )
     assert number(row.values[key], "share", digits=row.digits[key]) == printed
 
 
 def test_an_edit_distance_is_printed_as_the_paper_has_it() -> None:
-    rows = {row.model: row for row in get_task("idm-multiple").published.of("main")}
+    rows = {
+        row.model: row for row in get_task("idm-multiple").benchmark.paper.published().of("main")
+    }
     row, key = rows["Claude 3.5 Sonnet"], ("", "edit_distance")
     assert number(row.values[key], "number", digits=row.digits[key]) == "2.3"
 

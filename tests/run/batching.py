@@ -18,7 +18,8 @@ import pytest
 from omnidata import errors
 from omnidata.cli import main
 from omnidata.run.cluster import Recipe
-from omnidata.types import LoadedDataset, Task
+from omnidata.tasks.asking import Asking
+from omnidata.types import LoadedDataset
 from tests.adapters.servers import ChatCompletions, Fault, Script, Server, running
 from tests.adapters.servers_http import KEY, GoogleGenAI
 from tests.adapters.servers_tools import Messages, Responses
@@ -117,7 +118,7 @@ def called(verb: str, *words: str | Path) -> Any:
     raise getattr(errors, found[1])(found[2])
 
 
-def write(task: Task, source: LoadedDataset, recipe: Recipe, run: Path, **how: Any) -> Any:
+def write(task: Asking, source: LoadedDataset, recipe: Recipe, run: Path, **how: Any) -> Any:
     """`omnidata batch write`; options as the verb has them."""
     words = [task.name, str(source.root), "--model", recipe.spec, "--out", str(run)]
     for flag, values in (("-T", task.options), ("-M", recipe.options)):

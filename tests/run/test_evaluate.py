@@ -50,7 +50,7 @@ class Memory(Model):
         for step in source.steps:
             target = TASK.target(step)
             assert target
-            seen = self.see(Request(step.sample_id, TASK.prompt(step)))
+            seen = self.see(Request(step.sample_id, TASK.conversation(step)))
             self.answers.setdefault(seen, Counter())[target.text] += 1
 
     def see(self, request: Request) -> str:

@@ -359,4 +359,4 @@ def test_a_file_that_is_no_data_of_the_run_is_not_quoted(made: Path, tmp_path: P
 def test_the_users_own_data_are_found_where_they_lay(made: Path, tmp_path: Path) -> None:
     code, said = verb("report", made / "plain", "--html", tmp_path / "page.html")
     assert code == 0, said
-    assert get_task("omnigui").title
+    assert get_task("omnigui").benchmark.card.title

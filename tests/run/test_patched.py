@@ -78,7 +78,7 @@ def test_a_miss_is_patched_and_one_too_many_ends_the_rollout(tmp_path: Path) -> 
     steps = {step.sample_id: step for step in source.steps}
     gold = [
         line
-        for line in GOLD.prompt(steps["ted/E0/3"])[1].parts[-1].text.split("\n")
+        for line in GOLD.conversation(steps["ted/E0/3"])[1].parts[-1].text.split("\n")
         if line.startswith("Step ")
     ]
     own = history(model, "ted/E0/2")

@@ -26,6 +26,7 @@ from omnidata.synth.compose.instructions import (
     ask_to_write,
     read_edges,
 )
+from omnidata.tasks.asking import Asking
 from tests.adapters.servers import FINE, Fault, Server
 from tests.cli.running import Started, as_json, omnidata
 from tests.full import FULL
@@ -297,7 +298,7 @@ def test_texts_of_answers_that_were_thrown_away_are_not_used(
 
         def run() -> None:
             model = get_adapter(
-                "openai:scribe", Questions("latest"), (), base_url=f"{server.url}/v1"
+                "openai:scribe", Asking(Questions("latest")), (), base_url=f"{server.url}/v1"
             )
             compose(pool, out, Settings(), tasks=1, author=Author(model))
 

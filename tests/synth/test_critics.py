@@ -142,7 +142,7 @@ def test_an_episode_is_right_if_all_of_its_answers_are(several: Path, tmp_path: 
     assert {step.group for step in source.steps} == {"app/E00", "app/E01"}
     for step in source.steps:
         assert step.source["right"] == (not step.source["wrong_steps"])
-        (message,) = task.prompt(step)
+        (message,) = task.conversation(step)
         shown = [part.role for part in message.parts if part.media]
         assert shown.count("screenshot_0") == shown.count("screenshot_2") == 1
         assert not [role for role in shown if role.startswith("history")]

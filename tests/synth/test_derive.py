@@ -331,7 +331,7 @@ def test_rollouts_are_a_success_only_where_they_have_been_scored_as_one() -> Non
     (step,) = made(0, ["TAP"], ends=False).steps
     task = get_task("osworld")
     told = {
-        outcome: task.succeeded([replace(step, tags={"outcome": outcome})], {})
+        outcome: task.benchmark.episodes.success([replace(step, tags={"outcome": outcome})], {})
         for outcome in ("success", "partial", "unfinished")
     }
     assert told == {"success": True, "partial": False, "unfinished": False}
@@ -360,15 +360,16 @@ def test_a_plug_in_s_rows_are_made_of_ours_and_its_faults_are_its_own(
 PLUGIN = '''
 from pathlib import Path
 
-from omnidata.tasks.base import Benchmark
+from omnidata.tasks.benchmark import Benchmark, Card, Rule
 from omnidata.tasks.derivation import Derivation
-from omnidata.tasks.profiles import RowProfile
+from omnidata.tasks.totals import RowTotals
 
 
-class Exact(RowProfile):
+class Exact(Rule):
     name = "verdicts-exact"
+    totals = RowTotals()
 
-    def judge(self, step, text, receipt=None):
+    def judge(self, step, parsed):
         raise NotImplementedError
 
 
@@ -381,14 +382,18 @@ def row(trajectory):
 class Verdicts(Benchmark):
     """Did it go well?"""
 
+    card = Card(title="Verdicts")
     question = "{instruction}"
-    profiles = {"verdicts-exact": Exact()}
+    rules = (Exact(),)
     derivation = Derivation("verdicts", "success", "verdicts.jsonl", row, 2)
 
     def steps(self, data, note):
         return []
 
-    def answer(self, step):
+    def parse(self, text, step, receipt):
+        raise NotImplementedError
+
+    def target(self, step, *, space=None, size=None):
         return None
 '''
 

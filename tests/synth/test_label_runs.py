@@ -294,8 +294,8 @@ def test_a_step_is_asked_about_in_the_same_words_with_and_without_its_target(
     steps = task.load(recording(tmp_path / "data", [TAP, BACK, TAP, END])).steps
     for step in steps:
         blank = replace(step, action=None, history=(), source={})
-        assert task.prompt(step) == task.prompt(blank)
-    assert len({task.prompt(step) for step in steps}) == len(steps) == 3
+        assert task.conversation(step) == task.conversation(blank)
+    assert len({task.conversation(step) for step in steps}) == len(steps) == 3
 
 
 def test_a_tiny_local_model_is_asked_in_the_same_way(once: Once, tmp_path: Path) -> None:

@@ -14,81 +14,88 @@ from tests.data.tiny import png
 from tests.synth.recordings import rows
 
 PLUGIN = '''
-import json
 from dataclasses import replace
 
 from omnidata.actions import Action
+from omnidata.loaders.files import RowFiles
+from omnidata.loaders.row_files import head_of, read_rows
 from omnidata.loaders.task_library import Library, Subtask
-from omnidata.tasks.base import Benchmark
-from omnidata.tasks.profiles import EpisodeProfile, RowProfile
-from omnidata.types import Annotation, MediaRef, Questions, LoadedDataset, Step, Verdict
+from omnidata.tasks.benchmark import About, Benchmark, Card, ParsedAnswer, Rule, UnreadError
+from omnidata.tasks.totals import Column, EpisodeTotals, RowTotals
+from omnidata.types import Annotation, MediaRef, Questions, Step, Target
 
 
-class Exact(RowProfile):
+def files(expected, key):
+    return RowFiles(expected, lambda path: "known" if key in head_of(path) else "other")
+
+
+class Exact(Rule):
     name = "chores-exact"
+    totals = RowTotals()
 
-    def judge(self, step, text, receipt=None):
+    def judge(self, step, parsed):
         raise NotImplementedError
 
 
 class Pool(Benchmark):
-    """A pool of chores in a file of words: who needs what, and what is there afterwards."""
+    """A pool of chores: who needs what, and what is there afterwards."""
 
-    question = ""
-    profiles = {"chores-exact": Exact()}
+    card = Card(title="Chores")
+    rules = (Exact(),)
+    files = files("chores with needs and gives", b'"needs"')
 
-    def load(self, data, *, check_media=True, strict=False):
+    def steps(self, data, note):
         raise NotImplementedError
 
-    def answer(self, step):
+    def parse(self, text, step, receipt):
+        raise NotImplementedError
+
+    def target(self, step, *, space=None, size=None):
         return None
 
-    def detect(self, data):
-        return (data / "chores.txt").exists()
-
     def library(self, data):
-        rows = [line.split() for line in (data / "chores.txt").read_text("utf-8").splitlines()]
+        rows = [line.row for path in self.files.find(data) for line in read_rows(path)]
         subtasks = {
-            name: Subtask(name, f"Do {name}", "Kitchen", inputs=(needs,), outputs=(gives,))
-            for name, needs, gives in rows
+            row["chore"]: Subtask(
+                row["chore"],
+                "Do " + row["chore"],
+                "Kitchen",
+                inputs=(row["needs"],),
+                outputs=(row["gives"],),
+            )
+            for row in rows
         }
         return Library(data, subtasks, categories={"Kitchen": "Home"})
 
-class Kept(EpisodeProfile):
+
+class Kept(Rule):
     name = "chores-kept"
-    by = {}
+    totals = EpisodeTotals()
 
-    def judge(self, step, text, receipt=None):
-        return Verdict("ok", (text == step.source["did"], text == step.source["did"], True))
-
-    def failed(self, step, outcome):
-        return Verdict(outcome, (False, False, False))
+    def judge(self, step, parsed):
+        right = parsed is not None and parsed.record["did"] == step.source["did"]
+        return (right, right, True)
 
 
-class Judged(RowProfile):
+class Judged(Rule):
     name = "chores-judged"
-    values = ("said",)
+    totals = RowTotals([Column("accuracy", "said")])
 
-    def judge(self, step, text, receipt=None):
-        return Verdict("ok", (text == "done",))
+    def judge(self, step, parsed):
+        return (parsed is not None and parsed.value == "done",)
 
 
 class Diary(Benchmark):
     """Chores that somebody was filmed at: a picture of each step, and rarely what was done."""
 
-    question = ""
-    profiles = {"chores-exact": Exact()}
+    card = Card(title="Diary", roles={"screenshot": "image"})
+    rules = (Exact(),)
+    files = files("days with a wish", b'"wish"')
 
-    def answer(self, step):
-        return None
-
-    def detect(self, data):
-        return (data / "diary.json").exists()
-
-    def load(self, data, *, check_media=True, strict=False):
-        rows = json.loads((data / "diary.json").read_text("utf-8"))
-        steps = [
-            Step(
+    def steps(self, data, note):
+        for line in self.files.rows(self.files.find(data), note):
+            row = line.row
+            yield Step(
                 sample_id=f"{row['day']}/{row['hour']}",
                 episode_id=row["day"],
                 step_index=row["hour"],
@@ -102,40 +109,60 @@ class Diary(Benchmark):
                 tags={},
                 source=row,
             )
-            for row in rows
-        ]
-        names = [step.sample_id for step in steps]
-        roles: dict[str, Modality] = {"screenshot": "image"}
-        return LoadedDataset(self.name, data, steps, [], 0, "0" * 64, names, (), roles)
+
+    def parse(self, text, step, receipt):
+        raise NotImplementedError
+
+    def target(self, step, *, space=None, size=None):
+        return None
+
+
+LABELS = Annotation(
+    "action", known_from="diary", expected="days", remedy="wait a day", truth="look again"
+)
 
 
 class Labels(Diary):
-    asks_about = "diary"
-    profiles = {"chores-kept": Kept()}
-    annotates = Annotation(
-        "action", known_from="diary", expected="days", remedy="wait a day", truth="look again"
+    card = Card(title="Labels")
+    rules = (Kept(),)
+    about = About(
+        benchmark="diary", annotation=LABELS, questions=lambda source: Questions(source, {})
     )
 
-    def read(self, text, receipt=None):
-        return Action("back") if text == "went back" else None
+    def parse(self, text, step, receipt):
+        if text != "went back":
+            raise UnreadError("nothing was done")
+        action = Action("back")
+        return ParsedAnswer(action, {"did": text}, written=(action,))
 
-    def answer(self, step):
-        return step.source["seen"]
+    def target(self, step, *, space=None, size=None):
+        return Target(step.source["seen"], step.source["seen"])
 
 
-class Judges(Labels):
-    profiles = {"chores-judged": Judged()}
-    annotates = replace(Labels.annotates, of="success")
+def days(source):
+    first = [step for step in source.steps if step.step_index == 0]
+    asked = [replace(step, sample_id=f"day {step.episode_id}") for step in first]
+    return Questions(replace(source, steps=asked), {})
 
-    def ask_about(self, source):
-        first = [step for step in source.steps if step.step_index == 0]
-        days = [replace(step, sample_id=f"day {step.episode_id}") for step in first]
-        return Questions(replace(source, steps=days), {})
 
-    def answer(self, step):
-        return step.source["ended"]
+class Judges(Diary):
+    card = Card(title="Judges")
+    rules = (Judged(),)
+    about = About(
+        benchmark="diary", annotation=replace(LABELS, of="success"), questions=days
+    )
+
+    def parse(self, text, step, receipt):
+        return ParsedAnswer(text, {"said": text})
+
+    def target(self, step, *, space=None, size=None):
+        return Target(step.source["ended"], step.source["ended"])
 '''
-CHORES = "fill empty_kettle full_kettle\nboil full_kettle hot_water\nbrew hot_water tea\n"
+CHORES = [
+    {"chore": "fill", "needs": "empty_kettle", "gives": "full_kettle"},
+    {"chore": "boil", "needs": "full_kettle", "gives": "hot_water"},
+    {"chore": "brew", "needs": "hot_water", "gives": "tea"},
+]
 
 
 @pytest.fixture
@@ -153,7 +180,7 @@ def test_tasks_are_composed_of_a_library_that_only_a_plug_in_reads(
 ) -> None:
     pool, out = tmp_path / "pool", tmp_path / "out"
     pool.mkdir()
-    (pool / "chores.txt").write_text(CHORES, encoding="utf-8")
+    (pool / "chores.json").write_text(json.dumps(CHORES), encoding="utf-8")
     done = here(
         *("synth", "compose", pool, out, "--tasks", 1, "--trajectories", 0),
         *("--initial", "empty_kettle", "--level", "dependency=easy", "--json"),

@@ -22,8 +22,14 @@ from tests.data.segment.films import film
 METADATA = {"screen_width": 1000, "screen_height": 500, "video_start_timestamp": 100.0}
 
 
+def read_recorder(path: Path) -> Log | None:
+    recorder = get_task("agentnet").benchmark.recorder
+    assert recorder
+    return recorder(path)
+
+
 def read_log(path: Path) -> Log:
-    log: Log | None = get_task("agentnet").action_log(path)
+    log = read_recorder(path)
     assert log
     return log
 
@@ -148,7 +154,7 @@ def test_the_log_is_known_by_its_content(tmp_path: Path) -> None:
     assert read_log(tmp_path).events == read_log(folder).events
     assert len(read_log(renamed).events) == len(read_log(folder).events)
     (tmp_path / "other").mkdir()
-    assert get_task("agentnet").action_log(tmp_path / "other") is None
+    assert read_recorder(tmp_path / "other") is None
 
 
 def test_the_file_that_is_named_is_the_one_that_is_read(tmp_path: Path) -> None:

@@ -176,7 +176,7 @@ def test_models_are_shown_the_images_of_the_rows(name: str, tmp_path: Path) -> N
     for model in task.baselines:
         found = omnidata.evaluate(task, source, f"baseline:{model}", tmp_path / model)
         assert sum(found["outcomes"].values()) == count
-    asked = [part for message in task.prompt(source.steps[0]) for part in message.parts]
+    asked = [part for message in task.conversation(source.steps[0]) for part in message.parts]
     shown = next(part.media for part in asked if part.media)
     (shown.root / shown.path).unlink()
     lacking = omnidata.evaluate(task, task.load(folder), Looking(), tmp_path / "lacking")

@@ -12,7 +12,8 @@ import pytest
 
 from omnidata.tasks import get_task
 from omnidata.tasks.agentstudio.load import load
-from omnidata.types import Conversation, LoadedDataset, Step, Task
+from omnidata.tasks.asking import Asking
+from omnidata.types import Conversation, LoadedDataset, Step
 from tests.loaders.agentstudio import (
     REAL,
     SPACE,
@@ -35,12 +36,12 @@ SETS: dict[str, TaskName] = {
 real = pytest.mark.skipif(not CASES.is_file(), reason=NO_SHARED)
 
 
-def asking(task: TaskName, **options: str) -> Task:
+def asking(task: TaskName, **options: str) -> Asking:
     return get_task(task, options)
 
 
 def ask(task: TaskName, step: Step, **options: str) -> Conversation:
-    return asking(task, **options).prompt(step)
+    return asking(task, **options).conversation(step)
 
 
 def one(tmp_path: Path, task: TaskName, row: dict[str, Any]) -> Step:
@@ -81,7 +82,7 @@ def test_the_prompts_of_the_release_are_reproduced() -> None:
             options["gemini_limit"] = "on" if "gemini" in case["model"] else "off"
         if task == "criticbench":
             options["observations_only"] = str(case["mode"] == "actionless").lower()
-        messages = released(asking(task, **options).prompt(source(task).steps[case["row"]]))
+        messages = released(asking(task, **options).conversation(source(task).steps[case["row"]]))
         if "messages" in case:
             assert messages == case["messages"]
         assert len(messages) == case["n_messages"]
@@ -163,7 +164,7 @@ def test_a_symmetric_prompt_ends_alike_for_every_row() -> None:
     def kinds(options: dict[str, str]) -> set[str]:
         asked = asking("criticbench", **options)
         steps = source("criticbench").steps
-        return {asked.prompt(step)[-2].parts[0].kind for step in steps}
+        return {asked.conversation(step)[-2].parts[0].kind for step in steps}
 
     assert kinds({}) == {"text", "image"}
     assert kinds({"symmetric": "true"}) == {"text"}
@@ -177,7 +178,7 @@ def test_every_message_is_the_users_and_has_one_part(tmp_path: Path) -> None:
         "criticbench": trajectory(),
     }
     for task, row in rows.items():
-        for message in asking(task).prompt(one(tmp_path, task, row)):
+        for message in asking(task).conversation(one(tmp_path, task, row)):
             assert message.role == "user"
             assert len(message.parts) == 1
             assert bool(message.parts[0].role) == (message.parts[0].kind == "image")

@@ -15,7 +15,8 @@ import omnidata
 from omnidata.errors import UsageError
 from omnidata.predictions import Prediction
 from omnidata.run.scoring import get_profile, score
-from omnidata.types import LoadedDataset, Task
+from omnidata.tasks.asking import Asking
+from omnidata.types import LoadedDataset
 from tests.metrics.agentstudio import FILES, Row, respond, shared_cases
 from tests.trees import NO_SHARED, SHARED
 
@@ -38,7 +39,7 @@ def sources() -> dict[str, LoadedDataset]:
 
 
 def scored(
-    task: Task, source: LoadedDataset, texts: Mapping[int, str | None], out: Path
+    task: Asking, source: LoadedDataset, texts: Mapping[int, str | None], out: Path
 ) -> tuple[dict[str, Any], dict[str, Row]]:
     """The results over the rows that have a text, and the lines of `scores.jsonl` by id."""
     steps = [source.steps[row] for row in texts]

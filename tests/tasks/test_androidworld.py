@@ -36,7 +36,7 @@ MarkorCreateNote,0,,,0.0,medium
 
 def scores(data: Path, **options: Any) -> dict[str, Any]:
     """The results of each agent."""
-    scorer = get_task("androidworld").score_files
+    scorer = get_task("androidworld").benchmark.rollouts
     assert scorer is not None
     found, _ = scorer.score(data, None, profile="androidworld", **options)
     return {one.agent: one.results for one in found}
@@ -369,7 +369,7 @@ def test_rows_that_cannot_be_used_are_found(tmp_path: Path) -> None:
 
 def test_an_agent_without_any_score_is_left_out_and_told_of(tmp_path: Path) -> None:
     data = androidworld(tmp_path, {"m3a": [episode()], "t3a": [episode("A", None)]})
-    scorer = get_task("androidworld").score_files
+    scorer = get_task("androidworld").benchmark.rollouts
     assert scorer is not None
     found, findings = scorer.score(data, None, profile="androidworld")
     assert [one.agent for one in found] == ["m3a"]

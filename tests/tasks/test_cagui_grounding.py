@@ -119,7 +119,7 @@ def test_a_text_with_a_space_is_never_right_as_released() -> None:
 def test_the_prompt_has_the_box_in_thousandths(tmp_path: Path) -> None:
     task = get_task("cagui-grounding")
     steps = task.load(grounding(tmp_path, [function()], [label()])).steps
-    asked = [str(task.prompt(step)[-1].parts[-1].text) for step in steps]
+    asked = [str(task.conversation(step)[-1].parts[-1].text) for step in steps]
     assert "该按钮打开菜单。" in asked[0]
     assert "分享" in asked[1]
     assert '{"bbox": [[125,125],[375,250]]}' in asked[2]
@@ -146,8 +146,8 @@ def test_a_dialect_asks_for_places_and_leaves_texts_in_the_tasks_own_words(tmp_p
     data = grounding(tmp_path, [function()], [label()])
     own, spoken = (get_task("cagui-grounding", o) for o in ({}, {"dialect": "qwen2.5"}))
     steps = spoken.load(data).steps
-    assert spoken.prompt(steps[2]) == own.prompt(steps[2])
-    assert "该按钮打开菜单。" in str(spoken.prompt(steps[0]))
+    assert spoken.conversation(steps[2]) == own.conversation(steps[2])
+    assert "该按钮打开菜单。" in str(spoken.conversation(steps[0]))
     profile = spoken.profiles["cagui-grounding"]
     arguments = {"action": "click", "coordinate": [18, 30]}
     call = f"<tool_call>{json.dumps({'name': 'mobile_use', 'arguments': arguments})}</tool_call>"
@@ -155,7 +155,7 @@ def test_a_dialect_asks_for_places_and_leaves_texts_in_the_tasks_own_words(tmp_p
     verdicts = [profile.judge(step, text) for step, text in zip(steps, texts, strict=True)]
     assert [verdict.values[0] for verdict in verdicts] == [True, False, True]
     assert verdicts[2].values[1:] == (None,) * 5
-    assert profile.failed(steps[2], "api_error").values[1:] == (None,) * 5
+    assert profile.without_answer(steps[2], "api_error").values[1:] == (None,) * 5
     columns = np.array([verdict.values for verdict in verdicts], dtype=np.float64).T
     values = dict(zip(profile.values, columns, strict=True))
     rows = VerdictColumns(np.zeros(3, dtype=np.uint8), values, np.ones(3, dtype=np.bool_))

@@ -10,7 +10,6 @@ from copy import copy
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, get_args
 
 import numpy as np
@@ -23,20 +22,13 @@ from omnidata.predictions import Prediction
 from omnidata.run.run_files import read_run
 from omnidata.run.scoring import get_profile, score
 from omnidata.tasks import get_task
-from omnidata.tasks.base import Benchmark
+from omnidata.tasks.asking import Asking
+from omnidata.tasks.benchmark import Benchmark, Card, ParsedAnswer, Receipt, Rule
 from omnidata.tasks.coordinates import in_pixels, replace_places
-from omnidata.tasks.profiles import RowProfile
+from omnidata.tasks.profile import Profile
 from omnidata.tasks.statistics import statistics
-from omnidata.types import (
-    Cause,
-    Diagnosis,
-    Outcome,
-    Profile,
-    Step,
-    Target,
-    Task,
-    Verdict,
-)
+from omnidata.tasks.totals import RowTotals
+from omnidata.types import Cause, Diagnosis, Explanation, Outcome, Step, Target, Verdict
 from tests.goldens.worlds import WORLDS
 from tests.plugin import data as odyssey
 
@@ -63,10 +55,14 @@ class Mutator:
     """
 
     def __init__(
-        self, task: Task, steps: Sequence[Step], reach: float, same: frozenset[str]
+        self, task: Asking, steps: Sequence[Step], reach: float, same: frozenset[str]
     ) -> None:
         self.reach, self.same = reach, same
-        self.unit = SPACES.get(task.options.get("coordinates", "")) or task.prompted_space or "px"
+        self.unit = (
+            SPACES.get(task.options.get("coordinates", ""))
+            or task.benchmark.card.prompted_space
+            or "px"
+        )
         self.right = [
             (step, step.action, target)
             for step in steps
@@ -180,7 +176,7 @@ def wrong(profile: Profile, verdict: Verdict) -> bool:
 
 
 def named(
-    task: Task, profile: str, step: Step, verdict: Verdict, text: str = ""
+    task: Asking, profile: str, step: Step, verdict: Verdict, text: str = ""
 ) -> Diagnosis | None:
     return task.explanation(step, verdict, text, profile=profile).diagnosis
 
@@ -203,7 +199,7 @@ class Case:
     profile: str = ""
 
 
-def check(task: Task, steps: Sequence[Step], case: Case) -> Counter[Cause]:
+def check(task: Asking, steps: Sequence[Step], case: Case) -> Counter[Cause]:
     """Hold what every mutation is named against what it is; how many there were of each kind."""
     name = case.profile or task.default_profile
     profile = task.profiles[name]
@@ -223,7 +219,7 @@ def check(task: Task, steps: Sequence[Step], case: Case) -> Counter[Cause]:
             if found is None or found.cause != cause:
                 missed.setdefault(cause, []).append((step.sample_id, target.text, text, found))
         for outcome, cause in UNANSWERED.items():
-            verdict = profile.failed(step, outcome)
+            verdict = profile.without_answer(step, outcome)
             if wrong(profile, verdict):
                 seen[cause] += 1
                 assert named(task, name, step, verdict) == Diagnosis(cause)
@@ -302,7 +298,7 @@ def test_a_value_may_not_be_called_as_what_a_line_of_scores_has_already(
     assert caught.value.where == "odyssey_like.Ams"
 
 
-def check_scores(task: Task, data: Path, case: Case, out: Path) -> None:
+def check_scores(task: Asking, data: Path, case: Case, out: Path) -> None:
     """Score one mutation of each step's answer; look at every sum of causes in the folder."""
     source = task.load(data, check_media=False)
     profile = task.profiles[case.profile or task.default_profile]
@@ -349,42 +345,43 @@ def check_scores(task: Task, data: Path, case: Case, out: Path) -> None:
     assert sum(cell.value or 0 for cell in cells[1:]) == pytest.approx(1)
 
 
-class Near(RowProfile):
+class Near(Rule[Action]):
     """Takes places that are near enough, within a distance of its own."""
 
     name = "near"
+    totals = RowTotals()
 
     def __init__(self, takes: float, reach: float | None) -> None:
         self.takes = takes
         if reach is not None:
             self.reach = reach
 
-    def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
-        assert step.action
-        target = step.action.start[0]
-        assert isinstance(target, Point)
-        away = math.dist((target.x, target.y), json.loads(text))
-        return Verdict("ok", (away <= self.takes,), {"at": json.loads(text)})
+    def judge(self, step: Step, parsed: ParsedAnswer[Action] | None) -> tuple[bool]:
+        assert step.action and parsed
+        (target,), (said,) = step.action.start, parsed.value.start
+        assert isinstance(target, Point) and isinstance(said, Point)
+        return (math.dist((target.x, target.y), (said.x, said.y)) <= self.takes,)
 
 
 class Placing(Benchmark):
     """Taps at points, in thousandths."""
 
-    question = ""
+    card = Card(title="Placing")
 
-    def __init__(self, profile: Near) -> None:
-        self.profiles = {profile.name: profile}
+    def __init__(self, rule: Rule[Action]) -> None:
+        self.rules = (rule,)
         super().__init__("placing", {})
 
     def steps(self, data: Path, note: Callable[[Finding], None]) -> list[Step]:
         return []
 
-    def answer(self, step: Step) -> str | None:
-        return None
+    def parse(self, text: str, step: Step, receipt: Receipt) -> ParsedAnswer[Action]:
+        x, y = json.loads(text)
+        action = Action("tap", (Point(x, y, "norm1000"),))
+        return ParsedAnswer(action, {"at": [x, y]}, written=(action,))
 
-    def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
-        x, y = json.loads(text)["at"]
-        return Action("tap", (Point(x, y, "norm1000"),))
+    def target(self, step: Step, **_: object) -> None:
+        return None
 
 
 UNSAID = ", which the profile does not count as right"
@@ -414,47 +411,50 @@ def test_the_causes_of_a_plug_in_follow_its_verdict_and_the_reach_that_it_says(
     reading: str,
     ends: str,
 ) -> None:
-    task = Placing(Near(takes, reach))
+    task = Asking(Placing(Near(takes, reach)))
     # In pixels of the first screen the swapped answer is within 140 of the target.
     screen = (1280, 800) if said == (400, 250) else (900, 1200)
     action = Action("tap", (Point(*target, "norm1000"),))
     step = Step("1", "1", 0, 1, "do it", screen, {}, (), (), action, {}, {})
-    verdict = task.profiles["near"].judge(step, json.dumps(said))
-    found = task.explain(step, verdict, profile="near")
+    verdict = task.verdict(step, json.dumps(said))
+    found = task.explanation(step, verdict, json.dumps(said), profile="near")
     assert found.diagnosis == (Diagnosis(cause, reading) if cause else None)
     assert found.sentence.endswith(ends)
 
 
-class Pressed(RowProfile):
-    """Whatever it is said to be."""
+class Pressed(Rule[Action]):
+    """Takes every action, or none."""
 
     name = "pressed"
+    totals = RowTotals()
 
-    def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
-        raise NotImplementedError
+    def __init__(self, right: bool) -> None:
+        self.right = right
+
+    def judge(self, step: Step, parsed: ParsedAnswer[Action] | None) -> tuple[bool]:
+        return (self.right,)
 
 
-class Pressing(Benchmark):
+class Pressing(Placing):
     """Keys, apps and ends, and no places."""
 
-    question = ""
-    profiles: Mapping[str, Profile] = MappingProxyType({"pressed": Pressed()})
-
-    def steps(self, data: Path, note: Callable[[Finding], None]) -> list[Step]:
-        return []
-
-    def answer(self, step: Step) -> str | None:
-        return None
-
-    def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
+    def parse(self, text: str, step: Step, receipt: Receipt) -> ParsedAnswer[Action]:
         row = json.loads(text)
-        return Action(**row | {"keys": tuple(row.get("keys", ()))})
+        action = Action(**row | {"keys": tuple(row.get("keys", ()))})
+        return ParsedAnswer(action, row, written=(action,))
+
+
+def explain_press(wanted: dict[str, Any], said: dict[str, Any], *, right: bool) -> Explanation:
+    """Explain a verdict on an action in place of the wanted one."""
+    task = Asking(Pressing(Pressed(right)))
+    step = Step("1", "1", 0, 1, "do it", (100, 100), {}, (), (), None, {}, {})
+    step = replace(step, action=task.parse(json.dumps(wanted), step).value)
+    verdict = task.verdict(step, json.dumps(said))
+    return task.explanation(step, verdict, json.dumps(said), profile="pressed")
 
 
 def test_an_explanation_can_be_said_otherwise_by_who_gets_it() -> None:
-    task = Pressing("pressing", {})
-    step = Step("1", "1", 0, 1, "do it", (100, 100), {}, (), (), Action("back"), {}, {})
-    found = task.explain(step, Verdict("ok", (False,), {"kind": "home"}), profile="pressed")
+    found = explain_press({"kind": "back"}, {"kind": "home"}, right=False)
     again = replace(found, sentence="not that key")
     assert (again.sentence, again.mark, again.diagnosis, again.overlays) == (
         "not that key",
@@ -498,11 +498,7 @@ def test_the_sentence_of_a_plug_in_names_what_differs_where_the_types_are_the_sa
             {"app": more[0]} if kind == "open_app" else {"keys": [*more]} if more else {}
         )
 
-    task = Pressing("pressing", {})
-    action = task.read(json.dumps(told(*wanted)))
-    step = Step("1", "1", 0, 1, "do it", (100, 100), {}, (), (), action, {}, {})
-    verdict = Verdict("ok", (right,), told(*said))
-    found = task.explain(step, verdict, profile="pressed")
+    found = explain_press(told(*wanted), told(*said), right=right)
     assert found.mark == ("right" if right else "wrong")
     assert sentence in found.sentence
     assert right or not found.sentence.startswith("both") or "distinguishes" in found.sentence

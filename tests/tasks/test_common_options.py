@@ -51,7 +51,7 @@ def test_only_the_last_actions_are_told(
     assert len(step.history) > 1
 
     def told(**options: str) -> list[str]:
-        return lines(get_task(name, options).prompt(step))
+        return lines(get_task(name, options).conversation(step))
 
     assert told(history_window="0") == told(history="none")
     whole, last = told(history_window="99"), told(history_window="1")
@@ -67,10 +67,10 @@ def test_predictions_are_forgotten_too(tmp_path: Path) -> None:
     step = steps("omnigui", tree(tmp_path))[2]
     task = get_task("omnigui", {"history": "predicted", "history_window": "1"})
     (told,) = [
-        line for line in lines(task.prompt(step, step.history)) if line.startswith("Step 1:")
+        line for line in lines(task.conversation(step, step.history)) if line.startswith("Step 1:")
     ]
-    assert told in lines(task.prompt(step, [None, step.history[1]]))
-    assert not [line for line in lines(task.prompt(step, step.history)) if "Step 0:" in line]
+    assert told in lines(task.conversation(step, [None, step.history[1]]))
+    assert not [line for line in lines(task.conversation(step, step.history)) if "Step 0:" in line]
 
 
 def test_earlier_screenshots_stand_before_the_current_one(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_earlier_screenshots_stand_before_the_current_one(tmp_path: Path) -> Non
     task = get_task("omnigui", {"history_screenshots": "2"})
     source = task.load(data, check_media=False)
     assert source.roles.keys() == {"screenshot", "video", "audio", *SHOTS}
-    parts = [task.prompt(step)[1].parts for step in source.steps]
+    parts = [task.conversation(step)[1].parts for step in source.steps]
     shown = [[p.media.path if p.media else p.text for p in each][:-1] for each in parts]
     own = [[f"T1/{n}.mp4", f"T1/{n}.wav", f"T1/{n}.png"] for n in (1, 2, 3)]
     first, second = ["[Screenshot of step 0]:", "T1/1.png"], ["[Screenshot of step 1]:", "T1/2.png"]
@@ -86,7 +86,7 @@ def test_earlier_screenshots_stand_before_the_current_one(tmp_path: Path) -> Non
     assert shown[3] == ["T2/1.mp4", "T2/1.wav", "T2/1.png"]  # another episode's are not its own
     none = get_task("omnigui", {"history_screenshots": "0"})
     both = [get_task("omnigui", {"history_screenshot": "off"}), none]
-    plain, bare = (task.prompt(task.load(data, check_media=False).steps[2]) for task in both)
+    plain, bare = (task.conversation(task.load(data, check_media=False).steps[2]) for task in both)
     assert plain == bare
 
 
@@ -98,7 +98,7 @@ def test_clips_and_sounds_are_shown_up_to_a_share_and_nothing_else_is(tmp_path: 
     step = steps("omnigui", data)[2]
     (tmp_path / "voice" / voice_file(step.instruction)).write_bytes(wav(0))
     options = {"voice": str(tmp_path / "voice"), "media_until": "0.25"}
-    told = get_task("omnigui", options).prompt(step)
+    told = get_task("omnigui", options).conversation(step)
     shares = {part.role: part.media.until for m in told for part in m.parts if part.media}
     assert shares == {
         "history_screenshot": 1, "screenshot": 1, "video": 0.25, "audio": 0.25, "voice": 1
@@ -110,10 +110,10 @@ def test_the_instruction_is_told_in_the_language_that_is_asked_for(tmp_path: Pat
     for language, said in (("zh", "点分享"), ("en", "Tap Share"), ("both", "Tap Share / 点分享")):
         task = get_task("omnigui", {"language": language})
         source = task.load(data, check_media=False)
-        assert f"Goal: {said}" in lines(task.prompt(source.steps[0]))
+        assert f"Goal: {said}" in lines(task.conversation(source.steps[0]))
         if language != "en":
             with pytest.raises(DataError, match="no instruction in the requested language"):
-                task.prompt(source.steps[2])
+                task.conversation(source.steps[2])
     own = get_task("omnigui", {"language": "zh"})
     assert own.load(data, check_media=False).fingerprint == (
         get_task("omnigui").load(data, check_media=False).fingerprint
@@ -163,8 +163,8 @@ def test_an_option_that_changes_nothing_of_the_data_is_refused(
 def test_a_step_without_a_medium_of_time_is_asked_as_ever(tmp_path: Path) -> None:
     step = steps("omnigui", tree(tmp_path))[0]
     still = replace(step, media={"screenshot": step.media["screenshot"]})
-    assert get_task("omnigui", {"media_until": "0.5"}).prompt(still) == (
-        get_task("omnigui").prompt(still)
+    assert get_task("omnigui", {"media_until": "0.5"}).conversation(still) == (
+        get_task("omnigui").conversation(still)
     )
 
 

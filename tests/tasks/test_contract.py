@@ -10,11 +10,11 @@ from typing import Any, cast
 import pytest
 
 from omnidata.actions import Action, Point, Screen, Space, centre
-from omnidata.dialects import CannotSayError, UnreadError
+from omnidata.dialects import CannotSayError, UnreadError, get_dialect
 from omnidata.errors import UsageError
 from omnidata.run.evaluate import evaluate
-from omnidata.tasks import in_dialect
 from omnidata.tasks.asking import Asking
+from omnidata.tasks.asking_in_dialect import AskingInDialect
 from omnidata.tasks.benchmark import (
     Benchmark,
     Card,
@@ -27,7 +27,7 @@ from omnidata.tasks.benchmark import (
 )
 from omnidata.tasks.coordinates import resizing
 from omnidata.tasks.totals import Column, EpisodeTotals
-from omnidata.types import Completion, Step, Target, Task
+from omnidata.types import Completion, Step, Target
 from tests.run.scripted import Scripted
 from tests.trees import write_lines
 
@@ -129,7 +129,7 @@ def buttons(**options: str) -> Asking:
 
 
 def test_verdicts_add_up_by_the_columns_that_a_rule_declares(rows: Path, tmp_path: Path) -> None:
-    task = cast("Task", buttons())
+    task = buttons()
     answers = iter(['{"do": "tap", "at": [25, 40]}', '{"do": "back"}', "I give up"])
     model = Scripted(lambda *_: Completion(text=next(answers)))
     found = evaluate(task, task.load(rows), model, tmp_path / "run")
@@ -151,7 +151,7 @@ def test_evaluate_takes_the_benchmark_itself_but_no_name(rows: Path, tmp_path: P
 def test_the_prompt_tells_the_history_that_the_option_names(rows: Path) -> None:
     step = buttons().load(rows).steps[1]
     told = {
-        wanted: buttons(history=wanted).prompt(step, [Action("back")])[-1].parts[-1].text
+        wanted: buttons(history=wanted).conversation(step, [Action("back")])[-1].parts[-1].text
         for wanted in ("gold", "none", "predicted")
     }
     assert "Step 0: TAP at [100, 100]" in told["gold"]
@@ -182,7 +182,7 @@ def test_an_answer_is_explained_by_what_was_parsed(rows: Path) -> None:
 
 
 def test_a_dialects_answer_is_judged_as_actions(rows: Path) -> None:
-    task: Task = in_dialect(cast("Task", buttons()), "qwen2.5")
+    task: Asking = AskingInDialect(buttons(), get_dialect("qwen2.5"))
     step = task.load(rows).steps[0]
     target = task.target(step)
     assert target

@@ -138,17 +138,17 @@ def test_shares_need_no_size_of_the_screen(tmp_path: Path, space: str) -> None:
 
 def test_the_prompt_shows_the_code_of_the_steps_before(tmp_path: Path) -> None:
     step = steps_of("agentnet", trajectories(tmp_path)).steps[2]
-    system, user = get_task("agentnet").prompt(step)
+    system, user = get_task("agentnet").conversation(step)
     assert "from 0 to 1" in system.parts[0].text
     shown, asked = user.parts
     assert (shown.kind, shown.role) == ("image", "screenshot")
     assert "Task: Save the file" in asked.text
     assert "1. pyautogui.click(x=0.5, y=0.25)\n2. pyautogui.moveTo" in asked.text
-    _, bare = get_task("agentnet", {"history": "none"}).prompt(step)
+    _, bare = get_task("agentnet", {"history": "none"}).conversation(step)
     assert bare.parts[1].text.endswith("(none)")
     own = get_task("agentnet", {"history": "predicted"})
     said = own.history_action(step, "```python\npyautogui.press('a')\n```")
-    _, told = own.prompt(step, (said, None))
+    _, told = own.conversation(step, (said, None))
     assert "1. pyautogui.press('a')\n2. (an action that cannot be shown)" in told.parts[1].text
     hashes = {get_task("agentnet", {"coordinates": space}).prompt_hash for space in SPACES}
     assert len(hashes) == 3
@@ -237,7 +237,7 @@ def test_a_negative_row_wants_the_word(tmp_path: Path) -> None:
     data = screenspot(tmp_path, pro(gt_type="negative"), name="p.json")
     task = get_task("screenspot", {"negatives": "on"})
     (step,) = task.load(data).steps
-    (message,) = task.prompt(step)
+    (message,) = task.conversation(step)
     assert "the word negative" in message.parts[1].text
     target = task.target(step)
     assert target

@@ -83,7 +83,7 @@ def test_the_low_level_tells_the_instruction_of_the_step(tmp_path: Path) -> None
     source = load(data, level="low")
     assert codes(source) == {"instruction-missing": 1}
     assert source.skipped == 1
-    told = get_task("gui-odyssey", {"level": "low"}).prompt(source.steps[0])[-1]
+    told = get_task("gui-odyssey", {"level": "low"}).conversation(source.steps[0])[-1]
     assert "Goal: Now CLICK" in str(told.parts[-1].text)
 
 

@@ -63,8 +63,11 @@ def test_rows_become_the_steps_of_tasks(tmp_path: Path) -> None:
     assert first.action
     assert first.action.start == (Box(8, 9, 24, 18, "px"),)
     assert [past and past.label for past in last.history] == ["TAP", "INPUT"]
-    assert "Step 1: [textbox]  City -> TYPE: New York" in task.prompt(last)[-1].parts[-1].text
-    assert (first.tags["split"], task.application(first)) == ("test_task", "united")
+    assert "Step 1: [textbox]  City -> TYPE: New York" in task.conversation(last)[-1].parts[-1].text
+    assert (first.tags["split"], task.benchmark.wordings.application(first)) == (
+        "test_task",
+        "united",
+    )
     assert "raw_html" not in first.source["row"]
 
 

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -25,9 +24,9 @@ from omnidata.run.evaluate import evaluate
 from omnidata.run.run_files import read_run
 from omnidata.tasks import benchmark as contract
 from omnidata.tasks import get_task
-from omnidata.tasks.base import Benchmark
-from omnidata.tasks.observation import OPTIONS, Element
-from omnidata.types import Completion, MediaRef, Prepared, Request, Step, Task
+from omnidata.tasks.asking import Asking
+from omnidata.tasks.observation import OPTIONS, Element, ScreenDisplay
+from omnidata.types import Completion, MediaRef, Prepared, Request, Step
 from tests.cli.running import here
 from tests.loaders.phones import CLICK, SCREEN, SCROLL, episode, pixels, png, records, tree
 from tests.run.scripted import Scripted, finals
@@ -69,18 +68,18 @@ def data(tmp_path: Path) -> Path:
     ).parent
 
 
-def asked(data: Path, **options: str) -> tuple[Task, Step]:
+def asked(data: Path, **options: str) -> tuple[Asking, Step]:
     task = get_task("androidcontrol", options)
     return task, task.load(data).steps[0]
 
 
-def told(task: Task, step: Step) -> str:
+def told(task: Asking, step: Step) -> str:
     """The text of the prompt's tree."""
-    (part,) = (part for part in task.prompt(step)[-1].parts if part.about)
+    (part,) = (part for part in task.conversation(step)[-1].parts if part.about)
     return part.text
 
 
-def values(task: Task, step: Step, answer: Any, **receipt: Any) -> tuple[Any, ...]:
+def values(task: Asking, step: Step, answer: Any, **receipt: Any) -> tuple[Any, ...]:
     text = answer if isinstance(answer, str) else json.dumps(answer)
     return task.profiles[task.default_profile].judge(step, text, receipt or None).values
 
@@ -91,17 +90,17 @@ def test_without_the_option_runs_and_prompts_are_as_before_there_was_one(data: P
     assert dict(named.options) == dict(plain.options)
     assert not {"observation", "a11y_tokens"} & plain.options.keys()
     assert named.prompt_hash == plain.prompt_hash
-    assert [part.role for part in plain.prompt(step)[-1].parts] == ["screenshot", ""]
+    assert [part.role for part in plain.conversation(step)[-1].parts] == ["screenshot", ""]
 
 
 def test_a_tree_is_a_table_in_place_of_the_picture_or_beside_it(data: Path) -> None:
     task, step = asked(data, observation="a11y", coordinates="px")
-    system, user = task.prompt(step)
+    system, user = task.conversation(step)
     assert told(task, step).partition(":\n")[2] == PX
     assert {part.kind for part in user.parts} == {"text"}
     assert "screenshot" not in "".join(part.text for part in (*system.parts, *user.parts))
     both, _ = asked(data, observation="screenshot+a11y", coordinates="px")
-    assert [part.kind for part in both.prompt(step)[-1].parts] == ["image", "text", "text"]
+    assert [part.kind for part in both.conversation(step)[-1].parts] == ["image", "text", "text"]
     assert told(both, step) == told(task, step)
     assert len({one.prompt_hash for one in (task, both, asked(data)[0])}) == 3
 
@@ -114,32 +113,14 @@ def test_positions_have_the_unit_of_answers(data: Path) -> None:
         task, step = asked(data, observation="a11y", coordinates=unit)
         assert told(task, step).splitlines()[3] == f"Button\tAdd alarm\t+\t{line}"
     with pytest.raises(MediaError, match="size of the screen"):
-        task.prompt(replace(step, screen=(0, 0)))
-
-
-class Shop(Benchmark):
-    """A benchmark whose screens have the elements of the test."""
-
-    found: Sequence[Element] = ()
-    question = "Next?"
-    profiles = MappingProxyType({})
-    allowed = OPTIONS
-    shown = ("screenshot",)
-
-    def steps(self, data: Path, note: Any) -> list[Step]:
-        return []
-
-    def answer(self, step: Step) -> str:
-        return "buy"
-
-    def elements(self, step: Step) -> Sequence[Element]:
-        return self.found or [Element("button", "Buy", "", (0, 0, 5, 5))]
+        task.conversation(replace(step, screen=(0, 0)))
 
 
 def observe(elements: Sequence[Element], kind: str, most: str, screen: Screen) -> Any:
-    task = Shop("shop", {"observation": kind, "a11y_tokens": most})
-    task.found = elements
-    found = task.screens.observed(Step("s", "e", 0, 1, "", screen, {}, (), (), None, {}, {}))
+    options = {"observation": kind, "a11y_tokens": most}
+    found = ScreenDisplay(options, lambda step: elements).observation(
+        Step("s", "e", 0, 1, "", screen, {}, (), (), None, {}, {})
+    )
     assert found
     return found
 
@@ -172,9 +153,9 @@ def test_what_a_budget_cuts_off_is_neither_told_nor_marked_and_the_receipt_says_
     task, step = asked(data, observation="som", a11y_tokens="1500")
     text = told(task, step)
     assert text.endswith("[...]\n")
-    shot = next(part.media for part in task.prompt(step)[-1].parts if part.media)
+    shot = next(part.media for part in task.conversation(step)[-1].parts if part.media)
     lines = text.splitlines()[2:-1]
-    _, receipt = render(task.prompt(step), Capabilities())
+    _, receipt = render(task.conversation(step), Capabilities())
     (line,) = (line for line in receipt["parts"] if line["kind"] == "text")
     assert len(shot.marks) == len(lines) == line["told"] < 300
     assert (line["elements"], line["kept"]) == (301, 300)
@@ -193,7 +174,7 @@ def click(place: Any) -> dict[str, Any]:
 def test_marks_are_drawn_where_the_elements_are_and_nowhere_else(data: Path) -> None:
     task, step = asked(data, observation="som")
     assert told(task, step).partition(":\n")[2] == MARKED
-    shot = next(part.media for part in task.prompt(step)[-1].parts if part.media)
+    shot = next(part.media for part in task.conversation(step)[-1].parts if part.media)
     drawn, plain = media.image(shot).pixels, pixels(30)
     assert media.image_size(shot) == SCREEN
     left, top, right, bottom = 40, 90, 60, 110
@@ -234,7 +215,7 @@ def test_pixels_are_the_screens_where_the_tree_tells_them_and_else_the_pictures(
         ("screenshot", half, full), ("som", half, full), ("screenshot+a11y", full, half),
     ):  # fmt: skip
         task, step = asked(data, observation=observed, coordinates="px")
-        lines = [part.about for part in task.prompt(step)[-1].parts if part.about]
+        lines = [part.about for part in task.conversation(step)[-1].parts if part.about]
         receipt = {"parts": [small, *lines]}
         assert values(task, step, answer, **receipt)[1] is True
         assert values(task, step, other, **receipt)[1] is False
@@ -303,7 +284,7 @@ def test_a_broken_tree_is_a_media_error_of_its_step_and_never_a_bare_screenshot(
         assert lines["3/1"]["receipt"]["parts"][-1]["told"] == 4
     with pytest.raises(MediaError, match="no accessibility tree"):
         bare = {key: said for key, said in source.steps[1].source.items() if "tree" not in key}
-        task.prompt(replace(source.steps[1], source=bare))
+        task.conversation(replace(source.steps[1], source=bare))
 
 
 def test_lengths_of_trees_are_drawn_from_receipts(data: Path, tmp_path: Path) -> None:
@@ -369,19 +350,6 @@ def test_exports_of_trees_alone_have_no_pictures(data: Path, tmp_path: Path) -> 
     assert "Add alarm" in rows[0]["prompt"][1]["content"][0]["text"]
 
 
-def test_a_benchmark_with_the_default_prompt_needs_its_elements_alone() -> None:
-    step = Step("s", "e", 0, 1, "", (60, 60), {}, (), (), None, {}, {})
-    (user,) = Shop("shop", {"observation": "a11y"}).prompt(step)
-    assert "button\tBuy\t\t(0, 0)\t(5, 5)\n" in user.parts[0].text
-    hashes = {Shop("shop", {"observation": kind}).prompt_hash for kind in OPTIONS["observation"]}
-    assert len(hashes) == 4
-    assert Shop("shop", {}).prompt_hash == Shop("shop", {"observation": "screenshot"}).prompt_hash
-    own = {"elements": Benchmark.elements, "allowed": {"observation": ("screenshot", "dom")}}
-    Own = type("Own", (Shop,), own)  # noqa: N806  (a class)
-    assert dict(Own("own", {}).options) == {"observation": "screenshot"}
-    assert Own("own", {"observation": "dom"}).prompt(step)[0].parts[0].text == "Next?"
-
-
 class Stall(contract.Benchmark):
     """A benchmark whose steps hold the elements of their screens."""
 
@@ -409,6 +377,16 @@ def test_the_default_prompt_shows_the_elements_that_the_option_asks_for() -> Non
     assert "button\tBuy\t\t(0, 0)\t(5, 5)\n" in parts["a11y"][0].text
     assert [part.text for part in parts["screenshot"]] == ["Next?"]
     assert len({each.prompt_hash for each in made.values()}) == 4
+    assert Stall("stall", {}).prompt_hash == made["screenshot"].prompt_hash
+
+
+def test_a_benchmark_without_elements_may_have_an_option_observation_of_its_own() -> None:
+    own = {"elements": None, "allowed": {"observation": ("screenshot", "dom")}}
+    Own = type("Own", (Stall,), own)  # noqa: N806  (a class)
+    step = Step("s", "e", 0, 1, "", (60, 60), {}, (), (), None, {}, {})
+    assert dict(Own("own", {}).options) == {"observation": "screenshot"}
+    (user,) = Own("own", {"observation": "dom"}).prompt(step, contract.History())
+    assert [part.text for part in user.parts] == ["Next?"]
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason=NO_SHARED)

@@ -26,7 +26,7 @@ STEP = Step("a", "a", 0, 1, "i", (9, 9), {}, (), (), None, {}, {})
 
 
 def system_prompt(space: str = "px") -> str:
-    return get_task("omnibench", {"coordinates": space}).prompt(STEP)[0].parts[0].text
+    return get_task("omnibench", {"coordinates": space}).conversation(STEP)[0].parts[0].text
 
 
 def texts(conversation: Conversation) -> list[str]:
@@ -49,7 +49,7 @@ def test_the_prompt_is_the_papers_but_for_what_names_controls() -> None:
 
 def test_a_step_is_asked_about_with_its_screenshot_and_history(tmp_path: Path) -> None:
     step = load(library(tmp_path)).steps[-1]
-    system, user = get_task("omnibench").prompt(step)
+    system, user = get_task("omnibench").conversation(step)
     assert (system.role, system.parts[0].text) == ("system", system_prompt())
     assert [part.kind for part in user.parts] == ["image", "text"]
     assert user.parts[0].media == step.media["screenshot"]
@@ -65,10 +65,10 @@ def test_the_options_change_the_prompt(tmp_path: Path) -> None:
     step = load(library(tmp_path)).steps[-1]
     options = [{}, {"history": "none"}, {"intent": "on"}, {"coordinates": "rel"}]
     tasks = [get_task("omnibench", each) for each in options]
-    assert len({"\n".join(texts(each.prompt(step))) for each in tasks}) == 4
-    assert "<Step History:> none\n" in texts(tasks[1].prompt(step))[-1]
-    assert "<Task intent:> Send a presentation\n" in texts(tasks[2].prompt(step))[-1]
-    assert "from 0 to 1 along" in texts(tasks[3].prompt(step))[0]
+    assert len({"\n".join(texts(each.conversation(step))) for each in tasks}) == 4
+    assert "<Step History:> none\n" in texts(tasks[1].conversation(step))[-1]
+    assert "<Task intent:> Send a presentation\n" in texts(tasks[2].conversation(step))[-1]
+    assert "from 0 to 1 along" in texts(tasks[3].conversation(step))[0]
 
 
 def test_a_history_of_predictions_has_the_models_own_words(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_a_history_of_predictions_has_the_models_own_words(tmp_path: Path) -> No
     step = load(library(tmp_path)).steps[-1]
     answers = (json.dumps(answer), "nothing", '{"Function": ""}')
     past = [asked.history_action(step, text) for text in answers]
-    said = texts(asked.prompt(step, past))[-1]
+    said = texts(asked.conversation(step, past))[-1]
     assert said.splitlines()[1:3] == [
         'Step 0: click_input(button="left", double=true) on [3, 4.5]',
         "Step 2: FINISH",

@@ -142,7 +142,7 @@ def test_a_step_that_says_too_little_is_not_judged(tmp_path: Path) -> None:
     too_little += [{**jump, "function": 3}, {k: v for k, v in jump.items() if k != "function"}]
     for action in too_little:
         assert judged(step_of(tmp_path, action), said()).values == (None, None, True)
-        failed = get_task("omnibench").profiles["omnibench-step"].failed
+        failed = get_task("omnibench").profiles["omnibench-step"].without_answer
         assert failed(step_of(tmp_path, action), "missing").values == (None, None, False)
 
 

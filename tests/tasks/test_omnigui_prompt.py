@@ -38,7 +38,7 @@ def system_prompt(folder: Path, modalities: str, voice_form: str = "") -> str:
     if voice_form:
         options |= {"voice": str(folder), "voice_form": voice_form}
         (folder / voice_file(step.instruction)).write_bytes(wav(0))
-    return get_task("omnigui", options).prompt(step)[0].parts[0].text
+    return get_task("omnigui", options).conversation(step)[0].parts[0].text
 
 
 def texts(conversation: Conversation) -> list[str]:
@@ -88,7 +88,7 @@ def test_the_messages_of_the_release_are_reproduced(tmp_path: Path) -> None:
             options |= {"voice": str(voice), "voice_form": "release"}
         data = write_rows(tmp_path / f"{number}.json", [case["doc"]])
         (step,) = load(data, check_media=False).steps
-        system, user = get_task("omnigui", options).prompt(step)
+        system, user = get_task("omnigui", options).conversation(step)
         digest = hashlib.sha256(system.parts[0].text.encode()).hexdigest()
         assert digest == case["system_sha256"], case["id"]
         assert [_released(part) for part in user.parts] == expected, case["id"]
@@ -97,7 +97,7 @@ def test_the_messages_of_the_release_are_reproduced(tmp_path: Path) -> None:
 
 def test_the_parts_come_in_the_papers_order(sample: Path) -> None:
     step = next(step for step in load(sample).steps if step.step_index == 2)
-    conversation = get_task("omnigui").prompt(step)
+    conversation = get_task("omnigui").conversation(step)
     assert [message.role for message in conversation] == ["system", "user"]
     *parts, prompt = texts(conversation)
     assert parts == ["[History Screenshot]:", "history_screenshot", "video", "audio", "screenshot"]
@@ -117,8 +117,8 @@ def test_an_ablation_leaves_out_the_medium_and_changes_one_sentence(
     sample: Path, modalities: str, left: list[str]
 ) -> None:
     step = load(sample).steps[0]
-    full = get_task("omnigui").prompt(step)
-    ablated = get_task("omnigui", {"modalities": modalities}).prompt(step)
+    full = get_task("omnigui").conversation(step)
+    ablated = get_task("omnigui", {"modalities": modalities}).conversation(step)
     assert texts(ablated)[:-1] == left
     assert texts(ablated)[-1] == texts(full)[-1]
     sentences = ablated[0].parts[0].text.split(". "), full[0].parts[0].text.split(". ")
@@ -140,7 +140,7 @@ def test_the_history_is_worded_as_history_v1(tmp_path: Path) -> None:
     ]
     rows = [row(step=index, app="ted", **action) for index, action in enumerate(actions)]
     last = load(write_rows(tmp_path / "steps.json", rows)).steps[-1]
-    assert texts(get_task("omnigui").prompt(last))[-1].split("\n\n")[2].splitlines() == [
+    assert texts(get_task("omnigui").conversation(last))[-1].split("\n\n")[2].splitlines() == [
         "Action History:",
         "Step 0: TAP at [390, 511]",
         "Step 1: DOUBLE_TAP at [500, 501]",
@@ -161,12 +161,14 @@ def test_a_past_action_is_placed_on_the_screen_it_was_made_on(tmp_path: Path) ->
     }
     rows = [row(step=0, app="ted", **corner), row(step=1, app="ted")]
     step = load(write_rows(tmp_path / "steps.json", rows)).steps[1]
-    assert "Step 0: TAP at [1000, 1000]\n" in texts(get_task("omnigui").prompt(step))[-1] + "\n"
+    assert (
+        "Step 0: TAP at [1000, 1000]\n" in texts(get_task("omnigui").conversation(step))[-1] + "\n"
+    )
 
 
 def test_the_release_form_of_the_prompt_bridges_the_papers_tree(sample: Path) -> None:
     step = load(sample, check_media=False).steps[0]
-    prompt = get_task("omnigui", {"prompt_form": "release"}).prompt(step)
+    prompt = get_task("omnigui", {"prompt_form": "release"}).conversation(step)
     assert texts(prompt)[-1].startswith(f"Goal: {step.instruction}\n")
 
 
@@ -179,7 +181,7 @@ def test_a_voice_folder_that_does_not_exist_is_refused(tmp_path: Path) -> None:
 def test_history_can_be_left_out(sample: Path) -> None:
     step = next(step for step in load(sample).steps if step.step_index == 2)
     options = {"history": "none", "history_screenshot": "off"}
-    parts = texts(get_task("omnigui", options).prompt(step))
+    parts = texts(get_task("omnigui", options).conversation(step))
     assert parts[:-1] == ["video", "audio", "screenshot"]
     assert "Action History" not in parts[-1]
 
@@ -200,7 +202,7 @@ def test_the_voice_instruction_takes_its_place_in_both_forms(
     name = hashlib.md5(step.instruction.encode(), usedforsecurity=False).hexdigest()
     (tmp_path / f"{name}.wav").write_bytes(bytes(1001))
     task = get_task("omnigui", {"voice": str(tmp_path), "voice_form": form})
-    *parts, prompt = texts(task.prompt(step))
+    *parts, prompt = texts(task.conversation(step))
     assert parts == order
     assert prompt.startswith(goal + "\n\n")
     assert step.instruction not in prompt
@@ -211,9 +213,9 @@ def test_a_missing_voice_is_an_error_in_the_papers_form_and_a_fallback_in_the_re
 ) -> None:
     step = one_step(tmp_path)
     with pytest.raises(DataError, match=r"ted/T1/0.*\.wav"):
-        get_task("omnigui", {"voice": str(tmp_path)}).prompt(step)
+        get_task("omnigui", {"voice": str(tmp_path)}).conversation(step)
     release = get_task("omnigui", {"voice": str(tmp_path), "voice_form": "release"})
-    assert texts(release.prompt(step))[-1].startswith(f"Goal: {step.instruction}")
+    assert texts(release.conversation(step))[-1].startswith(f"Goal: {step.instruction}")
 
 
 def test_the_prompt_hash_tells_prompts_apart_and_nothing_else(tmp_path: Path) -> None:

@@ -20,13 +20,15 @@ def source(tmp_path: Path) -> LoadedDataset:
 
 
 def ask(name: str, source: LoadedDataset, **options: str) -> Questions:
-    return get_task(name, options).ask_about(source)
+    about = get_task(name, options).benchmark.about
+    assert about
+    return about.questions(source)
 
 
 def test_they_can_be_asked_for_by_name_and_are_no_benchmarks() -> None:
     for name in ("omnigui-idm", "omnigui-critic"):
         assert get_task(name).name == name
-        assert get_task(name).asks_about == "omnigui"
+        assert get_task(name).benchmark.data_of == "omnigui"
         assert name not in registry.benchmarks()
         with pytest.raises(UsageError, match="colour"):
             get_task(name, {"colour": "red"})

@@ -11,7 +11,7 @@ import pytest
 from omnidata.errors import MediaError, UsageError
 from omnidata.registry import benchmarks, names
 from omnidata.tasks import get_task
-from omnidata.types import Task
+from omnidata.tasks.asking import Asking
 from tests.loaders.every import rows_of
 
 
@@ -28,8 +28,8 @@ def test_prompts_that_differ_have_hashes_that_differ(tmp_path: Path, name: str) 
         if step.action
     ]
 
-    def told(task: Task) -> str:
-        return str([task.prompt(step, step.history) for step in steps])
+    def told(task: Asking) -> str:
+        return str([task.conversation(step, step.history) for step in steps])
 
     hashes = {told(plain): plain.prompt_hash}
     for option, values in plain.allowed.items():

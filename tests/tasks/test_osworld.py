@@ -9,7 +9,8 @@ import pytest
 
 from omnidata.errors import UsageError
 from omnidata.tasks import get_task
-from omnidata.types import Conversation, LoadedDataset, Step, Task
+from omnidata.tasks.asking import Asking
+from omnidata.types import Conversation, LoadedDataset, Step
 from tests.loaders.osworld import SIZE, line, plain, rollout
 
 TASKED: dict[str, Any] = {"instruction": "Clear the cookies"}
@@ -19,7 +20,7 @@ def texts(conversation: Conversation) -> list[str]:
     return ["".join(part.text for part in message.parts) for message in conversation]
 
 
-def loaded(root: Path, **options: str) -> tuple[Task, LoadedDataset]:
+def loaded(root: Path, **options: str) -> tuple[Asking, LoadedDataset]:
     task = get_task("osworld", options)
     return task, task.load(root)
 
@@ -30,7 +31,7 @@ def one(tmp_path: Path, action: Any, place: str = "os/e1") -> Step:
 
 
 def test_the_system_prompt_forbids_to_look_for_pictures(tmp_path: Path) -> None:
-    system, _ = get_task("osworld").prompt(one(tmp_path, "DONE"))
+    system, _ = get_task("osworld").conversation(one(tmp_path, "DONE"))
     forbidden = "DONOT use the `pyautogui.locateCenterOnScreen` function to locate"
     assert forbidden in system.parts[0].text
 
@@ -41,7 +42,7 @@ def test_a_step_is_asked_about_with_its_screenshot_and_the_last_three_actions(
     rows = [line(n, f"pyautogui.press('{n}')", **TASKED) for n in range(1, 6)]
     rollout(tmp_path, *rows)
     task, source = loaded(tmp_path)
-    system, user = task.prompt(source.steps[4])
+    system, user = task.conversation(source.steps[4])
     assert texts((system,))[0].endswith("complete the following task: Clear the cookies")
     (shot,) = (part for part in user.parts if part.kind == "image")
     assert shot.media == source.steps[3].media["screenshot_after"]
@@ -51,14 +52,17 @@ def test_a_step_is_asked_about_with_its_screenshot_and_the_last_three_actions(
         "3. pyautogui.press('3')",
         "4. pyautogui.press('4')",
     ]
-    assert [part.kind for part in task.prompt(source.steps[0])[1].parts] == ["text"]
+    assert [part.kind for part in task.conversation(source.steps[0])[1].parts] == ["text"]
 
 
 def test_what_came_after_the_action_is_never_shown(tmp_path: Path) -> None:
     task, source = loaded(plain(tmp_path))
     for step in source.steps:
         shown = {
-            part.media for message in task.prompt(step) for part in message.parts if part.media
+            part.media
+            for message in task.conversation(step)
+            for part in message.parts
+            if part.media
         }
         assert shown == {step.media["screenshot"]}
         assert not shown & {step.media["screenshot_after"], step.media["video_after"]}
@@ -67,12 +71,12 @@ def test_what_came_after_the_action_is_never_shown(tmp_path: Path) -> None:
 def test_history_may_be_left_out_or_the_models_own(tmp_path: Path) -> None:
     plain(tmp_path)
     task, source = loaded(tmp_path, history="none")
-    assert "last actions" not in texts(task.prompt(source.steps[2]))[1]
+    assert "last actions" not in texts(task.conversation(source.steps[2]))[1]
     task, source = loaded(tmp_path, history="predicted")
     assert task.needs_predictions
     answers = ("```python\npyautogui.click(1, 2)\n```", "nothing")
     said = [task.history_action(source.steps[0], text) for text in answers]
-    assert texts(task.prompt(source.steps[2], said))[1].splitlines()[2:] == [
+    assert texts(task.conversation(source.steps[2], said))[1].splitlines()[2:] == [
         "1. pyautogui.click(1, 2)", "2. (an action that cannot be shown)",
     ]  # fmt: skip
 
@@ -181,7 +185,7 @@ def test_an_answer_without_code_is_unparsed_with_the_reason(tmp_path: Path) -> N
     verdict = get_task("osworld").profiles["osworld-step"].judge(step, "I am done.")
     assert (verdict.outcome, verdict.values) == ("unparsed", (False, False, False))
     assert "no block" in verdict.reason
-    failed = get_task("osworld").profiles["osworld-step"].failed(step, "refused")
+    failed = get_task("osworld").profiles["osworld-step"].without_answer(step, "refused")
     assert (failed.outcome, failed.values) == ("refused", (False, False, False))
 
 

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from omnidata.data.convert import convert
 from omnidata.errors import MediaError
 from omnidata.tasks import get_task
+from omnidata.tasks.asking import Asking
 from omnidata.tasks.observation import Element, pack
-from omnidata.types import Step, Task
+from omnidata.types import Step
 from tests.loaders.osworld import line, picture, rollout
 
 UBUNTU = "https://accessibility.ubuntu.example.org/ns"
@@ -71,13 +72,13 @@ def data(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-def asked(data: Path, **options: str) -> tuple[Task, Step, Step]:
+def asked(data: Path, **options: str) -> tuple[Asking, Step, Step]:
     task = get_task("osworld", options)
     first, second = task.load(data).steps
     return task, first, second
 
 
-def exact(task: Task, step: Step, code: str) -> Any:
+def exact(task: Asking, step: Step, code: str) -> Any:
     judged = task.profiles["osworld-step"].judge(step, f"```python\n{code}\n```")
     return judged.values[1]
 
@@ -88,7 +89,7 @@ def test_elements_are_read_from_either_spelling_of_the_namespaces(system: str) -
     found = read_tree(content)
     assert [element.role for element in found] == ["document-web", "entry", "push-button", "label"]
     assert found[1] == Element("entry", "Search", "te\nas", (20, 40, 180, 60))
-    _, user = get_task("osworld", {"observation": "som"}).prompt(seen(content))
+    _, user = get_task("osworld", {"observation": "som"}).conversation(seen(content))
     rows = [line.split("\t") for line in user.parts[0].text.splitlines()]
     told = [cells[2] for cells in rows if cells[0].isdecimal()]
     on_windows = ["Gone"] if "windows" in system else []  # nothing is said to be showing there
@@ -148,7 +149,7 @@ def test_the_prompt_is_the_papers_for_what_is_shown(data: Path) -> None:
     table += "document-web\tPage\t\t(0, 0)\t(192, 108)\nentry\tSearch\tte as\t(20, 40)\t(160, 20)\n"
     table += "push-button\tClose\t\t(180, 0)\t(12, 12)\n"
     task, step, _ = asked(data, observation="a11y")
-    system, user = task.prompt(step)
+    system, user = task.conversation(step)
     (part,) = user.parts
     assert part.text == (
         f"Given the info from accessibility tree as below:\n{table}What's the next step that you "
@@ -156,9 +157,9 @@ def test_the_prompt_is_the_papers_for_what_is_shown(data: Path) -> None:
     )
     assert "by accessibility tree, which is based on AT-SPI library" in system.parts[0].text
     task, step, _ = asked(data, observation="screenshot+a11y")
-    assert [part.kind for part in task.prompt(step)[1].parts] == ["text", "image"]
+    assert [part.kind for part in task.conversation(step)[1].parts] == ["text", "image"]
     task, step, _ = asked(data, observation="som")
-    system, user = task.prompt(step)
+    system, user = task.conversation(step)
     assert "2\tentry\tSearch\tte as\n" in user.parts[0].text
     shot = user.parts[1].media
     assert shot
@@ -193,9 +194,9 @@ def test_a_tree_goes_with_its_screenshot_and_a_missing_one_is_a_media_error(
 ) -> None:
     for place in (data, tmp_path / "repository"):
         task, first, second = asked(place, observation="a11y")
-        assert "Search" in task.prompt(first)[1].parts[0].text
+        assert "Search" in task.conversation(first)[1].parts[0].text
         with pytest.raises(MediaError, match="no accessibility tree"):
-            task.prompt(second)
+            task.conversation(second)
         if place == data:
             convert(get_task("osworld").load(data), tmp_path / "repository", embed=True)
 
@@ -206,14 +207,14 @@ def test_a_tree_goes_with_its_screenshot_and_a_missing_one_is_a_media_error(
 def test_a_broken_tree_is_a_finding_and_changes_the_fingerprint(
     data: Path, content: bytes, said: str
 ) -> None:
-    before = get_task("osworld").fingerprint(data)
+    before = get_task("osworld").benchmark.fingerprint(data)
     (path,) = data.rglob("step_0.xml")
     path.write_bytes(content)
-    assert get_task("osworld").fingerprint(data) != before
+    assert get_task("osworld").benchmark.fingerprint(data) != before
     source = get_task("osworld").load(data)
     (found,) = (one for one in source.findings if one.code == "tree-broken")
     assert found.sample_ids == (source.steps[0].sample_id,)
     assert said in found.what
     task, step, _ = asked(data, observation="som")
     with pytest.raises(MediaError, match="cannot be read"):
-        task.prompt(step)
+        task.conversation(step)

@@ -58,7 +58,7 @@ def three_steps(folder: Path) -> Path:
 @pytest.mark.parametrize("name", names())
 def test_score_reads_every_answer_once(name: str, tmp_path: Path) -> None:
     task = get_task(name)
-    data = rows_of(name, tmp_path / "data") if not task.asks_about else three_steps(tmp_path)
+    data = rows_of(name, tmp_path / "data") if not task.benchmark.about else three_steps(tmp_path)
     steps = task.load(data, check_media=False).steps
     targets = [task.target(step) for step in steps]
     rows = [

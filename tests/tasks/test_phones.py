@@ -15,7 +15,8 @@ from omnidata.errors import UsageError
 from omnidata.run.evaluate import evaluate
 from omnidata.tasks import get_task
 from omnidata.tasks.androidcontrol.forest import bounds_for_uground
-from omnidata.types import Completion, LoadedDataset, Step, Task
+from omnidata.tasks.asking import Asking
+from omnidata.types import Completion, LoadedDataset, Step
 from tests.loaders.phones import (
     CLICK,
     SCREEN,
@@ -61,7 +62,7 @@ SPACES: Sequence[Space] = ("norm1000", "px", "rel")
 DATA = {"aitw": wild, "androidcontrol": control}
 
 
-def values(task: Task, profile: str, step: Step, text: str, **receipt: Any) -> tuple[Any, ...]:
+def values(task: Asking, profile: str, step: Step, text: str, **receipt: Any) -> tuple[Any, ...]:
     return task.profiles[profile].judge(step, text, receipt or None).values
 
 
@@ -80,7 +81,7 @@ def test_targets_are_what_the_prompt_asks_for_and_the_profiles_call_right(
         assert target.template.count("<bbox>") == len(target.points)
         places = [value for value in body.values() if isinstance(value, list)]
         assert places == [list(place) for place in target.points]
-        system = task.prompt(step)[0].parts[0].text
+        system = task.conversation(step)[0].parts[0].text
         assert f"| {body['action_type']} |" in system
     oracle = task.baseline("oracle", steps, {})
     assert [oracle(step) for step in steps] == [t.text for s in steps if (t := task.target(s))]
@@ -185,7 +186,7 @@ def test_what_the_release_leaves_out_is_not_judged(tmp_path: Path) -> None:
         for text in (answer, "", '{"action_type": "wait"}'):
             found = values(task, "agentcpm-ac", step, text)
             judged.append((step.step_index, found[0] is not None))
-        failed = task.profiles["agentcpm-ac"].failed(step, "api_error")
+        failed = task.profiles["agentcpm-ac"].without_answer(step, "api_error")
         judged.append((step.step_index, failed.values[0] is not None))
     assert {number for number, was in judged if not was} == {3, 4}
     assert all(was is (number not in (3, 4)) for number, was in judged)
@@ -201,7 +202,7 @@ def test_a_step_whose_action_cannot_be_read_is_not_judged(tmp_path: Path) -> Non
 
 def test_the_prompt_shows_the_screen_the_goal_and_what_was_done(tmp_path: Path) -> None:
     steps = control(tmp_path).steps
-    system, user = get_task("androidcontrol").prompt(steps[5])
+    system, user = get_task("androidcontrol").conversation(steps[5])
     assert [part.role for part in user.parts] == ["screenshot", ""]
     assert user.parts[1].text == (
         "Goal: Set an alarm\n\nStep: 5\n\nAction History:\n"
@@ -212,9 +213,9 @@ def test_the_prompt_shows_the_screen_the_goal_and_what_was_done(tmp_path: Path) 
     text = system.parts[0].text
     assert "{" not in re.sub(r"\{\"action_type.*?\}", "", text)
     assert "Range: 0-1000" in text
-    pixels = get_task("androidcontrol", {"coordinates": "px"}).prompt(steps[0])
+    pixels = get_task("androidcontrol", {"coordinates": "px"}).conversation(steps[0])
     assert "In pixels of the screenshot." in pixels[0].parts[0].text
-    bare = get_task("androidcontrol", {"history": "none", "level": "low"}).prompt(steps[5])
+    bare = get_task("androidcontrol", {"history": "none", "level": "low"}).conversation(steps[5])
     assert bare[1].parts[1].text.startswith("Goal: Do 5\n\nStep: 5\n\nAnalyze")
 
 
@@ -224,7 +225,7 @@ def test_predictions_make_a_history(tmp_path: Path) -> None:
     assert task.needs_predictions
     texts = ('{"action_type":"scroll","direction":"up"}', "nothing")
     past = [task.history_action(step, text) for step, text in zip(steps, texts, strict=False)]
-    text = task.prompt(steps[2], past)[1].parts[1].text
+    text = task.conversation(steps[2], past)[1].parts[1].text
     assert "Action History:\nStep 0: scroll up\n\nAnalyze" in text
     wild_task = get_task("aitw", {"history": "predicted"})
     enter = wild_task.history_action(steps[0], '{"action_type": "ENTER"}')

@@ -397,7 +397,7 @@ def test_its_rule_gives_a_repository_its_groups_back(
     install(site, points=KNOWN)
     source = get_task("words").load(rows)
     words = get_task("words")
-    named = [step for one in source.steps if (step := words.named(one))]
+    named = [step for one in source.steps if (step := words.benchmark.group(one))]
     convert(replace(source, steps=named), tmp_path / "out", embed=False)
     found = load(tmp_path / "out", "words", ("language",))
     assert [(step.episode, step.group) for step in found.steps] == [

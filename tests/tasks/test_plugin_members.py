@@ -13,7 +13,7 @@ from omnidata.analysis.report import report
 from omnidata.predictions import Prediction
 from omnidata.run.run_files import Run, read_run
 from omnidata.tasks import get_task
-from omnidata.types import Task
+from omnidata.tasks.asking import Asking
 from tests.plugin import data as odyssey
 from tests.tasks.words import install, told
 
@@ -48,7 +48,7 @@ def test_its_overview_and_its_scorer_serve_info_and_score(
     assert "the benchmark has no evaluator of actions" in log
 
 
-def scored(task: Task, rows: Path, out: Path, profile: str, *said: str) -> Run:
+def scored(task: Asking, rows: Path, out: Path, profile: str, *said: str) -> Run:
     """Answers scored into a folder that says on which data."""
     source = task.load(rows)
     answers = [
@@ -98,7 +98,8 @@ def test_its_published_rows_stand_beside_its_runs(site: Path, rows: Path, tmp_pa
     beside = made["by-language"]
     assert [head.header for head in beside.heads] == ["run", "Reader 3"]
     assert {row.group: row.cells[-1].value for row in beside.rows} == {"de": 0.25, "en": None}
-    best = task.published.best(task.options)
+    best = task.benchmark.paper.published().best(task.options)
+    assert best
     assert best.metrics["found"].model == "Reader 1"
 
 
@@ -131,4 +132,4 @@ def test_what_is_spoken_is_its_own_say(site: Path, rows: Path) -> None:
     task = get_task("words")
     steps = task.load(rows).steps
     wanted = [(step.instruction, step.tags["language"]) for step in steps]
-    assert [tuple(task.spoken(step)) for step in steps] == wanted
+    assert [tuple(task.benchmark.wordings.spoken_texts(step)) for step in steps] == wanted

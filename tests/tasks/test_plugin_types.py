@@ -284,5 +284,5 @@ def test_a_class_that_would_be_misread_is_refused_when_the_task_is_made(
 )
 def test_other_braces_of_a_question_stay_as_they_are(braces: str) -> None:
     kind = type("Bare", (Benchmark,), BARE | {"question": "{instruction}? As " + braces})
-    [message] = Asking(kind("bare", {})).prompt(step_of("Tea"))
+    [message] = Asking(kind("bare", {})).conversation(step_of("Tea"))
     assert message.parts[-1].text == f"Tea? As {braces}"

@@ -75,7 +75,7 @@ def test_pixels_are_those_of_the_picture_that_was_sent_also_where_the_row_states
     task = get_task("omnigui", {"coordinates": "px"})
     judge = task.profiles["omnigui-paper"].judge
     for budget, size in ((Capabilities(), (360, 800)), (Capabilities(image_size=200), (90, 200))):
-        _, receipt = render(task.prompt(step), budget)
+        _, receipt = render(task.conversation(step), budget)
         [line] = receipt["parts"]
         assert (line["width"], line["height"]) == size
         seen = answer(INSIDE[0] * size[0] / 720, INSIDE[1] * size[1] / 1600)
@@ -120,7 +120,7 @@ def test_a_history_of_predictions_has_the_place_that_the_model_meant(
 def test_a_history_names_no_place_where_nobody_knows_the_screen(tmp_path: Path) -> None:
     task = get_task("androidcontrol", {"coordinates": "px", "history": "predicted"})
     step = replace(one_step(tmp_path), screen=(0, 0), step_index=1, history_screens=((0, 0),))
-    prompt = str(task.prompt(step, [task.history_action(step, TAPS["androidcontrol"])]))
+    prompt = str(task.conversation(step, [task.history_action(step, TAPS["androidcontrol"])]))
     assert "Step 0: " in prompt
     assert "225" not in prompt
 

@@ -16,14 +16,14 @@ REAL = SHARED / "data" / "screenagent_sessions"
 pytestmark = pytest.mark.skipif(not REAL.is_dir(), reason=NO_SHARED)
 
 PLUGIN = """
-import hashlib
 import json
+from collections import Counter, defaultdict
 
 from omnidata.actions import Action, Point
 from omnidata.jsontext import objects
-from omnidata.tasks.base import Benchmark
-from omnidata.tasks.profiles import RowProfile
-from omnidata.types import MediaRef, LoadedDataset, Step, Verdict
+from omnidata.tasks.benchmark import Benchmark, Card, ParsedAnswer, Rule, UnreadError
+from omnidata.tasks.totals import RowTotals
+from omnidata.types import MediaRef, Step, Target
 
 KINDS = {"click": "TAP", "double_click": "DOUBLE_TAP", "text": "INPUT"}
 
@@ -35,43 +35,40 @@ def key(action, screen):
     return (action["action_type"], kind, near, *map(action.get, ("mouse_button", "keyboard_text")))
 
 
-class AllRight(RowProfile):
+class AllRight(Rule):
     name = "screenagent-all-right"
-    by = {"session": (), "turn": ("positive", "negative")}
+    totals = RowTotals(by={"session": (), "turn": ("positive", "negative")})
 
-    def judge(self, step, text, receipt=None):
-        said = [one for one in objects(text) if "action_type" in one]
+    def judge(self, step, parsed):
         if step.tags["turn"] == "negative":
-            return Verdict("ok", (None,))
+            return (None,)
+        said = parsed.value if parsed else []
         want, got = ([key(a, step.screen) for a in one] for one in (step.source["actions"], said))
-        return Verdict("ok" if said else "unparsed", (want == got,), {"actions": said})
+        return (want == got,)
 
 
 class ScreenAgent(Benchmark):
+    card = Card(title="ScreenAgent", tags=("session", "turn"), roles={"screenshot": "image"})
     question = "Task: {instruction}. Answer with a JSON list of actions."
-    profiles = {"screenagent-all-right": AllRight()}
+    rules = (AllRight(),)
 
-    def load(self, data, *, check_media=True, strict=False):
-        steps, digest, paths = [], hashlib.sha256(), sorted(data.glob("*/*.json"))
-        for path in paths:
-            digest.update(path.read_bytes())
-            row = json.loads(path.read_text("utf-8"))
-            home, turn = path.parent, "negative" if "_neg" in path.stem else "positive"
+    def steps(self, data, note):
+        turns = [(path, "negative" if "_neg" in path.stem else "positive")
+                 for path in sorted(data.glob("*/*.json"))]
+        lengths = Counter((path.parent, turn) for path, turn in turns)
+        past = defaultdict(list)
+        for path, turn in turns:
+            row, home = json.loads(path.read_text("utf-8")), path.parent
+            screen, before = (row["video_width"], row["video_height"]), past[home, turn]
             episode = home.name + ("-negative" if turn == "negative" else "")
-            past = [step for step in steps if step.episode_id == episode]
-            steps.append(Step(
-                f"{episode}/{len(past)}", episode, len(past),
-                sum(one.parent == home and ("_neg" in one.stem) == ("_neg" in path.stem)
-                    for one in paths),
-                row["task_prompt_en"], (row["video_width"], row["video_height"]),
-                {"screenshot": MediaRef(
-                    "image", data, f"{home.name}/images/{row['saved_image_name']}")},
-                tuple(step.action for step in past), tuple(step.screen for step in past),
+            shot = f"{home.name}/images/{row['saved_image_name']}"
+            yield Step(
+                f"{episode}/{len(before)}", episode, len(before), lengths[home, turn],
+                row["task_prompt_en"], screen, {"screenshot": MediaRef("image", data, shot)},
+                tuple(action for action, _ in before), tuple(size for _, size in before),
                 self.nearest(row["actions"]), {"session": home.name, "turn": turn}, row,
-            ))
-        names = [step.sample_id for step in steps]
-        return LoadedDataset(self.name, data, steps, [], 0, digest.hexdigest(), names,
-                      ("session", "turn"), {"screenshot": "image"})
+            )
+            before.append((self.nearest(row["actions"]), screen))
 
     def nearest(self, actions):
         for one in actions:
@@ -82,8 +79,14 @@ class ScreenAgent(Benchmark):
                 text, words = one.get("keyboard_text"), json.dumps(actions)
                 return Action.of(label, where, text=text, words=words)
 
-    def answer(self, step):
-        return None if step.tags["turn"] == "negative" else json.dumps(step.source["actions"])
+    def parse(self, text, step, receipt):
+        if not (said := [one for one in objects(text) if "action_type" in one]):
+            raise UnreadError("no action")
+        return ParsedAnswer(said, {"actions": said})
+
+    def target(self, step, *, space=None, size=None):
+        text = json.dumps(step.source["actions"])
+        return None if step.tags["turn"] == "negative" else Target(text, text)
 """
 
 

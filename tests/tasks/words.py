@@ -158,9 +158,9 @@ import numpy as np
 
 from omnidata.metrics.paired import Fractions, Measures, Sums
 from omnidata.metrics.rollouts import Attempt, behaviour
-from omnidata.tasks.profiles import OfflineScorer, Scored
+from omnidata.tasks.rollouts import OfflineScorer, Scored
 from omnidata.tasks.overview import Table, View
-from omnidata.tasks.totals import sized
+from omnidata.tasks.totals import with_steps
 from omnidata.tasks.published import Best, BestScores, Published, PublishedRow, TableSpec
 
 
@@ -188,7 +188,7 @@ class Rate(RowTotals):
     def _table(self, steps, rows, mask):
         found, letters = (rows.values[name][mask].sum() for name in self.values)
         rate = float(found / letters) if letters else None
-        return sized({"rate": rate, "ci95": {"rate": None}, "rows": int(mask.sum())})
+        return with_steps({"rate": rate, "ci95": {"rate": None}, "rows": int(mask.sum())})
 
     def measures(self, steps, a, b):
         parts = [np.column_stack([rows.values[name] for name in self.values]) for rows in (a, b)]

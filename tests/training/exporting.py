@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from omnidata.tasks import get_task
+from omnidata.tasks.asking import Asking
 from omnidata.training.export import export
 from omnidata.training.rows import Options
-from omnidata.types import Step, Task
+from omnidata.types import Step
 from tests.adapters.local_models import checkpoint
 from tests.conftest import Once
 from tests.export.small import tree
@@ -32,7 +33,7 @@ def good_export(once: Once) -> Path:
     return once("exported-good", write)
 
 
-def written(task: Task, data: Path, out: Path, form: str, **options: Any) -> list[Step]:
+def written(task: Asking, data: Path, out: Path, form: str, **options: Any) -> list[Step]:
     """Export everything into `train`; the steps that were exported."""
     source = task.load(data, check_media=False)
     given = Options(**{"format": form, "shares": {"train": 1.0}, **options})
@@ -48,7 +49,7 @@ def examples(out: Path) -> dict[str, Any]:
     return {example.sample_id: example for example in found}
 
 
-def collator(once: Once, task: Task | None = None, /, **options: str) -> Any:
+def collator(once: Once, task: Asking | None = None, /, **options: str) -> Any:
     from omnidata.torch import OmniCollator
 
     return OmniCollator(checkpoint(once, "qwen2.5-omni"), task, options=options)

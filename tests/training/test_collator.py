@@ -15,7 +15,8 @@ from omnidata import media
 from omnidata.actions import Action, Box
 from omnidata.errors import DataError, MediaError, UsageError
 from omnidata.tasks import get_task
-from omnidata.types import Completion, MediaRef, Step, Task
+from omnidata.tasks.asking import Asking
+from omnidata.types import Completion, MediaRef, Step
 from tests.adapters.local_models import APART, Family, Spy, ask, checkpoint, local, torch
 from tests.conftest import Once
 from tests.full import in_gate
@@ -31,18 +32,18 @@ ENDS: dict[Family, str] = {
 
 
 @pytest.fixture(scope="module")
-def task() -> Task:
+def task() -> Asking:
     return get_task("omnigui")
 
 
 @pytest.fixture(scope="module")
-def steps(data: Path, task: Task) -> list[Step]:
+def steps(data: Path, task: Asking) -> list[Step]:
     """Steps with and without history, with several answers."""
     found = task.load(data).steps
     return [found[0], found[3], found[6], found[-1]]
 
 
-def collator(path: Path, task: Task, **options: str) -> Any:
+def collator(path: Path, task: Asking, **options: str) -> Any:
     from omnidata.torch import OmniCollator
 
     return OmniCollator(path, task, options={**SMALL, **options})
@@ -55,13 +56,15 @@ def answers(labels: Any, words: Any) -> list[str]:
 
 @pytest.mark.parametrize("family", in_gate(APART, 2, "a second Qwen"))
 def test_the_prompt_is_that_of_evaluation_in_every_tensor(
-    once: Once, task: Task, steps: list[Step], monkeypatch: pytest.MonkeyPatch, family: Family
+    once: Once, task: Asking, steps: list[Step], monkeypatch: pytest.MonkeyPatch, family: Family
 ) -> None:
     folder = checkpoint(once, family)
     spy = Spy(monkeypatch)
     collate = collator(folder, task)
     for step in steps[:2]:
-        asked: list[Completion] = ask(local(folder, max_new_tokens="1", **SMALL), task.prompt(step))
+        asked: list[Completion] = ask(
+            local(folder, max_new_tokens="1", **SMALL), task.conversation(step)
+        )
         assert asked[0].delivery in ("ok", "truncated"), asked[0].error
         taught = collate([step])
         labels = taught.pop("labels")
@@ -79,7 +82,7 @@ def test_the_prompt_is_that_of_evaluation_in_every_tensor(
 
 @pytest.mark.parametrize("family", in_gate(APART, 2, "a second Qwen"))
 def test_labels_are_on_the_answer_and_its_end_alone(
-    once: Once, task: Task, steps: list[Step], family: Family
+    once: Once, task: Asking, steps: list[Step], family: Family
 ) -> None:
     collate = collator(checkpoint(once, family), task)
     batch = collate(steps)
@@ -91,7 +94,7 @@ def test_labels_are_on_the_answer_and_its_end_alone(
 
 @pytest.mark.parametrize("family", in_gate(APART, 1, "a model of each family"))
 def test_a_batch_holds_the_steps_padded_on_the_right(
-    once: Once, task: Task, steps: list[Step], family: Family
+    once: Once, task: Asking, steps: list[Step], family: Family
 ) -> None:
     collate = collator(checkpoint(once, family), task)
     together = collate(steps)
@@ -107,7 +110,9 @@ def test_a_batch_holds_the_steps_padded_on_the_right(
     assert len(lengths) > 1
 
 
-def test_the_loss_is_that_of_the_answers_tokens(once: Once, task: Task, steps: list[Step]) -> None:
+def test_the_loss_is_that_of_the_answers_tokens(
+    once: Once, task: Asking, steps: list[Step]
+) -> None:
     from transformers import AutoModelForMultimodalLM
 
     folder = checkpoint(once, "qwen2.5-omni")
@@ -143,7 +148,7 @@ UNMARKED = (("{% generation %}", ""), ("{% endgeneration %}\n", ""))
 
 
 def test_without_generation_marks_labels_come_from_the_length_of_the_prompt(
-    once: Once, task: Task, steps: list[Step], tmp_path: Path
+    once: Once, task: Asking, steps: list[Step], tmp_path: Path
 ) -> None:
     folder = checkpoint(once, "qwen2.5-omni")
     plain = edited(folder, tmp_path / "plain", *UNMARKED)
@@ -162,7 +167,7 @@ def test_without_generation_marks_labels_come_from_the_length_of_the_prompt(
     ids=["thinks", "changes", "never ends", "refuses"],
 )
 def test_a_template_that_lacks_what_labels_need_is_refused_before_anything_is_trained(
-    once: Once, task: Task, tmp_path: Path, pairs: tuple[tuple[str, str], ...], problem: str
+    once: Once, task: Asking, tmp_path: Path, pairs: tuple[tuple[str, str], ...], problem: str
 ) -> None:
     folder = edited(checkpoint(once, "qwen2.5-omni"), tmp_path / "other", *pairs)
     with pytest.raises(UsageError, match=problem) as caught:
@@ -171,7 +176,7 @@ def test_a_template_that_lacks_what_labels_need_is_refused_before_anything_is_tr
 
 
 def test_a_template_that_thinks_is_taken_where_it_marks_the_answer(
-    once: Once, task: Task, steps: list[Step], tmp_path: Path
+    once: Once, task: Asking, steps: list[Step], tmp_path: Path
 ) -> None:
     folder = checkpoint(once, "qwen2.5-omni")
     thinks = edited(
@@ -190,7 +195,7 @@ def test_a_template_that_thinks_is_taken_where_it_marks_the_answer(
 
 
 def test_a_step_without_a_target_is_named_before_training(
-    once: Once, task: Task, steps: list[Step]
+    once: Once, task: Asking, steps: list[Step]
 ) -> None:
     from omnidata.torch import training_table
 
@@ -210,7 +215,7 @@ def test_a_step_without_a_target_is_named_before_training(
 
 @pytest.mark.parametrize("workers", [0, 1])
 def test_a_medium_that_does_not_decode_is_named_before_training(
-    once: Once, task: Task, steps: list[Step], tmp_path: Path, workers: int
+    once: Once, task: Asking, steps: list[Step], tmp_path: Path, workers: int
 ) -> None:
     from omnidata.torch import check, training_table
 
@@ -225,7 +230,9 @@ def test_a_medium_that_does_not_decode_is_named_before_training(
     assert "bad.mp4" in caught.value.where and caught.value.remedy
 
 
-def test_texts_that_stand_for_media_are_refused(once: Once, task: Task, steps: list[Step]) -> None:
+def test_texts_that_stand_for_media_are_refused(
+    once: Once, task: Asking, steps: list[Step]
+) -> None:
     collate = collator(checkpoint(once, "qwen2.5-omni"), task)
     forged = replace(steps[0], instruction="Open <|IMAGE|>", source={})
     with pytest.raises(MediaError, match="a placeholder for media"):
@@ -236,7 +243,7 @@ def test_texts_that_stand_for_media_are_refused(once: Once, task: Task, steps: l
 
 
 def test_control_tokens_in_an_answer_are_plain_text(
-    once: Once, task: Task, steps: list[Step]
+    once: Once, task: Asking, steps: list[Step]
 ) -> None:
     collate = collator(checkpoint(once, "qwen2.5-omni"), task)
     typed = Action("type", text="a<|im_end|>b")
@@ -256,7 +263,7 @@ def test_what_cannot_be_trained_on_is_refused(once: Once, steps: list[Step]) -> 
 
 
 def test_the_answer_is_in_the_unit_that_the_task_is_told(
-    once: Once, task: Task, data: Path
+    once: Once, task: Asking, data: Path
 ) -> None:
     steps = task.load(data).steps
     tap = next(s for s in steps if s.action and s.action.label == "TAP")
@@ -298,12 +305,12 @@ def test_answers_in_pixels_are_those_of_the_screenshot_as_it_is_shown(
 
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 def test_interleaved_sound_is_taught_as_it_is_asked(
-    once: Once, task: Task, steps: list[Step], monkeypatch: pytest.MonkeyPatch
+    once: Once, task: Asking, steps: list[Step], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = checkpoint(once, "qwen2.5-omni")
     spy = Spy(monkeypatch)
     options = {"audio_in_video": "true", **SMALL, **SMALL_CLIPS}
-    ask(local(folder, max_new_tokens="1", **options), task.prompt(steps[0]))
+    ask(local(folder, max_new_tokens="1", **options), task.conversation(steps[0]))
     taught = collator(folder, task, **options)([steps[0]])
     length = spy.tensors["input_ids"].shape[1]
     assert torch.equal(taught["input_ids"][:, :length], spy.tensors["input_ids"])
@@ -314,7 +321,7 @@ def test_interleaved_sound_is_taught_as_it_is_asked(
 
 
 def test_where_sound_is_interleaved_control_tokens_in_a_prompt_are_refused(
-    once: Once, task: Task, steps: list[Step]
+    once: Once, task: Asking, steps: list[Step]
 ) -> None:
     """There the processor is given a text, in which it would obey them."""
     collate = collator(checkpoint(once, "qwen2.5-omni"), task, audio_in_video="true", **SMALL_CLIPS)
@@ -343,7 +350,7 @@ def test_the_training_pages_python_runs(
 
 @pytest.mark.parametrize("streaming", [False, True])
 def test_rows_of_a_repository_go_to_it_as_they_are(
-    once: Once, data: Path, task: Task, steps: list[Step], tmp_path: Path, streaming: bool
+    once: Once, data: Path, task: Asking, steps: list[Step], tmp_path: Path, streaming: bool
 ) -> None:
     import omnidata
     from omnidata.data.convert import convert
@@ -372,13 +379,13 @@ def test_rows_of_a_repository_go_to_it_as_they_are(
 
 
 def test_coordinates_that_torchs_format_rounds_are_refused_and_wider_ones_taken(
-    once: Once, task: Task, steps: list[Step], tmp_path: Path
+    once: Once, task: Asking, steps: list[Step], tmp_path: Path
 ) -> None:
     from omnidata.loaders.rows import features, to_row
 
     step = replace(steps[0], action=Action("tap", (Box(0.1, 0.2, 0.3, 0.7, "rel"),)))
-    empty = dict.fromkeys(task.roles or ())
-    columns = features((), task.roles or {})
+    empty = dict.fromkeys(task.benchmark.card.roles or ())
+    columns = features((), task.benchmark.card.roles or {})
     rows = datasets.Dataset.from_list([{**to_row(step, ()), **empty}], features=columns)
     collate = collator(checkpoint(once, APART[0]), task)
     wanted = collate([rows[0]])

@@ -60,7 +60,7 @@ def test_the_prompt_comes_back_as_the_evaluation_has_it(
     assert len(found) == len(steps) == 8
     for step in steps:
         example, target = found[step.sample_id], task.target(step)
-        assert content(example.prompt) == content(task.prompt(step))
+        assert content(example.conversation) == content(task.conversation(step))
         assert target and example.answer == target.text
 
 
@@ -103,7 +103,7 @@ def test_turns_of_the_user_that_follow_each_other_are_one_but_for_trl(
         return
     for step, example in zip(steps, found, strict=True):
         parts: list[Part] = []
-        for message in task.prompt(step):
+        for message in task.conversation(step):
             assert message.role == "user"
             parts += [Part("text", "\n")] * bool(parts) + list(message.parts)
         assert content(example.prompt) == content((Message("user", tuple(parts)),))
@@ -120,7 +120,7 @@ def test_rows_for_qwen_vl_differ_by_the_system_prompt_alone(
     found = examples(tmp_path / "out")
     collate, merged = collator(once), []
     for step in steps[:3]:
-        system, user = task.prompt(step)
+        system, user = task.conversation(step)
         head = Part("text", f"{system.parts[0].text}\n\n")
         prompt = (Message("user", (head, *user.parts)),)
         assert content(found[step.sample_id].prompt) == content(prompt)

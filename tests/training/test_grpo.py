@@ -14,8 +14,9 @@ from omnidata.errors import UsageError
 from omnidata.predictions import Prediction
 from omnidata.run.scoring import score as run_score
 from omnidata.tasks import get_task
+from omnidata.tasks.asking import Asking
 from omnidata.training.media_store import Sizing
-from omnidata.types import Step, Task
+from omnidata.types import Step
 from tests.adapters.local_models import checkpoint, torch
 from tests.conftest import Once
 from tests.training.exporting import data_tree, written
@@ -31,7 +32,7 @@ TOWERS = {"audio_tower": "sound", "visual": "pictures and clips", "": "text"}
 
 
 @pytest.fixture(scope="module")
-def task() -> Task:
+def task() -> Asking:
     return get_task("omnigui")
 
 
@@ -45,7 +46,7 @@ class Sampled:
     logs: list[dict[str, float]] = field(default_factory=list)
 
 
-def trainer(once: Once, task: Task, steps: Any, out: Path, function: Any, **changes: Any) -> Any:
+def trainer(once: Once, task: Asking, steps: Any, out: Path, function: Any, **changes: Any) -> Any:
     from transformers import AutoModelForMultimodalLM
     from trl.trainer.grpo_config import GRPOConfig
 
@@ -74,7 +75,7 @@ def tower(name: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def run(once: Once, task: Task, tmp_path_factory: pytest.TempPathFactory) -> Sampled:
+def run(once: Once, task: Asking, tmp_path_factory: pytest.TempPathFactory) -> Sampled:
     """Three steps: two on two prompts with two answers each, one on another two; with KL.
 
     Steps that are no whole generation are scored by the older self as well.
@@ -123,7 +124,7 @@ def test_the_reference_hears_what_the_policy_hears(run: Sampled) -> None:
 
 
 def test_rewards_are_those_of_the_table(
-    run: Sampled, once: Once, task: Task, tmp_path: Path
+    run: Sampled, once: Once, task: Asking, tmp_path: Path
 ) -> None:
     source = task.load(data_tree(once), check_media=False)
     whole = np.ones(len(source.steps), dtype=np.bool_)
@@ -143,7 +144,7 @@ def test_tm_and_em_are_logged(run: Sampled) -> None:
 
 
 def test_an_answer_is_scored_with_all_that_the_model_saw(
-    once: Once, task: Task, tmp_path: Path
+    once: Once, task: Asking, tmp_path: Path
 ) -> None:
     """Against the collator of supervised training; rows in other orders and chunks, too."""
     from omnidata.torch import OmniCollator
@@ -179,7 +180,7 @@ def test_an_answer_is_scored_with_all_that_the_model_saw(
                 assert torch.allclose(logps[row, : len(answer)], wanted, atol=2e-4)
 
 
-def test_media_are_never_sampled(once: Once, task: Task, tmp_path: Path) -> None:
+def test_media_are_never_sampled(once: Once, task: Asking, tmp_path: Path) -> None:
     from omnidata.training import Reward
 
     source = task.load(data_tree(once), check_media=False)
@@ -192,7 +193,7 @@ def test_media_are_never_sampled(once: Once, task: Task, tmp_path: Path) -> None
 
 
 def test_the_stock_trainer_is_refused_where_it_would_not_hear(
-    once: Once, task: Task, tmp_path: Path
+    once: Once, task: Asking, tmp_path: Path
 ) -> None:
     """TRL's own trainer runs on a prompt with sound, and trains as if there were none."""
     import datasets
@@ -234,7 +235,7 @@ def test_the_stock_trainer_is_refused_where_it_would_not_hear(
 
 
 def test_the_stock_trainer_takes_an_export_of_pictures(
-    once: Once, task: Task, tmp_path: Path
+    once: Once, task: Asking, tmp_path: Path
 ) -> None:
     """As docs/reinforce.md says it."""
     import datasets
@@ -275,7 +276,7 @@ def media_tokens(folder: Path) -> list[int]:
     return OmniPrompts(folder, get_task("omnigui")).media_tokens
 
 
-def test_what_is_not_covered_is_refused(once: Once, task: Task, tmp_path: Path) -> None:
+def test_what_is_not_covered_is_refused(once: Once, task: Asking, tmp_path: Path) -> None:
     from omnidata.training import OmniPrompts, Reward
 
     source = task.load(data_tree(once), check_media=False)
@@ -292,7 +293,7 @@ def test_what_is_not_covered_is_refused(once: Once, task: Task, tmp_path: Path) 
 
 
 def test_an_export_and_a_run_are_rows_for_the_trainer(
-    once: Once, task: Task, tmp_path: Path
+    once: Once, task: Asking, tmp_path: Path
 ) -> None:
     from omnidata.run.evaluate import evaluate
     from omnidata.training import OmniPrompts, exported_prompts, prompt_table, run_histories
@@ -317,7 +318,7 @@ def test_an_export_and_a_run_are_rows_for_the_trainer(
     words = OmniPrompts(folder, told.task, options=SMALL)
     last = steps[-1]
     said = words.processor.tokenizer.decode(words.of(last).ids)
-    own = semi.prompt(last, list(told.past[last.sample_id]))[1].parts[-1].text
+    own = semi.conversation(last, list(told.past[last.sample_id]))[1].parts[-1].text
     assert last.history
     assert own in said
     assert prompt_table(told.task, steps)[len(steps) - 1]["prompt"][1]["content"].endswith(own)

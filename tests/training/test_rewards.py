@@ -17,10 +17,11 @@ from omnidata.metrics.texts import token_f1
 from omnidata.predictions import Prediction
 from omnidata.run.scoring import score as run_score
 from omnidata.tasks import get_task
+from omnidata.tasks.asking import Asking
 from omnidata.training.reward_files import TrlReward
 from omnidata.training.reward_recipes import collinear
 from omnidata.training.rewards import Reward
-from omnidata.types import LoadedDataset, Task
+from omnidata.types import LoadedDataset
 from tests.goldens.worlds import WORLDS, build
 from tests.linear import Reader, grow
 from tests.loaders import agentstudio, desk
@@ -32,7 +33,7 @@ ROUNDS = 12
 
 
 def scored(
-    task: Task, source: LoadedDataset, profile: str, texts: dict[str, str], out: Path
+    task: Asking, source: LoadedDataset, profile: str, texts: dict[str, str], out: Path
 ) -> dict[str, dict[str, Any]]:
     """The lines of `scores.jsonl`, by step."""
     import numpy as np
@@ -44,7 +45,7 @@ def scored(
     return {line["sample_id"]: line for line in map(json.loads, lines)}
 
 
-def _texts(task: Task, source: LoadedDataset, world: str) -> list[str]:
+def _texts(task: Asking, source: LoadedDataset, world: str) -> list[str]:
     right = sorted({t.text for step in source.steps for t in [task.target(step)] if t})[:40]
     return [*right, *mutants([*right, "", "Yes", "[0.5, 0.5]"], 400, seed=len(world))]
 

@@ -192,7 +192,9 @@ def cut_episode(
     Raises:
         DataError, MediaError: as `segment`, also when steps are asked for.
     """
-    logs = (task.action_log(events) for _, task in working())
+    logs = (
+        benchmark.recorder(events) for _, benchmark in working() if benchmark.recorder is not None
+    )
     log = next((log for log in logs if log is not None), None) or read_events(events)
     film = open_recording(recording)
     spans, trimmed, doubts = plan(log, film, cut)
@@ -236,7 +238,10 @@ def _complete_labels(labels: Labels, recording: Path, events: Path) -> tuple[Lab
 
 def _check_language(labels: Labels, events: Path) -> None:
     assert labels.app
-    if labels.language is None and get_task(episode_tree_reader()).language_of(labels.app) is None:
+    if (
+        labels.language is None
+        and get_task(episode_tree_reader()).benchmark.wordings.language_of(labels.app) is None
+    ):
         raise DataError(
             f"the app {labels.app!r} is not one of the paper's apps, and there are two "
             "instructions",

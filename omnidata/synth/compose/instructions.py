@@ -9,13 +9,13 @@ from __future__ import annotations
 import hashlib
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from omnidata.actions import Action, Screen, Space
+from omnidata.actions import Screen, Space
 from omnidata.errors import RunError, UsageError
 from omnidata.jsontext import BROKEN, decode, encode
 from omnidata.run.adapter_code import code_of
@@ -27,14 +27,23 @@ from omnidata.run.folder import TRANSIENT, RunFolder
 from omnidata.run.scheduling import Gate, StageTimer
 from omnidata.synth.compose.search import identity
 from omnidata.synth.compose.settings import EdgeRule
-from omnidata.tasks.base import Benchmark
+from omnidata.tasks.asking import Asking
+from omnidata.tasks.benchmark import (
+    Benchmark,
+    Card,
+    History,
+    Note,
+    ParsedAnswer,
+    Receipt,
+    Rule,
+    Values,
+)
+from omnidata.tasks.totals import Column, RowTotals
 from omnidata.types import (
     Adapter,
     Conversation,
-    LoadedDataset,
     Message,
     Part,
-    Profile,
     Progress,
     Step,
     Target,
@@ -227,50 +236,49 @@ def _pairs(value: Any) -> list[Any]:
 # Questions about drafts as a task of the runner, whose steps they are.
 
 
-class Questions(Benchmark):
-    """The task, in the sense of the runner, whose steps are questions about drafts."""
+class _AnyText(Rule[str]):
+    """Accepts any text: whether it tells the graph is asked in the next round."""
 
-    default_profile = ""
-    profiles: Mapping[str, Profile] = {}
+    name = "any-text"
+    totals = RowTotals([Column("written", "score")])
+
+    def judge(self, step: Step, parsed: ParsedAnswer[str] | None) -> Values:
+        return (parsed is not None,)
+
+
+class Questions(Benchmark):
+    """Questions about drafts as a benchmark, which the runner asks."""
+
+    card = Card(title="compose", holds="drafts of tasks; an instruction that tells each")
+    rules = (_AnyText(),)
     baselines: Sequence[str] = ()
 
     def __init__(self, rule: EdgeRule) -> None:
         super().__init__("compose", {})
         self.prompt_hash = prompt_hash(rule)
 
-    def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
-        """There are no files of questions.
+    def steps(self, data: Path, note: Note) -> Iterable[Step]:
+        """Raise an error: no files of questions exist.
 
         Raises:
             UsageError: always.
         """
         raise UsageError("questions about tasks are not loaded", where=str(data))
 
-    def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
-        """The question, which was made with its step."""
+    def prompt(self, step: Step, history: History) -> Conversation:
+        """Return the question, which was made with its step."""
         conversation: Conversation = step.source["conversation"]
         return conversation
+
+    def parse(self, text: str, step: Step, receipt: Receipt) -> ParsedAnswer[str]:
+        """Take any text."""
+        return ParsedAnswer(text, {"text": text})
 
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
     ) -> Target | None:
-        """The right words are unknown."""
+        """Return None: the right words are unknown."""
         return None
-
-    def baseline(
-        self, name: str, steps: Sequence[Step], options: Mapping[str, str]
-    ) -> Callable[[Step], str]:
-        """There is none: instructions without a model are those by template.
-
-        Raises:
-            UsageError: always.
-        """
-        raise UsageError(
-            f'there is no baseline "{name}" that writes instructions',
-            where=f"--model baseline:{name}",
-            expected="a model",
-            remedy="leave --model out: instructions are then written by template",
-        )
 
 
 def question(sample_id: str, conversation: Conversation) -> Step:
@@ -372,7 +380,7 @@ def write_instructions(
         RunError: the folder holds something else, or answers about other tasks.
         UsageError: a limit that cannot be kept.
     """
-    questions = Questions(rule)
+    questions = Asking(Questions(rule))
     told = [[d.number, d.intent, list(d.subtasks), sorted(d.edges)] for d in drafts]
     settings = {
         "task": questions.name,
@@ -402,7 +410,7 @@ class _Rounds:
         folder: RunFolder,
         budget: Budget,
         cache: ResponseCache | None,
-        questions: Questions,
+        questions: Asking,
         seed: int,
         rule: EdgeRule,
     ) -> None:

@@ -452,10 +452,10 @@ def read_pool(path: Path, settings: Settings) -> Pool:
         UsageError: no intent contains what was asked for.
     """
     task = get_task(task_for(path, lambda task: task.library is not None, "composes tasks of"))
-    assert task.library is not None
+    assert task.benchmark.library is not None
     with reading(path, task.name):
-        library: Library = task.library(path)
-        fingerprint = task.fingerprint(path)
+        library: Library = task.benchmark.library(path)
+        fingerprint = task.benchmark.fingerprint(path)
     if not library.subtasks:
         raise DataError(
             "the pool has no subtasks",

@@ -49,13 +49,13 @@ from omnidata.tasks.explaining import (
     of_turns,
     quote,
 )
+from omnidata.tasks.profile import Profile
 from omnidata.types import (
     PLACE,
     Conversation,
     Explanation,
     Message,
     Part,
-    Profile,
     Publication,
     Remote,
     Step,

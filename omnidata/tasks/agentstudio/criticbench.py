@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypedDict
+from collections.abc import Mapping, Sequence
+from typing import Any, TypedDict
 
 from omnidata.actions import Screen, Space
 from omnidata.dialects import UnreadError
@@ -19,16 +19,9 @@ from omnidata.tasks.agentstudio.rows import AXES, window
 from omnidata.tasks.agentstudio.rules import read_success, released_score
 from omnidata.tasks.benchmark import History, ParsedAnswer, Receipt, Values
 from omnidata.tasks.explaining import explain
+from omnidata.tasks.profile import Profile
 from omnidata.tasks.totals import YesNoTotals
-from omnidata.types import (
-    Conversation,
-    Explanation,
-    Message,
-    Profile,
-    Step,
-    Target,
-    Verdict,
-)
+from omnidata.types import Conversation, Explanation, Message, Step, Target, Verdict
 
 # How an answer is read and judged.
 
@@ -66,9 +59,6 @@ class _Record(TypedDict):
     success: bool
 
 
-_CONSTANT: Final = {"always-true": "Answer: True", "always-false": "Answer: False"}
-
-
 class CriticBench(AgentStudio):
     """CriticBench: up to five actions with the observations before them, then the question.
 
@@ -93,7 +83,11 @@ class CriticBench(AgentStudio):
         "observations_only": ("false", "true"),
         "symmetric": ("false", "true"),
     }
-    baselines = ("oracle", *_CONSTANT, "majority")
+    baselines: Sequence[str] = ("oracle", "always-true", "always-false", "majority")
+    constants: Mapping[str, str] = {
+        "always-true": "Answer: True",
+        "always-false": "Answer: False",
+    }
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         super().__init__(name, options)
@@ -129,12 +123,6 @@ class CriticBench(AgentStudio):
     ) -> Target | None:
         text = f"Answer: {step.source['is_success']}"
         return Target(text, text)
-
-    def policy(self, name: str, steps: Sequence[Step]) -> Callable[[Step], str]:
-        """Return a constant, or as `Benchmark.policy`."""
-        if text := _CONSTANT.get(name):
-            return lambda step: text
-        return super().policy(name, steps)
 
     def explain(
         self,

@@ -18,8 +18,9 @@ from omnidata.tasks.benchmark import History, ParsedAnswer, Receipt, Values, Wor
 from omnidata.tasks.coordinates import Resizing, Side, in_pixels, pair_on_screen, place
 from omnidata.tasks.diagnosis import place_cause
 from omnidata.tasks.explaining import SCREENSHOT, RuleWords, explain, explain_place
-from omnidata.tasks.pointing import PointSpeech, answer_at, json_pair, sent_as
+from omnidata.tasks.pointing import PointSpeech, answer_at, json_pair, resizing_of
 from omnidata.tasks.points import read_point
+from omnidata.tasks.profile import Profile
 from omnidata.tasks.totals import RowTotals
 from omnidata.types import (
     PLACE,
@@ -27,7 +28,6 @@ from omnidata.types import (
     Diagnosis,
     Explanation,
     Overlays,
-    Profile,
     Step,
     Target,
     Verdict,
@@ -56,7 +56,7 @@ def parse_pair(
     Raises:
         UnreadError: there is no pair of numbers.
     """
-    resized = sent_as(step, receipt, space)
+    resized = resizing_of(step, receipt, space)
     pair = read_point(text) if reading == "paper" else read_released(text)
     if pair is None:
         raise UnreadError("no-pair")
@@ -113,7 +113,7 @@ class _Speech(PointSpeech):
         (pointed,) = super().adopt(actions, step, receipt).written
         (point,) = pointed.start
         assert isinstance(point, Point)
-        return _answer(point, step, sent_as(step, receipt, self.space))
+        return _answer(point, step, resizing_of(step, receipt, self.space))
 
 
 _RECORDED: Final = re.compile(r"(linux|macos|windows)_([a-z]+)_[0-9a-f]{8}-")

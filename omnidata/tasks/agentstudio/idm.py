@@ -34,16 +34,9 @@ from omnidata.tasks.agentstudio.rows import AXES, actions_in_window, window
 from omnidata.tasks.agentstudio.rules import judge_letters, letters_of
 from omnidata.tasks.benchmark import History, ParsedAnswer, Receipt, Values
 from omnidata.tasks.explaining import explain
+from omnidata.tasks.profile import Profile
 from omnidata.tasks.totals import Column, RowTotals
-from omnidata.types import (
-    Conversation,
-    Diagnosis,
-    Explanation,
-    Profile,
-    Step,
-    Target,
-    Verdict,
-)
+from omnidata.types import Conversation, Diagnosis, Explanation, Step, Target, Verdict
 
 # How an answer is read and judged.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from omnidata.name_index import NameIndex
 from omnidata.tasks.androidcontrol import json_rows
 from omnidata.tasks.androidcontrol.forest import Bounds, bounds_of, elements_of
 from omnidata.tasks.observation import Element, broken_tree, pack, unpack
-from omnidata.tasks.phones.actions import Rect, Truth, middle, read_call
+from omnidata.tasks.phones.actions import Truth, middle, read_call
 from omnidata.tasks.phones.splits import read_splits
 from omnidata.tasks.phones.step_rows import BOXES, WordSense, check_sense
 from omnidata.types import ByteRange, LoadedDataset, MediaRef, Modality, Step
@@ -84,24 +85,23 @@ def truth_of(row: Row, screen: Screen, *, places: Places = bounds_of) -> Truth |
     if min(screen) < 1:
         return None
     start = tuple(convert(centre(region), "rel", screen) for region in action.start)
-    return Truth(replace(action, start=start), rects_of(row, screen, places))
-
-
-def rects_of(row: Row, screen: Screen, places: Places) -> tuple[Rect, ...]:
-    """Places of the forest, (y, x, height, width) from 0 to 1; none where nobody knows.
-
-    Of a row of JSON they are what it says may be clicked.
-    """
     packed = row.get(FOREST)
-    try:
-        found = places(unpack(packed)) if isinstance(packed, str) else row.get(BOXES, ())
-    except ValueError:
-        return ()
+    # A row of JSON lists what may be clicked.
+    found = _read_places(packed, places) if isinstance(packed, str) else row.get(BOXES, ())
     width, height = screen
-    return tuple(
+    rects = tuple(
         (top / height, left / width, (bottom - top) / height, (right - left) / width)
         for left, top, right, bottom in found
     )
+    return Truth(replace(action, start=start), rects)
+
+
+@lru_cache(maxsize=32)  # several rules judge a step in turn
+def _read_places(packed: str, places: Places) -> Sequence[Bounds]:
+    try:
+        return places(unpack(packed))
+    except ValueError:
+        return ()
 
 
 def elements(step: Step) -> list[Element]:

@@ -7,7 +7,7 @@ answered, and what the profile of its task said of that. Right is the positive c
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple, TypedDict
@@ -35,6 +35,7 @@ from omnidata.tasks.benchmark import (
 from omnidata.tasks.derivation import Derivation, Judged
 from omnidata.tasks.explaining import explain
 from omnidata.tasks.points import answers
+from omnidata.tasks.profile import Profile
 from omnidata.tasks.totals import Mask, YesNoTotals
 from omnidata.types import (
     CAUSES,
@@ -44,7 +45,6 @@ from omnidata.types import (
     Message,
     Modality,
     Part,
-    Profile,
     Step,
     Target,
     Verdict,
@@ -71,10 +71,6 @@ _ASKS: Final[Mapping[Name, str]] = {
     "place, with the right text?",
     "trajectory-critic": "Are all of its answers right: at each step the right kind of action, in "
     "the right place, with the right text?",
-}
-_CONSTANT: Final = {
-    "always-yes": "Answer: Yes\nConfidence: 1.00",
-    "always-no": "Answer: No\nConfidence: 1.00",
 }
 _STEP: Final = "Step {}."
 _ANSWERED: Final = "The agent answered:"
@@ -268,7 +264,11 @@ class Critic(Benchmark):
         options: there are none.
     """
 
-    baselines = ("oracle", *_CONSTANT, "majority")
+    baselines = ("oracle", "always-yes", "always-no", "majority")
+    constants: Mapping[str, str] = {
+        "always-yes": "Answer: Yes\nConfidence: 1.00",
+        "always-no": "Answer: No\nConfidence: 1.00",
+    }
     rules = (SameJudgement(),)
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
@@ -374,14 +374,8 @@ class Critic(Benchmark):
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
     ) -> Target:
-        text = _CONSTANT["always-yes" if _is_right(step) else "always-no"]
+        text = self.constants["always-yes" if _is_right(step) else "always-no"]
         return Target(text, text)
-
-    def policy(self, name: str, steps: Sequence[Step]) -> Callable[[Step], str]:
-        """Return a constant, or as `Benchmark.policy`."""
-        if text := _CONSTANT.get(name):
-            return lambda step: text
-        return super().policy(name, steps)
 
     def explain(
         self,

@@ -31,9 +31,10 @@ from omnidata.tasks.pointing import (
     answer_at,
     place_as_written,
     place_on_screen,
-    sent_as,
+    resizing_of,
 )
 from omnidata.tasks.points import read_point
+from omnidata.tasks.profile import Profile
 from omnidata.tasks.published import read_published
 from omnidata.tasks.totals import RowTotals
 from omnidata.types import (
@@ -44,7 +45,6 @@ from omnidata.types import (
     Message,
     Overlays,
     Part,
-    Profile,
     Publication,
     Remote,
     Step,
@@ -170,7 +170,7 @@ class _Speech(PointSpeech):
         return f"Point at {wanted}: {step.instruction}"
 
     def adopt(self, actions: Sequence[Action], step: Step, receipt: Receipt) -> ParsedAnswer[Any]:
-        resized = sent_as(step, receipt, self.space)
+        resized = resizing_of(step, receipt, self.space)
         return answer_at(Point(*point_said(actions[0]), self.space), resized)
 
 
@@ -247,7 +247,7 @@ class CaguiGrounding(Benchmark):
         pair = read(text)
         if pair is None:
             raise UnreadError("no point")
-        return answer_at(Point(*pair, self._space), sent_as(step, receipt, self._space))
+        return answer_at(Point(*pair, self._space), resizing_of(step, receipt, self._space))
 
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None

@@ -23,8 +23,8 @@ from omnidata.metrics.intervals import method_column
 from omnidata.metrics.rollouts import Attempt, behaviour
 from omnidata.predictions import numbered_lines
 from omnidata.tasks.omnibench.load import read_library
-from omnidata.tasks.profiles import Columns, OfflineScorer, Scored
 from omnidata.tasks.published import TableSpec, Variation
+from omnidata.tasks.rollouts import Columns, OfflineScorer, Scored
 
 _COLUMNS: Mapping[GraphProfile, Sequence[str]] = {
     "paper": ("CR", "LC"),

@@ -35,6 +35,7 @@ from omnidata.loaders.task_library import Library, TaskGraph
 from omnidata.metrics.graph_complexity import DIMENSIONS, LEVELS, capabilities, complexity, eligible
 from omnidata.table import TextTable
 from omnidata.tasks import overview
+from omnidata.tasks.asking import Asking
 from omnidata.tasks.benchmark import (
     Benchmark,
     Card,
@@ -78,7 +79,8 @@ from omnidata.tasks.omnibench.rows import (
 )
 from omnidata.tasks.omnibench.scoring import INTENT, TABLES, GraphScorer
 from omnidata.tasks.overview import share
-from omnidata.tasks.pointing import sent_as
+from omnidata.tasks.pointing import resizing_of
+from omnidata.tasks.profile import Profile
 from omnidata.tasks.published import HISTORY, read_published
 from omnidata.tasks.totals import EpisodeTotals
 from omnidata.types import (
@@ -89,10 +91,8 @@ from omnidata.types import (
     Message,
     Overlays,
     Part,
-    Profile,
     Step,
     Target,
-    Task,
     TaskDiagram,
     Verdict,
 )
@@ -280,7 +280,7 @@ def _on_screen(point: Pair | None, step: Step, receipt: Receipt, space: Space) -
     if point is None:
         return None
     if space == "px":
-        resized = sent_as(step, receipt, space)
+        resized = resizing_of(step, receipt, space)
         return resized.to_screen(point) if resized else point
     found = convert(Point(*point, space), "px", step.screen)
     return found.x, found.y
@@ -304,7 +304,7 @@ class View(overview.View):
         self.metadata: Mapping[str, Any] = _metadata(self.library) if self.library else {}
 
     @classmethod
-    def read(cls, task: Task, data: Path, *, strict: bool) -> LoadedDataset:
+    def read(cls, task: Asking, data: Path, *, strict: bool) -> LoadedDataset:
         return loader.load(data, strict=strict, needs_steps=False)
 
     def as_dict(self) -> dict[str, Any]:

@@ -55,13 +55,13 @@ from omnidata.tasks.omnigui.targets import (
     target,
     usual_action,
 )
+from omnidata.tasks.profile import Profile
 from omnidata.tasks.published import read_published
 from omnidata.types import (
     Conversation,
     Explanation,
     LoadedDataset,
     Overlays,
-    Profile,
     Publication,
     Remote,
     Step,
@@ -324,9 +324,7 @@ class PrimitiveBenchmark(Benchmark):
             return explain_action(step, wanted, said, overlays, right=right, rule=rule)
 
         written = parsed.written[0] if parsed else None
-        return by_action(
-            step, verdict, profile, lambda: written, receipt=receipt, sentence=sentence
-        )
+        return by_action(step, verdict, profile, written, receipt=receipt, sentence=sentence)
 
 
 _SOURCE: Final = Publication(

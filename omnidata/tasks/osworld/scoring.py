@@ -41,7 +41,7 @@ from omnidata.tasks.osworld.tree import (
     sets,
 )
 from omnidata.tasks.osworld.turns import MOST_TURNS
-from omnidata.tasks.profiles import Columns, OfflineScorer, Scored
+from omnidata.tasks.rollouts import Columns, OfflineScorer, Scored
 
 Key = tuple[str, str, str]
 """Agent, domain and example."""
@@ -94,7 +94,7 @@ class RolloutScorer(OfflineScorer):
     def __init__(self, files: TaskFiles | None = None) -> None:
         self._files = files
 
-    def paired(self, profile: str) -> Columns:
+    def paired_totals(self, profile: str) -> Columns:
         """Return the total over finished rollouts: only those can be paired."""
         return {"SR_finished": "share"}
 

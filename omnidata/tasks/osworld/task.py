@@ -23,6 +23,7 @@ from omnidata.errors import UsageError, plural
 from omnidata.jsontext import hash_of
 from omnidata.table import TextTable
 from omnidata.tasks import overview
+from omnidata.tasks.asking import Asking
 from omnidata.tasks.benchmark import (
     Benchmark,
     Card,
@@ -80,6 +81,7 @@ from omnidata.tasks.osworld.scoring import RolloutScorer
 from omnidata.tasks.osworld.suite import LIST, TaskFiles
 from omnidata.tasks.osworld.tree import EVALUATION, groups, sets
 from omnidata.tasks.overview import share
+from omnidata.tasks.profile import Profile
 from omnidata.tasks.published import HISTORY, read_published
 from omnidata.tasks.totals import EpisodeTotals
 from omnidata.types import (
@@ -89,12 +91,10 @@ from omnidata.types import (
     LoadedDataset,
     Message,
     Part,
-    Profile,
     Publication,
     Remote,
     Step,
     Target,
-    Task,
     Verdict,
 )
 
@@ -174,7 +174,7 @@ class View(overview.View):
         self.tasks = _tasks(source)
 
     @classmethod
-    def read(cls, task: Task, data: Path, *, strict: bool) -> LoadedDataset:
+    def read(cls, task: Asking, data: Path, *, strict: bool) -> LoadedDataset:
         return loader.load(data, strict=strict, needs_steps=False)
 
     def as_dict(self) -> dict[str, Any]:
@@ -414,7 +414,7 @@ class OsWorld(Benchmark):
         shown = [Part("image", media=shot, role="screenshot")] if shot else []
         past = _history_text(step, history)
         asked = Part("text", _NEXT + past)
-        if seen := self._screens.observed(step):
+        if seen := self._screens.observation(step):
             text = _NEXT_OF[seen.kind].format(seen.text.rstrip("\n"))
             asked = Part("text", text + past, about=seen.about)
             shown = [found for part in shown if (found := screenshot_part(seen, part))]
@@ -432,7 +432,7 @@ class OsWorld(Benchmark):
 
     def _places(self, step: Step, receipt: Receipt) -> Names:
         """What the marks stand for that a model was shown."""
-        marked = self._screens.marked(step)
+        marked = self._screens.marked_elements(step)
         if not marked:
             return {}
         done = actions_of(calls_of(step.source).calls) or ()
@@ -468,7 +468,7 @@ class OsWorld(Benchmark):
                 remedy="leave out coordinates",
             )
         size = step.screen if self._screens.kind in TELLS_PLACES else size or step.screen
-        marked = self._screens.marked(step)
+        marked = self._screens.marked_elements(step)
         calls = calls_of(step.source).calls
         found = actions_of(calls)
         if not found or not is_whole(found):

@@ -210,7 +210,7 @@ class GuiR1Rule(PhoneRule):
             same, hit = rule(truth, _NO_ANSWER)
         return self._in_parts(same, hit, truth)
 
-    def failed(self, step: Step) -> Values:
+    def without_answer(self, step: Step) -> Values:
         """Return the values of a step whose request failed, which is never right."""
         same, hit, _ = super().judge(step, None)
         return self._in_parts(same, hit, self.truth_of(step))

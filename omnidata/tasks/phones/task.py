@@ -54,7 +54,8 @@ from omnidata.tasks.phones.answers import parse as parse_form
 from omnidata.tasks.phones.gui_r1 import GUI_R1, GuiR1Rule
 from omnidata.tasks.phones.rules import Evaluator, PhoneRule, relative
 from omnidata.tasks.phones.step_rows import ROW, SCROLL, WordSense
-from omnidata.tasks.pointing import sent_as
+from omnidata.tasks.pointing import resizing_of
+from omnidata.tasks.profile import Profile
 from omnidata.types import (
     PLACE,
     Conversation,
@@ -62,7 +63,6 @@ from omnidata.types import (
     Message,
     Overlays,
     Part,
-    Profile,
     Step,
     Target,
     Verdict,
@@ -344,8 +344,8 @@ class PhoneBenchmark(Benchmark):
         truth = self.truth(step.source, step.screen)
         touch = touch_of(truth.action) if truth else None
         acted = [(touch[0] * step.screen[0], touch[1] * step.screen[1])] if touch else []
-        marked = self.screens.marked(step)
-        resized = sent_as(step, receipt, self._space)
+        marked = self.screens.marked_elements(step)
+        resized = resizing_of(step, receipt, self._space)
         return tags(marked, step.screen, acted, space=self._space, resized=resized)
 
     def answer(
@@ -368,7 +368,7 @@ class PhoneBenchmark(Benchmark):
         if space == self._space:
             with suppress(ValueError):
                 record = self.body(action, [[point.x, point.y] for point in (*start, *end)])
-        value = relative(to_screen(action, sent_as(step, receipt, space)), step.screen)
+        value = relative(to_screen(action, resizing_of(step, receipt, space)), step.screen)
         return ParsedAnswer(value, record, (done,) if done else (), is_exact)
 
     def target(
@@ -400,7 +400,7 @@ class PhoneBenchmark(Benchmark):
         if not places or min(step.screen) < 1:
             return None
         width, height = step.screen
-        marked = self.screens.marked(step)
+        marked = self.screens.marked_elements(step)
         found = [tag_at(marked, (x * width, y * height)) for x, y in places]
         if None in found:
             return None
@@ -444,7 +444,7 @@ class PhoneBenchmark(Benchmark):
             step,
             verdict,
             profile,
-            lambda: written[0] if written else None,
+            written[0] if written else None,
             receipt=receipt,
             sentence=sentence,
             reach=evaluator.reach,

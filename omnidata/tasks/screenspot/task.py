@@ -38,6 +38,7 @@ from omnidata.tasks.pointing import (
     place_on_screen,
 )
 from omnidata.tasks.points import NEGATIVE, UNITS, Reading
+from omnidata.tasks.profile import Profile
 from omnidata.tasks.screenspot import load as loader
 from omnidata.tasks.screenspot.load import BOXES, FORMS, file_of, is_negative, targets_of
 from omnidata.tasks.totals import Column, PartTotals
@@ -46,7 +47,6 @@ from omnidata.types import (
     Diagnosis,
     Explanation,
     Overlays,
-    Profile,
     Publication,
     Remote,
     Step,

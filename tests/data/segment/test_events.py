@@ -21,28 +21,32 @@ from tests.data.segment.films import film, tap, write_log
 PLUGIN = """
 from omnidata.actions import Action
 from omnidata.loaders.action_log import Event, Labels, Log
-from omnidata.tasks.base import Benchmark
-from omnidata.tasks.profiles import RowProfile
+from omnidata.tasks.benchmark import Benchmark, Card, Rule
+from omnidata.tasks.totals import RowTotals
 
 
-class Exact(RowProfile):
+class Exact(Rule):
     name = "diary-exact"
+    totals = RowTotals()
 
-    def judge(self, step, text, receipt=None):
+    def judge(self, step, parsed):
         raise NotImplementedError
 
 
 class Diary(Benchmark):
-    question = ""
-    profiles = {"diary-exact": Exact()}
+    card = Card(title="Diary")
+    rules = (Exact(),)
 
-    def load(self, data, *, check_media=True, strict=False):
+    def steps(self, data, note):
         raise NotImplementedError
 
-    def answer(self, step):
+    def parse(self, text, step, receipt):
+        raise NotImplementedError
+
+    def target(self, step, *, space=None, size=None):
         return None
 
-    def action_log(self, events):
+    def recorder(self, events):
         diary = events / "diary.txt"
         if not diary.exists():
             return None

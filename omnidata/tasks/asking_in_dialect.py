@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, cast, get_args
+from typing import Any, Final, get_args
 
 import numpy as np
 from msgspec import structs
@@ -34,15 +34,12 @@ from omnidata.dialects.points import read_place
 from omnidata.errors import PluginError, UsageError
 from omnidata.files import SETTINGS, read_file
 from omnidata.jsontext import hash_of, is_number
-from omnidata.tasks.asking import AskedProfile
-from omnidata.tasks.base import Benchmark
-from omnidata.tasks.benchmark import AnswerReader, ParsedAnswer
-from omnidata.tasks.benchmark import Benchmark as Contract
-from omnidata.tasks.common_options import earlier_roles, earlier_screenshots
+from omnidata.tasks.asking import Asking
+from omnidata.tasks.asking_under_options import earlier_roles, earlier_screenshots
+from omnidata.tasks.benchmark import Benchmark, ParsedAnswer, Receipt
 from omnidata.tasks.coordinates import place, sent_size
 from omnidata.tasks.explaining import mark_of
-from omnidata.tasks.longest import LONGEST, judge_beginning
-from omnidata.tasks.old_contract import adopt, judge_adopted
+from omnidata.tasks.profile import LONGEST, Profile
 from omnidata.types import (
     Conversation,
     Diagnosis,
@@ -50,10 +47,8 @@ from omnidata.types import (
     LoadedDataset,
     Outcome,
     Part,
-    Profile,
     Step,
     Target,
-    Task,
     Verdict,
     VerdictColumns,
 )
@@ -85,7 +80,7 @@ _SAID: Final = frozenset({"none", "wait", "look", "done", "ask"})
 """Kinds of action that a reader may find in a text that acts on nothing."""
 
 
-def unit_for(benchmark: type[Benchmark] | Task, dialect: Dialect) -> Space | None:
+def unit_for(benchmark: Benchmark, dialect: Dialect) -> Space | None:
     """The unit in which the task is to take the dialect's places; None where it has no choice.
 
     The dialect's own, if the task knows it: then numbers are passed on as the model wrote them.
@@ -98,12 +93,12 @@ def unit_for(benchmark: type[Benchmark] | Task, dialect: Dialect) -> Space | Non
 @dataclass(frozen=True, slots=True)
 class _Read:
     answer: Answer | None
-    adopted: ParsedAnswer[Any] | str | None
+    adopted: ParsedAnswer[Any] | None
     reason: str = ""
     left_out: int = 0
 
 
-class InDialect:
+class AskingInDialect(Asking):
     """A task whose prompts, answers and targets are a dialect's.
 
     Attributes:
@@ -122,15 +117,15 @@ class InDialect:
     """
 
     def __init__(
-        self, task: Task, dialect: Dialect, system: str = "", words: str | None = None
+        self, task: Asking, dialect: Dialect, system: str = "", words: str | None = None
     ) -> None:
-        own = cast("Benchmark", task)
+        super().__init__(task.benchmark)
+        self.history_window = task.history_window
         self.task = task
-        self.dialect = dialect.in_sense(own.label_sense)
         self._system, self._known_words = system, words
-        self._asked = own.asked
-        platform = PLATFORMS.get(task.platform)
-        if self._asked is None:
+        own_platform = task.benchmark.card.platform
+        platform = PLATFORMS.get(own_platform)
+        if task.benchmark.speech is None:
             raise UsageError(
                 f"dialects only ask for an action or a place, and {task.name} also asks for other "
                 "things",
@@ -140,7 +135,7 @@ class InDialect:
             )
         if platform and platform not in dialect.says:
             raise UsageError(
-                f"{dialect.name} has no actions on {task.platform}",
+                f"{dialect.name} has no actions on {own_platform}",
                 where=f"-T dialect={dialect.name}",
                 expected=f"a task of {', '.join(dialect.says)}",
                 remedy="see `omnidata info dialects` for the dialects of each platform",
@@ -152,26 +147,23 @@ class InDialect:
                 expected="observation=screenshot",
                 remedy="leave out observation or dialect",
             )
-        self._space = unit_for(task, dialect)
-        self.profiles: Mapping[str, Profile] = {
+        self.speech = task.benchmark.speech
+        self.dialect = dialect.in_sense(self.speech.label_sense)
+        self._space = unit_for(task.benchmark, dialect)
+        self.profiles = {
             **{name: self._profile(name, "lenient") for name in task.profiles},
             **{name + STRICT: self._profile(name, "strict") for name in task.profiles},
         }
 
     def _profile(self, name: str, rules: Rules) -> Profile:
-        own = self.task.profiles[name]
         called = name + STRICT if rules == "strict" else name
-        return cast("Profile", _DialectProfile(self, own, rules, called))
+        return _DialectProfile(self, self.task.profiles[name], rules, called)
 
     @property
     def options(self) -> Mapping[str, str]:
         """All options; the unit of coordinates is the dialect's."""
         own = {name: value for name, value in self.task.options.items() if name != "coordinates"}
         return {**own, "dialect": self.dialect.name, **self._file}
-
-    @property
-    def prompted_space(self) -> None:
-        """The dialect's own unit."""
 
     @property
     def stop(self) -> Sequence[str]:
@@ -187,7 +179,7 @@ class InDialect:
     def own_controls(self) -> Collection[str]:
         """The control tokens that the dialect's answers contain."""
         words = " ".join(
-            self.dialect.vocabulary(self._asked or "action", platform, _UNIT)
+            self.dialect.vocabulary(self.speech.asked, platform, _UNIT)
             for platform in self.dialect.says
         )
         return frozenset(token for token in CONTROLS if token in words)
@@ -227,7 +219,7 @@ class InDialect:
         past = (Past((Action("wait"),)),)
         examples = [
             dialect.conversation(
-                Question(self._asked or "action", platform, "", (), past, 0, _UNIT, self.own_words)
+                Question(self.speech.asked, platform, "", (), past, 0, _UNIT, self.own_words)
             )
             for platform in sorted(dialect.says)
         ]
@@ -242,17 +234,17 @@ class InDialect:
 
     def platform_of(self, step: Step) -> Platform:
         """Return the task's platform, or the step's tag `platform`."""
-        said = self.task.platform or step.tags.get("platform", "")
+        said = self.benchmark.card.platform or step.tags.get("platform", "")
         found = PLATFORMS.get(said.lower())
         return found if found and found in self.dialect.says else next(iter(self.dialect.says))
 
     def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
         """Read the dataset's annotations; steps include the earlier screenshots of prompts."""
         source = self.task.load(data, check_media=check_media, strict=strict)
-        own = PLATFORMS.get(self.task.platform)
+        own = PLATFORMS.get(self.benchmark.card.platform)
         platforms = [own] if own else [*self.dialect.says]
         most = max(self.dialect.layout_on(each).screenshots for each in platforms) - 1
-        if self._asked == "point" or most < 1 or "history_screenshots" in self.task.options:
+        if self.speech.asked == "point" or most < 1 or "history_screenshots" in self.task.options:
             return source
         return earlier_screenshots(source, most)
 
@@ -260,17 +252,20 @@ class InDialect:
 
     def in_own_words(self, step: Step) -> bool:
         """Return whether the dialect does not support the step's question."""
-        return cast("Benchmark", self.task).asked_of(step) is None
+        return self.speech.question_kind(step) is None
 
-    def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
+    def conversation(
+        self, step: Step, predicted: Sequence[Action | None] | None = None
+    ) -> Conversation:
         """The dialect's conversation for one step, with the media that the task's own one shows.
 
         A step that is asked for neither an action nor a place keeps the task's own words.
         """
+        predicted = self.own_actions(step, predicted)
         if self.in_own_words(step):
-            return self.task.prompt(step, predicted)
+            return self.task.conversation(step, predicted)
         fed = self._fed_size(step.screen)
-        told = self.task.prompt(_without_history(step), predicted)
+        told = self.task.conversation(_without_history(step), predicted)
         parts = [
             self._resize(part, fed) if part.role == "screenshot" else part
             for message in told
@@ -278,12 +273,11 @@ class InDialect:
             for part in message.parts
             if (part.media or part.role) and not part.role.startswith(HISTORY)
         ]
-        past, first = self._past(step, predicted) if self._asked == "action" else ((), 0)
-        own = cast("Benchmark", self.task)
+        past, first = self._past(step, predicted) if self.speech.asked == "action" else ((), 0)
         question = Question(
-            self._asked or "action",
+            self.speech.asked,
             self.platform_of(step),
-            own.goal(step),
+            self.speech.goal(step),
             tuple(parts),
             past,
             first,
@@ -303,19 +297,19 @@ class InDialect:
     def _past(
         self, step: Step, predicted: Sequence[Action | None] | None
     ) -> tuple[tuple[Past, ...], int]:
-        own, layout = cast("Benchmark", self.task), self.dialect.layout_on(self.platform_of(step))
-        actions = own.earlier(step, predicted)
-        first = own.forgotten(len(actions))
-        if layout.actions is not None and own.history_window is None:
-            first = max(first, len(actions) - layout.actions)
-        if own.options.get("history") == "none":
+        history, layout = self.history(predicted), self.dialect.layout_on(self.platform_of(step))
+        if history.source == "none":
             return (), 0
+        actions = history.actions(step)
+        first = history.first_shown(len(actions))
+        if layout.actions is not None and history.window is None:
+            first = max(first, len(actions) - layout.actions)
         found: list[Past] = []
         for index in range(first, len(actions)):
             action, screen = actions[index], step.history_screens[index]
             fed = self._fed_size(screen)
             back = step.step_index - index
-            shown = back < layout.screenshots or "history_screenshots" in own.options
+            shown = back < layout.screenshots or "history_screenshots" in self.task.options
             shot = step.media.get(earlier_roles(back)[-1]) if shown else None
             part = Part("image", media=shot, role=f"{HISTORY}_{back}")
             done = () if action is None else (structs.replace(action, then=()), *action.then)
@@ -356,8 +350,7 @@ class InDialect:
         Raises:
             CannotSayError: the dialect has no words for it, or there is none.
         """
-        own = cast("Benchmark", self.task)
-        actions = own.right_actions(step)
+        actions = self.speech.right_actions(step)
         if not actions:
             raise CannotSayError("the step has no right answer that could be used")
         fed = self._fed_size(step.screen)
@@ -416,8 +409,25 @@ class InDialect:
 
     # What was answered.
 
-    def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
-        """Return a model's text as an action, for predicted histories; None if unreadable."""
+    def parse(
+        self, text: str, step: Step, receipt: Receipt = None, *, profile: str = ""
+    ) -> ParsedAnswer[Any]:
+        """Read an answer in the dialect, as `Asking.parse`.
+
+        Raises:
+            UnreadError: the text is no answer in the dialect, or the benchmark has no words for it.
+        """
+        if self.in_own_words(step):
+            return super().parse(text, step, receipt, profile=profile.removesuffix(STRICT))
+        rules: Rules = "strict" if profile.endswith(STRICT) else "lenient"
+        known, fed = self.receipt_and_size(step, receipt)
+        found = self.interpret(step, text, known, fed, rules)
+        if found.adopted is None:
+            raise UnreadError(found.reason)
+        return found.adopted
+
+    def history_action(self, step: Step, text: str, receipt: Receipt = None) -> Action | None:
+        """Return an answer as an action, for predicted histories; None if unreadable."""
         sent = sent_size(receipt, where="the step before")
         fed = sent.size if sent else (0, 0)
         try:
@@ -459,7 +469,7 @@ class InDialect:
         return found
 
     def _read_place(self, text: str) -> Region | None:
-        if self._asked != "point":
+        if self.speech.asked != "point":
             return None
         try:
             return read_place(text, self.dialect.frame.space)
@@ -498,9 +508,9 @@ class InDialect:
         except UnreadError as error:
             return _Read(None, None, str(error))
         actions = [self._plain_keys(self.in_unit(action, fed)) for action in answer.actions]
-        taken = actions[: cast("Benchmark", self.task).takes(actions)]
+        taken = actions[: self.speech.takes(actions)]
         try:
-            adopted = adopt(self.task, taken, step, receipt)
+            adopted = self.speech.adopt(taken, step, receipt)
         except CannotSayError as error:
             return _Read(answer, None, str(error), len(actions) - len(taken))
         return _Read(answer, adopted, "", len(actions) - len(taken))
@@ -521,7 +531,7 @@ class InDialect:
         pixels = "px" in (self.dialect.frame.space, self._space or "px")
         if not pixels or min(step.screen) < 1 or sent_size(receipt, where=step.sample_id):
             return receipt
-        told, frame = cast("Benchmark", self.task).fed_size(step), self.dialect.frame
+        told, frame = self.speech.fed_size(step), self.dialect.frame
         resized = frame.factor > 1 and told is not None and not any(n % frame.factor for n in told)
         width, height = told if told and resized else self._fed_size(step.screen)
         line = {"role": "screenshot", "width": width, "height": height}
@@ -568,12 +578,6 @@ class InDialect:
             raise self._plugin_error("read", what) from error
         return any(action.kind not in _SAID for action in found.actions)
 
-    def history_action(
-        self, step: Step, text: str, receipt: Mapping[str, Any] | None = None
-    ) -> Action | None:
-        """Return an answer as an action, for predicted histories; None if unreadable."""
-        return self.read(text, receipt)
-
     def explanation(
         self,
         step: Step,
@@ -592,19 +596,19 @@ class InDialect:
             if verdict:
                 values = verdict.values[: len(self.task.profiles[own].values)]
                 plain = Verdict(verdict.outcome, values, verdict.parsed, verdict.reason)
-            moved: Contract | None = getattr(self.task, "benchmark", None)
-            if moved and not self.in_own_words(step):
+            if not self.in_own_words(step):
                 adopted = None
                 if plain and plain.parsed is not None:
                     rules: Rules = "strict" if profile.endswith(STRICT) else "lenient"
                     adopted = self.interpret(step, text, receipt, fed, rules).adopted
-                assert not isinstance(adopted, str)
-                return moved.explain(step, plain, adopted, self.task.profiles[own], receipt)
+                return self.benchmark.explain(
+                    step, plain, adopted, self.task.profiles[own], receipt
+                )
             return self.task.explanation(step, plain, text, profile=own, receipt=receipt)
         bare = self.task.explanation(step, None, "", profile=own, receipt=receipt)
         names = self.task.profiles[own].values
         mark = mark_of(verdict.outcome, dict(zip(names, verdict.values, strict=False)))
-        sentence = f"the answer is {said}, for which {self.task.title} has no words"
+        sentence = f"the answer is {said}, for which {self.benchmark.card.title} has no words"
         if mark == "right":
             sentence += ", but the profile accepts it"
             return replace(bare, mark=mark, sentence=sentence, answer_label=said, diagnosis=None)
@@ -681,65 +685,47 @@ def _as_unit(region: Region, unit: Space, fed: Screen) -> Point:
     return convert(point, unit, fed) if min(fed) > 0 else point
 
 
-class OldInDialect(InDialect):
-    """A task of the old contract in a dialect: else the task as it is."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name in ("task", "dialect") or name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(self.task, name)
-
-
-class _DialectProfile:
-    def __init__(self, task: InDialect, profile: Profile, rules: Rules, name: str) -> None:
-        self._task, self._own, self._rules = task, profile, rules
+class _DialectProfile(Profile):
+    def __init__(self, asking: AskingInDialect, own: Profile, rules: Rules, name: str) -> None:
+        super().__init__(asking.benchmark, own.rule)
+        self._asking, self._own, self._rules = asking, own, rules
         self.name = name
-        self.values = (*profile.values, *COUNTS)
+        self.values = (*own.values, *COUNTS)
+        if rules == "strict":
+            read = f"answers read as {asking.dialect.source}"
+            self.source = "; ".join(filter(None, (own.source, read)))
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name == "_own":
-            raise AttributeError(name)
-        return getattr(self._own, name)
-
-    @property
-    def source(self) -> str:
-        read = f"answers read as {self._task.dialect.source}" if self._rules == "strict" else ""
-        return "; ".join(filter(None, (getattr(self._own, "source", ""), read)))
-
-    @judge_beginning
-    def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
-        task = self._task
-        if task.in_own_words(step):
-            plain = self._own.judge(step, text, receipt)
-            values = (*plain.values, *_UNCOUNTED)
-            return Verdict(plain.outcome, values, plain.parsed, plain.reason)
-        known, fed = task.receipt_and_size(step, receipt)
-        found = task.interpret(step, text, known, fed, self._rules)
+    def judge_text(self, step: Step, text: str, receipt: Receipt) -> Verdict:
+        asking = self._asking
+        if asking.in_own_words(step):
+            return _count_nothing(self._own.judge_text(step, text, receipt))
+        known, fed = asking.receipt_and_size(step, receipt)
+        found = asking.interpret(step, text, known, fed, self._rules)
         other: Rules = "lenient" if self._rules == "strict" else "strict"
-        also = task.is_read(text, fed, other)
+        also = asking.is_read(text, fed, other)
         itself = found.answer is not None
         both = (also, itself) if self._rules == "strict" else (itself, also)
         counts = (*both, found.adopted is not None, self._expressible(step), found.left_out)
-        verdict = self._judge_read(step, found, receipt, known)
-        reader: AnswerReader | None = getattr(self._own, "answer_reader", None)
-        if reader and reader.dialect == task.dialect.name:
+        verdict = self._judge_read(step, found, receipt)
+        reader = self.answer_reader
+        if reader and reader.dialect == asking.dialect.name:
             action = found.answer.actions[0] if found.answer else None
             verdict = reader.judge(step, text, action, verdict, known)
-        return Verdict(verdict.outcome, (*verdict.values, *counts), verdict.parsed, verdict.reason)
+        return structs.replace(verdict, values=(*verdict.values, *counts))
 
-    def judge_parsed(self, step: Step, parsed: ParsedAnswer[Any]) -> Verdict:
-        plain = cast("AskedProfile", self._own).judge_parsed(step, parsed)
-        return Verdict(plain.outcome, (*plain.values, *_UNCOUNTED), plain.parsed, plain.reason)
+    def judge_parsed(
+        self, step: Step, parsed: ParsedAnswer[Any] | None, reason: str = ""
+    ) -> Verdict:
+        return _count_nothing(self._own.judge_parsed(step, parsed, reason))
 
     def _judge_read(
         self,
         step: Step,
         found: _Read,
-        receipt: Mapping[str, Any] | None,
-        known: Mapping[str, Any] | None,
+        receipt: Receipt,
     ) -> Verdict:
         if found.adopted is not None:
-            return judge_adopted(self._own, step, found.adopted, known)
+            return self._own.judge_parsed(step, found.adopted)
         bare = self._own.judge(step, "", receipt)
         if found.answer is None:
             return Verdict("unparsed", bare.values, None, found.reason)
@@ -747,15 +733,15 @@ class _DialectProfile:
 
     def _expressible(self, step: Step) -> bool:
         try:
-            self._task.answer_text(step)
+            self._asking.answer_text(step)
         except CannotSayError:
             return False
         return True
 
-    def failed(self, step: Step, outcome: Outcome) -> Verdict:
-        bare = self._own.failed(step, outcome)
+    def without_answer(self, step: Step, outcome: Outcome) -> Verdict:
+        bare = self._own.without_answer(step, outcome)
         nothing: tuple[bool | None, ...] = (None, None, None, self._expressible(step), None)
-        if self._task.in_own_words(step):
+        if self._asking.in_own_words(step):
             nothing = _UNCOUNTED
         return Verdict(outcome, (*bare.values, *nothing), bare.parsed, bare.reason)
 
@@ -765,11 +751,11 @@ class _DialectProfile:
         counts = {name: rows.values[name] for name in COUNTS}
         answered = int((~np.isnan(counts["read"])).sum())
         sums = {name: int(np.nansum(counts[name])) for name in COUNTS[:3]}
-        own_words = sum(map(self._task.in_own_words, steps))
+        own_words = sum(map(self._asking.in_own_words, steps))
         return {
             **found,
             "dialect": {
-                "name": self._task.dialect.name,
+                "name": self._asking.dialect.name,
                 "rules": self._rules,
                 "answers": answered,
                 **sums,
@@ -781,11 +767,15 @@ class _DialectProfile:
         }
 
 
-def prompt_texts(task: Task) -> dict[str, str]:
+def _count_nothing(verdict: Verdict) -> Verdict:
+    return structs.replace(verdict, values=(*verdict.values, *_UNCOUNTED))
+
+
+def prompt_texts(task: Asking) -> dict[str, str]:
     """What prompts tell out of files that options name, by option: for `run.json`.
 
     Raises:
         UsageError: a file cannot be read.
     """
-    own = task.own_words if isinstance(task, InDialect) else None
+    own = task.own_words if isinstance(task, AskingInDialect) else None
     return {} if own is None else {"system": own}

@@ -1,68 +1,33 @@
-"""Loading of plug-ins, with findings that the loaders of our own benchmarks report themselves."""
+"""Findings about the data of plug-ins, which the loaders of our own benchmarks report."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
-from functools import partial
-from pathlib import Path
-from typing import Any, cast
+from collections.abc import Iterable, Sequence
 
 from omnidata.actions import Point
 from omnidata.errors import Finding, plural, suggestion
-from omnidata.loaders.load import reading, refuse_findings, short, unsafe_paths
-from omnidata.mirror import local
-from omnidata.plugins import blaming
-from omnidata.registry import plugin_origin
-from omnidata.tasks.base import Benchmark
-from omnidata.types import LoadedDataset, Profile, Step, Task
+from omnidata.loaders.load import short, unsafe_paths
+from omnidata.tasks.profile import Profile
+from omnidata.types import LoadedDataset, Step
 
 
-def adopt(task: Task) -> None:
-    """Let a plug-in load as `load_plugin` does, and have the defaults of later members.
-
-    Its class need not derive from `Benchmark`: it may be frozen, or delegate to another object.
-    """
-    if getattr(task.load, "func", None) is not load_plugin:
-        object.__setattr__(task, "load", partial(load_plugin, task, task.load))
-    for name in ("explain", "explanation", "history_action"):
-        if not hasattr(task, name):
-            method = getattr(Benchmark, name)
-            object.__setattr__(task, name, partial(method, cast("Benchmark", task)))
-
-
-def load_plugin(
-    task: Task, load: Callable[..., LoadedDataset], data: str | Path, **options: Any
-) -> LoadedDataset:
-    """Load the data of a plug-in; its loader opens nothing outside them.
+def find_plugin_mistakes(source: LoadedDataset, profiles: Iterable[Profile]) -> list[Finding]:
+    """Find torn and merged episodes, unknown axes, unsafe paths and misplaced targets.
 
     Args:
-        task: the plug-in.
-        load: its own `load`.
-        data: as the user named them.
-        **options: of `Task.load`.
-
-    Raises:
-        DataError: the data cannot be read; or there is a finding, with `strict`.
-        PluginError: the code of the plug-in fails.
+        source: what the plug-in loaded.
+        profiles: of its rules.
     """
-    data = local(data)
-    with blaming(plugin_origin(task.name)):
-        with reading(data, task.name):
-            source: LoadedDataset = load(data, **options)
-        steps = source.steps
-        findings = [
-            *_find_torn_episodes(steps),
-            *_find_merged_episodes(steps),
-            *_find_unknown_axes(task.profiles.values(), steps),
-        ]
-        # A Parquet repository keeps the findings of the data that it was made of.
-        findings = [finding for finding in findings if finding not in source.findings]
-        findings += [*unsafe_paths(source), *_find_misplaced_targets(source)]
-    if findings and options.get("strict"):
-        refuse_findings(findings, data)
-    return replace(source, findings=[*source.findings, *findings]) if findings else source
+    steps = source.steps
+    findings = [
+        *_find_torn_episodes(steps),
+        *_find_merged_episodes(steps),
+        *_find_unknown_axes(profiles, steps),
+    ]
+    # A Parquet repository keeps the findings of the data that it was made of.
+    findings = [finding for finding in findings if finding not in source.findings]
+    return [*findings, *unsafe_paths(source), *_find_misplaced_targets(source)]
 
 
 def _find_torn_episodes(steps: Iterable[Step]) -> list[Finding]:
@@ -138,7 +103,7 @@ def _find_unknown_axes(profiles: Iterable[Profile], steps: Sequence[Step]) -> li
     tags = {tag for step in steps for tag in step.tags}
     users: dict[str, str] = {}
     for profile in profiles:
-        for axis in getattr(profile, "by", ()):
+        for axis in profile.by:
             users.setdefault(axis, profile.name)
     return [
         Finding(

@@ -1,7 +1,4 @@
-"""Base classes of profiles, which read an answer and judge it, with totals of `tasks.totals`.
-
-Scorers of results without a model's text are at the end.
-"""
+"""Scorers of results without a model's text: records of an environment, or files of an agent."""
 
 from __future__ import annotations
 
@@ -12,70 +9,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from omnidata.errors import Finding, UsageError
-from omnidata.tasks.class_checks import check_metrics
-from omnidata.tasks.diagnosis import REACH
-from omnidata.tasks.longest import judge_beginning
-from omnidata.tasks.totals import EpisodeTotals, PartTotals, RowTotals
-from omnidata.types import Outcome, Step, Verdict
-
-
-class _Judging(ABC):
-    """How a profile judges; its totals come from the class beside it.
-
-    Attributes:
-        source: the paper, and the code, that the rules come from.
-        leaves_out: the steps that are left out, or other differences from published numbers.
-        reach: allowed distance from a target point, in thousandths of the screen, by which
-            `Benchmark.explain` finds a wrong place.
-    """
-
-    name: str
-    source: str = ""
-    leaves_out: str = ""
-    reach: float = REACH
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        """Limit what `judge` reads of an answer."""
-        super().__init_subclass__(**options)
-        if "judge" in vars(cls):
-            cls.judge = judge_beginning(cls.judge)  # type: ignore[method-assign]
-
-    @abstractmethod
-    def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
-        """Read one answer and compare it with the step's target."""
-
-    def failed(self, step: Step, outcome: Outcome) -> Verdict:
-        """Return the verdict on a step without an answer: that on an empty one."""
-        return Verdict(outcome, self.judge(step, "").values)
-
-
-class EpisodeProfile(EpisodeTotals, _Judging):
-    """Base class with TM and EM over steps, SR and GP over episodes; define how to judge a step.
-
-    If the benchmark has other names of metrics, `metrics` maps them to ours, and `columns` lists
-    those that tables show.
-    """
-
-    def check_metrics(self) -> None:
-        """Check that `metrics` maps each column to one of our metrics.
-
-        Profiles with their own totals are not checked.
-
-        Raises:
-            PluginError: a column is not mapped.
-        """
-        check_metrics(type(self), self.name, self)
-
-
-class RowProfile(RowTotals, _Judging):
-    """Base class with means over rows and bootstrap intervals; define how to judge a row."""
-
-
-class PartsProfile(PartTotals, RowProfile):
-    """A `RowProfile` with columns over different rows: each over the rows with a value for it."""
-
-
-# Scorers of results without a model's text: records of an environment, or files of an agent.
 
 Columns = Mapping[str, Literal["share", "number"]]
 """Totals and their units, in order."""
@@ -125,7 +58,7 @@ class OfflineScorer(ABC):
         """
         return False
 
-    def paired(self, profile: str) -> Columns:
+    def paired_totals(self, profile: str) -> Columns:
         """Return the totals that each line of scores has a part of; runs are compared by them."""
         return self.profiles[profile]
 
