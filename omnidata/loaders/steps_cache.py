@@ -317,7 +317,7 @@ def load(read: Callable[[], LoadedDataset], origin: Origin) -> LoadedDataset:
             if size := steps_entry.keep(source, folder, place):
                 _sweep()
                 _prune(place)
-                if report := _KEPT.get():
+                if (report := _KEPT.get()) and place.exists():
                     count, now = len(source.steps), time.time()
                     report(Entry(place, str(origin.data), origin.task, count, size, now))
         return source
