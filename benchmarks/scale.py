@@ -46,7 +46,7 @@ from runner import served
 from omnidata.data.convert import convert
 from omnidata.jsontext import encode
 from omnidata.loaders.repository import MANIFEST, read_manifest
-from omnidata.loaders.stored_steps import ids_of
+from omnidata.loaders.steps import ids_of
 from omnidata.predictions import Prediction
 from omnidata.run.cluster import Recipe
 from omnidata.run.cost import Limits

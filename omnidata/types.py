@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, fields
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Protocol, TypeGuard, get_args
@@ -119,8 +119,22 @@ class MediaRef:
     marks: tuple[tuple[int, int, int, int], ...] = ()
 
 
+class _FromFile:
+    """A step of `omnidata.loaders.steps` fills its fields when they are asked for."""
+
+    __slots__ = ("_block", "_place")
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:  # called only for a field that is not filled yet
+            if name not in _FIELDS_OF_STEP:
+                raise AttributeError(f"a step has no {name}", name=name, obj=self)
+            value = self._block.value(self._place, name)
+            object.__setattr__(self, name, value)
+            return value
+
+
 @dataclass(frozen=True, slots=True)
-class Step:
+class Step(_FromFile):
     """One row of any benchmark; nothing decoded, nothing converted.
 
     Attributes:
@@ -184,6 +198,7 @@ class Step:
             object.__setattr__(self, "group", self.episode)
 
 
+_FIELDS_OF_STEP: Final = frozenset(field.name for field in fields(Step))
 _NUMBERS: Final = frozenset[type]({int})
 _TEXTS: Final = frozenset[type]({str})
 _MEDIA: Final = frozenset[type]({MediaRef, NoneType})

@@ -26,6 +26,7 @@ from tests.sample import write_sample
 ROOT = Path(__file__).resolve().parents[1]
 os.environ["HF_HUB_OFFLINE"] = "1"  # nothing imports `datasets` before this line
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests run side by side already
+os.environ.setdefault("OMNIDATA_NO_CACHE", "1")  # steps of tests stay out of the cache of the user
 
 # Machines are noisy: an example that takes long is no defect.
 _PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

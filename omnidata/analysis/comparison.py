@@ -20,7 +20,7 @@ from omnidata.analysis.inference import (
     mcnemar,
 )
 from omnidata.errors import RunError, UsageError, plural
-from omnidata.loaders.stored_steps import ids_of, select_steps
+from omnidata.loaders.steps import ids_of, select_steps
 from omnidata.metrics.episodes import codes
 from omnidata.metrics.intervals import Mask
 from omnidata.metrics.paired import Measures, Unit, means

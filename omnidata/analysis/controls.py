@@ -19,7 +19,7 @@ import numpy as np
 
 from omnidata import media
 from omnidata.errors import Finding, MediaError
-from omnidata.loaders.stored_steps import collect
+from omnidata.loaders.steps import Steps
 from omnidata.media import AUDIO_RATE, SILENCE, encode_mp4, encode_wav
 from omnidata.run.altered_media import MEDIUM, Control, media_of
 from omnidata.storage import atomic_write, wrap_os_error
@@ -112,7 +112,7 @@ def alter(
         whys = dict.fromkeys(bad.values()) or [f"no step that is asked about has {kind}"]
         what = f"no episode can be altered: {'; '.join(whys)}"
         findings = [_impossible(kind, control, what, "episodes", "the control is left out")]
-    kept = collect(made.get(step.sample_id, step) for step in source.steps)
+    kept = Steps.of(made.get(step.sample_id, step) for step in source.steps)
     altered = replace(source, steps=kept, media_overrides=record)
     return Altered(altered, given, left_out, tuple(findings))
 

@@ -22,6 +22,7 @@ from omnidata.cli import (
     ablate,
     audit,
     batch,
+    cache,
     convert,
     demo,
     doctor,
@@ -69,7 +70,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 _VERBS: Mapping[str, Mapping[str, Callable[..., None] | typer.Typer]] = {
-    "Start": {"demo": demo.demo, "doctor": doctor.doctor},
+    "Start": {"demo": demo.demo, "doctor": doctor.doctor, "cache": cache.cache},
     "Data": {
         "fetch": fetch.fetch,
         "info": info.info,

@@ -17,6 +17,7 @@ from omnidata.cli import terminal
 from omnidata.errors import DataError, UsageError, plural, suggestion
 
 if TYPE_CHECKING:
+    from omnidata.loaders.steps_cache import Entry
     from omnidata.run.cluster import Recipe
     from omnidata.run.cost import Limits
     from omnidata.tasks.asking import Asking
@@ -422,6 +423,12 @@ def _restore(variable: str, before: str | None) -> None:
         os.environ[variable] = before
 
 
+def _without_cache(context: typer.Context, value: bool) -> bool:
+    if value:
+        _in_environment("OMNIDATA_NO_CACHE")(context, 1)
+    return value
+
+
 _CACHE: dict[str, Any] = {
     "cache_dir": Annotated[
         Path | None,
@@ -429,7 +436,8 @@ _CACHE: dict[str, Any] = {
             metavar="FOLDER",
             is_eager=True,  # DATA, which may be a URL, is looked at when it is parsed
             callback=_in_environment("OMNIDATA_CACHE"),
-            help="Where to cache data that DATA names by URL (docs/object_stores.md).",
+            help="Folder of the cache: of many steps, and of data that DATA names by URL "
+            "(docs/object_stores.md).",
         ),
     ],
     "cache_bytes": Annotated[
@@ -439,14 +447,29 @@ _CACHE: dict[str, Any] = {
             metavar="N",
             is_eager=True,
             callback=_in_environment("OMNIDATA_CACHE_BYTES"),
-            help="Most bytes in the cache of URLs. Default: 50 GB.",
+            help="Most bytes of steps, and of data of URLs, in the cache. Default: 50 GB each.",
+        ),
+    ],
+    "no_cache": Annotated[
+        bool,
+        typer.Option(
+            "--no-cache",
+            callback=_without_cache,
+            help="Read the annotations again, and keep no steps in the cache.",
         ),
     ],
 }
 
 
+def _note_entry(entry: Entry) -> None:
+    terminal.note(
+        f"{entry.steps:,} steps are in the cache now, {entry.bytes / 1e6:,.0f} MB in {entry.path}; "
+        "later commands open them at once (`omnidata cache` lists and clears them)"
+    )
+
+
 def reading_data(verb: Callable[..., None]) -> Callable[..., None]:
-    """Give a verb that reads data `--media-root`, `--cache-dir`, `--cache-bytes` and `--token`.
+    """Give a verb that reads data the options on its cache, `--media-root` and `--token`.
 
     Raises:
         UsageError: when called, a folder is none.
@@ -455,6 +478,7 @@ def reading_data(verb: Callable[..., None]) -> Callable[..., None]:
     def call(media_root: list[Path], token: bool, **given: Any) -> None:
         from omnidata.files import following
         from omnidata.loaders.hub import sending_token
+        from omnidata.loaders.steps_cache import reporting
         from omnidata.remote import refuse_url
 
         for name in _CACHE:
@@ -463,7 +487,7 @@ def reading_data(verb: Callable[..., None]) -> Callable[..., None]:
             for path in value if isinstance(value, list) else [value]:
                 if isinstance(path, Path):
                     refuse_url(path, name.replace("_", "-"))
-        with following(media_root), sending_token(token):
+        with following(media_root), sending_token(token), reporting(_note_entry):
             if media_root:
                 told = ", ".join(str(root.resolve()) for root in media_root)
                 terminal.note(f"files below {told} may be opened")

@@ -43,6 +43,7 @@ _GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
         "token",
         "cache_dir",
         "cache_bytes",
+        "no_cache",
     ),
     "Output": ("form", "as_json", "each_finding", "help"),
 }

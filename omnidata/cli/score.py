@@ -145,7 +145,7 @@ def score(
     Example: omnidata score hf://ORG/RUN
     """
     from omnidata.loaders.hub import copy_of, parse_address
-    from omnidata.loaders.stored_steps import Positions
+    from omnidata.loaders.steps import Positions
     from omnidata.run.answer_files import BadLines
     from omnidata.run.folder import file_name
     from omnidata.run.run_files import (
@@ -425,7 +425,7 @@ def _check_media(
 
     What the model was shown stands in each line of a run, wherever the line has got to.
     """
-    from omnidata.loaders.stored_steps import Positions
+    from omnidata.loaders.steps import Positions
     from omnidata.run.media_stamps import Seen
 
     seen, places = Seen(), Positions(steps)

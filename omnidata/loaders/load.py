@@ -21,10 +21,9 @@ from omnidata.errors import (
 )
 from omnidata.files import staying_in
 from omnidata.jsontext import is_integer
-from omnidata.loaders import repository
+from omnidata.loaders import repository, steps_cache
 from omnidata.loaders.files import OTHER_DATA, SKIPPED
-from omnidata.loaders.spill import many
-from omnidata.loaders.stored_steps import collect
+from omnidata.loaders.steps import Steps
 from omnidata.media import image_size, unpack_command, unsafe
 from omnidata.types import LoadedDataset, MediaRef, Step
 
@@ -349,6 +348,7 @@ def load_data(
     strict: bool,
     check_media: bool,
     beside: Sequence[Path] = (),
+    depends: Sequence[object] | None = None,
 ) -> LoadedDataset:
     """Load the steps of a Parquet repository, or of the benchmark's own files.
 
@@ -360,20 +360,31 @@ def load_data(
         strict: make the first finding an error.
         check_media: whether to check the media of a repository.
         beside: further paths of the data, as in `reading`.
+        depends: all else that the steps follow from, such as options; None if unknown, and then
+            many steps are not kept in the cache.
 
     Raises:
         DataError: the data are unreadable as the benchmark; the fix names another benchmark if the
             rows fit it. Or `strict` is set and there is a finding.
     """
-    with reading(data, task, *beside):
+
+    def read_all() -> LoadedDataset:
         if repository.is_repository(data):
             source = repository.load(data, task, tags, check_media=check_media)
         else:
             source = read()
-    if isinstance(source.steps, list) and len(source.steps) > many():
-        source = replace(source, steps=collect(source.steps))
-    if told := unsafe_paths(source):
-        source = replace(source, findings=[*source.findings, *told])
+        if not isinstance(source.steps, Steps):
+            source = replace(source, steps=Steps.of(source.steps))
+        if more := unsafe_paths(source):
+            source = replace(source, findings=[*source.findings, *more])
+        return source
+
+    with reading(data, task, *beside):
+        if depends is None:
+            source = read_all()
+        else:
+            origin = steps_cache.Origin(task, data, beside, depends, check_media)
+            source = steps_cache.load(read_all, origin)
     if strict:
         refuse_findings(source.findings, data)
     return source

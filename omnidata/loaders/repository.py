@@ -35,7 +35,7 @@ from omnidata.loaders.files import check_media_files
 from omnidata.loaders.parquet import check, leaves, rows
 from omnidata.loaders.rows import RowReader, read_object
 from omnidata.loaders.spill import NamedRows
-from omnidata.loaders.stored_steps import Numbers, collect, row_ids, select_steps
+from omnidata.loaders.steps import Numbers, Steps, row_ids, select_steps
 from omnidata.loaders.subsets import SubsetNames
 from omnidata.media import Budget, resolve
 from omnidata.media.parquet_pages import open_parquet
@@ -164,7 +164,7 @@ def load(data: Path, task: str, tags: Sequence[str], *, check_media: bool = True
             rows_of.append(-1 if row["row"] is None else row["row"])
             yield step
 
-    found = collect(read())
+    found = Steps.of(read())
     told: list[Finding] = []
     steps = _in_order(data, manifest, found, np.array(positions, np.int64))
     if known_task := registry.find_benchmark(manifest.task):

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, cast, get_args
 
-from omnidata.loaders.stored_steps import collect
+from omnidata.loaders.steps import Steps
 from omnidata.types import LoadedDataset, MediaRef, Modality, Step
 
 Control = Literal["other-sound", "silence", "other-clip", "frozen-clip", "other-picture"]
@@ -44,7 +44,7 @@ def without(source: LoadedDataset, kinds: Sequence[Modality]) -> LoadedDataset:
     lost = [kind for kind in kinds if any(media_of(step, kind) for step in source.steps)]
     if not lost:
         return source
-    steps = collect(step_without(step, lost, source.roles) for step in source.steps)
+    steps = Steps.of(step_without(step, lost, source.roles) for step in source.steps)
     return replace(source, steps=steps, media_overrides={"name": _WITHOUT + ", ".join(lost)})
 
 

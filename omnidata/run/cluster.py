@@ -25,7 +25,7 @@ import numpy as np
 
 from omnidata import adapters
 from omnidata.errors import AdapterError, RunError, UsageError
-from omnidata.loaders.stored_steps import Positions, episodes_of, ids_of, select_steps
+from omnidata.loaders.steps import Positions, episodes_of, ids_of, select_steps
 from omnidata.plugins import blaming
 from omnidata.predictions import Prediction, decode
 from omnidata.registry import plugin_origin

@@ -21,7 +21,7 @@ from omnidata.errors import (
     PluginError,
     StoreError,
 )
-from omnidata.loaders.stored_steps import ids_of, select_steps
+from omnidata.loaders.steps import ids_of, select_steps
 from omnidata.run.adapter_code import code_of, is_ours
 from omnidata.run.adapter_contract import check_answers, render_request, slip
 from omnidata.run.cache import ResponseCache, key

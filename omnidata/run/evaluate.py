@@ -28,7 +28,7 @@ from omnidata.errors import (
     UsageError,
     plural,
 )
-from omnidata.loaders.stored_steps import ids_of
+from omnidata.loaders.steps import ids_of
 from omnidata.plugins import blaming
 from omnidata.registry import names, plugin_origin, plugin_versions
 from omnidata.remote import display_path

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from omnidata.errors import OmnidataError
 from omnidata.jsontext import encode
-from omnidata.loaders.stored_steps import PackedSteps, pack_steps
+from omnidata.loaders.steps import Steps, pack_steps
 from omnidata.plugins import blaming
 from omnidata.predictions import Prediction, missing_media
 from omnidata.registry import plugin_origin
@@ -176,7 +176,7 @@ class Chunk:
         answers: None where a step has none.
     """
 
-    steps: PackedSteps
+    steps: Steps
     answers: Sequence[Prediction | None]
 
 

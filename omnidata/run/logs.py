@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from omnidata.errors import PredictionError, UsageError
 from omnidata.jsontext import as_name, is_integer
-from omnidata.loaders.stored_steps import Positions, ids_of, select_steps
+from omnidata.loaders.steps import Positions, ids_of, select_steps
 from omnidata.predictions import Prediction
 from omnidata.run import inspect_log
 from omnidata.run.answer_files import BadLines

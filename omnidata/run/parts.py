@@ -11,7 +11,7 @@ from omnidata import predictions
 from omnidata.errors import PredictionError, RunError, UsageError, plural
 from omnidata.files import LINE
 from omnidata.jsontext import encode
-from omnidata.loaders.stored_steps import Positions, ids_of
+from omnidata.loaders.steps import Positions, ids_of
 from omnidata.remote import display_path
 from omnidata.run.cost import with_whole_cost
 from omnidata.run.folder import CODE, Answers

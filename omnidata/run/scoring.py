@@ -26,7 +26,7 @@ from omnidata.errors import (
 )
 from omnidata.files import STREAMED, lines, open_file
 from omnidata.jsontext import write_lines
-from omnidata.loaders.stored_steps import Positions, can_be_sent, ids_of, select_steps
+from omnidata.loaders.steps import Positions, can_be_sent, ids_of, select_steps
 from omnidata.plugins import blaming
 from omnidata.predictions import Prediction
 from omnidata.registry import plugin_origin

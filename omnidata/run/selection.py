@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from omnidata.errors import UsageError
 from omnidata.files import read_file
-from omnidata.loaders.stored_steps import Positions, StoredSteps, episodes_of, ids_of, select_steps
+from omnidata.loaders.steps import Positions, Steps, episodes_of, ids_of, select_steps
 from omnidata.storage import atomic_write
 from omnidata.types import Step
 
@@ -148,13 +148,15 @@ def whole_episodes(steps: Sequence[Step], chosen: Sequence[Step]) -> npt.NDArray
     Success and progress of half an episode are not those of the episode.
     """
     if (
-        isinstance(steps, StoredSteps)
-        and isinstance(chosen, StoredSteps)
-        and steps.store is chosen.store
+        isinstance(steps, Steps)
+        and isinstance(chosen, Steps)
+        and steps.file is not None
+        and steps.file is chosen.file
     ):
-        numbers, full_counts = chosen.episodes, np.bincount(steps.episodes)
-        whole = np.bincount(numbers, minlength=len(full_counts)) == full_counts
-        return np.asarray(whole[numbers], np.bool_)
+        codes = Steps(steps.file).episodes
+        sides = [codes if each.numbers is None else codes[each.numbers] for each in (steps, chosen)]
+        counts = [np.bincount(side, minlength=len(codes)) for side in sides]
+        return np.asarray((counts[0] == counts[1])[sides[1]], np.bool_)
     full = Counter(step.episode for step in steps)
     kept = Counter(step.episode for step in chosen)
     return np.array([kept[step.episode] == full[step.episode] for step in chosen], dtype=np.bool_)

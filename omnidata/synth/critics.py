@@ -21,7 +21,7 @@ from typing import IO, Any, Final, NamedTuple
 from omnidata.adapters.media_budget import HISTORY
 from omnidata.errors import DataError, Finding, MediaError, plural
 from omnidata.jsontext import encode, hash_of
-from omnidata.loaders.stored_steps import ids_of
+from omnidata.loaders.steps import ids_of
 from omnidata.media import AUDIO_RATE, file_or_bytes, linkable, resolve, samples, wav
 from omnidata.remote import display_path as shown_path
 from omnidata.run.folder import Answers

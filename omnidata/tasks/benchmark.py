@@ -25,6 +25,7 @@ from omnidata.dialects import Asked, UnreadError
 from omnidata.errors import Finding
 from omnidata.jsontext import hash_of
 from omnidata.loaders.load import load_data
+from omnidata.loaders.steps_cache import reader_facts
 from omnidata.tasks.baselines import answer_policy
 from omnidata.tasks.class_checks import (
     check_decision,
@@ -594,6 +595,7 @@ class Benchmark(ABC):
             ),
             strict=strict,
             check_media=check_media,
+            depends=reader_facts(self),
         )
 
     @property

@@ -9,7 +9,7 @@ from typing import Final
 
 from omnidata.errors import DataError, Finding
 from omnidata.loaders import files
-from omnidata.loaders.stored_steps import Positions, collect, number_steps, row_ids
+from omnidata.loaders.steps import Positions, Steps, number_steps, row_ids
 from omnidata.types import LoadedDataset, Modality, Step
 
 _MEDIA: Final = frozenset(
@@ -57,7 +57,7 @@ def read_steps(
     findings: list[Finding] = []
     places = array("q")  # of each row the number of its step, -1 for none
     rows = number_steps(steps_of(data, findings.append), places)
-    steps = collect(group(step) or step for step in rows)
+    steps = Steps.of(group(step) or step for step in rows)
     if not steps:
         raise _no_step(name, data, expected, findings)
     there = Positions(steps)

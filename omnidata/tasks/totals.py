@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from omnidata.loaders.stored_steps import episodes_of, select_steps
+from omnidata.loaders.steps import Steps, episodes_of, select_steps
 from omnidata.metrics import episodes
 from omnidata.metrics.classification import RATES, Confusion, rates
 from omnidata.metrics.intervals import Floats, Ints, method_column, sum_by
@@ -62,6 +62,8 @@ class Runs:
             steps: any.
             stated_length: returns how many steps the source states for a step's episode.
         """
+        if isinstance(steps, Steps) and steps.file is not None:
+            return cls._of_columns(steps, stated_length)
         begins, order, groups = array("q"), array("q"), array("i")
         beyond, longer = bytearray(), bytearray()
         tags: list[Mapping[str, str]] = []
@@ -87,6 +89,33 @@ class Runs:
             np.frombuffer(groups, np.int32),
             tags,
             np.frombuffer(beyond, np.bool_) | np.frombuffer(longer, np.bool_),
+        )
+
+    @classmethod
+    def _of_columns(cls, steps: Steps, stated_length: Callable[[Step], int | None] | None) -> Runs:
+        episodes, tags = steps.episodes, steps.codes("tags")
+        changes = (np.diff(episodes) != 0) | (np.diff(tags) != 0)
+        starts = np.concatenate([[0], np.flatnonzero(changes) + 1]) if len(steps) else episodes
+        number = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(steps)))
+        order, counts = steps.integers("step_index"), steps.integers("num_steps")
+        ends = np.append(starts[1:], len(steps)) - 1
+        lacks = order[ends] >= counts[ends]
+        firsts = steps.select(starts)
+        if stated_length:
+            stated = (stated_length(step) for step in firsts)
+            longer = [
+                length is not None and length > count
+                for length, count in zip(stated, counts[starts].tolist(), strict=True)
+            ]
+            lacks |= np.array(longer, np.bool_)
+        near = np.abs(order).max(initial=0) < 2**30
+        return cls(
+            number.astype(np.int32),
+            order.astype(np.int32) if near else order,
+            firsts.episodes.astype(np.int32),
+            firsts.codes("group").astype(np.int32),
+            [*firsts.column("tags")],
+            lacks,
         )
 
     def incomplete(self, judged: npt.NDArray[np.bool_]) -> int:

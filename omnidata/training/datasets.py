@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import pickle
 import sys
-import zlib
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from heapq import heapreplace
-from itertools import groupby, islice
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
@@ -18,7 +14,7 @@ from torch.utils.data import Dataset, IterableDataset, Sampler, get_worker_info
 
 from omnidata.errors import UsageError
 from omnidata.loaders.rows import WAY, RowReader
-from omnidata.loaders.stored_steps import StoredSteps
+from omnidata.loaders.steps import Steps
 from omnidata.training.batches import Decoding, Item, decode
 from omnidata.types import LoadedDataset, Step
 
@@ -148,97 +144,18 @@ def _check_steps(given: Any) -> None:
         )
 
 
-# Many steps in little memory, cheap to hand to worker processes.
-#
-# A million steps as Python objects are pickled for every spawned worker, and copied page by page
-# into every forked one, because counting references writes to them. As bytes they are neither.
+def shared(steps: Sequence[Step], *, sources: bool) -> Steps:
+    """Return steps that worker processes share: those of a file as they are, others as bytes.
 
-_RUN = 32
-"""Steps that are pickled together: they share most of what they hold. All are unpickled for one."""
-
-
-class PackedSteps:
-    """Steps as bytes.
-
-    Steps of an episode that follow each other are stored together, and what each holds of the
-    history, whose length grows with the square of the episode's, is stored once.
+    A million steps as Python objects are pickled for every spawned worker, and copied page by page
+    into every forked one, because counting references writes to them.
 
     Args:
-        steps: any steps, in any order.
-        whole: keep `source`, which prompts are made from; else it is left out.
+        steps: any, in any order.
+        sources: whether to keep `Step.source`, which prompts are made from; a file keeps it anyway.
     """
-
-    def __init__(self, steps: Sequence[Step], *, whole: bool = False) -> None:
-        self._starts: list[int] = []
-        self._blobs: list[bytes] = []
-        self._length = 0
-        for run in _runs(steps):
-            self._starts.append(self._length)
-            self._blobs.append(_pack(run, whole))
-            self._length += len(run)
-        self._last: tuple[int, list[Step]] = (-1, [])
-
-    def __len__(self) -> int:
-        return self._length
-
-    def __iter__(self) -> Iterator[Step]:
-        return (self[index] for index in range(self._length))
-
-    def __getitem__(self, index: int) -> Step:
-        if not -self._length <= index < self._length:
-            raise IndexError(index)
-        index %= self._length
-        number = bisect_right(self._starts, index) - 1
-        last = self._last
-        if last[0] != number:
-            last = self._last = (number, _unpack(self._blobs[number]))
-        return last[1][index - self._starts[number]]
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_last": (-1, [])}
-
-
-def _runs(steps: Sequence[Step]) -> Iterator[list[Step]]:
-    for _, found in groupby(steps, key=lambda step: step.episode):
-        episode = list(found)
-        for begin in range(0, len(episode), _RUN):
-            yield episode[begin : begin + _RUN]
-
-
-def _pack(run: list[Step], whole: bool) -> bytes:
-    first = run[0]
-    longest = max(run, key=lambda step: len(step.history))
-    past, screens = longest.history, longest.history_screens
-    stripped, lengths = [], []
-    for step in run:
-        count = len(step.history)
-        shared = past[:count] == step.history and screens[:count] == step.history_screens
-        lengths.append(count if shared else None)
-        stripped.append(
-            replace(
-                step,
-                # One object for what is equal, which pickle then writes once.
-                instruction=first.instruction
-                if step.instruction == first.instruction
-                else step.instruction,
-                tags=first.tags if step.tags == first.tags else step.tags,
-                history=() if shared else step.history,
-                history_screens=() if shared else step.history_screens,
-                source=step.source if whole else {},
-            )
-        )
-    held = (stripped, lengths, past, screens)
-    return zlib.compress(pickle.dumps(held, pickle.HIGHEST_PROTOCOL), 1)
-
-
-def _unpack(blob: bytes) -> list[Step]:
-    stripped, lengths, past, screens = pickle.loads(zlib.decompress(blob))
-    return [
-        step
-        if count is None
-        else replace(step, history=past[:count], history_screens=screens[:count])
-        for step, count in zip(stripped, lengths, strict=True)
-    ]
+    own = steps if isinstance(steps, Steps) else Steps(steps)
+    return own if own.file is not None else own.pack(sources=sources)
 
 
 _DEFAULT = Decoding()
@@ -248,8 +165,8 @@ class StepDataset(Dataset[Item]):
     """Steps of any benchmark; `dataset[i]` decodes step i to an `Item`, also in workers.
 
     Files are opened on indexing only, so workers may be forked or spawned. A list of steps is kept
-    as bytes without `Step.source`: 100,000 steps, ten per episode, take some 7 MB. Each spawned
-    worker gets a copy; forked workers share it.
+    as bytes without `Step.source`, some 300 a step: each spawned worker gets a copy; forked workers
+    share it. Steps of the cache are mapped by all workers.
 
     Args:
         steps: a `LoadedDataset`, a sequence of steps, or a table of `omnidata.load_dataset` or
@@ -274,8 +191,8 @@ class StepDataset(Dataset[Item]):
         _check_steps(found)
         for role in decoding.roles or ():
             _check_role(role, found)
-        packed = isinstance(found, list | tuple | StoredSteps)
-        self._steps = PackedSteps(found) if packed else found
+        packed = isinstance(found, list | tuple | Steps)
+        self._steps = shared(found, sources=False) if packed else found
         self.decoding = decoding
 
     def __len__(self) -> int:

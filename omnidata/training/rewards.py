@@ -30,7 +30,7 @@ from omnidata.actions import Action
 from omnidata.dialects import CannotSayError
 from omnidata.errors import PluginError, PredictionError, UsageError, suggestion
 from omnidata.jsontext import is_number
-from omnidata.loaders.stored_steps import Positions
+from omnidata.loaders.steps import Positions
 from omnidata.run.scoring import get_profile
 from omnidata.tasks import get_task
 from omnidata.tasks.asking import Asking

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from omnidata.actions import Action
 from omnidata.errors import DataError, RunError, UsageError
-from omnidata.loaders.stored_steps import ids_of
+from omnidata.loaders.steps import ids_of
 from omnidata.run.folder import TRANSIENT, Answers
 from omnidata.run.histories import Histories
 from omnidata.run.media_stamps import Seen, media_of

@@ -21,7 +21,7 @@ from omnidata.errors import DataError, MediaError, PredictionError, UsageError, 
 from omnidata.files import WHOLE
 from omnidata.jsontext import encode, json_file
 from omnidata.loaders.row_files import Line
-from omnidata.loaders.stored_steps import Positions, select_steps
+from omnidata.loaders.steps import Positions, select_steps
 from omnidata.media import image_size
 from omnidata.predictions import Prediction
 from omnidata.run.answer_files import BadLines, answer_rows, form_of, kind_of, row_of, sift

@@ -5,9 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from omnidata.loaders.steps import Steps
+from omnidata.types import LoadedDataset
 from tests.loaders import desk, neighbours, omnibench, osworld, phones, published_forms
 from tests.loaders.agentstudio import act, ground, single, trajectory, write
 from tests.trees import row, write_rows
+
+
+def is_on_disk(source: LoadedDataset) -> bool:
+    return isinstance(source.steps, Steps) and source.steps.file is not None
 
 
 def rows_of(task: str, folder: Path) -> Path:

@@ -3,6 +3,9 @@
 import os
 import pickle
 import random
+import subprocess
+import sys
+import textwrap
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -11,13 +14,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from omnidata.actions import Action, Box, Point
 from omnidata.errors import UsageError
-from omnidata.loaders.stored_steps import Positions, episodes_of, ids_of
+from omnidata.loaders.steps import Positions, Steps, episodes_of, ids_of, select_steps
 from omnidata.tasks import get_task
 from omnidata.tasks.benchmark import Benchmark, Card, ParsedAnswer
 from omnidata.types import (
@@ -28,6 +32,7 @@ from omnidata.types import (
     Step,
     VideoSegment,
 )
+from tests.loaders.every import is_on_disk
 
 VARIABLE = "OMNIDATA_STEPS_IN_MEMORY"
 
@@ -189,6 +194,74 @@ def test_steps_of_an_episode_share_what_they_shared(stored: Sequence[Step]) -> N
     assert second.history[0] is first.history[0]
 
 
+def spread(count: int) -> list[Step]:
+    """Steps of many episodes, whose histories begin anywhere, lack steps or are not shared."""
+    rng = random.Random(1)
+    steps: list[Step] = []
+    for episode in range(count):
+        length, hidden = rng.randrange(1, 200 if episode % 50 == 0 else 9), rng.randrange(4)
+        past: list[Action | None] = []
+        screens: list[tuple[int, int]] = []
+        for place in range(length):
+            action = Action("type", text=f"{episode}/{place}") if rng.random() < 0.9 else None
+            screen = (720, 1600) if rng.random() < 0.95 else (place, 1600)
+            if rng.random() < 0.97:
+                steps.append(
+                    replace(
+                        STEPS_MADE[place % 7],
+                        sample_id=f"{episode}/{place}",
+                        episode=f"{episode}",
+                        history=tuple(past[hidden if place > 3 else 0 :]),
+                        history_screens=tuple(screens),
+                        action=action,
+                        screen=screen,
+                    )
+                )
+            past.append(replace_action(action) if rng.random() < 0.02 else action)
+            screens.append(screen)
+    return steps
+
+
+def replace_action(action: Action | None) -> Action | None:
+    return action and msgspec.structs.replace(action)
+
+
+def test_many_episodes_come_back_as_they_were() -> None:
+    steps = spread(1500)
+    stored = load(steps).steps
+    assert [*map(apart, stored)] == [*map(apart, steps)]
+    order = random.Random(2).sample(range(len(steps)), 400)
+    assert [apart(stored[number]) for number in order] == [apart(steps[n]) for n in order]
+    for chosen in (order, range(100, 400), [5, 6, 7, 90, 91, 4000, 4001, 3]):
+        there = pickle.loads(pickle.dumps(select_steps(stored, chosen)))
+        assert [*map(apart, there)] == [apart(steps[number]) for number in chosen]
+
+
+def test_columns_are_those_of_the_steps(stored: Sequence[Step]) -> None:
+    assert isinstance(stored, Steps)
+    for steps in (stored, stored[100:20:-7]):
+        for name in ("sample_id", "step_index", "tags", "action", "history", "screen"):
+            assert [*steps.column(name)] == [getattr(step, name) for step in steps]
+        assert steps.column("episode_id")[-1] == steps[-1].episode_id
+    assert stored.by_id("a/3/2") == STEPS_MADE[23]
+    with pytest.raises(KeyError):
+        stored.by_id("a/3/9")
+
+
+def test_a_full_disk_is_said(tmp_path: Path) -> None:
+    code = """
+        import resource, signal
+        from tests.loaders.test_stored_steps import STEPS_MADE, load
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
+        load(STEPS_MADE * 100)
+    """
+    environment = {**os.environ, VARIABLE: "0", "TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-c", textwrap.dedent(code)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert f"{tmp_path}: the steps cannot be written to disk" in done.stderr
+
+
 def test_threads_read_at_once(stored: Sequence[Step]) -> None:
     wrong: list[int] = []
 
@@ -266,7 +339,7 @@ def test_the_number_in_memory_is_checked(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_few_steps_are_a_list(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(VARIABLE)
-    assert type(load(STEPS_MADE).steps) is list
+    assert load(STEPS_MADE).steps[3] is STEPS_MADE[3]
 
 
 def test_no_file_has_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -282,5 +355,5 @@ def test_a_dataset_is_the_same_wherever_its_steps_lie(
     on_disk = get_task("omnigui").load(sample)
     monkeypatch.delenv(VARIABLE)
     in_memory = get_task("omnigui").load(sample)
-    assert type(on_disk.steps) is not type(in_memory.steps)
+    assert (is_on_disk(on_disk), is_on_disk(in_memory)) == (True, False)
     assert on_disk == in_memory

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from omnidata.adapters import Model
 from omnidata.cli import app
 from omnidata.errors import PredictionError, UsageError
-from omnidata.loaders.stored_steps import StoredSteps, collect
+from omnidata.loaders.steps import Steps
 from omnidata.predictions import Prediction, read
 from omnidata.run.cost import Limits
 from omnidata.run.engines import Cluster
@@ -28,6 +28,7 @@ from omnidata.run.scoring import get_profile, score
 from omnidata.run.selection import read_exclude, select, shard, whole_episodes
 from omnidata.tasks import get_task
 from omnidata.types import Completion, GenerationParams, LoadedDataset, Prepared
+from tests.loaders.every import is_on_disk
 
 FILES = ("predictions.jsonl", "scores.jsonl", "results.json")
 IN_MEMORY, ON_DISK = "1000000", "0"
@@ -68,7 +69,7 @@ def ran(
     monkeypatch.setenv("OMNIDATA_STEPS_IN_MEMORY", many)
     task = get_task("omnigui", options)
     source = task.load(data)
-    assert isinstance(source.steps, StoredSteps) == (many == ON_DISK)
+    assert is_on_disk(source) == (many == ON_DISK)
     evaluate(task, source, Talker(), out, limits=Limits(concurrency=1), **chosen)
     found = {name: (out / name).read_bytes() for name in FILES}
     info = json.loads((out / "run.json").read_text())
@@ -160,7 +161,7 @@ def test_steps_that_cannot_be_sent_are_judged_here_unless_processes_were_asked_f
     monkeypatch.setattr("omnidata.run.scoring.MANY", 10)
     task = get_task("omnigui")
     rows = task.load(sample, check_media=False).steps
-    steps = collect(replace(step, source=Unsendable(step.source)) for step in rows)
+    steps = Steps.of(replace(step, source=Unsendable(step.source)) for step in rows)
     answers = [Prediction(sample_id=rows[0].sample_id, output="I am done.")]
     whole = np.ones(len(steps), np.bool_)
     judged = partial(score, task, get_profile(task, None), steps, answers, whole=whole)
@@ -195,7 +196,7 @@ def test_a_repository_is_the_same_from_disk(
         monkeypatch.setenv("OMNIDATA_STEPS_IN_MEMORY", many)
         found.append(get_task("omnigui").load(tmp_path / "parquet"))
     in_memory, on_disk = found
-    assert isinstance(on_disk.steps, StoredSteps)
+    assert is_on_disk(on_disk)
     assert on_disk.steps == in_memory.steps
     assert [*on_disk.row_ids] == in_memory.row_ids
     assert on_disk.findings == in_memory.findings
@@ -206,8 +207,9 @@ def test_choices_are_the_same(
     source: LoadedDataset, sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OMNIDATA_STEPS_IN_MEMORY", ON_DISK)
-    stored = get_task("omnigui").load(sample).steps
-    assert isinstance(stored, StoredSteps)
+    loaded = get_task("omnigui").load(sample)
+    assert is_on_disk(loaded)
+    stored = loaded.steps
     excluded = tmp_path / "excluded"
     excluded.write_text("\n".join(step.sample_id for step in source.steps[3:30:5]))
     both = []

@@ -18,7 +18,8 @@ from omnidata.actions import Screen
 from omnidata.errors import DataError, Finding, MediaError
 from omnidata.loaders.files import check_media_files
 from omnidata.loaders.load import Note, RowContext, about, check_screen, load_data, short
-from omnidata.loaders.stored_steps import collect, number_steps, row_ids
+from omnidata.loaders.repository import is_repository
+from omnidata.loaders.steps import Steps, number_steps, row_ids
 from omnidata.media import image_size, unsafe
 from omnidata.tasks.agentstudio import files as agentstudio_files
 from omnidata.tasks.agentstudio import rows
@@ -93,9 +94,12 @@ def load(
         lambda: _read(data, task, instructions, check_media=check_media),
         strict=strict,
         check_media=check_media,
+        depends=(instructions,),
     )
+    if not is_repository(data):
+        return source
     restored = (_restore(step, task, instructions) for step in source.steps)
-    return replace(source, steps=collect(restored))
+    return replace(source, steps=Steps.of(restored))
 
 
 def _restore(step: Step, task: TaskName, instructions: Instructions) -> Step:
@@ -118,7 +122,7 @@ def _read(
     reader = _Reader(task, instructions, files, findings.append)
     lines = enumerate(agentstudio_files.read(files, findings.append))
     places = array("q")  # of each row the number of its step, -1 for none
-    steps = collect(number_steps((reader.step(line, number) for number, line in lines), places))
+    steps = Steps.of(number_steps((reader.step(line, number) for number, line in lines), places))
     if not steps:
         raise DataError(
             "no row could be read" + (f": {findings[0]}" if findings else ""),

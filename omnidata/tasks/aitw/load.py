@@ -28,7 +28,7 @@ from omnidata.loaders.load import (
 )
 from omnidata.loaders.repository import is_repository, read_manifest
 from omnidata.loaders.spill import Grouped
-from omnidata.loaders.stored_steps import collect, row_ids, select_steps
+from omnidata.loaders.steps import Steps, row_ids, select_steps
 from omnidata.media import InMemoryMedia, image, image_size, read_bytes, unsafe
 from omnidata.tasks.aitw import rows as aitw_files
 from omnidata.tasks.aitw.rows import PICTURE, Line, Row, action_of, form_of, one
@@ -337,6 +337,7 @@ def load(data: Path | str, *, strict: bool = False, check_media: bool = True) ->
         lambda: _read(data, check_media=check_media),
         strict=strict,
         check_media=check_media,
+        depends=(),
     )
 
 
@@ -350,7 +351,7 @@ def _read(data: Path, *, check_media: bool) -> LoadedDataset:
     reader = StepReader(root, findings.append, check_media, splits)
     for line in aitw_files.read(aitw_files.FILES.find(data), findings.append):
         reader.add(line)
-    steps = collect(reader.steps())
+    steps = Steps.of(reader.steps())
     if not steps:
         first = findings[0] if findings else None
         raise DataError(

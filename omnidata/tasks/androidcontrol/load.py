@@ -21,7 +21,7 @@ from omnidata.jsontext import BROKEN, decode
 from omnidata.loaders import files, tfrecord
 from omnidata.loaders.files import SKIPPED
 from omnidata.loaders.load import Note, RowContext, about, load_data, picture_broken, stated_size
-from omnidata.loaders.stored_steps import Positions, collect, row_ids
+from omnidata.loaders.steps import Positions, Steps, row_ids
 from omnidata.loaders.tfrecord import Example, Record, read_example, records
 from omnidata.media import InMemoryMedia, image_size, read_bytes
 from omnidata.name_index import NameIndex
@@ -237,7 +237,7 @@ class EpisodeReader:
             told.append, low=low, said=scroll, worded=with_words, tags_of=self._tags
         )
         rows = json_rows.FILES.rows(json_rows.FILES.find(data), told.append)
-        steps = collect(reader.steps(rows, data))
+        steps = Steps.of(reader.steps(rows, data))
         there = Positions(steps)
         errors = (found for found in told if found.severity == "error")
         self.skipped = sum(not any(name in there for name in found.sample_ids) for found in errors)
@@ -442,6 +442,7 @@ def load(
         lambda: _read(data, check_media=check_media, low=low, scroll=scroll),
         strict=strict,
         check_media=check_media,
+        depends=(low, scroll),
     )
     return check_sense(source, scroll)
 
@@ -506,7 +507,7 @@ def _read(data: Path, *, check_media: bool, low: bool, scroll: WordSense | None)
                 expected="scroll=content, or rows of JSON",
                 remedy="leave out scroll",
             )
-        steps = collect(reader.of_records(FILES.find(data)))
+        steps = Steps.of(reader.of_records(FILES.find(data)))
     if not steps:
         first = findings[0] if findings else None
         raise DataError(

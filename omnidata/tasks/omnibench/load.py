@@ -18,7 +18,7 @@ from omnidata.jsontext import BROKEN
 from omnidata.loaders.files import SKIPPED, Look, RowFiles, check_media_files
 from omnidata.loaders.load import Note, RowContext, about, load_data, tag_of
 from omnidata.loaders.row_files import Line, head_of, read_rows
-from omnidata.loaders.stored_steps import collect, row_ids
+from omnidata.loaders.steps import Steps, row_ids
 from omnidata.loaders.task_library import EVALUATIONS, Library, Subtask, TaskGraph, Trajectory
 from omnidata.media import Budget, image_size, resolve, unsafe
 from omnidata.tasks.omnibench.rows import (
@@ -455,7 +455,7 @@ def load(
 def _read(data: Path, *, check_media: bool) -> LoadedDataset:
     library = read_library(data)
     findings = list(library.findings)
-    steps = collect(StepReader(library, findings.append).steps())
+    steps = Steps.of(StepReader(library, findings.append).steps())
     if not steps:
         findings.append(
             Finding(

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from omnidata.actions import NUMBERS, Screen, Space, history_text
-from omnidata.loaders.stored_steps import collect
+from omnidata.loaders.steps import Steps
 from omnidata.tasks.agentstudio.criticbench import CriticBench, SameOutcome
 from omnidata.tasks.agentstudio.rows import window
 from omnidata.tasks.benchmark import About, Benchmark, Card, Paper, ParsedAnswer, Values
@@ -98,7 +98,7 @@ class OmniGuiCritic(CriticBench):
                 else:
                     yield question
 
-        episodes = collect(questions())
+        episodes = Steps.of(questions())
         longest: list[str] = max((list(step.media) for step in episodes), key=len, default=[])
         roles: dict[str, Modality] = dict.fromkeys(longest, "image")
         return Questions(replace(source, steps=episodes, roles=roles), unasked)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from omnidata.jsontext import hash_of
-from omnidata.loaders.stored_steps import collect
+from omnidata.loaders.steps import Steps
 from omnidata.tasks.benchmark import About, Card, History
 from omnidata.tasks.omnigui import load as loader
 from omnidata.tasks.omnigui.task import SPACES, PrimitiveBenchmark
@@ -96,7 +96,7 @@ class OmniGuiIdm(PrimitiveBenchmark):
                 elif following is not None:
                     yield self._transition(step, following)
 
-        return Questions(replace(source, steps=collect(questions()), roles=ROLES), unasked)
+        return Questions(replace(source, steps=Steps.of(questions()), roles=ROLES), unasked)
 
     def _transition(self, step: Step, following: Step) -> Step:
         clips = {"between": following.media.get("video"), "before": step.media.get("video")}

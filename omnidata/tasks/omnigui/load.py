@@ -29,7 +29,7 @@ from omnidata.loaders.files import check_media_files
 from omnidata.loaders.load import about, check_screen, load_data, short, tag_of
 from omnidata.loaders.row_files import HEAD, head_of, is_parquet, read_rows
 from omnidata.loaders.spill import Grouped, NamedRows
-from omnidata.loaders.stored_steps import collect, row_ids
+from omnidata.loaders.steps import Steps, row_ids
 from omnidata.name_index import NameIndex
 from omnidata.tasks.omnigui.files import (
     LAYOUTS,
@@ -86,6 +86,7 @@ def load(data: Path | str, *, strict: bool = False, check_media: bool = True) ->
         lambda: _read(data, check_media=check_media),
         strict=strict,
         check_media=check_media,
+        depends=(),
     )
 
 
@@ -102,7 +103,7 @@ def _read(data: Path, *, check_media: bool) -> LoadedDataset:
     builder.levels = dependencies(files, findings.append)
     findings += placing  # which come after those about what could not be read
     builder.note = findings.append
-    steps = merge_groups(collect(builder.steps()), findings.append)
+    steps = merge_groups(Steps.of(builder.steps()), findings.append)
     builder.check_levels()
     if not steps:
         raise DataError(
@@ -495,7 +496,7 @@ def merge_groups(steps: Sequence[Step], note: Note) -> Sequence[Step]:
             torn[own].append(step)
     for own, found in torn.items():
         note(_disagreeing(found, group_of[own]))
-    return collect(
+    return Steps.of(
         replace(step, group=group_of[own]) if (own := _alone(step)) in torn else step
         for step in steps
     )

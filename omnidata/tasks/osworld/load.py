@@ -20,7 +20,7 @@ from omnidata.errors import DataError, FileError, Finding, MediaError, MissingMe
 from omnidata.loaders.files import check_media_files
 from omnidata.loaders.load import Note, RowContext, about, load_data
 from omnidata.loaders.row_files import read_rows
-from omnidata.loaders.stored_steps import collect, row_ids
+from omnidata.loaders.steps import Steps, row_ids
 from omnidata.media import Budget, image_size, resolve, unsafe
 from omnidata.tasks.observation import MAX_BYTES, Element, broken_tree, pack, unpack
 from omnidata.tasks.osworld.accessibility import SUFFIX, read_tree
@@ -516,7 +516,7 @@ def _read(data: Path, instructions: Instructions, align: AlignBy, *, check_media
     note = findings.append
     reader = StepReader(instructions, align, note)
     results: dict[str, tuple[Rollout, Result]] = {}
-    steps = collect(_steps(data, reader, results))
+    steps = Steps.of(_steps(data, reader, results))
     findings += _doubts(instructions, data)
     if check_media and steps:
         check_media_files(steps, note, always_shown=False)

@@ -1,0 +1,55 @@
+"""`omnidata cache`: list and clear the steps that are kept for later commands."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from omnidata.cli import terminal
+from omnidata.cli.arguments import Json
+
+
+def cache(
+    clear: Annotated[bool, typer.Option("--clear", help="Remove all of them.")] = False,
+    as_json: Json = False,
+) -> None:
+    """List the datasets of many steps that are kept for later commands.
+
+    A dataset of more than 20,000 steps is read once; later commands map a file of its steps, until
+    its files, its options or the code that reads it change. OMNIDATA_CACHE names the folder,
+    OMNIDATA_CACHE_BYTES the most that it holds: what was not used for longest goes first.
+
+    Example: omnidata cache
+
+    Example: omnidata cache --clear
+    """  # fmt: skip
+    from omnidata.loaders import steps_cache
+
+    if clear:
+        freed = steps_cache.clear()
+        if as_json:
+            terminal.print_json({"freed": freed})
+        else:
+            typer.echo(f"{steps_cache.steps_folder()}: {_megabytes(freed)} removed")
+        return
+    found = steps_cache.entries()
+    if as_json:
+        terminal.print_json(
+            {
+                "folder": str(steps_cache.steps_folder()),
+                "bytes": sum(entry.bytes for entry in found),
+                "entries": [{**asdict(entry), "path": str(entry.path)} for entry in found],
+            }
+        )
+        return
+    for entry in found:
+        size = _megabytes(entry.bytes)
+        typer.echo(f"{size:>9}  {entry.steps:>12,} steps  {entry.task}  {entry.data}")
+    total = _megabytes(sum(entry.bytes for entry in found))
+    typer.echo(f"{steps_cache.steps_folder()}: {total} of {len(found)} datasets")
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB"

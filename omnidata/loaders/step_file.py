@@ -1,0 +1,713 @@
+"""The file of many steps: an Arrow IPC file of our own, mapped into memory.
+
+A row is a step. Texts and numbers are columns of Arrow; what Arrow cannot hold exactly (actions,
+media, tags, the untouched row) is a cell of `marshal`, which keeps the type of every value and
+refuses what it does not know. Only files that this user's processes wrote are read
+(`omnidata.loaders.steps_cache` checks their size and CRC).
+
+A history is stored once: the row of a step whose history is that of the step before, with its
+action added, says so, and holds none.
+"""
+
+from __future__ import annotations
+
+import marshal
+import mmap
+import operator
+import tempfile
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import fields
+from functools import lru_cache
+from pathlib import Path
+from typing import IO, Any, Final, NamedTuple
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from omnidata.actions import Action, Box, Point, Screen
+from omnidata.errors import DataError
+from omnidata.files import bounds
+from omnidata.loaders.spill import VARIABLE
+from omnidata.loaders.step_folders import current_folder
+from omnidata.types import ByteRange, MediaRef, ParquetLocation, Step, VideoSegment
+
+Numbers = npt.NDArray[np.int64]
+
+BLOCK: Final = 64
+"""Rows whose columns become Python values together."""
+_BATCH: Final = 1024
+_BATCH_BYTES: Final = 64 * 1024**2
+_SLOTS: Final = 64
+"""Blocks that are kept, for readers that come back to them, as several threads do."""
+
+_TEXTS: Final = ("sample_id", "episode_id", "instruction", "episode", "group")
+_INTEGERS: Final = ("step_index", "num_steps")
+_CELLS: Final = ("history", "history_screens", "action", "media", "tags", "source", "odd")
+SCHEMA: Final = pa.schema(
+    [
+        *((name, pa.string()) for name in _TEXTS),
+        *((name, pa.int64()) for name in (*_INTEGERS, "width", "height")),
+        *((name, pa.int32()) for name in ("history_back", "history_screens_back")),
+        *((name, pa.large_binary()) for name in _CELLS),
+    ]
+)
+_MOST: Final = 2**63
+
+
+class CannotStoreError(Exception):
+    """A value whose type or size the file does not know; its step stays in memory."""
+
+
+# Values as cells.
+
+_SCALARS: Final = frozenset[type]({str, int, float, bool, type(None), bytes})
+_SEQUENCES: Final = frozenset[type]({list, tuple, set, frozenset})
+
+
+def _check_plain(value: Any) -> None:
+    kind = type(value)
+    if kind is dict:
+        if not _SCALARS.issuperset(map(type, value)):
+            raise CannotStoreError(value)
+        value = value.values()
+    elif kind not in _SEQUENCES:
+        if kind in _SCALARS:
+            return
+        raise CannotStoreError(value)
+    if not _SCALARS.issuperset(map(type, value)):
+        for each in value:
+            if type(each) not in _SCALARS:
+                _check_plain(each)
+
+
+def to_cell(value: Any, version: int = marshal.version) -> bytes:
+    """Encode a value exactly; `marshal` alone would take arrays for bytes.
+
+    Raises:
+        CannotStoreError: it holds another type than those of JSON, bytes, tuples and sets.
+    """
+    try:
+        _check_plain(value)
+        return marshal.dumps(value, version)
+    except (ValueError, RecursionError):  # too many levels
+        raise CannotStoreError(value) from None
+
+
+def _plain_places(places: Any) -> tuple[tuple[Any, ...], ...]:
+    if type(places) is not tuple or not all(type(place) in (Point, Box) for place in places):
+        raise CannotStoreError(places)
+    return tuple(map(msgspec.structs.astuple, places))
+
+
+_ACTION: Final = Action.__struct_fields__
+_PLACES: Final = tuple(map(_ACTION.index, ("start", "end", "path")))
+_THEN: Final = _ACTION.index("then")
+
+
+def _plain_action(action: Action | None) -> tuple[Any, ...] | None:
+    if action is None:
+        return None
+    if type(action) is not Action or type(action.then) is not tuple:
+        raise CannotStoreError(action)
+    values = list(msgspec.structs.astuple(action))
+    for number in _PLACES:
+        if values[number] != ():
+            values[number] = _plain_places(values[number])
+    if action.then:
+        values[_THEN] = tuple(map(_plain_action, action.then))
+    return tuple(values)
+
+
+def _action(values: tuple[Any, ...] | None) -> Action | None:
+    if values is None:
+        return None
+    held = list(values)
+    for number in _PLACES:
+        if held[number]:
+            held[number] = tuple(
+                Point(*place) if len(place) == 3 else Box(*place) for place in held[number]
+            )
+    if held[_THEN]:
+        held[_THEN] = tuple(map(_action, held[_THEN]))
+    return Action(*held)
+
+
+_KINDS_OF_CELL: Final = (ParquetLocation, ByteRange, VideoSegment)
+_FIELDS: Final = {
+    kind: operator.attrgetter(*(field.name for field in fields(kind)))
+    for kind in (MediaRef, *_KINDS_OF_CELL)
+}
+_PATH: Final = type(Path())
+
+
+def _plain_media(media: Mapping[str, MediaRef | None], within: tuple[str, ...]) -> dict[str, Any]:
+    if type(media) is not dict:
+        raise CannotStoreError(media)
+    held: dict[str, Any] = {}
+    for role, ref in media.items():
+        if ref is None:
+            held[role] = None
+            continue
+        if type(ref) is not MediaRef or type(ref.root) is not _PATH:
+            raise CannotStoreError(ref)
+        kind, root, path, inline, cell, sha256, own, until, marks = _FIELDS[MediaRef](ref)
+        if cell is not None:
+            if type(cell) not in _KINDS_OF_CELL:
+                raise CannotStoreError(cell)
+            cell = _KINDS_OF_CELL.index(type(cell)), *_FIELDS[type(cell)](cell)
+        own = None if own is within or own == within else own
+        held[role] = kind, str(root), path, inline, cell, sha256, own, until, marks
+    return held
+
+
+_root = lru_cache(maxsize=4096)(Path)
+
+
+def _media(held: Mapping[str, Any], within: tuple[str, ...]) -> dict[str, MediaRef | None]:
+    media: dict[str, MediaRef | None] = {}
+    for role, values in held.items():
+        if values is None:
+            media[role] = None
+            continue
+        kind, root, path, inline, cell, sha256, own, until, marks = values
+        if cell is not None:
+            cell = _KINDS_OF_CELL[cell[0]](*cell[1:])
+        own = within if own is None else own
+        media[role] = MediaRef(kind, _root(root), path, inline, cell, sha256, own, until, marks)
+    return media
+
+
+@lru_cache(maxsize=4096)
+def _tags(cell: bytes) -> dict[str, str]:
+    """One object for the tags of all steps of an episode, as loaders make it."""
+    return dict(marshal.loads(cell))
+
+
+def _is_screen(value: Any) -> bool:
+    return (
+        type(value) is tuple
+        and len(value) == 2
+        and type(value[0]) is type(value[1]) is int
+        and min(value) >= 0
+        and max(value) < _MOST
+    )
+
+
+# Writing.
+
+
+class StepWriter:
+    """Writes steps to a file, batch by batch.
+
+    Args:
+        file: open for writing; it stays open.
+        sources: whether to write `Step.source`; else it is empty.
+
+    Attributes:
+        in_memory: steps that the file cannot hold, by row.
+        is_movable: whether all references to media are bound to the data alone, so that another
+            process may open the file.
+    """
+
+    def __init__(self, file: IO[bytes] | pa.NativeFile, *, sources: bool = True) -> None:
+        self._writer = pa.ipc.new_file(file, SCHEMA)
+        self._sources = sources
+        self._columns: dict[str, list[Any]] = {name: [] for name in SCHEMA.names}
+        self._bytes = 0
+        self._count = 0
+        self._last: Step | None = None
+        self._back = [0, 0]
+        self.within = bounds()
+        self.in_memory: dict[int, Step] = {}
+        self.is_movable = True
+
+    def add(self, step: Step) -> None:
+        """Write a step.
+
+        Raises:
+            DataError: the disk takes no more.
+        """
+        try:
+            row = self._row(step)
+        except CannotStoreError:
+            self.in_memory[self._count] = step
+            row = _NO_ROW
+            self._last, self._back = None, [0, 0]
+        for name, column in self._columns.items():
+            column.append(row[name])
+        self._count += 1
+        self._bytes += len(row["source"]) + len(row["media"])
+        if self._count % BLOCK == 0 and (
+            len(self._columns["action"]) >= _BATCH or self._bytes > _BATCH_BYTES
+        ):
+            self._flush()
+
+    def _row(self, step: Step) -> dict[str, Any]:
+        odd: dict[str, Any] = {}
+        row: dict[str, Any] = {}
+        for name in _TEXTS:
+            text = getattr(step, name)
+            if type(text) is not str or not _is_unicode(text):
+                odd[name], text = text, None
+            row[name] = text
+        for name in _INTEGERS:
+            number = getattr(step, name)
+            if type(number) is not int or not -_MOST <= number < _MOST:
+                odd[name], number = number, None
+            row[name] = number
+        if _is_screen(step.screen):
+            row["width"], row["height"] = step.screen
+        else:
+            odd["screen"], row["width"], row["height"] = step.screen, None, None
+        if type(step.tags) is not dict or type(step.source) is not dict:
+            raise CannotStoreError(step)
+        row["action"] = to_cell(_plain_action(step.action))
+        media = _plain_media(step.media, self.within)
+        row["media"] = to_cell(media)
+        row["tags"] = to_cell(tuple(step.tags.items()), 2)  # the same bytes for the same tags
+        row["source"] = to_cell(step.source) if self._sources else _EMPTY
+        row["odd"] = to_cell(odd) if odd else b""
+        last = self._last
+        backs = [0, 0]
+        for number, (name, of, is_same, plain) in enumerate(_CHAINS):
+            past = getattr(step, name)
+            if last is not None and _extends(past, getattr(last, name), getattr(last, of), is_same):
+                backs[number] = self._back[number] + 1
+                row[name] = b""
+            else:
+                row[name] = to_cell(plain(past))
+            row[f"{name}_back"] = backs[number]
+        self._last, self._back = step, backs
+        if any(values and values[6] is not None for values in media.values()):
+            self.is_movable = False
+        return row
+
+    def _flush(self) -> None:
+        held = [pa.array(column, SCHEMA.field(name).type) for name, column in self._columns.items()]
+        try:
+            self._writer.write_batch(pa.record_batch(held, schema=SCHEMA))
+        except OSError as error:
+            raise _full(error) from None
+        for column in self._columns.values():
+            column.clear()
+        self._bytes = 0
+
+    def close(self) -> None:
+        """Write the last batch and the footer.
+
+        Raises:
+            DataError: the disk takes no more.
+        """
+        if self._columns["action"]:
+            self._flush()
+        try:
+            self._writer.close()
+        except OSError as error:
+            raise _full(error) from None
+
+
+_EMPTY: Final = marshal.dumps({})
+_NO_ROW: Final[dict[str, Any]] = {
+    name: b"" if name in _CELLS else 0 if name.endswith("_back") else None for name in SCHEMA.names
+}
+
+
+def _is_unicode(text: str) -> bool:
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _same_screens(one: Screen, other: Screen) -> bool:
+    return one is other or (one == other and _is_screen(one) and _is_screen(other))
+
+
+def _extends(past: Any, before: Any, last: Any, is_same: Callable[[Any, Any], bool]) -> bool:
+    """Return whether a history is the one before with one more: equals may differ in their type."""
+    return (
+        type(past) is type(before) is tuple
+        and len(past) == len(before) + 1
+        and is_same(past[-1], last)
+        and all(map(is_same, past, before))
+    )
+
+
+def _plain_history(past: Any) -> tuple[Any, ...]:
+    if type(past) is not tuple:
+        raise CannotStoreError(past)
+    return tuple(map(_plain_action, past))
+
+
+def _plain_screens(past: Any) -> tuple[Any, ...]:
+    if type(past) is not tuple:
+        raise CannotStoreError(past)
+    return past
+
+
+class _Chain(NamedTuple):
+    name: str
+    of: str
+    is_same: Callable[[Any, Any], bool]
+    plain: Callable[[Any], tuple[Any, ...]]
+
+
+_CHAINS: Final = (
+    _Chain("history", "action", operator.is_, _plain_history),
+    _Chain("history_screens", "screen", _same_screens, _plain_screens),
+)
+
+
+# Where steps are written.
+
+
+def write(steps: Iterable[Step]) -> StepFile:
+    """Write steps to a file.
+
+    It lies in the folder of `writing_into`. Elsewhere it has no name, is this user's alone, and
+    vanishes with the process.
+
+    Raises:
+        DataError: the disk takes no more.
+    """
+    folder = current_folder()
+    path = folder.new_file() if folder else None
+    with path.open("xb+") if path else tempfile.TemporaryFile(prefix="omnidata-") as file:
+        writer = StepWriter(file)
+        for step in steps:
+            writer.add(step)
+        writer.close()
+        try:
+            file.flush()
+        except OSError as error:
+            raise _full(error) from None
+        made = StepFile.map(file, writer.within, writer.in_memory)
+    if folder and path and writer.is_movable and not writer.in_memory:
+        folder.add(made, path)
+    return made
+
+
+def _full(error: OSError) -> DataError:
+    folder = current_folder()
+    folder = current_folder()
+    return DataError(
+        f"the steps cannot be written to disk ({error.strerror})",
+        where=str((folder and folder.path) or tempfile.gettempdir()),
+        expected="disk space, about 1 KB a step",
+        remedy="free disk space, name other folders in TMPDIR and OMNIDATA_CACHE, or use "
+        f"--no-cache; {VARIABLE} sets how many steps stay in memory",
+    )
+
+
+def pack(steps: Iterable[Step], *, sources: bool = True) -> StepFile:
+    """Return steps as a file in memory.
+
+    Args:
+        steps: any.
+        sources: whether to keep `Step.source`; else it is empty.
+    """
+    sink = pa.BufferOutputStream()
+    writer = StepWriter(sink, sources=sources)
+    for step in steps:
+        writer.add(step)
+    writer.close()
+    return StepFile(sink.getvalue(), writer.within, writer.in_memory)
+
+
+# Reading.
+
+
+class StepFile:
+    """The steps of a file, or of its bytes; each `Step` fills its fields when they are asked for.
+
+    Threads and forked processes may share it.
+
+    Args:
+        content: of the file.
+        within: real paths, in which media must lie.
+        in_memory: steps that the file does not hold, by row.
+        path: of the file, where another process may open it.
+
+    Raises:
+        pyarrow.ArrowInvalid: the content is no such file.
+    """
+
+    def __init__(
+        self,
+        content: Any,
+        within: tuple[str, ...],
+        in_memory: Mapping[int, Step] | None = None,
+        path: Path | None = None,
+    ) -> None:
+        self.content = pa.py_buffer(content)
+        reader = pa.ipc.open_file(self.content)
+        if not reader.schema.equals(SCHEMA):
+            raise pa.ArrowInvalid("these are no steps of this version")
+        self.batches = [reader.get_batch(each) for each in range(reader.num_record_batches)]
+        self.within = within
+        self.in_memory = in_memory or {}
+        self.path = path
+        self._starts = array("q", [0])
+        for batch in self.batches:
+            self._starts.append(self._starts[-1] + batch.num_rows)
+        self._blocks: list[Block | None] = [None] * _SLOTS
+
+    @classmethod
+    def map(
+        cls,
+        file: IO[bytes],
+        within: tuple[str, ...],
+        in_memory: Mapping[int, Step] | None = None,
+        path: Path | None = None,
+    ) -> StepFile:
+        """Map an open file, which may be closed afterwards."""
+        return cls(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), within, in_memory, path)
+
+    def __len__(self) -> int:
+        return self._starts[-1]
+
+    def block(self, number: int) -> Block:
+        """Return the rows from `number * BLOCK` on; asked for twice they may be two objects."""
+        slot = number % _SLOTS
+        found = self._blocks[slot]
+        if found is None or found.number != number:
+            found = self._blocks[slot] = Block(self, number)
+        return found
+
+    def batch_of(self, row: int) -> tuple[pa.RecordBatch, int]:
+        """Return the batch of a row, and the row's place in it."""
+        number = bisect_right(self._starts, row) - 1
+        return self.batches[number], row - self._starts[number]
+
+    def step(self, row: int) -> Step:
+        """Return the step of a row.
+
+        Raises:
+            IndexError: there is none.
+        """
+        number, place = divmod(row, BLOCK)
+        block = self._blocks[number % _SLOTS]
+        if block is None or block.number != number:
+            if row >= len(self):
+                raise IndexError(f"there is no step {row} of {len(self)}")
+            block = self.block(number)
+        if place >= block.length:
+            raise IndexError(f"there is no step {row} of {len(self)}")
+        return block.step(place)
+
+    def __iter__(self) -> Iterator[Step]:
+        for number in range(-(-len(self) // BLOCK)):
+            block = self.block(number)
+            yield from map(block.step, range(block.length))
+
+    def column(self, name: str) -> pa.ChunkedArray:
+        """Return a column of texts or numbers; null where only the step itself says it."""
+        found = [batch.column(name) for batch in self.batches]
+        return pa.chunked_array(found, SCHEMA.field(name).type)
+
+    def values(self, name: str) -> Iterator[Any]:
+        """Yield a field of all steps, in order."""
+        if name not in SCHEMA.names or name in _CELLS:
+            yield from (self.value(row, name) for row in range(len(self)))
+            return
+        row = 0
+        for batch in self.batches:
+            for value in batch.column(name).to_pylist():
+                yield self.value(row, name) if value is None else value
+                row += 1
+
+    def take(self, numbers: Numbers, *, sources: bool = True) -> StepFile:
+        """Return some rows as bytes in memory.
+
+        Args:
+            numbers: of the rows, int64 (N,), in order.
+            sources: whether to keep `Step.source`; else it is empty.
+        """
+        owners = np.searchsorted(self._starts, numbers, side="right") - 1
+        runs = np.split(np.arange(len(numbers)), np.flatnonzero(np.diff(owners)) + 1)
+        parts = [
+            self.batches[owners[run[0]]].take(pa.array(numbers[run] - self._starts[owners[run[0]]]))
+            for run in runs
+            if len(run)
+        ]
+        table = pa.Table.from_batches(parts, SCHEMA).combine_chunks()
+        for chain in _CHAINS:
+            table = self._rejoin(table, chain, numbers)
+        if not sources:
+            empty = pa.array([_EMPTY] * len(numbers), pa.large_binary())
+            table = table.set_column(SCHEMA.get_field_index("source"), "source", empty)
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_file(sink, SCHEMA) as writer:
+            writer.write_table(table, max_chunksize=BLOCK * _BATCH)
+        rows = enumerate(numbers.tolist()) if self.in_memory else ()
+        in_memory = {each: self.in_memory[row] for each, row in rows if row in self.in_memory}
+        return StepFile(sink.getvalue(), self.within, in_memory)
+
+    def _rejoin(self, table: pa.Table, chain: _Chain, numbers: Numbers) -> pa.Table:
+        """Write the histories of rows whose predecessor is not among the chosen."""
+        column, back = chain.name, f"{chain.name}_back"
+        backs = table.column(back).to_numpy()
+        follows = np.zeros(len(numbers), np.bool_)
+        follows[1:] = np.diff(numbers) == 1
+        begins = (backs == 0) | ~follows
+        places = np.arange(len(numbers))
+        backs = (places - np.maximum.accumulate(np.where(begins, places, 0))).astype(np.int32)
+        cells = table.column(column).to_pylist()
+        for place in np.flatnonzero(begins & (table.column(back).to_numpy() > 0)).tolist():
+            cells[place] = to_cell(chain.plain(self.value(int(numbers[place]), column)))
+        for name, values in ((column, pa.array(cells, pa.large_binary())), (back, pa.array(backs))):
+            table = table.set_column(SCHEMA.get_field_index(name), name, values)
+        return table
+
+    def value(self, row: int, name: str) -> Any:
+        """Return one field of a step."""
+        if self.in_memory and row in self.in_memory:
+            return getattr(self.in_memory[row], name)
+        return self.block(row // BLOCK).value(row % BLOCK, name)
+
+
+_new = object.__new__
+
+
+class Block:
+    """Rows of a file that lie together; a column becomes Python values when it is first asked for.
+
+    It does not hold its steps, which hold it.
+
+    Args:
+        file: of the rows.
+        number: of the block, from 0.
+    """
+
+    __slots__ = (
+        "_cells",
+        "_columns",
+        "_file",
+        "_first",
+        "_in_memory",
+        "_start",
+        "batch",
+        "length",
+        "number",
+    )
+
+    def __init__(self, file: StepFile, number: int) -> None:
+        self.number = number
+        self._file = file
+        self._first = number * BLOCK
+        self._in_memory = file.in_memory
+        self.batch, self._start = file.batch_of(self._first)
+        self.length = min(BLOCK, self.batch.num_rows - self._start)
+        self._columns: dict[str, list[Any]] = {}
+        self._cells: dict[str, tuple[memoryview, list[int]]] = {}
+
+    def step(self, place: int) -> Step:
+        """Return the step of a row, counted from the block's first."""
+        if self._in_memory and self._first + place in self._in_memory:
+            return self._in_memory[self._first + place]
+        step = _new(Step)
+        _set_block(step, self)
+        _set_place(step, place)
+        return step
+
+    def value(self, place: int, name: str) -> Any:
+        """Return a field of the step of a row."""
+        column = self._columns.get(name)
+        if column is not None:
+            value = column[place]
+            if value is not None and value is not _UNKNOWN:
+                return value
+        if name == "source":
+            return marshal.loads(self._cell(place, name))
+        if name == "media":
+            return _media(marshal.loads(self._cell(place, name)), self._file.within)
+        if name == "tags":
+            return _tags(bytes(self._cell(place, name)))
+        if name == "action":
+            return self._action(place)
+        if name in ("history", "history_screens"):
+            return self._past(place, name)
+        value = self.column(name)[place]
+        return self._odd(place, name) if value is None else value
+
+    def column(self, name: str) -> list[Any]:
+        """Return a column; None where the row has an odd value."""
+        found = self._columns.get(name)
+        if found is None:
+            if name == "screen":
+                sides = zip(self.column("width"), self.column("height"), strict=True)
+                found = [None if side[0] is None else side for side in sides]
+            else:
+                found = self.batch.column(name).slice(self._start, self.length).to_pylist()
+            self._columns[name] = found
+        return found
+
+    def _odd(self, place: int, name: str) -> Any:
+        cell = self._cell(place, "odd")
+        return marshal.loads(cell)[name] if len(cell) else None
+
+    def _cell(self, place: int, name: str) -> memoryview:
+        found = self._cells.get(name)
+        if found is None:
+            column = self.batch.column(name)
+            _, ends, data = column.buffers()
+            first = column.offset + self._start
+            own = np.frombuffer(ends, np.int64)[first : first + self.length + 1].tolist()
+            found = self._cells[name] = memoryview(data), own
+        view, ends = found
+        return view[ends[place] : ends[place + 1]]
+
+    def _action(self, place: int) -> Action | None:
+        """One object for a step and the histories after it."""
+        found = self._columns.get("action")
+        if found is None:
+            found = self._columns["action"] = [_UNKNOWN] * self.length
+        action = found[place]
+        if action is _UNKNOWN and not place:  # the beginning of going through all
+            cells = (self._cell(each, "action") for each in range(self.length))
+            found[:] = (_action(marshal.loads(cell)) if cell else _UNKNOWN for cell in cells)
+            return found[0]  # type: ignore[no-any-return]
+        if action is _UNKNOWN:
+            action = found[place] = _action(marshal.loads(self._cell(place, "action")))
+        return action  # type: ignore[no-any-return]
+
+    def _past(self, place: int, name: str) -> tuple[Any, ...]:
+        found = self._columns.get(name)
+        if found is None:
+            found = self._columns[name] = [None] * self.length
+        past: tuple[Any, ...] | None = found[place]
+        if past is not None:
+            return past
+        backs = self.column(f"{name}_back")
+        begin = max(0, place - backs[place])
+        start = place
+        while start > begin and found[start] is None:
+            start -= 1
+        if found[start] is None:
+            found[start] = self._begin(start, name, backs[start])
+        of = "action" if name == "history" else "screen"
+        for each in range(start, place):
+            found[each + 1] = (*found[each], self.value(each, of))
+        return found[place]  # type: ignore[no-any-return]
+
+    def _begin(self, place: int, name: str, back: int) -> tuple[Any, ...]:
+        """Return the history of a row: what it holds, or what rows of earlier blocks hold."""
+        if not back:
+            held = marshal.loads(self._cell(place, name))
+            return tuple(map(_action, held)) if name == "history" else held
+        row = self._first + place
+        of = "action" if name == "history" else "screen"
+        first: tuple[Any, ...] = self._file.value(row - back, name)
+        return (*first, *(self._file.value(each, of) for each in range(row - back, row)))
+
+
+_UNKNOWN: Final = object()
+_set_block = Step._block.__set__  # type: ignore[attr-defined]
+_set_place = Step._place.__set__  # type: ignore[attr-defined]

@@ -1,0 +1,316 @@
+"""Many steps are read once; later loads open the file that was written, or read anew."""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from omnidata.cli import app
+from omnidata.loaders import steps_cache
+from omnidata.tasks import get_task
+from omnidata.types import LoadedDataset
+from tests.trees import row, write_rows
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.delenv("OMNIDATA_NO_CACHE")
+    monkeypatch.setenv("OMNIDATA_STEPS_IN_MEMORY", "0")
+    monkeypatch.setenv("OMNIDATA_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "steps"
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return write_data(tmp_path / "data")
+
+
+def write_data(folder: Path, steps: int = 3) -> Path:
+    folder.mkdir(exist_ok=True)
+    rows = [row(name, number, app="TED") for name in "ab" for number in range(steps)]
+    write_rows(folder / "steps.json", [*rows, row("c", step_id="z")])
+    return make_old(folder)
+
+
+def make_old(folder: Path) -> Path:
+    """Files that were changed in the last seconds may change again and look the same."""
+    for number, path in enumerate((folder, *folder.rglob("*"))):
+        os.utime(path, (1e9 + number, 1e9 + number))
+    return folder
+
+
+def load(data: Path, **options: str) -> LoadedDataset:
+    return get_task("omnigui", options).load(data, check_media=False)
+
+
+def is_cached(source: LoadedDataset, cache: Path) -> bool:
+    path = source.steps.file.path  # type: ignore[attr-defined]
+    return path is not None and path.is_relative_to(cache)
+
+
+@pytest.fixture
+def written() -> Iterator[list[steps_cache.Entry]]:
+    """The entries that were written, each after the data were read."""
+    found: list[steps_cache.Entry] = []
+    with steps_cache.reporting(found.append):
+        yield found
+
+
+def test_a_second_load_reads_nothing_and_is_equal(
+    cache: Path, data: Path, written: list[steps_cache.Entry]
+) -> None:
+    first, second = load(data), load(data)
+    assert len(written) == 1
+    assert second == first
+    assert [*map(repr, second.steps)] == [*map(repr, first.steps)]
+    assert {ref.within for step in second.steps for ref in step.media.values() if ref} == {
+        ref.within for step in first.steps for ref in step.media.values() if ref
+    }
+    assert second.findings
+    assert is_cached(first, cache)
+    assert [entry.steps for entry in steps_cache.entries()] == [6]
+
+
+def grow(data: Path) -> None:
+    write_data(data, 4)
+
+
+def rewrite_in_place(data: Path) -> None:
+    path = data / "steps.json"
+    about = path.stat()
+    path.write_bytes(path.read_bytes().replace(b'"b"', b'"d"'))
+    os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns))
+
+
+def add_a_file(data: Path) -> None:
+    (data / "media").mkdir()
+    (data / "media" / "0.png").write_bytes(b"no picture")
+    make_old(data)
+
+
+@pytest.mark.parametrize("edit", [grow, rewrite_in_place, add_a_file])
+def test_edited_data_are_read_anew(
+    cache: Path, data: Path, written: list[steps_cache.Entry], edit: Callable[[Path], None]
+) -> None:
+    load(data)
+    edit(data)
+    assert load(data) == load(data)
+    assert len(written) == 2
+
+
+def test_data_that_were_just_written_are_not_kept(
+    cache: Path, data: Path, written: list[steps_cache.Entry]
+) -> None:
+    os.utime(data / "steps.json")
+    assert load(data) == load(data)
+    assert written == steps_cache.entries() == []
+
+
+def cut(entry: Path) -> None:
+    os.truncate(entry / "steps.arrow", 1000)
+
+
+def overwrite(entry: Path) -> None:
+    with (entry / "steps.arrow").open("rb+") as file:
+        file.seek(2000)
+        file.write(bytes(100))
+
+
+def lie(entry: Path) -> None:
+    head = json.loads((entry / "head.json").read_text())
+    (entry / "head.json").write_text(json.dumps(head | {"fingerprint": "0" * 64}))
+
+
+def lead_out(entry: Path) -> None:
+    head = json.loads((entry / "head.json").read_text())
+    head["files"]["../../x"] = [0, 0]
+    (entry / "head.json").write_text(json.dumps(head))
+
+
+def empty(entry: Path) -> None:
+    (entry / "head.json").write_text("")
+
+
+def lose(entry: Path) -> None:
+    (entry / "rows.npy").unlink()
+
+
+@pytest.mark.parametrize("damage", [cut, overwrite, lie, lead_out, empty, lose])
+def test_a_damaged_entry_is_written_anew(
+    cache: Path, data: Path, written: list[steps_cache.Entry], damage: Callable[[Path], None]
+) -> None:
+    wanted = [*map(repr, load(data).steps)]
+    (entry,) = steps_cache.entries()
+    damage(entry.path)
+    for _ in range(2):
+        assert [*map(repr, load(data).steps)] == wanted
+    assert len(written) == 2
+
+
+def test_another_check_and_other_paths_to_the_data_are_other_entries(
+    cache: Path, data: Path, written: list[steps_cache.Entry], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load(data)
+    get_task("omnigui").load(data)
+    monkeypatch.chdir(data.parent)
+    assert load(Path("data")).steps[0].media["screenshot"].root == Path("data")  # type: ignore[union-attr]
+    assert len(written) == 3
+
+
+def test_no_cache_is_read_or_written(
+    cache: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMNIDATA_NO_CACHE", "1")
+    assert load(data) == load(data)
+    assert not cache.exists()
+
+
+def test_few_steps_are_not_kept(cache: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMNIDATA_STEPS_IN_MEMORY")
+    load(data)
+    assert not cache.exists()
+
+
+def test_a_cache_that_cannot_be_written_is_none(
+    tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OMNIDATA_NO_CACHE")
+    monkeypatch.setenv("OMNIDATA_STEPS_IN_MEMORY", "0")
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("OMNIDATA_CACHE", str(tmp_path / "file"))
+    assert load(data) == load(data)
+
+
+def test_what_was_not_used_for_longest_goes_first(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places = [write_data(tmp_path / name) for name in ("one", "two", "three")]
+    for place in places[:2]:
+        load(place)
+    for entry in steps_cache.entries():
+        used = 1e9 if entry.data.endswith("two") else 2e9
+        os.utime(entry.path / "head.json", (used, used))
+    (one, _) = steps_cache.entries()
+    monkeypatch.setenv("OMNIDATA_CACHE_BYTES", str(2 * one.bytes + 500))
+    load(places[2])
+    assert {Path(entry.data).name for entry in steps_cache.entries()} == {"one", "three"}
+    monkeypatch.setenv("OMNIDATA_CACHE_BYTES", "10")
+    loaded = load(write_data(tmp_path / "four"))
+    assert steps_cache.entries() == []
+    assert loaded.steps[2] == load(tmp_path / "four").steps[2]
+
+
+WRITER = """
+    import os, signal, sys
+    from pathlib import Path
+    from omnidata.tasks import get_task
+    from omnidata.tasks.omnigui import load as loader
+
+    made = loader.merge_groups
+
+    def stop(steps, note):
+        print(flush=True)
+        sys.stdin.read(1)
+        return made(steps, note)
+
+    loader.merge_groups = stop
+    source = get_task("omnigui").load(Path(sys.argv[1]), check_media=False)
+    print(len(source.steps), flush=True)
+"""
+
+
+@pytest.fixture
+def start(data: Path) -> Iterator[Callable[[], "subprocess.Popen[bytes]"]]:
+    """Start processes that read the data and stop before they are done."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def begin() -> "subprocess.Popen[bytes]":
+        command = [sys.executable, "-c", textwrap.dedent(WRITER), str(data)]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        started.append(subprocess.Popen(command, **pipes))  # type: ignore[call-overload]
+        assert started[-1].stdout
+        started[-1].stdout.readline()
+        return started[-1]
+
+    yield begin
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def test_two_that_write_at_once_leave_one_entry(
+    cache: Path, data: Path, start: Callable[[], "subprocess.Popen[bytes]"]
+) -> None:
+    both = [start(), start()]
+    assert [process.communicate(b"x")[0] for process in both] == [b"6\n", b"6\n"]
+    assert [path.name for path in cache.iterdir()] == [
+        entry.path.name for entry in steps_cache.entries()
+    ]
+    assert is_cached(load(data), cache)
+
+
+def test_data_that_change_while_they_are_read_are_not_kept(
+    cache: Path, data: Path, start: Callable[[], "subprocess.Popen[bytes]"]
+) -> None:
+    reading = start()
+    grow(data)
+    assert reading.communicate(b"x")[0] == b"6\n"
+    assert [*cache.iterdir()] == []
+    assert len(load(data).steps) == 8
+
+
+def test_what_a_killed_process_left_is_never_read_and_goes_with_the_next(
+    cache: Path,
+    data: Path,
+    written: list[steps_cache.Entry],
+    start: Callable[[], "subprocess.Popen[bytes]"],
+) -> None:
+    alive, killed = start(), start()
+    killed.kill()
+    killed.wait()
+    assert len([*cache.iterdir()]) == 2
+    assert steps_cache.entries() == []
+    load(data)
+    assert len(written) == 1
+    left = [path for path in cache.iterdir() if path.name.startswith(".")]
+    assert len(left) == 1  # of the one that is still writing
+    assert alive.communicate(b"x")[0] == b"6\n"
+    assert [path.name for path in cache.iterdir() if path.name.startswith(".")] == []
+
+
+def test_steps_outlive_their_entry(cache: Path, data: Path) -> None:
+    load(data)
+    steps = load(data).steps
+    steps_cache.clear()
+    assert [step.sample_id for step in steps] == [*steps.column("sample_id")]  # type: ignore[attr-defined]
+    assert [*cache.iterdir()] == []
+
+
+def test_the_command_line_says_lists_and_clears(cache: Path, data: Path) -> None:
+    run = CliRunner().invoke
+    first = run(app, ["info", "omnigui", str(data)])
+    assert "6 steps are in the cache now" in first.stderr
+    assert "in the cache" not in run(app, ["info", "omnigui", str(data)]).stderr
+    listed = json.loads(run(app, ["cache", "--json"]).stdout)
+    assert [(entry["task"], entry["data"]) for entry in listed["entries"]] == [
+        ("omnigui", str(data))
+    ]
+    assert str(data) in run(app, ["cache"]).stdout
+    assert "removed" in run(app, ["cache", "--clear"]).stdout
+    assert [*cache.iterdir()] == []
+    assert "cache" not in run(app, ["info", "omnigui", str(data), "--no-cache"]).stderr
+    assert [*cache.iterdir()] == []
+
+
+def test_data_from_the_future_are_not_kept(cache: Path, data: Path) -> None:
+    later = time.time() + 1000
+    os.utime(data / "steps.json", (later, later))
+    load(data)
+    assert steps_cache.entries() == []
