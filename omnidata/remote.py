@@ -166,7 +166,7 @@ def cache_folder() -> Path:
     return Path(above) / "omnidata"  # without a home, below a folder called ~
 
 
-def _most_bytes() -> int:
+def most_bytes() -> int:
     given = os.environ.get(_BYTES_VARIABLE)
     if not given:
         return _DEFAULT_BYTES
@@ -318,7 +318,7 @@ def get(data: str | Path, *, beside: Path | None = None) -> Path:
 
 
 def _make_folder(place: Address, base: str, objects: Mapping[str, StoredObject]) -> Path:
-    most = _most_bytes()
+    most = most_bytes()
     cache = Path(_cache())
     digest = sha256()
     for name, about in sorted(objects.items()):
@@ -497,7 +497,7 @@ def _lock(cache: str, name: str) -> FileLock:
 def _download(path: Path, root: _Root, listed: os.stat_result, store: Any) -> None:
     place = Address(*root.url.split("://", 1))
     name, about = os.fspath(path)[len(root.path) + 1 :], _object_of(listed)
-    most = _most_bytes()
+    most = most_bytes()
     if about.size > most:
         raise StoreError(
             f"its {about.size} bytes are more than the cache may hold",
