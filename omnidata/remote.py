@@ -167,6 +167,7 @@ def cache_folder() -> Path:
 
 
 def most_bytes() -> int:
+    """Return the bytes that the cache may hold, `OMNIDATA_CACHE_BYTES`."""
     given = os.environ.get(_BYTES_VARIABLE)
     if not given:
         return _DEFAULT_BYTES
