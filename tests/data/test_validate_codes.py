@@ -20,7 +20,7 @@ ROOMS = (
     *("loaders", "tasks", "types.py"),
     *(f"data/{name}.py" for name in ("validate", "convert", "convert_shards")),
 )
-ELSEWHERE = ("scoring.py", "action_log.py", "recordings.py", "common_options.py")
+ELSEWHERE = ("scoring.py", "action_log.py", "recordings.py", "asking_under_options.py")
 """What `score`, `segment` and `evaluate` find is no matter of `validate`; docs/segment.md has a
 table too."""
 pytestmark = pytest.mark.skipif(not TABLE.is_file(), reason="needs a checkout: no docs here")

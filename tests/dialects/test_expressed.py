@@ -180,7 +180,11 @@ def test_a_key_is_the_same_by_its_name_in_any_tool(
     own: Any = get_task(name)
     task = get_task(name, {"dialect": dialect})
     steps = own.load(worlds.build(world, tmp_path / "world"), check_media=False).steps
-    step = next(step for step in steps if [one.keys for one in own.right_actions(step)] == [keys])
+    step = next(
+        step
+        for step in steps
+        if [one.keys for one in own.benchmark.speech.right_actions(step)] == [keys]
+    )
     profile = task.profiles[own.default_profile]
     found = dict(zip(profile.values, profile.judge(step, answer).values, strict=True))
     assert found.get("exact_match", found.get("score")) == 1

@@ -76,7 +76,7 @@ def test_without_its_own_size_a_row_has_that_of_the_fed_picture(tmp_path: Path) 
     assert [step.screen for step in source.steps] == [(2548, 1428), (5096, 2856)]
     assert [found.code for found in source.findings] == ["size-fed"]
     task: Any = get_task("screenspot")
-    assert task.fed_size(source.steps[0]) == (2548, 1428)
+    assert task.benchmark.speech.fed_size(source.steps[0]) == (2548, 1428)
 
 
 def test_gui_r1s_parquet_has_the_picture_inside(tmp_path: Path) -> None:
