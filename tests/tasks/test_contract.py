@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import pytest
 
 from omnidata.actions import Action, Point, Screen, Space, centre
@@ -27,7 +28,7 @@ from omnidata.tasks.benchmark import (
 )
 from omnidata.tasks.coordinates import resizing
 from omnidata.tasks.totals import Column, EpisodeTotals
-from omnidata.types import Completion, Step, Target
+from omnidata.types import Completion, Step, Target, VerdictColumns
 from tests.run.scripted import Scripted
 from tests.trees import write_lines
 
@@ -138,6 +139,22 @@ def test_verdicts_add_up_by_the_columns_that_a_rule_declares(rows: Path, tmp_pat
     unread = json.loads(lines[2])
     assert unread["outcome"] == "unparsed" and unread["reason"].startswith("no action")
     assert unread["cause"] == "format"
+
+
+def test_a_text_in_constants_is_a_baseline(rows: Path, tmp_path: Path) -> None:
+    made = Buttons("buttons", {})
+    made.constants = {"always-back": '{"do": "back"}'}
+    found = evaluate(made, made.load(rows), "baseline:always-back", tmp_path / "run")
+    assert found["overall"]["Step"] == pytest.approx(1 / 3)
+
+
+def test_the_mean_of_the_value_that_decides_is_the_share_of_right_steps(rows: Path) -> None:
+    totals = EpisodeTotals([Column("SR"), Column("Step", "exact_match")], values=("exact_match",))
+    assert totals.step_metric == ("Step", "exact_match")
+    steps = buttons().load(rows).steps
+    right, whole = np.array([1.0, 0.0, 1.0]), np.ones(3, dtype=np.bool_)
+    verdicts = VerdictColumns(np.zeros(3, dtype=np.uint8), {"exact_match": right}, whole)
+    assert totals.measures(steps, verdicts, verdicts).flips == ("Step", "exact_match")
 
 
 def test_evaluate_takes_the_benchmark_itself_but_no_name(rows: Path, tmp_path: Path) -> None:
