@@ -207,3 +207,16 @@ def test_a_dialects_answer_is_judged_as_actions(rows: Path) -> None:
     assert verdict.values[:2] == (True, True)
     found = task.explanation(step, verdict, target.text, profile="near")
     assert found.mark == "right" and found.overlays["screenshot"].answer
+
+
+def test_an_answer_in_own_words_is_explained_by_the_receipt_that_it_was_judged_by(
+    rows: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(TapOrBack, "question_kind", lambda *_: None)
+    task = AskingInDialect(buttons(), get_dialect("qwen2.5"))  # which resizes pictures
+    step, text = task.load(rows).steps[0], '{"do": "tap", "at": [150, 300]}'
+    verdict = task.verdict(step, text)
+    found = task.explanation(step, verdict, text, profile="near")
+    assert found.mark == "near"
+    assert found.overlays["screenshot"].answer == Point(150, 300, "px")
+    assert task.history_action(step, text) == Action("tap", (Point(150, 300, "px"),))
