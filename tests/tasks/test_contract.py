@@ -13,7 +13,9 @@ import pytest
 from omnidata.actions import Action, Point, Screen, Space, centre
 from omnidata.dialects import CannotSayError, UnreadError, get_dialect
 from omnidata.errors import UsageError
+from omnidata.predictions import Prediction
 from omnidata.run.evaluate import evaluate
+from omnidata.run.scoring import get_profile, score
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.asking_in_dialect import AskingInDialect
 from omnidata.tasks.benchmark import (
@@ -163,6 +165,18 @@ def test_evaluate_takes_the_benchmark_itself_but_no_name(rows: Path, tmp_path: P
     assert found["overall"] == {"Step": 1.0, "SR": 1.0}
     with pytest.raises(UsageError, match="'buttons' is no task"):
         evaluate(cast("Any", "buttons"), made.load(rows), "baseline:oracle", tmp_path / "run")
+
+
+@pytest.mark.parametrize("name", ["buttons", "omnigui"])
+def test_other_processes_do_not_judge_for_a_benchmark_that_its_name_does_not_lead_to(
+    rows: Path, name: str
+) -> None:
+    task = Asking(Buttons(name, {}))
+    steps = task.load(rows).steps
+    answers = [Prediction(sample_id=step.sample_id, output='{"do": "back"}') for step in steps]
+    whole = np.ones(3, dtype=np.bool_)
+    found = score(task, get_profile(task, None), steps, answers, whole=whole, workers=2)
+    assert found["overall"]["Step"] == pytest.approx(1 / 3)
 
 
 def test_the_prompt_tells_the_history_that_the_option_names(rows: Path) -> None:
