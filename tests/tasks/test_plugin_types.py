@@ -225,7 +225,7 @@ class Exact(Rule[Any]):
     """Calls nothing right."""
 
     name = "exact"
-    totals = RowTotals()
+    totals: RowTotals | EpisodeTotals = RowTotals()
 
     def judge(self, step: Step, parsed: ParsedAnswer[Any] | None) -> Values:
         return (False,)
