@@ -30,7 +30,7 @@ from omnidata.errors import (
 )
 from omnidata.loaders.steps import ids_of
 from omnidata.plugins import blaming
-from omnidata.registry import names, plugin_origin, plugin_versions
+from omnidata.registry import plugin_origin, plugin_versions
 from omnidata.remote import display_path
 from omnidata.run.adapter_contract import (
     About,
@@ -54,6 +54,7 @@ from omnidata.run.scheduling import Gate, StageTimer
 from omnidata.run.scoring import get_profile, has_usable_target, score
 from omnidata.run.selection import Shard, select, shard, whole_episodes
 from omnidata.run.selection import shard as take_shard
+from omnidata.tasks import is_named
 from omnidata.tasks.asking import Asking, ask_with
 from omnidata.tasks.asking_in_dialect import prompt_texts
 from omnidata.tasks.benchmark import Benchmark
@@ -515,7 +516,7 @@ def _on_cluster(
             expected="a SPEC, or a Recipe",
             remedy="register the adapter as a plug-in (docs/add_model.md), and name it",
         )
-    unnamed = None if task.name in names() else task
+    unnamed = None if is_named(task) else task
     # Workers are sent steps as they are here; where media were made for them, they lie elsewhere.
     replaced = source.steps if source.media_overrides or unnamed else ()
     roots = {ref.root for step in replaced for ref in step.media.values() if ref}

@@ -46,6 +46,7 @@ from omnidata.run.histories import PatchedRollouts, patches_of
 from omnidata.run.judging import Chunks, Job, Judge, judge_chunk
 from omnidata.run.run_files import ANSWERS, OF_LINE, RESULTS, SCORES
 from omnidata.storage import atomic_write, is_unfinished, wrap_os_error, write_json
+from omnidata.tasks import is_named
 from omnidata.tasks.asking import Asking, ask_with
 from omnidata.tasks.benchmark import Benchmark
 from omnidata.tasks.explaining import is_judged, standing
@@ -142,7 +143,8 @@ def score(
         agent: whose answers they are, where the folder of the scores does not say it; or empty.
         source: the data, whose findings say why steps are lost.
         workers: processes that judge; 0 and 1 judge in this one, None from `MANY` steps on in one
-            per core, where steps can be sent there. What is written is the same.
+            per core, where steps can be sent there. What is written is the same. A benchmark that
+            no name leads to is judged in this one.
         cluster: whose workers judge instead.
         bad: the lines of the answers' file that cannot be scored; takes note of answers to steps
             that do not exist too, and is checked after the last answer.
@@ -178,7 +180,7 @@ def score(
     columns = _Columns(judge, steps, places, origin, bad)
     if workers is None:
         workers = engines.cores() if len(steps) >= MANY and can_be_sent(steps) else 0
-    if cluster or workers > 1:
+    if (cluster or workers > 1) and is_named(task):
         job = Job(task.name, tuple(task.options.items()), profile.name, causes)
         found = columns.lines_of_others(answers, ignored, job, workers, cluster)
     else:

@@ -15,7 +15,7 @@ from omnidata.tasks.asking_under_options import AskingUnderOptions
 from omnidata.tasks.common_options import IN_DIALECT, OPTIONS, split
 from omnidata.tasks.coordinates import of_screen
 
-__all__ = ["get_task", "of_screen", "options_for"]
+__all__ = ["get_task", "is_named", "of_screen", "options_for"]
 
 
 def get_task(
@@ -58,6 +58,13 @@ def get_task(
         return found
     dialect = get_dialect(spoken["dialect"])
     return AskingInDialect(found, dialect, spoken.get("system", ""), texts.get("system"))
+
+
+def is_named(task: Asking) -> bool:
+    """Return whether `get_task` makes the same task of its name and options, in any process."""
+    if task.past is not None or task.name not in registry.names():
+        return False
+    return type(registry.get_benchmark(task.name)) is type(task.benchmark)
 
 
 def options_for(

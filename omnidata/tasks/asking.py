@@ -245,8 +245,8 @@ class Asking:
 
     @property
     def baselines(self) -> Sequence[str]:
-        """Names of answers without a model."""
-        return self.benchmark.baselines
+        """Names of answers without a model, those of `constants` too."""
+        return list(dict.fromkeys((*self.benchmark.baselines, *self.benchmark.constants)))
 
     def baseline(
         self, name: str, steps: Sequence[Step], options: Mapping[str, str]

@@ -428,6 +428,8 @@ class AskingInDialect(Asking):
 
     def history_action(self, step: Step, text: str, receipt: Receipt = None) -> Action | None:
         """Return an answer as an action, for predicted histories; None if unreadable."""
+        if self.in_own_words(step):
+            return self.task.history_action(step, text, receipt)
         sent = sent_size(receipt, where="the step before")
         fed = sent.size if sent else (0, 0)
         try:
@@ -588,23 +590,20 @@ class AskingInDialect(Asking):
         receipt: Mapping[str, Any] | None = None,
     ) -> Explanation:
         """Explain as the task does, or state that it cannot express the action."""
+        own, plain = profile.removesuffix(STRICT), verdict
+        if verdict:
+            values = verdict.values[: len(self.task.profiles[own].values)]
+            plain = Verdict(verdict.outcome, values, verdict.parsed, verdict.reason)
+        if self.in_own_words(step):
+            return self.task.explanation(step, plain, text, profile=own, receipt=receipt)
         receipt, fed = self.receipt_and_size(step, receipt)
-        own = profile.removesuffix(STRICT)
         said = (verdict.parsed or {}).get(_UNEXPRESSED) if verdict else None
         if verdict is None or said is None:
-            plain = verdict
-            if verdict:
-                values = verdict.values[: len(self.task.profiles[own].values)]
-                plain = Verdict(verdict.outcome, values, verdict.parsed, verdict.reason)
-            if not self.in_own_words(step):
-                adopted = None
-                if plain and plain.parsed is not None:
-                    rules: Rules = "strict" if profile.endswith(STRICT) else "lenient"
-                    adopted = self.interpret(step, text, receipt, fed, rules).adopted
-                return self.benchmark.explain(
-                    step, plain, adopted, self.task.profiles[own], receipt
-                )
-            return self.task.explanation(step, plain, text, profile=own, receipt=receipt)
+            adopted = None
+            if plain and plain.parsed is not None:
+                rules: Rules = "strict" if profile.endswith(STRICT) else "lenient"
+                adopted = self.interpret(step, text, receipt, fed, rules).adopted
+            return self.benchmark.explain(step, plain, adopted, self.task.profiles[own], receipt)
         bare = self.task.explanation(step, None, "", profile=own, receipt=receipt)
         names = self.task.profiles[own].values
         mark = mark_of(verdict.outcome, dict(zip(names, verdict.values, strict=False)))

@@ -28,6 +28,7 @@ from omnidata.loaders.load import load_data
 from omnidata.loaders.steps_cache import reader_facts
 from omnidata.tasks.baselines import answer_policy
 from omnidata.tasks.class_checks import (
+    check_columns,
     check_decision,
     check_metrics,
     check_options,
@@ -534,8 +535,8 @@ class Benchmark(ABC):
             check_reach(kind, rule.name, rule.reach)
             if isinstance(rule.totals, EpisodeTotals):
                 check_metrics(type(rule), rule.name, rule.totals)
-            else:
-                check_decision(kind, rule.name, rule.totals)
+            check_columns(kind, rule.name, rule.totals.columns)
+            check_decision(kind, rule.name, rule.totals)
         if kind.prompt is Benchmark.prompt:
             check_question(kind, self.question)
 

@@ -18,6 +18,10 @@ BLANKS: Final = ("instruction", "history")
 """The placeholders of a question."""
 _ALONE: Final = re.compile(r"(?<!\w)\{\s*[^\W\d]\w*\s*\}")
 """A word alone in braces, but for an argument of TeX: no JSON has one."""
+_COUNTS: Final = frozenset(
+    {"steps", "rows", "episodes", "whole_episodes", "confusion", "undefined", "ci95", "ci95_method"}
+)
+"""What tables have beside their columns."""
 
 
 def fault(kind: type, what: str, expected: str, remedy: str = "") -> PluginError:
@@ -128,7 +132,22 @@ def check_metrics(kind: type, name: str, totals: EpisodeTotals) -> None:
         )
 
 
-def check_decision(kind: type, name: str, totals: RowTotals) -> None:
+def check_columns(kind: type, name: str, columns: Mapping[str, Any]) -> None:
+    """Check that no column of a profile has the name of a count that tables have anyway.
+
+    Raises:
+        PluginError: a column has.
+    """
+    if found := next((column for column in columns if column in _COUNTS), ""):
+        raise fault(
+            kind,
+            f"has a column {found} in its profile {name}, but tables have a count of that name",
+            f"columns that are not called {', '.join(sorted(_COUNTS))}",
+            "choose another name for the column",
+        )
+
+
+def check_decision(kind: type, name: str, totals: RowTotals | EpisodeTotals) -> None:
     """Check that the value that says whether an answer is right is larger for better answers.
 
     Args:
@@ -139,15 +158,20 @@ def check_decision(kind: type, name: str, totals: RowTotals) -> None:
     Raises:
         PluginError: a smaller value is better.
     """
-    if type(totals).total is not RowTotals.total:
+    if type(totals).total not in (RowTotals.total, EpisodeTotals.total):
         return
-    columns = dict(zip(totals.values, totals.columns, strict=False))
-    column = columns.get(deciding({value: value for value in totals.values}), "")
-    if column in totals.lower_is_better:
-        raise fault(
-            kind,
-            f"has {column} as the value that says whether an answer is right in its profile "
-            f"{name}, but of {column} a smaller value is better",
-            "a value `score` or `exact_match` that is 1 for right answers, or such a value first",
-            'add a column such as Column("hit", "score") to `totals`, and its value to `judge`',
-        )
+    if isinstance(totals, EpisodeTotals):
+        values, decisive = totals.means, totals.step_metric[1]
+    else:
+        values = dict(zip(totals.columns, totals.values, strict=False))
+        decisive = deciding({value: value for value in totals.values})
+    for column in totals.lower_is_better:
+        if values.get(column) == decisive:
+            raise fault(
+                kind,
+                f"has {column} as the value that says whether an answer is right in its profile "
+                f"{name}, but of {column} a smaller value is better",
+                "a value `score` or `exact_match` that is 1 for right answers, or such a value "
+                "first",
+                'add a column such as Column("hit", "score") to `totals`, and its value to `judge`',
+            )

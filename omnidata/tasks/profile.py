@@ -69,15 +69,16 @@ class Profile:
     def judge_text(self, step: Step, text: str, receipt: Receipt) -> Verdict:
         """Read and judge a text of at most `LONGEST` characters."""
         try:
-            parsed = self.read(step, text, receipt)
+            parsed = read_answer(self._parse, text, step, receipt)
         except UnreadError as error:
             return self.judge_parsed(step, None, str(error))
+        self._latest = step, text, receipt, parsed
         return self.judge_parsed(step, parsed)
 
     def read(self, step: Step, text: str, receipt: Receipt) -> ParsedAnswer[Any]:
         """Read a text of at most `LONGEST` characters.
 
-        The latest answer is kept, since the explanation of a verdict reads it again.
+        The answer that was judged last is not read again, since its explanation asks for it.
 
         Raises:
             UnreadError: the text is no answer.
@@ -85,9 +86,7 @@ class Profile:
         latest = self._latest
         if latest and latest[0] is step and latest[1] is text and latest[2] is receipt:
             return latest[3]
-        parsed = read_answer(self._parse, text, step, receipt)
-        self._latest = step, text, receipt, parsed
-        return parsed
+        return read_answer(self._parse, text, step, receipt)
 
     def judge_parsed(
         self, step: Step, parsed: ParsedAnswer[Any] | None, reason: str = ""

@@ -236,8 +236,11 @@ class EpisodeTotals:
     @property
     def step_metric(self) -> tuple[str, str]:
         """The metric that is the share of right steps, and the value that says whether one is."""
-        names = [name for name in (*self.columns, *self.metrics) if self.metrics.get(name) == "EM"]
+        names = [name for name in (*self.columns, *self.metrics) if self._is_step_metric(name)]
         return (names[0] if names else self._right), self._right
+
+    def _is_step_metric(self, name: str) -> bool:
+        return self.metrics.get(name) == "EM" or self.means.get(name) == self._right
 
     def metric_of(self, name: str) -> str:
         """Return the metric of `omnidata.metrics.episodes` for a column; else its name."""
@@ -354,7 +357,7 @@ class EpisodeTotals:
             found = [column_sums(*side, kept) for side in zip((a, b), sides, strict=True)]
             return Sums(found[0], found[1], rates, rates.uses)
 
-        exact = next((name for name in self.columns if self.metrics.get(name) == "EM"), None)
+        exact = next(filter(self._is_step_metric, self.columns), None)
         flips = (exact, self._right) if exact else None
         return Measures(self.columns, self.by, flips, judged, sums)
 

@@ -7,12 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import pytest
 
 from omnidata.actions import Action, Point, Screen, Space, centre
 from omnidata.dialects import CannotSayError, UnreadError, get_dialect
 from omnidata.errors import UsageError
+from omnidata.predictions import Prediction
 from omnidata.run.evaluate import evaluate
+from omnidata.run.scoring import get_profile, score
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.asking_in_dialect import AskingInDialect
 from omnidata.tasks.benchmark import (
@@ -27,7 +30,7 @@ from omnidata.tasks.benchmark import (
 )
 from omnidata.tasks.coordinates import resizing
 from omnidata.tasks.totals import Column, EpisodeTotals
-from omnidata.types import Completion, Step, Target
+from omnidata.types import Completion, Step, Target, VerdictColumns
 from tests.run.scripted import Scripted
 from tests.trees import write_lines
 
@@ -140,12 +143,40 @@ def test_verdicts_add_up_by_the_columns_that_a_rule_declares(rows: Path, tmp_pat
     assert unread["cause"] == "format"
 
 
+def test_a_text_in_constants_is_a_baseline(rows: Path, tmp_path: Path) -> None:
+    made = Buttons("buttons", {})
+    made.constants = {"always-back": '{"do": "back"}'}
+    found = evaluate(made, made.load(rows), "baseline:always-back", tmp_path / "run")
+    assert found["overall"]["Step"] == pytest.approx(1 / 3)
+
+
+def test_the_mean_of_the_value_that_decides_is_the_share_of_right_steps(rows: Path) -> None:
+    totals = EpisodeTotals([Column("SR"), Column("Step", "exact_match")], values=("exact_match",))
+    assert totals.step_metric == ("Step", "exact_match")
+    steps = buttons().load(rows).steps
+    right, whole = np.array([1.0, 0.0, 1.0]), np.ones(3, dtype=np.bool_)
+    verdicts = VerdictColumns(np.zeros(3, dtype=np.uint8), {"exact_match": right}, whole)
+    assert totals.measures(steps, verdicts, verdicts).flips == ("Step", "exact_match")
+
+
 def test_evaluate_takes_the_benchmark_itself_but_no_name(rows: Path, tmp_path: Path) -> None:
     made = Buttons("buttons", {})
     found = evaluate(made, made.load(rows), "baseline:oracle", tmp_path / "run")
     assert found["overall"] == {"Step": 1.0, "SR": 1.0}
     with pytest.raises(UsageError, match="'buttons' is no task"):
         evaluate(cast("Any", "buttons"), made.load(rows), "baseline:oracle", tmp_path / "run")
+
+
+@pytest.mark.parametrize("name", ["buttons", "omnigui"])
+def test_other_processes_do_not_judge_for_a_benchmark_that_its_name_does_not_lead_to(
+    rows: Path, name: str
+) -> None:
+    task = Asking(Buttons(name, {}))
+    steps = task.load(rows).steps
+    answers = [Prediction(sample_id=step.sample_id, output='{"do": "back"}') for step in steps]
+    whole = np.ones(3, dtype=np.bool_)
+    found = score(task, get_profile(task, None), steps, answers, whole=whole, workers=2)
+    assert found["overall"]["Step"] == pytest.approx(1 / 3)
 
 
 def test_the_prompt_tells_the_history_that_the_option_names(rows: Path) -> None:
@@ -190,3 +221,16 @@ def test_a_dialects_answer_is_judged_as_actions(rows: Path) -> None:
     assert verdict.values[:2] == (True, True)
     found = task.explanation(step, verdict, target.text, profile="near")
     assert found.mark == "right" and found.overlays["screenshot"].answer
+
+
+def test_an_answer_in_own_words_is_explained_by_the_receipt_that_it_was_judged_by(
+    rows: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(TapOrBack, "question_kind", lambda *_: None)
+    task = AskingInDialect(buttons(), get_dialect("qwen2.5"))  # which resizes pictures
+    step, text = task.load(rows).steps[0], '{"do": "tap", "at": [150, 300]}'
+    verdict = task.verdict(step, text)
+    found = task.explanation(step, verdict, text, profile="near")
+    assert found.mark == "near"
+    assert found.overlays["screenshot"].answer == Point(150, 300, "px")
+    assert task.history_action(step, text) == Action("tap", (Point(150, 300, "px"),))

@@ -12,7 +12,7 @@ from omnidata.errors import PluginError
 from omnidata.tasks import get_task
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.benchmark import Benchmark, Card, ParsedAnswer, Rule, Values
-from omnidata.tasks.totals import Column, RowTotals
+from omnidata.tasks.totals import Column, EpisodeTotals, RowTotals
 from omnidata.types import Step, Target
 from tests import plugs
 from tests.tasks.words import PLUGIN, install, told
@@ -225,7 +225,7 @@ class Exact(Rule[Any]):
     """Calls nothing right."""
 
     name = "exact"
-    totals = RowTotals()
+    totals: RowTotals | EpisodeTotals = RowTotals()
 
     def judge(self, step: Step, parsed: ParsedAnswer[Any] | None) -> Values:
         return (False,)
@@ -242,6 +242,22 @@ class Miss(Exact):
 
     name = "miss"
     totals = RowTotals([Column("miss", unit="number", lower_is_better=True)])
+
+
+class Away(Exact):
+    """Takes an error of steps for what decides."""
+
+    name = "away"
+    totals = EpisodeTotals(
+        [Column("SR"), Column("off", "away", unit="number", lower_is_better=True)], values=("away",)
+    )
+
+
+class Clicks(Exact):
+    """Has a column that is called as the number of steps."""
+
+    name = "clicks"
+    totals = EpisodeTotals([Column("EM"), Column("steps", "clicks", unit="number")])
 
 
 BARE: dict[str, Any] = {
@@ -264,6 +280,8 @@ BARE: dict[str, Any] = {
         ({"allowed": {"coordinates": ("norm100",)}}, "has 'norm100' as a value", "norm1000?"),
         ({"rules": (Nearly(),)}, "has 0.14 as `reach`", "fix the class"),
         ({"rules": (Miss(),)}, "has miss as the value that says", 'Column("hit", "score")'),
+        ({"rules": (Away(),)}, "has off as the value that says", 'Column("hit", "score")'),
+        ({"rules": (Clicks(),)}, "has a column steps", "another name"),
         ({"rules": ()}, "has no rule", "fix the class"),
         ({"card": "Bare"}, "has no card", "fix the class"),
     ],

@@ -50,6 +50,16 @@ def test_an_answer_in_pixels_of_a_smaller_screenshot_hits_the_same_target(
     assert judge(step, answer(*INSIDE), {"parts": [{"role": "screenshot"}]}).values[1] is True
 
 
+def test_an_answer_is_judged_anew_by_a_receipt_that_was_changed_in_place(tmp_path: Path) -> None:
+    step, text = one_step(tmp_path), answer(INSIDE[0] * 0.625, INSIDE[1] * 0.625)
+    judge = get_task("omnigui", {"coordinates": "px"}).profiles["omnigui-paper"].judge
+    shown = {**SMALL, "width": 720, "height": 1600}
+    receipt = {"parts": [shown]}
+    assert judge(step, text, receipt).values[1] is False
+    shown |= SMALL
+    assert judge(step, text, receipt).values[1] is True
+
+
 def test_the_record_keeps_what_the_model_wrote(tmp_path: Path) -> None:
     judge = get_task("omnigui", {"coordinates": "px"}).profiles["omnigui-paper"].judge
     verdict = judge(one_step(tmp_path), answer(175, 511), RECEIPT)
