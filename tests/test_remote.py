@@ -28,7 +28,7 @@ from omnidata.loaders.hub import sending_token
 from omnidata.run.evaluate import evaluate
 from omnidata.tasks import get_task
 from omnidata.types import ByteRange, LoadedDataset, MediaRef
-from tests.hub_server import TOKEN, Hub, files_of, online
+from tests.hub_server import TOKEN, Answer, Hub, files_of, online
 from tests.run.scripted import Looking, finals
 from tests.trees import row, write_app
 
@@ -540,6 +540,13 @@ def test_names_that_are_no_files_of_the_data_are_refused(
         load("memory://bucket/data")
 
 
+def test_folders_that_would_fill_the_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("omnidata.stores._MOST_LETTERS", 100_000)
+    list_as(monkeypatch, {f"{number}/{'a/' * 500}x": 1 for number in range(3)})
+    with pytest.raises(DataError, match="all folders have more than 100,000 letters"):
+        load("memory://bucket/data")
+
+
 @pytest.mark.parametrize("size", [None, "12", -1, 1.5, 1 << 70, float("nan")])
 def test_sizes_that_no_file_has_are_refused(
     size: object, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -696,6 +703,29 @@ def test_the_token_is_not_sent_to_a_server_that_a_listing_names(
         at_hub.server_close()
     assert {token for _, token in heard} == {f"Bearer {TOKEN}"}
     assert not any("localhost" in host for host, _ in heard)
+
+
+@pytest.mark.parametrize(
+    ("body", "link", "error"),
+    [
+        (endless, "", "a page of the listing has more than 100,000 bytes"),
+        (lambda: [b"[]"], "?cursor=1", "the listing has more than 5 pages"),
+        (lambda: [b"[[]]"], "", "is no list of files"),
+        (lambda: [b"[" * 90_000], "", "is no list of files"),
+        (lambda: [b"<html>"], "", "is no list of files"),
+    ],
+)
+def test_a_listing_of_the_hub_that_is_none_is_one_refusal(
+    body: Any, link: str, error: str, hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("omnidata.stores._MOST_PAGES", 5)
+    monkeypatch.setattr("omnidata.stores._MOST_PAGE_BYTES", 100_000)
+    tree = f"/api/datasets/org/name/tree/{hub.add('org/name', {'a.json': b'[]'})}/"
+    headers = {"Link": f'<{hub.url}{tree}{link}>; rel="next"'} if link else {}
+    hub.instead[tree] = Answer(body(), headers)
+    with pytest.raises(DataError, match=error):
+        load("hf://datasets/org/name")
+    assert sum("/tree/" in line for line in hub.seen) == (5 if link else 1)
 
 
 # Zips are unpacked first.

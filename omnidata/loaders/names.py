@@ -11,6 +11,8 @@ from omnidata.media import unsafe
 _LONGEST_NAME: Final = 1024
 _LONGEST_PART: Final = 255
 """Bytes of a file's own name that file systems take."""
+_MOST_LETTERS: Final = 1 << 30
+"""Letters of all names and their folders, which stay in memory."""
 
 
 class NameCheck:
@@ -29,6 +31,7 @@ class NameCheck:
     def __init__(self) -> None:
         self._files: dict[str, str] = {}
         self._folders: dict[str, str] = {}
+        self._letters = 0
 
     def add(self, name: str) -> str:
         """Add the name of a file.
@@ -47,8 +50,12 @@ class NameCheck:
             if letter == "/":
                 if key[:at] in self._files:
                     return f"{self._files[key[:at]]!r:.100} is a file, and a folder of it"
-                self._folders.setdefault(key[:at], name)
+                if self._folders.setdefault(key[:at], name) is name:
+                    self._letters += at
         self._files[key] = name
+        self._letters += len(name)
+        if self._letters > _MOST_LETTERS:
+            return f"with it, names and folders have more than {_MOST_LETTERS:,} letters"
         return ""
 
 

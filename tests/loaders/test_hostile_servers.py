@@ -91,6 +91,15 @@ def test_names_that_are_no_files_of_one_folder_are_one_refusal(
     assert refusal(hub).startswith(repr(sorted(paths)[-1]))
 
 
+def test_names_that_would_fill_the_memory_are_one_refusal(
+    hub: Hub, tree: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("omnidata.loaders.names._MOST_LETTERS", 100_000)
+    paths = [f"{number}/{'a/' * 500}x" for number in range(3)]
+    hub.instead[tree] = Answer([json.dumps([entry(path=path) for path in paths]).encode()])
+    assert "names and folders have more than 100,000 letters" in refusal(hub)
+
+
 @pytest.mark.parametrize("about", [{"sha": None}, {"sha": 5}, {"sha": "main"}, [], None, {}])
 def test_a_commit_of_another_type_is_one_refusal(hub: Hub, tree: str, about: object) -> None:
     hub.instead[f"/api/datasets/{NAME}/revision/main"] = Answer([json.dumps(about).encode()])
