@@ -445,6 +445,17 @@ _CACHE: dict[str, Any] = {
 }
 
 
+def caching(verb: Callable[..., None]) -> Callable[..., None]:
+    """Give a verb `--cache-dir` and `--cache-bytes`."""
+
+    def call(**given: Any) -> None:
+        for name in _CACHE:
+            del given[name]  # in the environment by now
+        verb(**given)
+
+    return with_options(verb, call, _CACHE)
+
+
 def reading_data(verb: Callable[..., None]) -> Callable[..., None]:
     """Give a verb that reads data `--media-root`, `--cache-dir`, `--cache-bytes` and `--token`.
 
