@@ -72,6 +72,7 @@ _MOST_PAGE_BYTES: Final = 64 << 20
 _MOST_SIZE: Final = 1 << 50  # bytes of an object
 _LONGEST_PART: Final = 255  # bytes of a name between slashes
 _LONGEST: Final = 3072  # bytes of a whole name
+_DEEPEST: Final = 64  # folders above a file
 _MOST_LETTERS: Final = 1 << 29  # of all folders, which are held twice
 
 _Result = TypeVar("_Result")
@@ -291,6 +292,8 @@ def name_fault(name: str) -> str:
         return "it is not valid Unicode"
     if max(encoded) > _LONGEST_PART or sum(encoded) + len(parts) > _LONGEST:
         return "it is longer than the name of a file may be"
+    if len(parts) - 1 > _DEEPEST:
+        return f"it lies in more than {_DEEPEST} folders"
     return ""
 
 

@@ -11,6 +11,8 @@ from omnidata.media import unsafe
 _LONGEST_NAME: Final = 1024
 _LONGEST_PART: Final = 255
 """Bytes of a file's own name that file systems take."""
+_DEEPEST: Final = 64
+"""Folders above a file; each is made."""
 _MOST_LETTERS: Final = 1 << 30
 """Letters of all names and their folders, which stay in memory."""
 
@@ -69,6 +71,8 @@ def _reason_against(name: str) -> str:
         return "the path is too long"
     if max(len(os.fsencode(part)) for part in path.parts) > _LONGEST_PART:
         return "the path is too long"
+    if len(path.parts) - 1 > _DEEPEST:
+        return f"the file lies in more than {_DEEPEST} folders"
     if ".git" in name.casefold().split("/"):
         return "the path lies in a folder of git"
     return ""
