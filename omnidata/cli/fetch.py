@@ -78,7 +78,7 @@ def fetch(
             if given:
                 raise UsageError(
                     f"--{name} is for the data of a task",
-                    where=f"fetch {task} --{name}",
+                    where=f"--{name}",
                     expected="a URL alone; it may name a folder, and of the Hub a revision",
                 )
         with hub.sending_token(token):

@@ -118,11 +118,13 @@ def _copy_all(place: Path, data: Path, total: int, progress: Progress) -> list[d
         return {"path": name.as_posix(), "size": size, "sha256": digest}
 
     copied: list[dict[str, Any]] = []
+    done = 0
     with ThreadPoolExecutor(_THREADS) as pool:
         try:
             for each in pool.map(copy, files):
                 copied.append(each)
-                progress(sum(one["size"] for one in copied), total)
+                done += each["size"]
+                progress(done, total)
         finally:
             pool.shutdown(cancel_futures=True)
     return copied
