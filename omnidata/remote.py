@@ -55,9 +55,13 @@ SENDS_TOKEN: Final = "OMNIDATA_HUB_TOKEN"
 _BYTES_VARIABLE: Final = "OMNIDATA_CACHE_BYTES"
 _DEFAULT_BYTES: Final = 50 * 1000**3
 
+Progress = Callable[[int, int], None]
+"""Called with the number of bytes done, and of all."""
+
 _LOCAL: Final = "file"
 # One slash is enough: a URL that became a `Path` has lost the other.
 _URL: Final = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+):/+(.*)$", re.DOTALL)
+_HUB_KINDS: Final = ("datasets/", "spaces/", "buckets/")  # else it is the name of a dataset
 _ANNOTATIONS: Final = frozenset((".csv", ".json", ".jsonl", ".toml", ".tsv", ".txt"))
 _THREADS: Final = 8
 
@@ -105,6 +109,8 @@ def _address(text: str | Path) -> Address | None:
             expected=f"one of {', '.join(f'{name}://' for name in (*STORES, _LOCAL))}, or a path",
             remedy=suggestion(scheme, STORES) or "download the data, and name their folder",
         )
+    if scheme == "hf" and "/" in path and not path.startswith(_HUB_KINDS):
+        path = f"datasets/{path}"
     bucket = path.partition("/")[0]
     secret = ":" in bucket and not bucket.startswith("arn:")  # which may have a slash in it
     login = "@" in bucket and not scheme.startswith("abfs")
@@ -318,6 +324,22 @@ def get(data: str | Path, *, beside: Path | None = None) -> Path:
     return _make_folder(folder, *list_objects(store, folder)) / name
 
 
+def list_sizes(url: str) -> dict[str, int]:
+    """List the files of a URL without downloading any.
+
+    Returns:
+        Sizes in bytes by the names below the URL; the empty name if it is a file.
+
+    Raises:
+        UsageError: it is not a URL of a supported store.
+        DataError, StoreError, PlatformError: as `get`.
+    """
+    if _local_path(url) or (place := _address(url)) is None:
+        raise UsageError("this is a local path", where=url, expected="a URL of an object store")
+    _, objects = list_objects(open_store(place, token=sends_token()), place)
+    return {name: about.size for name, about in objects.items()}
+
+
 def _make_folder(place: Address, base: str, objects: Mapping[str, StoredObject]) -> Path:
     most = most_bytes()
     cache = Path(_cache())
@@ -453,17 +475,46 @@ def fetch(path: Path) -> None:
         _fetch(path, root, None)
 
 
-def _fetch_many(paths: Sequence[Path]) -> None:
+def fetch_all(path: Path, progress: Progress = lambda done, total: None) -> None:
+    """Download a file of the cache, or all files of a folder; other paths are left alone.
+
+    Args:
+        path: as `get` returns it.
+        progress: called with the bytes of the files that are there, and of all.
+
+    Raises:
+        StoreError: the cache may not hold all of them; or as `fetch`.
+    """
+    if not is_in_cache(path):
+        return
+    files = [each for each in path.rglob("*") if each.is_file()] if path.is_dir() else [path]
+    total = sum(each.stat().st_size for each in files)
+    if total > (most := _most_bytes()):
+        raise StoreError(
+            f"its {total} bytes are more than the cache may hold",
+            where=display_path(path),
+            expected=f"at most {most} bytes",
+            remedy="allow more with --cache-bytes, or name a folder to download to",
+        )
+    _fetch_many(files, progress)
+
+
+def _fetch_many(paths: Sequence[Path], progress: Progress = lambda done, total: None) -> None:
     """Download files of one folder with several threads."""
+    sizes = {path: path.stat().st_size for path in paths}
     missing = [path for path in paths if not _is_downloaded(path.stat())]
     if not missing or (root := _root(missing[0])) is None:
         return
     store = open_store(Address(*root.url.split("://", 1)), token=sends_token())
     with ThreadPoolExecutor(_THREADS) as pool:
         tasks = [pool.submit(_fetch, path, root, store) for path in missing]
+        total = sum(sizes.values())
+        done = total - sum(sizes[path] for path in missing)
         try:
-            for task in tasks:
+            for path, task in zip(missing, tasks, strict=True):
                 task.result()
+                done += sizes[path]
+                progress(done, total)
         finally:
             pool.shutdown(cancel_futures=True)
 

@@ -22,6 +22,7 @@ from typing import IO, Any, ClassVar, Literal, Self
 from filelock import BaseFileLock, FileLock, Timeout
 
 from omnidata.errors import DataError, OmnidataError, RunError, UsageError
+from omnidata.remote import refuse_url
 
 _UNFINISHED = re.compile(r"\.[0-9a-f]{16}\.new")
 
@@ -230,6 +231,7 @@ class StagedFolder(ABC):
     def __init__(
         self, out: Path, *, overwrite: bool, inputs: Iterable[Path], data: Path | None = None
     ) -> None:
+        refuse_url(out, "OUT")
         self.out = out.resolve()
         self._overwrite = overwrite
         if any(letter in _PATTERN for letter in str(self.out)) or not self.out.name:

@@ -7,6 +7,7 @@ after some time, whatever the server sends. Every error names the URL.
 from __future__ import annotations
 
 import errno
+import json
 import os
 import random
 import re
@@ -66,9 +67,13 @@ _LISTING_S: Final = 900.0
 _PATIENCE_S: Final = 60.0  # for a download, besides its bytes over _LEAST_RATE
 _LEAST_RATE: Final = 20_000  # bytes a second
 _MOST_OBJECTS: Final = 5_000_000
+_MOST_PAGES: Final = 10_000
+_MOST_PAGE_BYTES: Final = 64 << 20
 _MOST_SIZE: Final = 1 << 50  # bytes of an object
 _LONGEST_PART: Final = 255  # bytes of a name between slashes
 _LONGEST: Final = 3072  # bytes of a whole name
+_DEEPEST: Final = 64  # folders above a file
+_MOST_LETTERS: Final = 1 << 29  # of all folders, which are held twice
 
 _Result = TypeVar("_Result")
 
@@ -175,26 +180,47 @@ def _hub_entries(store: Any, place: Address) -> tuple[str, Mapping[str, Any]]:
 
 def _hub_tree(store: Any, url: str, tree: str, page: str) -> Mapping[str, Any]:
     """Read the pages of a listing; the library would send the token to any server they name."""
-    from huggingface_hub.utils._http import get_session, hf_raise_for_status
-
     found: dict[str, Any] = {}
     page = f"{tree}{page}"
-    while page:
-        answer = get_session().get(page, headers=store._api._build_hf_headers())
-        hf_raise_for_status(answer)
-        for each in answer.json():
-            if each["type"] == "file":
-                found[str(each["path"])] = {"size": each["size"], "blob_id": each["oid"]}
+    for _ in range(_MOST_PAGES):
+        content, page = _hub_page(store, url, page)
+        try:
+            for each in json.loads(content):
+                if each["type"] == "file":
+                    found[str(each["path"])] = {"size": each["size"], "blob_id": each["oid"]}
+        except (ValueError, TypeError, KeyError, RecursionError):
+            raise _bad_listing(url, "a page of the listing is no list of files") from None
         _check_count(len(found), url)
-        page = answer.links.get("next", {}).get("url", "")
-        if page and not page.startswith(tree):
-            raise DataError(
-                "the next page of the listing is on another server",
-                where=url,
-                expected=f"a page of {store.endpoint}",
-                remedy="check HF_ENDPOINT",
-            )
-    return found
+        if not page:
+            return found
+        if not page.startswith(tree):
+            raise _bad_listing(url, "the next page of the listing is on another server")
+    raise _bad_listing(url, f"the listing has more than {_MOST_PAGES:,} pages")
+
+
+def _hub_page(store: Any, url: str, page: str) -> tuple[bytes, str]:
+    """Return the content of a page, and the URL of the next one; empty if it is the last."""
+    from huggingface_hub.utils._http import get_session, hf_raise_for_status
+
+    content = bytearray()
+    with get_session().stream("GET", page, headers=store._api._build_hf_headers()) as answer:
+        for block in answer.iter_bytes():
+            content += block
+            if len(content) > _MOST_PAGE_BYTES:
+                raise _bad_listing(
+                    url, f"a page of the listing has more than {_MOST_PAGE_BYTES:,} bytes"
+                )
+    hf_raise_for_status(answer)
+    return bytes(content), str(answer.links.get("next", {}).get("url") or "")
+
+
+def _bad_listing(url: str, what: str) -> DataError:
+    return DataError(
+        what,
+        where=url,
+        expected="files as the Hub lists them",
+        remedy="check HF_ENDPOINT, or name another revision",
+    )
 
 
 def _check_count(count: int, url: str) -> None:
@@ -234,12 +260,17 @@ def _check_names(names: Iterable[str], url: str) -> None:
         if reason:
             raise _bad_name(name, reason, url)
     folders: dict[str, str] = {}
+    letters = 0
     for name in folded.values():
         at = name.rfind("/")
         while at > 0 and folders.get(folder := name[:at].casefold()) is None:
             if folder in folded:
                 raise _bad_name(folded[folder], f"it is also the folder of {name!r:.200}", url)
             folders[folder] = name[:at]
+            letters += at
+            if letters > _MOST_LETTERS:
+                reason = f"with it, all folders have more than {_MOST_LETTERS:,} letters"
+                raise _bad_name(name, reason, url)
             at = name.rfind("/", 0, at)
         if at > 0 and folders[name[:at].casefold()] != name[:at]:
             other = folders[name[:at].casefold()]
@@ -261,6 +292,8 @@ def name_fault(name: str) -> str:
         return "it is not valid Unicode"
     if max(encoded) > _LONGEST_PART or sum(encoded) + len(parts) > _LONGEST:
         return "it is longer than the name of a file may be"
+    if len(parts) - 1 > _DEEPEST:
+        return f"it lies in more than {_DEEPEST} folders"
     return ""
 
 

@@ -28,7 +28,7 @@ from omnidata.loaders.hub import sending_token
 from omnidata.run.evaluate import evaluate
 from omnidata.tasks import get_task
 from omnidata.types import ByteRange, LoadedDataset, MediaRef
-from tests.hub_server import TOKEN, Hub, files_of, online
+from tests.hub_server import TOKEN, Answer, Hub, files_of, online
 from tests.run.scripted import Looking, finals
 from tests.trees import row, write_app
 
@@ -163,6 +163,8 @@ def test_verbs_take_urls_and_name_them(
     [
         "evaluate omnigui {data} --model baseline:center --out s3://bucket/run",
         "convert omnigui {data} s3://bucket/out",
+        "demo --out s3://bucket/out",
+        "fetch omnigui s3://bucket/out --dry-run",
         "evaluate omnigui {data} --model baseline:center --out file://{data}/run",
     ],
 )
@@ -526,6 +528,7 @@ def test_a_store_that_gives_no_access_is_asked_once(
         "A/b",
         "good/x",
         "n" * 300,
+        "d/" * 65 + "n",
         "\ud800",
     ],
 )
@@ -537,6 +540,13 @@ def test_names_that_are_no_files_of_the_data_are_refused(
         load("memory://bucket/fine")
     list_as(monkeypatch, dict.fromkeys(("good", "a/b", key), 1))
     with pytest.raises(DataError, match="cannot be a file of the data"):
+        load("memory://bucket/data")
+
+
+def test_folders_that_would_fill_the_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("omnidata.stores._MOST_LETTERS", 100_000)
+    list_as(monkeypatch, {f"{number}/{'a/' * 60}x": 1 for number in range(30)})
+    with pytest.raises(DataError, match="all folders have more than 100,000 letters"):
         load("memory://bucket/data")
 
 
@@ -648,7 +658,7 @@ def test_a_commit_of_the_hub_is_read_and_the_token_is_sent_on_request_alone(
     sha = hub.add("org/name", files_of(screens(tmp_path / "data", 2, side=60)))
     monkeypatch.setenv("HF_TOKEN", TOKEN)
     with sending_token(token):
-        source = load("hf://datasets/org/name@main")
+        source = load("hf://org/name@main")
         hub.repos["org/name"].commit({"TED/other.json": b"[]"})
         refs = screenshots(source)
         own = tmp_path / "data" / "TED" / "media"
@@ -696,6 +706,100 @@ def test_the_token_is_not_sent_to_a_server_that_a_listing_names(
         at_hub.server_close()
     assert {token for _, token in heard} == {f"Bearer {TOKEN}"}
     assert not any("localhost" in host for host, _ in heard)
+
+
+@pytest.mark.parametrize(
+    ("body", "link", "error"),
+    [
+        (endless, "", "a page of the listing has more than 100,000 bytes"),
+        (lambda: [b"[]"], "?cursor=1", "the listing has more than 5 pages"),
+        (lambda: [b"[[]]"], "", "is no list of files"),
+        (lambda: [b"[" * 90_000], "", "is no list of files"),
+        (lambda: [b"<html>"], "", "is no list of files"),
+    ],
+)
+def test_a_listing_of_the_hub_that_is_none_is_one_refusal(
+    body: Any, link: str, error: str, hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("omnidata.stores._MOST_PAGES", 5)
+    monkeypatch.setattr("omnidata.stores._MOST_PAGE_BYTES", 100_000)
+    tree = f"/api/datasets/org/name/tree/{hub.add('org/name', {'a.json': b'[]'})}/"
+    headers = {"Link": f'<{hub.url}{tree}{link}>; rel="next"'} if link else {}
+    hub.instead[tree] = Answer(body(), headers)
+    with pytest.raises(DataError, match=error):
+        load("hf://datasets/org/name")
+    assert sum("/tree/" in line for line in hub.seen) == (5 if link else 1)
+
+
+# All files of a URL at once.
+
+
+def call(capsys: Any, *argv: object) -> tuple[int, str]:
+    """Run a command; its exit code and output."""
+    with pytest.raises(SystemExit) as ended:
+        main([str(each) for each in argv])
+    return int(ended.value.code or 0), "".join(capsys.readouterr())
+
+
+def test_fetch_downloads_all_files_of_a_url_into_the_cache(
+    store: S3Server, tmp_path: Path, capsys: Any
+) -> None:
+    store.put_folder(screens(tmp_path / "data", 3, side=40), "all")
+    code, said = call(capsys, "fetch", "s3://bucket/all", "--dry-run")
+    assert code == 0 and said.startswith("s3://bucket/all: 5 files, ")
+    assert not store.gets
+    assert call(capsys, "fetch", "s3://bucket/all")[0] == 0
+    assert len(store.gets) == 5
+    for ref in screenshots(load("s3://bucket/all")):
+        media.read_bytes(ref)
+    assert len(store.gets) == 5
+
+
+def test_fetch_copies_a_url_into_a_folder_and_resumes(
+    store: S3Server, tmp_path: Path, capsys: Any
+) -> None:
+    data, out = screens(tmp_path / "data", 3, side=40), tmp_path / "out"
+    store.put_folder(data, "copied")
+    store.fails = lambda key: key.endswith("2.png")
+    assert call(capsys, "fetch", "s3://bucket/copied", out)[0] == 2
+    assert not out.exists()
+    store.fails = lambda key: False
+    assert call(capsys, "fetch", "s3://bucket/copied", out)[0] == 0
+    assert len(store.gets) == len(set(store.gets)) == 5
+    assert files_of(out / "data") == files_of(data)
+    assert TASK.load(out / "data").fingerprint == load("s3://bucket/copied").fingerprint
+    assert call(capsys, "fetch", "s3://bucket/copied", out)[0] == 0
+    assert len(store.gets) == 5
+    store.put("copied/TED/more.txt", b"more")
+    code, said = call(capsys, "fetch", "s3://bucket/copied", out)
+    assert code == 2 and "add --overwrite" in said
+    assert call(capsys, "fetch", "s3://bucket/copied", out, "--overwrite")[0] == 0
+    assert (out / "data" / "TED" / "more.txt").read_bytes() == b"more"
+    assert len(store.gets) == 6
+
+
+def test_fetch_of_a_url_refuses_what_it_cannot_do(
+    store: S3Server, tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.put("refused/a.png", b"x" * 1000)
+    monkeypatch.setenv("OMNIDATA_CACHE_BYTES", "999")
+    for argv, error in (
+        (["s3://bucket/refused"], "more than the cache may hold"),
+        (["s3://bucket/refused", "s3://bucket/out"], "this must be on a disk"),
+        (["s3://bucket/refused", "--only", "*.png"], "--only is for the data of a task"),
+        ([tmp_path.as_uri()], "this is a local path"),
+    ):
+        code, said = call(capsys, "fetch", *argv)
+        assert code == 2 and error in said
+    assert not store.gets
+
+
+def test_fetch_of_the_hub_pins_the_commit(hub: Hub, tmp_path: Path, capsys: Any) -> None:
+    data = files_of(screens(tmp_path / "data", 2, side=40))
+    sha = hub.add("org/name", data)
+    code, said = call(capsys, "fetch", "hf://org/name", tmp_path / "out")
+    assert code == 0 and f"hf://org/name@{sha}: 4 files" in said
+    assert files_of(tmp_path / "out" / "data") == data
 
 
 # Zips are unpacked first.

@@ -450,6 +450,8 @@ _CACHE: dict[str, Any] = {
             help="Most bytes of steps, and of data of URLs, in the cache. Default: 50 GB each.",
         ),
     ],
+}
+_NO_CACHE: dict[str, Any] = {
     "no_cache": Annotated[
         bool,
         typer.Option(
@@ -468,6 +470,17 @@ def _note_entry(entry: Entry) -> None:
     )
 
 
+def caching(verb: Callable[..., None]) -> Callable[..., None]:
+    """Give a verb `--cache-dir` and `--cache-bytes`."""
+
+    def call(**given: Any) -> None:
+        for name in _CACHE:
+            del given[name]  # in the environment by now
+        verb(**given)
+
+    return with_options(verb, call, _CACHE)
+
+
 def reading_data(verb: Callable[..., None]) -> Callable[..., None]:
     """Give a verb that reads data the options on its cache, `--media-root` and `--token`.
 
@@ -481,7 +494,7 @@ def reading_data(verb: Callable[..., None]) -> Callable[..., None]:
         from omnidata.loaders.steps_cache import reporting
         from omnidata.remote import refuse_url
 
-        for name in _CACHE:
+        for name in (*_CACHE, *_NO_CACHE):
             del given[name]  # in the environment by now
         for name, value in given.items():  # DATA is a path by now
             for path in value if isinstance(value, list) else [value]:
@@ -493,7 +506,7 @@ def reading_data(verb: Callable[..., None]) -> Callable[..., None]:
                 terminal.note(f"files below {told} may be opened")
             verb(**given)
 
-    return with_options(verb, call, {"media_root": _ROOTS, "token": Token} | _CACHE)
+    return with_options(verb, call, {"media_root": _ROOTS, "token": Token} | _CACHE | _NO_CACHE)
 
 
 # How findings are printed, the same for every verb that has any.

@@ -1,4 +1,4 @@
-"""`omnidata fetch`: a task's data from where their authors publish them."""
+"""`omnidata fetch`: a task's data from where their authors publish them, or all files of a URL."""
 
 from __future__ import annotations
 
@@ -10,11 +10,18 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.errors import OmnidataError, UsageError
+from omnidata.errors import OmnidataError, UsageError, plural
+from omnidata.remote import is_url, refuse_url
 
 
+@args.caching
 def fetch(
-    task: args.TaskName,
+    task: Annotated[
+        str,
+        typer.Argument(
+            metavar="TASK|URL", help="A benchmark, e.g. omnigui, or a URL, e.g. s3://bucket/data."
+        ),
+    ],
     only: Annotated[
         list[str],
         args.repeatable(
@@ -24,7 +31,7 @@ def fetch(
     out: Annotated[
         Path | None,
         typer.Argument(
-            metavar="OUT", help="A new folder. Default: omnidata's cache, later named auto."
+            metavar="OUT", help="A new folder. Default: the cache, which auto and the URL read."
         ),
     ] = None,
     source: Annotated[
@@ -46,18 +53,37 @@ def fetch(
     token: args.Token = False,
     as_json: args.Json = False,
 ) -> None:
-    """Download, check and unpack the data of a task.
+    """Download the data of a task, or all files of a URL.
 
-    Prints the source, the size and the licence first. OUT appears when the download is complete:
+    Prints the source, the size and the licence first. Files are checked, archives of a task
+    unpacked. OUT appears when the download is complete:
     OUT/data has the files, OUT/source.json the commit, the licence and the hashes. The same command
     resumes an interrupted download. No token is sent without --token. Exit code 1: the number of
     steps differs from the publisher's.
 
+    Without OUT, the files of a URL go into the cache of URLs, for the next commands that read it.
+
     Example: omnidata fetch omnigui --dry-run
 
     Example: omnidata fetch screenspot data/v2 --source ScreenSpot-v2
+
+    Example: omnidata fetch s3://bucket/omnigui data/omnigui
     """
     from omnidata.loaders import hub
+
+    if out:
+        refuse_url(out, "OUT")
+    if is_url(task):
+        for name, given in (("source", source), ("revision", revision), ("only", only)):
+            if given:
+                raise UsageError(
+                    f"--{name} is for the data of a task",
+                    where=f"--{name}",
+                    expected="a URL alone; it may name a folder, and of the Hub a revision",
+                )
+        with hub.sending_token(token):
+            _fetch_url(task, out, dry_run, yes, overwrite, as_json)
+        return
     from omnidata.loaders.fetch import DATA, SOURCE, announce, fetched_folder, plan_fetch
     from omnidata.loaders.fetch import fetch as run
     from omnidata.storage import read_json
@@ -84,6 +110,29 @@ def fetch(
     stated = plan.publication.remote.steps if plan.publication.remote else 0
     if stated and not only and not _has(task, data, stated):
         raise typer.Exit(1)
+
+
+def _fetch_url(
+    url: str, out: Path | None, dry_run: bool, yes: bool, overwrite: bool, as_json: bool
+) -> None:
+    from omnidata.loaders.fetch_url import fetch_url, plan_url
+    from omnidata.loaders.hub import LARGE
+    from omnidata.loaders.transfers import in_bytes
+
+    plan = plan_url(url)
+    line = f"{plan.url}: {plural(plan.count, 'file')}, {in_bytes(plan.bytes)}"
+    (terminal.note if as_json or not dry_run else terminal.say)(line)
+    about = {"url": plan.url, "files": plan.count, "bytes": plan.bytes}
+    if not dry_run:
+        if plan.bytes > LARGE and not yes:
+            _ask(plan.bytes)
+        with terminal.resumable(), terminal.bytes_progress("fetching") as progress:
+            data = fetch_url(plan, out, overwrite=overwrite, progress=progress)
+        about["data"] = str(data if out else plan.url)
+        if not as_json:
+            terminal.say(f"next: omnidata info TASK {out or plan.url}")
+    if as_json:
+        terminal.print_json(about)
 
 
 def _ask(size: int) -> None:

@@ -209,7 +209,7 @@ def _reads(task: Benchmark, root: Path) -> AbstractContextManager[None]:
 def _fingerprint(task: Benchmark, root: Path) -> str:
     """SHA-256 over the annotations, the media's folder, and the code that reads them.
 
-    Of data on a store or in zips also over what is listed, as their rows hold the media's bytes.
+    Of data on a store also over the listing, as their rows hold the media's bytes.
     """
     with _reads(task, root):
         digest = hashlib.sha256(task.fingerprint(root).encode())

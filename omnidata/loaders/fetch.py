@@ -260,12 +260,15 @@ def _bucket(place: str) -> tuple[str, str]:
     return bucket, folder.strip("/")
 
 
-class _FetchStaging(StagedFolder):
+class FetchStaging(StagedFolder):
+    """The folder of a download until it is complete."""
+
     noun = "a fetched dataset"
     work = "fetching"
     hidden = (_DONE, PLAN)
 
     def is_ours(self, folder: Path) -> bool:
+        """Return whether the folder has the files of a download and no others."""
         if folder.is_symlink() or not folder.is_dir():
             return False
         names = {path.name for path in folder.iterdir()}
@@ -310,7 +313,7 @@ def fetch(
     packed = _remote(plan.publication).archives
     missing = _missing(plan, unfinished)
     transfers.check_room(sum(e.size * (1 + _fits(e.path, packed)) for e in missing), folder)
-    with _FetchStaging(folder, overwrite=overwrite, inputs=[]) as staging, staging.writing():
+    with FetchStaging(folder, overwrite=overwrite, inputs=[]) as staging, staging.writing():
         about = plan.describe()
         staging.keep(about, ours=staging.is_ours(staging.path))
         data = staging.path / DATA

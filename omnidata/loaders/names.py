@@ -11,6 +11,10 @@ from omnidata.media import unsafe
 _LONGEST_NAME: Final = 1024
 _LONGEST_PART: Final = 255
 """Bytes of a file's own name that file systems take."""
+_DEEPEST: Final = 64
+"""Folders above a file; each is made."""
+_MOST_LETTERS: Final = 1 << 30
+"""Letters of all names and their folders, which stay in memory."""
 
 
 class NameCheck:
@@ -29,6 +33,7 @@ class NameCheck:
     def __init__(self) -> None:
         self._files: dict[str, str] = {}
         self._folders: dict[str, str] = {}
+        self._letters = 0
 
     def add(self, name: str) -> str:
         """Add the name of a file.
@@ -47,8 +52,12 @@ class NameCheck:
             if letter == "/":
                 if key[:at] in self._files:
                     return f"{self._files[key[:at]]!r:.100} is a file, and a folder of it"
-                self._folders.setdefault(key[:at], name)
+                if self._folders.setdefault(key[:at], name) is name:
+                    self._letters += at
         self._files[key] = name
+        self._letters += len(name)
+        if self._letters > _MOST_LETTERS:
+            return f"with it, names and folders have more than {_MOST_LETTERS:,} letters"
         return ""
 
 
@@ -62,6 +71,8 @@ def _reason_against(name: str) -> str:
         return "the path is too long"
     if max(len(os.fsencode(part)) for part in path.parts) > _LONGEST_PART:
         return "the path is too long"
+    if len(path.parts) - 1 > _DEEPEST:
+        return f"the file lies in more than {_DEEPEST} folders"
     if ".git" in name.casefold().split("/"):
         return "the path lies in a folder of git"
     return ""

@@ -82,13 +82,33 @@ def test_a_list_that_is_none_is_one_refusal(hub: Hub, tree: str, body: bytes) ->
 
 
 @pytest.mark.parametrize(
-    "paths", [["."], [""], ["a/"], ["a//b"], ["./a"], ["a", "a/b"], ["A/b", "a"], ["a", "A"]]
+    "paths",
+    [
+        ["."],
+        [""],
+        ["a/"],
+        ["a//b"],
+        ["d/" * 65 + "a"],
+        ["./a"],
+        ["a", "a/b"],
+        ["A/b", "a"],
+        ["a", "A"],
+    ],
 )
 def test_names_that_are_no_files_of_one_folder_are_one_refusal(
     hub: Hub, tree: str, paths: list[str]
 ) -> None:
     hub.instead[tree] = Answer([json.dumps([entry(path=path) for path in paths]).encode()])
-    assert refusal(hub).startswith(repr(sorted(paths)[-1]))
+    assert refusal(hub).startswith(repr(sorted(paths)[-1])[:100])
+
+
+def test_names_that_would_fill_the_memory_are_one_refusal(
+    hub: Hub, tree: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("omnidata.loaders.names._MOST_LETTERS", 100_000)
+    paths = [f"{number}/{'a/' * 60}x" for number in range(30)]
+    hub.instead[tree] = Answer([json.dumps([entry(path=path) for path in paths]).encode()])
+    assert "names and folders have more than 100,000 letters" in refusal(hub)
 
 
 @pytest.mark.parametrize("about", [{"sha": None}, {"sha": 5}, {"sha": "main"}, [], None, {}])
