@@ -489,7 +489,7 @@ def fetch_all(path: Path, progress: Progress = lambda done, total: None) -> None
         return
     files = [each for each in path.rglob("*") if each.is_file()] if path.is_dir() else [path]
     total = sum(each.stat().st_size for each in files)
-    if total > (most := _most_bytes()):
+    if total > (most := most_bytes()):
         raise StoreError(
             f"its {total} bytes are more than the cache may hold",
             where=display_path(path),
