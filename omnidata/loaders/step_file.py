@@ -20,6 +20,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
 
@@ -128,9 +129,8 @@ def _action(values: tuple[Any, ...] | None) -> Action | None:
     held = list(values)
     for number in _PLACES:
         if held[number]:
-            held[number] = tuple(
-                Point(*place) if len(place) == 3 else Box(*place) for place in held[number]
-            )
+            places = [Point(*place) if len(place) == 3 else Box(*place) for place in held[number]]
+            held[number] = tuple(places)
     if held[_THEN]:
         held[_THEN] = tuple(map(_action, held[_THEN]))
     return Action(*held)
@@ -512,14 +512,15 @@ class StepFile:
         found = [batch.column(name) for batch in self.batches]
         return pa.chunked_array(found, SCHEMA.field(name).type)
 
-    def values(self, name: str) -> Iterator[Any]:
-        """Yield a field of all steps, in order."""
+    def values(self, name: str, rows: range) -> Iterator[Any]:
+        """Yield a field of neighbouring steps, in order."""
         if name not in SCHEMA.names or name in _CELLS:
-            yield from (self.value(row, name) for row in range(len(self)))
+            yield from (self.value(row, name) for row in rows)
             return
-        row = 0
-        for batch in self.batches:
-            for value in batch.column(name).to_pylist():
+        row = rows.start
+        while row < rows.stop:
+            batch, place = self.batch_of(row)
+            for value in batch.column(name).slice(place, rows.stop - row).to_pylist():
                 yield self.value(row, name) if value is None else value
                 row += 1
 
@@ -592,6 +593,7 @@ class Block:
         "_file",
         "_first",
         "_in_memory",
+        "_read",
         "_start",
         "batch",
         "length",
@@ -606,6 +608,7 @@ class Block:
         self.batch, self._start = file.batch_of(self._first)
         self.length = min(BLOCK, self.batch.num_rows - self._start)
         self._columns: dict[str, list[Any]] = {}
+        self._read: list[tuple[Callable[[Step, Any], None], list[Any]]] = []
         self._cells: dict[str, tuple[memoryview, list[int]]] = {}
 
     def step(self, place: int) -> Step:
@@ -615,6 +618,10 @@ class Block:
         step = _new(Step)
         _set_block(step, self)
         _set_place(step, place)
+        for fill, column in self._read:  # what others were asked for, this one may be
+            value = column[place]
+            if value is not None and value is not _UNKNOWN:
+                fill(step, value)
         return step
 
     def value(self, place: int, name: str) -> Any:
@@ -646,14 +653,23 @@ class Block:
                 found = [None if side[0] is None else side for side in sides]
             else:
                 found = self.batch.column(name).slice(self._start, self.length).to_pylist()
-            self._columns[name] = found
+            self._keep(name, found)
         return found
+
+    def _keep(self, name: str, column: list[Any]) -> None:
+        self._columns[name] = column
+        if fill := _FILL.get(name):
+            self._read.append((fill, column))
 
     def _odd(self, place: int, name: str) -> Any:
         cell = self._cell(place, "odd")
         return marshal.loads(cell)[name] if len(cell) else None
 
     def _cell(self, place: int, name: str) -> memoryview:
+        view, ends = self._cells_of(name)
+        return view[ends[place] : ends[place + 1]]
+
+    def _cells_of(self, name: str) -> tuple[memoryview, list[int]]:
         found = self._cells.get(name)
         if found is None:
             column = self.batch.column(name)
@@ -661,18 +677,19 @@ class Block:
             first = column.offset + self._start
             own = np.frombuffer(ends, np.int64)[first : first + self.length + 1].tolist()
             found = self._cells[name] = memoryview(data), own
-        view, ends = found
-        return view[ends[place] : ends[place + 1]]
+        return found
 
     def _action(self, place: int) -> Action | None:
         """One object for a step and the histories after it."""
         found = self._columns.get("action")
         if found is None:
-            found = self._columns["action"] = [_UNKNOWN] * self.length
+            found = [_UNKNOWN] * self.length
+            self._keep("action", found)
         action = found[place]
         if action is _UNKNOWN and not place:  # the beginning of going through all
-            cells = (self._cell(each, "action") for each in range(self.length))
-            found[:] = (_action(marshal.loads(cell)) if cell else _UNKNOWN for cell in cells)
+            view, ends = self._cells_of("action")
+            cells = [view[start:end] for start, end in pairwise(ends)]
+            found[:] = [_action(marshal.loads(cell)) if cell else _UNKNOWN for cell in cells]
             return found[0]  # type: ignore[no-any-return]
         if action is _UNKNOWN:
             action = found[place] = _action(marshal.loads(self._cell(place, "action")))
@@ -681,7 +698,8 @@ class Block:
     def _past(self, place: int, name: str) -> tuple[Any, ...]:
         found = self._columns.get(name)
         if found is None:
-            found = self._columns[name] = [None] * self.length
+            found = [None] * self.length
+            self._keep(name, found)
         past: tuple[Any, ...] | None = found[place]
         if past is not None:
             return past
@@ -711,3 +729,4 @@ class Block:
 _UNKNOWN: Final = object()
 _set_block = Step._block.__set__  # type: ignore[attr-defined]
 _set_place = Step._place.__set__  # type: ignore[attr-defined]
+_FILL: Final = {field.name: getattr(Step, field.name).__set__ for field in fields(Step)}

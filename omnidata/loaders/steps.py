@@ -306,7 +306,9 @@ class Column(Sequence[Any]):
             return (getattr(step, name) for step in self._steps)
         numbers = self._steps.numbers
         if numbers is None:
-            return file.values(name)
+            return file.values(name, range(len(file)))
+        if len(numbers) and (np.diff(numbers) == 1).all():
+            return file.values(name, range(int(numbers[0]), int(numbers[-1]) + 1))
         return (file.value(row, name) for row in _in_parts(numbers))
 
 

@@ -84,7 +84,7 @@ class Judge:
             raise TypeError(f"the verdict has {verdict.reason!r:.40} as reason")
         known = self.kinds.get(kind) or self._add(kind)
         return known[0], b'{"sample_id":%b,%b,"parsed":%b%b%b}\n' % (
-            encode(step.sample_id),
+            encode(answer.sample_id if answer else step.sample_id),
             known[1],
             b"null" if verdict.parsed is None else encode(verdict.parsed),
             b',"reason":%b' % encode(verdict.reason) if verdict.reason else b"",

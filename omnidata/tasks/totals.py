@@ -287,27 +287,30 @@ class EpisodeTotals:
         judged = ~np.isnan(rows.values[self.values[0]])
         runs = Runs.of(steps, self._stated_length)
         verdicts = self.verdicts(steps, rows, runs)
-        kept = verdicts.where(judged)
-        overall = self._own_table(episodes.table(kept), rows, verdicts, judged)
+        overall = self._table_of(rows, verdicts, judged)
         by = {}
         for tag, names_first in self.by.items():
             labels, names = episodes.codes([tags.get(tag) for tags in runs.tags], names_first)
             own = labels.astype(np.int32)[runs.number]
-            groups = episodes.by_group(kept, own if judged.all() else own[judged], names)
-            if groups:
-                by[tag] = {
-                    name: self._own_table(
-                        group, rows, verdicts, judged & (own == names.index(name))
+            groups = {}
+            for code in np.unique(own[judged]):
+                if code >= 0:
+                    chosen = judged & (own == code)
+                    is_all = np.array_equal(chosen, judged)
+                    groups[names[code]] = (
+                        overall if is_all else self._table_of(rows, verdicts, chosen)
                     )
-                    for name, group in groups.items()
-                }
+            if groups:
+                by[tag] = groups
         answered = np.isin(rows.outcomes, _ANSWERED) & judged
         outcomes = np.bincount(rows.outcomes, minlength=len(OUTCOMES)).tolist()
         return {
             "overall": {name: overall[name] for name in (*self.metrics, *self.means)},
             "ci95": overall["ci95"],
             **method_column(overall.get("ci95_method", {})),
-            "answered": self._answered_table(rows, verdicts, answered, judged),
+            "answered": overall
+            if np.array_equal(answered, judged)
+            else self._answered_table(rows, verdicts, answered, judged),
             "by": by,
             "counts": {
                 "steps": overall["steps"],
@@ -366,17 +369,13 @@ class EpisodeTotals:
     ) -> dict[str, Any]:
         broken = np.unique(verdicts.episode[judged & ~answered])
         whole = verdicts.whole & ~np.isin(verdicts.episode, broken)
-        found = episodes.table(replace(verdicts, whole=whole).where(answered))
-        return self._own_table(found, rows, verdicts, answered)
+        return self._table_of(rows, replace(verdicts, whole=whole), answered)
 
-    def _own_table(
-        self,
-        table: dict[str, Any],
-        rows: VerdictColumns,
-        verdicts: episodes.StepVerdicts,
-        mask: Mask,
+    def _table_of(
+        self, rows: VerdictColumns, verdicts: episodes.StepVerdicts, mask: Mask
     ) -> dict[str, Any]:
         """Return a table of the steps of a mask with the names of the columns, and the means."""
+        table = episodes.table(verdicts.where(mask))
         if self.of_nothing is not None and not table["steps"]:
             table |= dict.fromkeys(episodes.METRICS, self.of_nothing)
 
