@@ -396,7 +396,6 @@ def write(steps: Iterable[Step]) -> StepFile:
 
 def _full(error: OSError) -> DataError:
     folder = current_folder()
-    folder = current_folder()
     return DataError(
         f"the steps cannot be written to disk ({error.strerror})",
         where=str((folder and folder.path) or tempfile.gettempdir()),
