@@ -168,7 +168,7 @@ def cache_folder() -> Path:
     """Return the folder of the cache: `OMNIDATA_CACHE`, else the user's cache folder."""
     if given := os.environ.get(CACHE_VARIABLE):
         return Path(given)
-    above = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111
+    above = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111  Path raises
     return Path(above) / "omnidata"  # without a home, below a folder called ~
 
 

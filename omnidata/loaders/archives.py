@@ -218,7 +218,7 @@ def _members(archive: Path) -> Iterator[Iterator[_File]]:
         if start in _COMPRESSED:
             file = stack.enter_context(_COMPRESSED[start](file))
         stream = _TarStream(file)
-        tar = stack.enter_context(tarfile.TarFile(fileobj=stream))  # type: ignore[arg-type]
+        tar = stack.enter_context(tarfile.TarFile(fileobj=stream))  # type: ignore[arg-type]  # only read and tell
         yield _of_tar(archive, stream, tar)
 
 

@@ -86,7 +86,8 @@ def auth_headers() -> dict[str, str]:
     """Return the headers of requests to the Hub, with a token if the user has asked to send it."""
     from huggingface_hub import utils
 
-    headers: dict[str, str] = utils.build_hf_headers(token=sends_token())  # type: ignore[attr-defined]
+    make = utils.build_hf_headers  # type: ignore[attr-defined]  # it is exported
+    headers: dict[str, str] = make(token=sends_token())
     return headers
 
 

@@ -689,10 +689,10 @@ class Block:
             view, ends = self._cells_of("action")
             cells = [view[start:end] for start, end in pairwise(ends)]
             found[:] = [_action(marshal.loads(cell)) if cell else _UNKNOWN for cell in cells]
-            return found[0]  # type: ignore[no-any-return]
+            return found[0]  # type: ignore[no-any-return]  # a list of actions
         if action is _UNKNOWN:
             action = found[place] = _action(marshal.loads(self._cell(place, "action")))
-        return action  # type: ignore[no-any-return]
+        return action  # type: ignore[no-any-return]  # marshal has no types
 
     def _past(self, place: int, name: str) -> tuple[Any, ...]:
         found = self._columns.get(name)
@@ -712,7 +712,7 @@ class Block:
         of = "action" if name == "history" else "screen"
         for each in range(start, place):
             found[each + 1] = (*found[each], self.value(each, of))
-        return found[place]  # type: ignore[no-any-return]
+        return found[place]  # type: ignore[no-any-return]  # a list of actions
 
     def _begin(self, place: int, name: str, back: int) -> tuple[Any, ...]:
         """Return the history of a row: what it holds, or what rows of earlier blocks hold."""
@@ -726,6 +726,6 @@ class Block:
 
 
 _UNKNOWN: Final = object()
-_set_block = Step._block.__set__  # type: ignore[attr-defined]
-_set_place = Step._place.__set__  # type: ignore[attr-defined]
+_set_block = Step._block.__set__  # type: ignore[attr-defined]  # a slot
+_set_place = Step._place.__set__  # type: ignore[attr-defined]  # a slot
 _FILL: Final = {field.name: getattr(Step, field.name).__set__ for field in fields(Step)}

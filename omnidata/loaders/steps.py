@@ -256,7 +256,7 @@ class Steps(IndexedSteps):
             return NotImplemented
         return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # equal to a list
 
     def __repr__(self) -> str:
         return f"<{len(self)} steps>"
@@ -495,7 +495,7 @@ class RowIds(Sequence[str | None]):
             return NotImplemented
         return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # equal to a list
 
 
 def row_ids(steps: Sequence[Step], numbers: Iterable[int]) -> Sequence[str | None]:
@@ -552,7 +552,9 @@ def can_be_sent(steps: Sequence[Step]) -> bool:
     import pickle
 
     own = _as_steps(steps)
-    first = own.file.in_memory if own.file is not None else own[:1].pack().file.in_memory  # type: ignore[union-attr]
+    file = own.file or own[:1].pack().file
+    assert file is not None  # what is packed has one
+    first = file.in_memory
     try:
         pickle.dumps(first)
     except Exception:  # a row of a plug-in may be any mapping

@@ -194,7 +194,7 @@ def _listing(place: Path) -> Iterator[tuple[str, tuple[int, ...]]]:
     while waiting:
         path = waiting.pop()
         about = os.stat(path)  # noqa: PTH116  a Path for each of a million files takes as long
-        if not os.path.isdir(path):  # noqa: PTH112
+        if not os.path.isdir(path):  # noqa: PTH112  False for a name with a NUL
             yield path, _facts(about)
             continue
         if (about.st_dev, about.st_ino) in met:

@@ -183,7 +183,7 @@ class _EpisodeRows(Mapping[str, Mapping[str, Any]]):
         number = self._places.get(name)
         if number is None:
             raise KeyError(name)
-        return marshal.loads(self._rows[number].as_buffer())  # type: ignore[no-any-return]
+        return marshal.loads(self._rows[number].as_buffer())  # type: ignore[no-any-return]  # no types
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)

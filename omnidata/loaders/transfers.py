@@ -207,7 +207,7 @@ def digest_of(content: Path | bytes, kind: Digest) -> str:
     if kind == "crc32c":
         import google_crc32c
 
-        digest = google_crc32c.Checksum()  # type: ignore[no-untyped-call]
+        digest = google_crc32c.Checksum()  # type: ignore[no-untyped-call]  # no types
     with io.BytesIO(content) if isinstance(content, bytes) else content.open("rb") as file:
         while block := file.read(_CHUNK):
             digest.update(block)
