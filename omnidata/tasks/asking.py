@@ -80,6 +80,11 @@ class Asking:
         return self.benchmark.prompt_hash
 
     @property
+    def prompted_space(self) -> Space | None:
+        """The unit of coordinates in prompts, whatever the options; None if options decide."""
+        return self.benchmark.card.prompted_space
+
+    @property
     def needs_predictions(self) -> bool:
         """Whether prompts show the model's own earlier answers, which are not known yet."""
         return self.options.get("history") == "predicted" and self.past is None

@@ -166,6 +166,10 @@ class AskingInDialect(Asking):
         return {**own, "dialect": self.dialect.name, **self._file}
 
     @property
+    def prompted_space(self) -> None:
+        """None: prompts have the dialect's own unit."""
+
+    @property
     def stop(self) -> Sequence[str]:
         """Texts at which answers end."""
         return self.dialect.stop

@@ -478,7 +478,7 @@ def _remarks(
             "a step for every row",
             f"correct them: `omnidata info {task.name} DATA` lists them",
         )
-    asked_for, given = task.benchmark.card.prompted_space, answer_space(task.options)
+    asked_for, given = task.prompted_space, answer_space(task.options)
     if asked_for and given != asked_for:
         yield Finding(
             "unit-differs",

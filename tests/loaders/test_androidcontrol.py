@@ -24,7 +24,7 @@ from tests.loaders.omnibench import codes
 from tests.loaders.phones import CLICK, SCREEN, SCROLL, episode, forest, records
 
 TASK: Any = omnidata.get_task("androidcontrol")
-load, fingerprint = TASK.load, TASK.fingerprint
+load, fingerprint = TASK.load, TASK.benchmark.fingerprint
 WHOLE = (0, 0, *SCREEN)
 EPISODES = (episode(), episode(CLICK, number=4, note=["kept"]))
 

@@ -369,6 +369,6 @@ def test_a_score_is_between_0_and_1_and_the_truth_itself_is_right(
 @given(kinds, share, share)
 def test_what_is_spelled_out_is_read_back(kind: str, x: float, y: float) -> None:
     action = of_type(kind, (round(x, 4), round(y, 4)), "it's\n", ("ctrl", "c"), -3, "failure")
-    adopted = TASK.speech.adopt([action], STEP, None)
+    adopted = TASK.benchmark.speech.adopt([action], STEP, None)
     read = TASK.parse(f"```python\n{adopted.record['code']}\n```", STEP)
     assert list(adopted.value.actions) == list(read.value.actions) == [action]

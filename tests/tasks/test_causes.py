@@ -60,7 +60,7 @@ class Mutator:
         self.reach, self.same = reach, same
         self.unit = (
             SPACES.get(task.options.get("coordinates", ""))
-            or task.benchmark.card.prompted_space
+            or task.prompted_space
             or "px"
         )
         self.right = [
