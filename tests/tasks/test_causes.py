@@ -58,11 +58,7 @@ class Mutator:
         self, task: Asking, steps: Sequence[Step], reach: float, same: frozenset[str]
     ) -> None:
         self.reach, self.same = reach, same
-        self.unit = (
-            SPACES.get(task.options.get("coordinates", ""))
-            or task.prompted_space
-            or "px"
-        )
+        self.unit = SPACES.get(task.options.get("coordinates", "")) or task.prompted_space or "px"
         self.right = [
             (step, step.action, target)
             for step in steps
