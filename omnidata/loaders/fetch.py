@@ -71,7 +71,7 @@ class FetchPlan:
         return sum(each.size for each in self.files)
 
     @property
-    def packed(self) -> Sequence[RemoteFile]:
+    def archives_to_unpack(self) -> Sequence[RemoteFile]:
         """Archives that are unpacked; of an archive in parts, the last part."""
         patterns = _remote(self.publication).archives
         chosen = [each for each in self.files if _fits(each.path, patterns)]
@@ -474,7 +474,7 @@ def _unpack_all(
         done[path] = {**known, "state": state, **about}
         write_json(staged / _DONE, done)
 
-    for number, file in enumerate(plan.packed):
+    for number, file in enumerate(plan.archives_to_unpack):
         archive, parts = staged / DATA / file.path, staged / _PARTS / str(number)
         if file.path not in done:
             note(file.path, "moving", members=_unpack(archive, parts, plan.where, file, advance))
@@ -659,8 +659,8 @@ def announce(plan: FetchPlan) -> list[str]:
         f"  files: {len(plan.files)}, {in_bytes(plan.bytes)}; {plan.left_out} others are left",
         f"  licence: {licence}; {_GATES[remote.gated]}",
     ]
-    if plan.packed:
-        lines.append(f"  unpacked: {', '.join(each.path for each in plan.packed[:5])}")
+    if plan.archives_to_unpack:
+        lines.append(f"  unpacked: {', '.join(each.path for each in plan.archives_to_unpack[:5])}")
     if remote.steps:
         lines.append(f"  steps, as its publisher says: {remote.steps:,}")
     if remote.note:

@@ -1,7 +1,7 @@
 """Files on a server: lists that are bounded, downloads of several at a time, and checks of both.
 
 Servers are not trusted: a list or a file that is longer than announced ends with an error, and so
-does one of which a byte comes now and then.
+does one that arrives byte by byte.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def collect_files(
 def within(seconds: float, work: Callable[[], Result]) -> Result:
     """Return a result that must come in time.
 
-    Timeouts of requests do not end an answer of which a byte comes now and then.
+    Timeouts of requests do not end an answer that arrives byte by byte.
 
     Raises:
         TimeoutError: it has not come.
