@@ -387,6 +387,7 @@ def open_store(place: Address, *, token: bool) -> Any:
 
     Raises:
         PlatformError: the package for the store is not installed.
+        StoreError: its configuration is incomplete.
     """
     import fsspec
     from fsspec.config import conf
@@ -409,6 +410,13 @@ def open_store(place: Address, *, token: bool) -> Any:
             where=place.url,
             expected="the package of the store",
             remedy=f'pip install "{extra}"',
+        ) from None
+    except Exception as error:  # each package checks its own configuration
+        raise StoreError(
+            f"{package} cannot be set up ({_error_line(error)})",
+            where=place.url,
+            expected="the configuration that the store's own tools use",
+            remedy="correct its environment variables or files (docs/object_stores.md)",
         ) from None
     if place.scheme in ("s3", "s3a"):
         store.retries = 1
@@ -469,7 +477,8 @@ def _ask(url: str, request: Callable[[], _Result]) -> _Result:
             if isinstance(error, OSError) and error.errno in _DISK_ERRORS:
                 raise
             names = {kind.__name__ for kind in type(error).__mro__}
-            if isinstance(error, PermissionError) or names & _NO_ACCESS:
+            denied = getattr(error, "status_code", None) in (401, 403)  # Azure's
+            if denied or isinstance(error, PermissionError) or names & _NO_ACCESS:
                 raise StoreError(
                     f"the store denies access ({_error_line(error)})",
                     where=url,

@@ -118,3 +118,19 @@ def test_data_are_listed_downloaded_and_not_mixed_with_other_versions(
         last = task.load(f"{url}/data").root  # type: ignore[arg-type]
         system.pipe("bucket/data/deep/er/large.bin", _PLAIN)
         media.read_stored(MediaRef("image", last, "deep/er/large.bin"))
+
+
+def test_wrong_credentials_and_an_incomplete_setup_have_errors_of_their_own(
+    store: tuple[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, _ = store
+    if not url.startswith("az"):
+        pytest.skip("the emulator of Google's store takes any credentials")
+    place = os.environ["AZURE_STORAGE_CONNECTION_STRING"]
+    for wrong, fault in (
+        (place.replace(_KEY, f"A{_KEY[1:]}"), "denies access"),
+        ("", "adlfs cannot be set up"),
+    ):
+        monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", wrong)
+        with pytest.raises(StoreError, match=fault):
+            get_task("omnigui").load(f"{url}/data")  # type: ignore[arg-type]
