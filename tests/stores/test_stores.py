@@ -123,7 +123,7 @@ def test_data_are_listed_downloaded_and_not_mixed_with_other_versions(
 def test_wrong_credentials_and_an_incomplete_setup_have_errors_of_their_own(
     store: tuple[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    url, _ = store
+    url, system = store
     if not url.startswith("az"):
         pytest.skip("the emulator of Google's store takes any credentials")
     place = os.environ["AZURE_STORAGE_CONNECTION_STRING"]
@@ -132,5 +132,6 @@ def test_wrong_credentials_and_an_incomplete_setup_have_errors_of_their_own(
         ("", "adlfs cannot be set up"),
     ):
         monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", wrong)
+        type(system).clear_instance_cache()  # which does not look at the environment
         with pytest.raises(StoreError, match=fault):
             get_task("omnigui").load(f"{url}/data")  # type: ignore[arg-type]
