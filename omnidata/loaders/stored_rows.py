@@ -38,7 +38,6 @@ class StoredRows(Generic[T]):
         self._list: list[T] = []
         self._file: IO[bytes] | None = None
         self._ends = array("q", [0])
-        self._unpicklable: dict[int, T] = {}
         self._using = threading.Lock()
 
     def __len__(self) -> int:
@@ -66,11 +65,7 @@ class StoredRows(Generic[T]):
 
     def _write(self, row: T) -> None:
         assert self._file is not None
-        try:
-            data = memoryview(pickle.dumps(row, pickle.HIGHEST_PROTOCOL))
-        except Exception:  # nested too deeply, or an object of a plug-in
-            self._unpicklable[len(self._ends) - 1] = row
-            data = memoryview(b"")
+        data = memoryview(pickle.dumps(row, pickle.HIGHEST_PROTOCOL))
         self._ends.append(self._ends[-1] + len(data))
         try:
             while data:
@@ -87,8 +82,6 @@ class StoredRows(Generic[T]):
     def __getitem__(self, number: int) -> T:
         if self._file is None:
             return self._list[number]
-        if number in self._unpicklable:
-            return self._unpicklable[number]
         start, size = self._ends[number], self._ends[number + 1] - self._ends[number]
         if hasattr(os, "pread"):  # forked processes share the place in the file
             return pickle.loads(os.pread(self._file.fileno(), size, start))  # type: ignore[no-any-return]

@@ -180,9 +180,9 @@ def _answers(run: Path, steps: Sequence[Step], task: Asking) -> Answers:
     path = run / "predictions.jsonl"
     found = Answers(path, steps)
     found.read(failed=True)
-    for name in found.others:
+    if found.others:
         raise PredictionError(
-            f"step {name} does not belong to this part",
+            f"step {next(iter(found.others))} does not belong to this part",
             where=str(path),
             expected="one final line for each step of the part",
             remedy="remove the line, or run the part again in another folder",

@@ -7,9 +7,11 @@ release differs.
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -133,6 +135,9 @@ class _Placed(NamedTuple):
     number: int
 
 
+_NO_METADATA: Row = {}
+
+
 @dataclass(slots=True)
 class _Episode:
     number: int
@@ -142,7 +147,8 @@ class _Episode:
     unlisted: str | None  # its first row's place, where metadata should be there and are not
     there: int = 0  # the steps that have come, as bits
     doubts: Sequence[Finding] = ()
-    metadata: Row = field(default_factory=dict)  # filled while its steps are made
+    # Known while its steps are made:
+    metadata: Row = field(default_factory=lambda: _NO_METADATA)
     dimension: str | None = None
 
 
@@ -153,7 +159,8 @@ class _Builder:
         self.rows: ScatteredRows[tuple[Row, str, int]] = ScatteredRows()  # as in `_Placed`
         self.skipped = 0
         self.episode_rows: RowsByName[Row] = RowsByName()
-        self._episodes: dict[tuple[str, str], _Episode] = {}  # by app and id
+        self._episodes: dict[str, dict[str, _Episode]] = defaultdict(dict)  # by app and id
+        self._count = 0  # of episodes
         self._without_steps: list[tuple[str, str]] = []
         self._guessed: set[str] = set()
 
@@ -163,13 +170,13 @@ class _Builder:
                 self.skipped += 1
                 self.rows.skip()
         for identity, doubts in part.doubts.items():
-            if episode := self._episodes.get((part.app or "", identity)):
+            if episode := self._episodes[part.app or ""].get(identity):
                 episode.doubts = (*episode.doubts, *doubts)
             else:
                 for doubt in doubts:
                     self.note(doubt)
         for identity in part.episodes or ():
-            if (part.app or "", identity) not in self._episodes:
+            if identity not in self._episodes[part.app or ""]:
                 self._without_steps.append((part.app or "", identity))
                 self.note(
                     Finding(
@@ -199,12 +206,12 @@ class _Builder:
                 )
             )
             return False
-        episode = self._episodes.get((app, identity))
+        episode = self._episodes[app].get(identity)
         if episode is None:
             listed = not part.app or (part.episodes and identity in part.episodes)
-            number = len(self._episodes)
-            episode = _Episode(number, app, identity, part, None if listed else where)
-            self._episodes[app, identity] = episode
+            episode = _Episode(self._count, app, identity, part, None if listed else where)
+            self._episodes[app][identity] = episode
+            self._count += 1
         elif episode.there >> index & 1:
             self.note(self._repetition(episode, row, where, index))
             return False
@@ -230,7 +237,10 @@ class _Builder:
     def check_levels(self) -> None:
         unmatched = dict.fromkeys(self.levels)
         apps: set[str] = set()
-        for app, identity in chain(self._episodes, self._without_steps):
+        for app, identity in chain(
+            ((app, identity) for app, own in self._episodes.items() for identity in own),
+            self._without_steps,
+        ):
             key = app_key(app)
             apps.add(key)
             unmatched.pop((key, identity), None)
@@ -248,7 +258,8 @@ class _Builder:
                 )
 
     def steps(self) -> Iterator[Step]:
-        for begun in self._episodes.values():
+        every = chain.from_iterable(own.values() for own in self._episodes.values())
+        for begun in sorted(every, key=attrgetter("number")):
             episode, part = begun, begun.part
             if part.episodes and begun.identity in part.episodes:
                 metadata, dimension = part.listings[part.episodes[begun.identity]]
