@@ -12,7 +12,6 @@ import msgspec
 from omnidata.errors import PredictionError
 from omnidata.files import LINE, STREAMED, lines, open_text
 from omnidata.jsontext import encode, is_shallow
-from omnidata.name_index import NameIndex
 from omnidata.storage import open_own
 from omnidata.types import Completion, Delivery, Seconds
 
@@ -218,10 +217,11 @@ def read_final(path: Path) -> Iterator[Prediction]:
     Raises:
         PredictionError: see `read`; or a step has two lines.
     """
-    known = NameIndex()
-    for number, (_, line) in enumerate(read_with_offsets(path, of_run=True)):
-        if known.add(line.sample_id) != number:
+    known = set[str]()
+    for line in read(path, of_run=True):
+        if line.sample_id in known:
             raise repeated_line(line, path)
+        known.add(line.sample_id)
         yield line
 
 

@@ -33,7 +33,6 @@ from omnidata.media import (
     unpack_zip,
     unsafe,
 )
-from omnidata.name_index import NameIndex
 from omnidata.types import MediaRef, Step, VideoSegment
 
 Look = Literal["known", "broken", "other"]
@@ -353,7 +352,7 @@ class _Seen(NamedTuple):
 
 
 def _look_at(steps: Sequence[Step], always_shown: bool) -> Iterator[_Seen]:
-    seen = NameIndex()
+    seen = set[int]()
     for step in steps:
         for role, ref in step.media.items():
             if ref is None:
@@ -365,9 +364,9 @@ def _look_at(steps: Sequence[Step], always_shown: bool) -> Iterator[_Seen]:
                 continue  # of what lies in a file of rows the path is a name, which nobody follows
             # Of a million media two have the same hash once in ten million datasets, and the media
             # themselves would take a gigabyte.
-            count = len(seen)
-            if seen.add(f"{hash(ref):x}") != count:
+            if (number := hash(ref)) in seen:
                 continue
+            seen.add(number)
             try:
                 if isinstance(ref.cell, VideoSegment):
                     resolve(around(ref, ref.cell), download=False)

@@ -34,8 +34,8 @@ from omnidata.loaders.columns import EPISODE, OPTIONAL, arrow_types
 from omnidata.loaders.files import check_media_files
 from omnidata.loaders.parquet import check, leaves, rows
 from omnidata.loaders.rows import RowReader, read_object
-from omnidata.loaders.spill import NamedRows
 from omnidata.loaders.steps import Numbers, Steps, row_ids, select_steps
+from omnidata.loaders.stored_rows import RowsByName
 from omnidata.loaders.subsets import SubsetNames
 from omnidata.media import Budget, resolve
 from omnidata.media.parquet_pages import open_parquet
@@ -148,7 +148,7 @@ def load(data: Path, task: str, tags: Sequence[str], *, check_media: bool = True
         raise _bad_repository(data / MANIFEST, f"the tags are {manifest.tags}, not {list(tags)}")
     with staying_in(data):
         within = bounds()
-    episode_rows: NamedRows[Mapping[str, Any]] = NamedRows()
+    episode_rows: RowsByName[Mapping[str, Any]] = RowsByName()
     findings = list(manifest.findings)
     skipped = manifest.skipped
     positions, rows_of = array("q"), array("q")
@@ -411,7 +411,7 @@ def _steps(
     data: Path,
     manifest: Manifest,
     within: tuple[str, ...],
-    episode_rows: NamedRows[Mapping[str, Any]] | None = None,
+    episode_rows: RowsByName[Mapping[str, Any]] | None = None,
 ) -> Iterator[tuple[Step | Finding, dict[str, Any]]]:
     """Yield each row with its step, or with the finding why it has none; collect episodes' rows."""
     reader = RowReader(manifest.tags, task=manifest.task)
@@ -428,7 +428,7 @@ def _steps(
                 raise ValueError(f"the source has no row {row['row']}")
             told = row.get(EPISODE)
             if episode_rows is not None and told is not None and step.episode not in episode_rows:
-                episode_rows.put(step.episode, read_object(told, EPISODE))
+                episode_rows[step.episode] = read_object(told, EPISODE)
         except UnusableRowError as error:
             yield _unusable(data / shard, number, str(error), row["sample_id"]), row
         except (KeyError, TypeError, ValueError, IndexError, RecursionError) as error:

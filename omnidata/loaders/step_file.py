@@ -32,7 +32,7 @@ import pyarrow as pa
 from omnidata.actions import Action, Box, Point, Screen
 from omnidata.errors import DataError
 from omnidata.files import bounds
-from omnidata.loaders.spill import VARIABLE
+from omnidata.loaders.memory_limit import VARIABLE
 from omnidata.loaders.step_folders import current_folder
 from omnidata.types import ByteRange, MediaRef, ParquetLocation, Step, VideoSegment
 

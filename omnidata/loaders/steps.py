@@ -1,8 +1,8 @@
 """`Steps`, the sequence of a dataset's steps: few in a list, many in a file that is mapped.
 
-A step takes 3 KB as Python objects. Beyond `omnidata.loaders.spill.many` steps, they lie in an
-Arrow file (`omnidata.loaders.step_file`), and a `Step` is made when it is asked for. Ids, episodes
-and other fields of all steps are read as columns, without making any.
+A step takes 3 KB as Python objects. Beyond the limits of `omnidata.loaders.memory_limit`, they lie
+in an Arrow file (`omnidata.loaders.step_file`), and a `Step` is made when it is asked for. Ids,
+episodes and other fields of all steps are read as columns, without making any.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from omnidata.errors import DataError, UsageError
-from omnidata.loaders.spill import Room, weight
+from omnidata.loaders.memory_limit import MemoryLimit, weight
 from omnidata.types import IndexedSteps, Step
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 Numbers = npt.NDArray[np.int64]
 
-_AHEAD = 64
-"""Names that are read at once, for those that are asked for in order."""
+_NEAR = 64
+"""Names before and after the last one that are read at once, for those asked for in order."""
 _BESIDE_SOURCE = 1500
 """Bytes that a step takes beside its source and its history, about: a picture, an action, texts."""
 
@@ -78,16 +78,16 @@ class Steps(IndexedSteps):
         """Collect steps: in a list, or in a file once memory is too small for so many.
 
         Raises:
-            UsageError: as `omnidata.loaders.spill.many`.
+            UsageError: as `MemoryLimit`.
             DataError: the disk takes no more.
         """
         if isinstance(steps, Steps):
             return steps
-        coming, room = iter(steps), Room(_weight)
+        coming, limit = iter(steps), MemoryLimit(_weight)
         first: list[Step] = []
         for step in coming:
             first.append(step)
-            if not room.takes(step):
+            if not limit.add(step):
                 break
         else:
             return cls(first)
@@ -325,28 +325,26 @@ class Places:
         self._order = np.argsort(hashes, kind="stable")
         self._hashes = array("q")
         self._hashes.frombytes(hashes[self._order].tobytes())
-        self._next = 0
-        self._near: tuple[int, list[str]] = (0, [])
-        # Of several with the same id the first is wanted, which need not be the next.
+        self._last = 0
+        self._near: dict[str, int] = {}
+        # Of several with the same id the first is wanted, which need not be the nearest.
         self._are_different = not (np.diff(hashes[self._order]) == 0).any()
 
     def get(self, sample_id: str) -> int | None:
-        """Return the first index of an id; ids that are asked for in order are found at once."""
-        first, names = self._near
-        place = self._next - first
-        if place < len(names) and names[place] == sample_id and self._are_different:
-            self._next += 1
-            return self._next - 1
-        return self._look(sample_id)
-
-    def _look(self, sample_id: str) -> int | None:
+        """Return the first index of an id; near the last one asked for it is found at once."""
+        number = self._near.get(sample_id)
+        if number is not None:
+            return number
         wanted = hash(sample_id)
         place = bisect_left(self._hashes, wanted)
         while place < len(self._hashes) and self._hashes[place] == wanted:
             number = int(self._order[place])
             if self._ids[number] == sample_id:
-                self._near = number, [*self._ids[number : number + _AHEAD]]
-                self._next = number + 1
+                if self._are_different and abs(number - self._last) <= _NEAR:
+                    first = max(0, number - _NEAR)
+                    names = self._ids[first : number + _NEAR]
+                    self._near = {name: each for each, name in enumerate(names, first)}
+                self._last = number
                 return number
             place += 1
         return None

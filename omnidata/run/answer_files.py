@@ -29,7 +29,6 @@ from omnidata.jsontext import (
 )
 from omnidata.loaders.row_files import Line, read_rows
 from omnidata.loaders.row_sizes import size_columns
-from omnidata.name_index import NameIndex
 from omnidata.predictions import Prediction
 
 EXPECTED: Final = '{"sample_id": "...", "output": "..."}'
@@ -264,11 +263,9 @@ def without_repeated(
         bad: takes note of what is left out.
         path: of the file, for messages.
     """
-    known, repeated = NameIndex(), set[str]()
+    known, repeated = set[str](), set[str]()
     for answer in read(BadLines(path, skip=True)):
-        before = len(known)
-        if known.add(answer.sample_id) < before:
-            repeated.add(answer.sample_id)
+        (repeated if answer.sample_id in known else known).add(answer.sample_id)
     for answer in read(bad):
         if answer.sample_id in repeated:
             bad.add(repeated_answer(answer.sample_id))

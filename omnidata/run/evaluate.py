@@ -232,7 +232,7 @@ def evaluate(
         )
         budget = Budget(limits, about.name)
         reuse = limits.reuse_answers
-        with RunFolder(out, settings, code=about.code, reuse=reuse) as run:
+        with RunFolder(out, settings, steps, code=about.code, reuse=reuse) as run:
             join_left(run, again=True)
             if task.needs_predictions:
                 run.reopen(_stale(steps, run))

@@ -10,15 +10,17 @@ import errno
 import os
 import re
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, Any, Self, get_args
+from typing import IO, Any, Final, Self, get_args
+
+import numpy as np
 
 from omnidata import predictions
 from omnidata.errors import RunError
 from omnidata.jsontext import encode
-from omnidata.name_index import NameIndex
+from omnidata.loaders.steps import Positions
 from omnidata.predictions import Prediction
 from omnidata.remote import refuse_url
 from omnidata.run.run_files import changes, describe_changes, read_info, without_secrets, write_info
@@ -29,12 +31,13 @@ from omnidata.storage import (
     take_lock,
     wrap_os_error,
 )
-from omnidata.types import Completion, Delivery
+from omnidata.types import Completion, Delivery, Step
 
 TRANSIENT: frozenset[Delivery] = frozenset({"api_error", "media_error"})
 """Deliveries that are tried again when a run is resumed."""
 _DELIVERIES: tuple[Delivery, ...] = get_args(Delivery)
-
+_PASSED: Final = 254
+_NONE: Final = 255
 
 CODE = "adapter"
 """Among the versions of `run.json`: the code of the model."""
@@ -49,6 +52,7 @@ class RunFolder:
         path: the folder; made if missing.
         settings: everything that makes two runs comparable, as JSON values; secrets in them are
             not written.
+        steps: of the run, where they are known (see `Answers`).
         again: whether transient failures are to be asked again from here on; else their lines stay
             until `reopen` takes them out.
         code: of the model (see `omnidata.run.adapter_code`); empty leaves what is recorded.
@@ -63,6 +67,7 @@ class RunFolder:
         self,
         path: Path,
         settings: Mapping[str, Any],
+        steps: Sequence[Step] = (),
         *,
         again: bool = True,
         code: str = "",
@@ -74,7 +79,7 @@ class RunFolder:
         self.predictions = path / "predictions.jsonl"
         self.attempts = path / "attempts.jsonl"
         self._info = path / "run.json"
-        self.done = Answers(self.predictions)
+        self.done = Answers(self.predictions, steps)
         self._again = again
         self._code = code
         self._make()
@@ -274,23 +279,42 @@ class RunFolder:
 class Answers(Mapping[str, Completion]):
     """The final lines of a run by sample id; each is read on access.
 
-    With its receipt an answer takes 2 to 3 KB. What is in memory of each is where its line begins
-    and how it was delivered.
+    With its receipt an answer takes 2 to 3 KB. In memory are the byte where its line begins and its
+    delivery: 9 bytes for each of the steps, and 150 for other sample ids.
 
     Args:
         path: the file of the lines.
+        steps: whose answers are expected.
+
+    Attributes:
+        others: the sample ids of lines that belong to none of the steps.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, steps: Sequence[Step] = ()) -> None:
         self._path = path
         self._file: IO[bytes] | None = None
+        self._position = Positions(steps).get
+        self._expected = len(steps)
         self._forget()
 
     def _forget(self) -> None:
         self.close()
-        self._names = NameIndex()
-        self._starts = array("q")
-        self._deliveries = bytearray()
+        self.others: dict[str, int] = {}
+        self._starts = array("q", bytes(8 * self._expected))
+        self._deliveries = bytearray([_NONE]) * self._expected
+        self._length = 0
+
+    def _place(self, sample_id: str) -> int | None:
+        place = self._position(sample_id)
+        return self.others.get(sample_id) if place is None else place
+
+    def _new_place(self, sample_id: str) -> int:
+        place = self._place(sample_id)
+        if place is None:
+            place = self.others[sample_id] = len(self._starts)
+            self._starts.append(0)
+            self._deliveries.append(_NONE)
+        return place
 
     def read(self, *, failed: bool = False) -> bool:
         """Look through the file, from its beginning; what was known before is forgotten.
@@ -305,16 +329,17 @@ class Answers(Mapping[str, Completion]):
             PredictionError: as `omnidata.predictions.read_final`.
         """
         self._forget()
-        found, passed = False, NameIndex()
+        found = False
         for start, line in predictions.read_with_offsets(self._path, of_run=True):
-            if line.sample_id in self or line.sample_id in passed:
+            place = self._new_place(line.sample_id)
+            if self._deliveries[place] != _NONE:
                 raise predictions.repeated_line(line, self._path)
             transient = line.delivery in TRANSIENT
             found = found or transient
             if failed or not transient:
-                self.note(line.sample_id, start, line.delivery)
+                self._note(place, start, line.delivery)
             else:
-                passed.add(line.sample_id)
+                self._deliveries[place] = _PASSED
         return found
 
     def note(self, sample_id: str, start: int, delivery: Delivery) -> None:
@@ -325,12 +350,11 @@ class Answers(Mapping[str, Completion]):
             start: where it begins, in bytes.
             delivery: of the answer.
         """
-        number, code = self._names.add(sample_id), _DELIVERIES.index(delivery)
-        if number < len(self._starts):
-            self._starts[number], self._deliveries[number] = start, code
-        else:
-            self._starts.append(start)
-            self._deliveries.append(code)
+        self._note(self._new_place(sample_id), start, delivery)
+
+    def _note(self, place: int, start: int, delivery: Delivery) -> None:
+        self._length += self._deliveries[place] >= _PASSED
+        self._starts[place], self._deliveries[place] = start, _DELIVERIES.index(delivery)
 
     @property
     def answered(self) -> int:
@@ -347,22 +371,28 @@ class Answers(Mapping[str, Completion]):
         Raises:
             KeyError: it has none.
         """
-        number = self._names.get(sample_id)
-        if number is None:
+        place = self._place(sample_id)
+        if place is None or self._deliveries[place] >= _PASSED:
             raise KeyError(sample_id)
+        return self._read(self._starts[place])
+
+    def _read(self, start: int) -> Prediction:
         if self._file is None:
             self._file = open_own(self._path, "rb")
-        self._file.seek(self._starts[number])
+        self._file.seek(start)
         return predictions.decode(self._file.readline(), self._path)
 
     def __contains__(self, sample_id: object) -> bool:
-        return sample_id in self._names
+        place = self._place(sample_id) if isinstance(sample_id, str) else None
+        return place is not None and self._deliveries[place] < _PASSED
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
+        is_known = np.frombuffer(self._deliveries, np.uint8) < _PASSED
+        starts = np.sort(np.array(self._starts)[is_known])
+        return (self._read(start).sample_id for start in starts.tolist())
 
     def __len__(self) -> int:
-        return len(self._names)
+        return self._length
 
     def close(self) -> None:
         """Close the file; the next access opens it again."""

@@ -11,7 +11,7 @@ from omnidata import predictions
 from omnidata.errors import PredictionError, RunError, UsageError, plural
 from omnidata.files import LINE
 from omnidata.jsontext import encode
-from omnidata.loaders.steps import Positions, ids_of
+from omnidata.loaders.steps import ids_of
 from omnidata.remote import display_path
 from omnidata.run.cost import with_whole_cost
 from omnidata.run.folder import CODE, Answers
@@ -178,20 +178,19 @@ def _check_code(one: Path, first: Info, other: Path, info: Info) -> None:
 
 def _answers(run: Path, steps: Sequence[Step], task: Asking) -> Answers:
     path = run / "predictions.jsonl"
-    due, found = Positions(steps), Answers(path)
+    found = Answers(path, steps)
     found.read(failed=True)
-    for name in found:
-        if name not in due:
-            raise PredictionError(
-                f"step {name} does not belong to this part",
-                where=str(path),
-                expected="one final line for each step of the part",
-                remedy="remove the line, or run the part again in another folder",
-            )
-    lacking = len(due) - len(found)
+    if found.others:
+        raise PredictionError(
+            f"step {next(iter(found.others))} does not belong to this part",
+            where=str(path),
+            expected="one final line for each step of the part",
+            remedy="remove the line, or run the part again in another folder",
+        )
+    lacking = len(steps) - len(found)
     if lacking and lacking > len(not_asked(task, steps, found)):
         raise RunError(
-            f"{lacking} of {plural(len(due), 'step')} have no line: the part is incomplete",
+            f"{lacking} of {plural(len(steps), 'step')} have no line: the part is incomplete",
             where=str(run),
             expected="a complete part",
             remedy="repeat its command, which resumes it",

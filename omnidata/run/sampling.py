@@ -372,7 +372,7 @@ class _Samples:
         with ExitStack() as files:
             answers = []
             for run in self._runs:
-                found = files.enter_context(closing(Answers(run / ANSWERS)))
+                found = files.enter_context(closing(Answers(run / ANSWERS, self._steps)))
                 if (run / ANSWERS).exists():
                     found.read()
                 answers.append(found)

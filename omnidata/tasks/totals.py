@@ -21,7 +21,6 @@ from omnidata.metrics.intervals import Floats, Ints, method_column, sum_by
 from omnidata.metrics.paired import Fractions, Measures, Sums, Unit, both_known
 from omnidata.metrics.paired import means as paired_means
 from omnidata.metrics.row_tables import by_group, critic_table, means
-from omnidata.name_index import NameIndex
 from omnidata.types import OUTCOMES, Step, VerdictColumns
 
 Codes = npt.NDArray[np.int32]
@@ -67,7 +66,7 @@ class Runs:
         begins, order, groups = array("q"), array("q"), array("i")
         beyond, longer = bytearray(), bytearray()
         tags: list[Mapping[str, str]] = []
-        named = NameIndex()
+        names: dict[str, int] = {}
         own, episode = None, None
         for number, step in enumerate(steps):
             order.append(step.step_index)
@@ -75,7 +74,7 @@ class Runs:
                 own, episode = step.tags, step.episode
                 begins.append(number)
                 tags.append(own)
-                groups.append(named.add(step.group))
+                groups.append(names.setdefault(step.group, len(names)))
                 stated = stated_length(step) if stated_length else None
                 longer.append(stated is not None and stated > step.num_steps)
                 beyond.append(False)

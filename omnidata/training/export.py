@@ -21,7 +21,6 @@ from omnidata.errors import DataError, Finding, MediaError, UsageError, plural
 from omnidata.jsontext import write_lines
 from omnidata.loaders.episode_tree import CRITICAL
 from omnidata.loaders.files import refuse_closed
-from omnidata.name_index import NameIndex
 from omnidata.run.engines import Cluster
 from omnidata.run.selection import SPLITS, Split, select, split_of, write_exclude
 from omnidata.storage import PLAN, StagedFolder, atomic_write, is_unfinished, write_json
@@ -161,7 +160,7 @@ class SplitFile:
     media: set[str] = field(default_factory=set)
     columns: set[str] = field(default_factory=set)
     _first: list[bytes] = field(default_factory=list)
-    _steps: NameIndex = field(default_factory=NameIndex)
+    _steps: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self._rest.unlink(missing_ok=True)
@@ -182,7 +181,7 @@ class SplitFile:
 
     def has(self, step: Step) -> bool:
         """Return whether the step has a row."""
-        return self._steps.get(step.sample_id) is not None
+        return step.sample_id in self._steps
 
     def add(self, step: Step, line: Line) -> None:
         """Add a row."""

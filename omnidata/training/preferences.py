@@ -400,7 +400,7 @@ def open_runs(
                     expected=ANSWERS,
                     remedy="repeat its `omnidata evaluate` command, or leave it out",
                 )
-            answers = Answers(run / ANSWERS)
+            answers = Answers(run / ANSWERS, source.steps)
             answers.read()
             yield NamedRun(run, named, number, info, answers)
 

@@ -84,7 +84,7 @@ def run_histories(
     past: dict[str, Sequence[Action | None]] = {}
     lacking: Counter[str] = Counter()
     seen = Seen(lambda step: media_of(task.conversation(step, [])))
-    with closing(Answers(run / ANSWERS)) as answers:
+    with closing(Answers(run / ANSWERS, source.steps)) as answers:
         answers.read()
         for _, same in groupby(source.steps, key=attrgetter("episode")):
             why = ""

@@ -27,8 +27,8 @@ from omnidata.loaders.load import (
     stated_size,
 )
 from omnidata.loaders.repository import is_repository, read_manifest
-from omnidata.loaders.spill import Grouped
 from omnidata.loaders.steps import Steps, row_ids, select_steps
+from omnidata.loaders.stored_rows import ScatteredRows
 from omnidata.media import InMemoryMedia, image, image_size, read_bytes, unsafe
 from omnidata.tasks.aitw import rows as aitw_files
 from omnidata.tasks.aitw.rows import PICTURE, Line, Row, action_of, form_of, one
@@ -67,6 +67,13 @@ class _Placed(NamedTuple):
 
 
 @dataclass(slots=True)
+class _Episode:
+    number: int
+    tags: Mapping[str, str]
+    steps: int = 0  # those that have come, as bits
+
+
+@dataclass(slots=True)
 class StepReader:
     """Turns rows into steps.
 
@@ -78,8 +85,7 @@ class StepReader:
         unscaled: the ids of the steps whose boxes are in pixels of a picture of unknown size.
         in_files: the numbers of the steps whose pictures are files of their own.
         rows: those that have found their places in an episode.
-        _there: of each episode the steps that have come, as bits.
-        _tags: of each episode, from its first row.
+        _episodes: by name, in the order of their first rows.
         _shared: tags, by what they are: those of many episodes are the same.
     """
 
@@ -89,9 +95,8 @@ class StepReader:
     splits: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     unscaled: list[str] = field(default_factory=list)
     in_files: array[int] = field(default_factory=lambda: array("q"))
-    rows: Grouped[_Placed] = field(default_factory=Grouped)
-    _there: list[int] = field(default_factory=list)
-    _tags: list[Mapping[str, str]] = field(default_factory=list)
+    rows: ScatteredRows[_Placed] = field(default_factory=ScatteredRows)
+    _episodes: dict[str, _Episode] = field(default_factory=dict)
     _shared: dict[tuple[tuple[str, str], ...], Mapping[str, str]] = field(default_factory=dict)
 
     def add(self, line: Line) -> None:
@@ -104,28 +109,27 @@ class StepReader:
                 f"{short(line.row.get('step_id'))}",
                 f"an id, and a number from 0 to {MAX_STEPS - 1}",
             )
-            self.rows.pass_over()
+            self.rows.skip()
             return
         subset = _subset(line)
         name = f"{subset.upper()}-{own}" if subset else own
-        known = self.rows.groups.get(name)
-        if known is not None and self._there[known] >> number & 1:
+        episode = self._episodes.get(name)
+        if episode and episode.steps >> number & 1:
             place.refuse("id-repeated", f"{name} already has a step {number}", "an id of its own")
-            self.rows.pass_over()
+            self.rows.skip()
             return
         sample_id = _sample_id(name, number)
         shot, screen = self._picture(line, number, sample_id)
         note = about(self.note, sample_id)
         action = self._action(line.row, RowContext(f"{sample_id} ({line.where})", note))
-        placed = _Placed(number, line.row, shot, screen, line.where, action)
-        episode = self.rows.add(name, placed)
-        if known is None:
+        if episode is None:
             parts = self.splits.items() if line.form == "aitw" else ()
             split = {tag: episodes[own] for tag, episodes in parts if own in episodes}
             tags = _tags(line, subset) | split
-            self._tags.append(self._shared.setdefault(tuple(tags.items()), tags))
-            self._there.append(0)
-        self._there[episode] |= 1 << number
+            shared = self._shared.setdefault(tuple(tags.items()), tags)
+            episode = self._episodes[name] = _Episode(len(self._episodes), shared)
+        self.rows.add(episode.number, _Placed(number, line.row, shot, screen, line.where, action))
+        episode.steps |= 1 << number
 
     def _action(self, row: Row, place: RowContext) -> Action | None:
         try:
@@ -143,11 +147,11 @@ class StepReader:
 
     def steps(self) -> Iterator[Step]:
         """Yield all steps, episode by episode in the order of their first rows."""
-        for episode, name in enumerate(self.rows.groups):
+        for name, episode in self._episodes.items():
             yield from self._steps(name, episode)
 
-    def _steps(self, name: str, episode: int) -> Iterator[Step]:
-        numbers = self.rows.of(episode)
+    def _steps(self, name: str, episode: _Episode) -> Iterator[Step]:
+        numbers = self.rows.numbers(episode.number)
         came = [self.rows[each] for each in numbers]
         self._check_length(name, [placed.number for placed in came], came[0].row)
         there = {placed.number: (own, placed) for own, placed in zip(numbers, came, strict=True)}
@@ -177,7 +181,7 @@ class StepReader:
                 history=tuple(history),
                 history_screens=tuple(screens),
                 action=action,
-                tags=self._tags[episode],
+                tags=episode.tags,
                 source=row,
             )
             history.append(action)
@@ -370,7 +374,7 @@ def _read(data: Path, *, check_media: bool) -> LoadedDataset:
         findings,
         sum(finding.code in _SKIPPING for finding in findings),
         aitw_files.FILES.fingerprint(data),
-        row_ids(steps, reader.rows.steps()),
+        row_ids(steps, reader.rows.step_numbers()),
         (*TAGS, *splits),
         ROLES,
     )

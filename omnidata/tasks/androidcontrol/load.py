@@ -24,7 +24,6 @@ from omnidata.loaders.load import Note, RowContext, about, load_data, picture_br
 from omnidata.loaders.steps import Positions, Steps, row_ids
 from omnidata.loaders.tfrecord import Example, Record, read_example, records
 from omnidata.media import InMemoryMedia, image_size, read_bytes
-from omnidata.name_index import NameIndex
 from omnidata.tasks.androidcontrol import json_rows
 from omnidata.tasks.androidcontrol.forest import Bounds, bounds_of, elements_of
 from omnidata.tasks.observation import Element, broken_tree, pack, unpack
@@ -177,7 +176,7 @@ class EpisodeReader:
     note: Note
     check_media: bool
     skipped: int = 0
-    _ids: NameIndex = field(default_factory=NameIndex)
+    _ids: set[str] = field(default_factory=set)
     _splits: Mapping[str, str] | None = None
 
     def of_records(self, paths: Iterable[Path]) -> Iterator[Step]:

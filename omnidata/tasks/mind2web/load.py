@@ -14,7 +14,7 @@ from omnidata.jsontext import BROKEN, as_name, decode, whole_number
 from omnidata.loaders.files import Look, RowFiles, images
 from omnidata.loaders.load import Note, RowContext, about, short, size_of
 from omnidata.loaders.row_files import Line, head_of
-from omnidata.loaders.spill import Grouped
+from omnidata.loaders.stored_rows import ScatteredRows
 from omnidata.tasks.mind2web.rules import KINDS, SPLITS, target_of
 from omnidata.types import MediaRef, Step
 
@@ -39,7 +39,8 @@ _DONE: Final = re.compile(r" -> (CLICK|HOVER|ENTER|TYPE|SELECT)(?:: (.*))?", re.
 
 def read(data: Path, note: Note) -> Iterator[Step | None]:
     """Yield the steps, each task's in order; None for a row that is no step."""
-    tasks: Grouped[Line] = Grouped()
+    tasks: dict[str, int] = {}
+    lines: ScatteredRows[Line] = ScatteredRows()
     for found in FILES.rows(FILES.find(data), note):
         line = replace(found, row=_normalize(found.row))
         own = as_name(line.row.get("annotation_id"))
@@ -49,9 +50,9 @@ def read(data: Path, note: Note) -> Iterator[Step | None]:
             )
             yield None
         else:
-            tasks.add(own, line)
-    for own, numbers in zip(tasks.groups, tasks, strict=True):
-        yield from _task(own, [tasks[number] for number in numbers], note)
+            lines.add(tasks.setdefault(own, len(tasks)), line)
+    for own, task in tasks.items():
+        yield from _task(own, [lines[number] for number in lines.numbers(task)], note)
 
 
 def _task(own: str, lines: Sequence[Line], note: Note) -> Iterator[Step | None]:

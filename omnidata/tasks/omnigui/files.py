@@ -25,7 +25,7 @@ from omnidata.loaders.episode_tree import DEPENDENCIES, DIMENSIONS, SIDE_FILE, l
 from omnidata.loaders.files import holds_rows, not_an_object
 from omnidata.loaders.instructions import Language
 from omnidata.loaders.row_files import read_rows
-from omnidata.loaders.spill import Grouped, NamedRows
+from omnidata.loaders.stored_rows import ScatteredRows, StoredRows
 from omnidata.loaders.subsets import canonical
 from omnidata.media import spelling_on_disk, unsafe
 
@@ -43,34 +43,6 @@ LAYOUTS = (
 )
 
 
-class Listed:
-    """The metadata rows of an app's episodes and their dimensions, by their ids.
-
-    Args:
-        folder: the app's.
-        rows: those of all apps, of which this is the next one.
-    """
-
-    def __init__(self, folder: Path, rows: NamedRows[tuple[Row, str]]) -> None:
-        self._app = f"{folder.name}/"
-        self._rows = rows
-        self._first = self._end = len(rows)
-
-    def add(self, identity: str, row: Row, dimension: str) -> None:
-        self._rows.put(self._app + identity, (row, dimension))
-        self._end = len(self._rows)
-
-    def get(self, identity: str) -> tuple[Row, str] | None:
-        return self._rows.get(self._app + identity)
-
-    def __contains__(self, identity: str) -> bool:
-        return self._app + identity in self._rows.names
-
-    def __iter__(self) -> Iterator[str]:
-        names = map(self._rows.names.__getitem__, range(self._first, self._end))
-        return (name.removeprefix(self._app) for name in names)
-
-
 @dataclass(slots=True)
 class Annotations:
     """The annotations of one app folder or of one file of steps.
@@ -79,14 +51,16 @@ class Annotations:
         app: the app's name; None where every row names its own.
         media_root: the folder that media paths are relative to.
         rows: the steps as (row, the file it came from), to be gone through once.
-        episodes: the metadata rows; None for one file of steps.
+        listings: the metadata rows of the episodes of all apps, and their dimensions.
+        episodes: ID -> the number in `listings`; None for one file of steps.
         doubts: ID -> findings about the episode; all are there once `rows` has ended.
     """
 
     app: str | None
     media_root: Path
     rows: Iterator[tuple[Row, str]]
-    episodes: Listed | None = None
+    listings: StoredRows[tuple[Row, str]]
+    episodes: dict[str, int] | None = None
     doubts: dict[str, list[Finding]] = field(default_factory=dict)
 
 
@@ -210,16 +184,17 @@ def read_annotations(files: Files, note: Note) -> Iterator[Annotations]:
     Raises:
         DataError: the only file of steps is unreadable, also while its rows are read.
     """
+    listings: StoredRows[tuple[Row, str]] = StoredRows()
     if files.steps:
         name = files.steps.stem.removeprefix("dataset_")
         app = None if name == files.steps.stem else name
         rows = _array(files.steps)
         first = list(islice(rows, _FIRST))
         root = _media_root(files.steps, first)
-        yield Annotations(app, root, ((row, str(files.steps)) for row in chain(first, rows)))
-    listed: NamedRows[tuple[Row, str]] = NamedRows()
+        placed = ((row, str(files.steps)) for row in chain(first, rows))
+        yield Annotations(app, root, placed, listings)
     for folder in files.apps:
-        yield _app(folder, Listed(folder, listed), note)
+        yield _app(folder, listings, note)
 
 
 def _media_root(steps: Path, rows: Sequence[Row]) -> Path:
@@ -239,13 +214,13 @@ def _exists(path: Path) -> bool:
         return False
 
 
-def _app(folder: Path, listed: Listed, note: Note) -> Annotations:
-    found = Annotations(None, folder / "media", iter(()), listed)
+def _app(folder: Path, listings: StoredRows[tuple[Row, str]], note: Note) -> Annotations:
+    found = Annotations(None, folder / "media", iter(()), listings, {})
     named: dict[str, None] = {}
     for dimension in DIMENSIONS:
         path = _dimension(folder, dimension)
         for where, row in _lines(path, note):
-            told = _add_episode(found.doubts, listed, row, dimension, where, note)
+            told = _add_episode(found, row, dimension, where, note)
             if told and isinstance(row.get("app"), str):
                 named[row["app"]] = None
     found.app = app = next(iter(named), folder.name)
@@ -264,14 +239,7 @@ def _app(folder: Path, listed: Listed, note: Note) -> Annotations:
     return found
 
 
-def _add_episode(
-    doubts: dict[str, list[Finding]],
-    listed: Listed,
-    row: Row,
-    dimension: str,
-    where: str,
-    note: Note,
-) -> bool:
+def _add_episode(found: Annotations, row: Row, dimension: str, where: str, note: Note) -> bool:
     identity = as_name(row.get("ID"))
     if identity is None:
         note(
@@ -285,31 +253,34 @@ def _add_episode(
             )
         )
         return False
-    if (before := listed.get(identity)) is not None:
-        doubts.setdefault(identity, []).append(
+    assert found.episodes is not None
+    if (before := found.episodes.get(identity)) is not None:
+        found.doubts.setdefault(identity, []).append(
             Finding(
                 "episode-repeated",
                 "warning",
                 where,
-                f"episode {identity} is listed before, under {before[1]}",
+                f"episode {identity} is listed before, under {found.listings[before][1]}",
                 "each episode once",
                 "remove one of the two lines; the first is used",
             )
         )
         return False
-    listed.add(identity, row, dimension)
+    found.episodes[identity] = found.listings.append((row, dimension))
     return True
 
 
 def _steps(folder: Path, doubts: dict[str, list[Finding]], note: Note) -> Iterator[tuple[Row, str]]:
-    index: Grouped[tuple[Row, str]] = Grouped()
+    index: ScatteredRows[tuple[Row, str]] = ScatteredRows()
+    episodes: dict[str, int] = {}
     for path in _indexes(folder):
         for row in _array(path):
-            index.add(str(row.get("episode_id")), (row, str(path)))
-    told: dict[int, Finding | None] = {}  # of the index's episodes that have files of their own
+            own = episodes.setdefault(str(row.get("episode_id")), len(episodes))
+            index.add(own, (row, str(path)))
+    told: dict[str, Finding | None] = {}  # of the index's episodes that have files of their own
     for path in _episode_files(folder):
         try:
-            own = list(_array(path))
+            rows = list(_array(path))
         except DataError as error:
             note(
                 Finding(
@@ -317,18 +288,16 @@ def _steps(folder: Path, doubts: dict[str, list[Finding]], note: Note) -> Iterat
                 )
             )
             continue
-        yield from ((row, str(path)) for row in own)
-        number = index.groups.get(path.stem)
-        if number is not None:
-            copies = [index[each] for each in index.of(number)]
-            same = own == [row for row, _ in copies]
-            told[number] = None if same else _copies_differ(folder, path, own, copies)
-    for number, found in sorted(told.items()):
-        if found is not None:
-            doubts.setdefault(index.groups[number], []).append(found)
-    for number in range(len(index.groups)):
-        if number not in told:
-            yield from (index[each] for each in index.of(number))
+        yield from ((row, str(path)) for row in rows)
+        if path.stem in episodes:
+            copies = [index[each] for each in index.numbers(episodes[path.stem])]
+            same = rows == [row for row, _ in copies]
+            told[path.stem] = None if same else _copies_differ(folder, path, rows, copies)
+    for name, number in episodes.items():
+        if name not in told:
+            yield from (index[each] for each in index.numbers(number))
+        elif found := told[name]:
+            doubts.setdefault(name, []).append(found)
 
 
 def _copies_differ(

@@ -7,9 +7,11 @@ release differs.
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,9 +30,8 @@ from omnidata.loaders.episode_tree import (
 from omnidata.loaders.files import check_media_files
 from omnidata.loaders.load import about, check_screen, load_data, short, tag_of
 from omnidata.loaders.row_files import HEAD, head_of, is_parquet, read_rows
-from omnidata.loaders.spill import Grouped, NamedRows
 from omnidata.loaders.steps import Steps, row_ids
-from omnidata.name_index import NameIndex
+from omnidata.loaders.stored_rows import RowsByName, ScatteredRows
 from omnidata.tasks.omnigui.files import (
     LAYOUTS,
     Annotations,
@@ -121,7 +122,7 @@ def _read(data: Path, *, check_media: bool) -> LoadedDataset:
         findings,
         builder.skipped,
         files.fingerprint(),
-        row_ids(steps, builder.rows.steps()),
+        row_ids(steps, builder.rows.step_numbers()),
         TAGS,
         ROLES,
         episode_rows=builder.episode_rows,
@@ -134,53 +135,49 @@ class _Placed(NamedTuple):
     number: int
 
 
+_NO_METADATA: Row = {}
+
+
 @dataclass(slots=True)
-class _Begun:
+class _Episode:
+    number: int
     app: str
     identity: str
     part: Annotations
     unlisted: str | None  # its first row's place, where metadata should be there and are not
     there: int = 0  # the steps that have come, as bits
     doubts: Sequence[Finding] = ()
-
-
-@dataclass(slots=True)
-class _Episode:
-    app: str
-    identity: str
-    media_root: Path
-    metadata: Row
-    dimension: str | None
-    unlisted: str | None  # its first row's place, where metadata should be there and are not
-    doubts: Sequence[Finding]
+    # Known while its steps are made:
+    metadata: Row = field(default_factory=lambda: _NO_METADATA)
+    dimension: str | None = None
 
 
 class _Builder:
     def __init__(self, note: Note) -> None:
         self.note = note
         self.levels: Mapping[tuple[str, str], str] = {}
-        self.rows: Grouped[_Placed] = Grouped()
+        self.rows: ScatteredRows[tuple[Row, str, int]] = ScatteredRows()  # as in `_Placed`
         self.skipped = 0
-        self.episode_rows: NamedRows[Row] = NamedRows()
-        self._episodes: list[_Begun] = []  # by their numbers in `rows`
+        self.episode_rows: RowsByName[Row] = RowsByName()
+        self._episodes: dict[str, dict[str, _Episode]] = defaultdict(dict)  # by app and id
+        self._count = 0  # of episodes
+        self._without_steps: list[tuple[str, str]] = []
         self._guessed: set[str] = set()
-        self._known = NameIndex()  # episodes, in any spelling of their app
-        self._apps: set[str] = set()
 
     def add(self, part: Annotations) -> None:
         for row, where in part.rows:
             if not self._add_row(part, row, where):
                 self.skipped += 1
-                self.rows.pass_over()
+                self.rows.skip()
         for identity, doubts in part.doubts.items():
-            if episode := self._episode(part.app or "", identity):
+            if episode := self._episodes[part.app or ""].get(identity):
                 episode.doubts = (*episode.doubts, *doubts)
             else:
                 for doubt in doubts:
                     self.note(doubt)
         for identity in part.episodes or ():
-            self._know(part.app or "", identity)
-            if not self._episode(part.app or "", identity):
+            if identity not in self._episodes[part.app or ""]:
+                self._without_steps.append((part.app or "", identity))
                 self.note(
                     Finding(
                         "episode-without-steps",
@@ -191,14 +188,6 @@ class _Builder:
                         "add the steps or remove the line",
                     )
                 )
-
-    def _episode(self, app: str, identity: str) -> _Begun | None:
-        number = self.rows.groups.get(_key(app, identity))
-        return None if number is None else self._episodes[number]
-
-    def _know(self, app: str, identity: str) -> None:
-        self._apps.add(app_key(app))
-        self._known.add(_key(app_key(app), identity))
 
     def _add_row(self, part: Annotations, row: Row, where: str) -> bool:
         app = part.app or as_name(row.get("app")) or as_name(row.get("subset")) or "unknown"
@@ -217,23 +206,22 @@ class _Builder:
                 )
             )
             return False
-        episode = self._episode(app, identity)
+        episode = self._episodes[app].get(identity)
         if episode is None:
             listed = not part.app or (part.episodes and identity in part.episodes)
-            episode = _Begun(app, identity, part, None if listed else where)
-            self._episodes.append(episode)
-            self._know(app, identity)
+            episode = _Episode(self._count, app, identity, part, None if listed else where)
+            self._episodes[app][identity] = episode
+            self._count += 1
         elif episode.there >> index & 1:
             self.note(self._repetition(episode, row, where, index))
             return False
         episode.there |= 1 << index
-        self.rows.add(_key(app, identity), _Placed(row, where, index))
+        self.rows.add(episode.number, (row, where, index))
         return True
 
-    def _repetition(self, episode: _Begun, row: Row, where: str, index: int) -> Finding:
-        number = self.rows.groups.get(_key(episode.app, episode.identity))
-        placed = map(self.rows.__getitem__, self.rows.of(number or 0))
-        first = next(other.row for other in placed if other.number == index)
+    def _repetition(self, episode: _Episode, row: Row, where: str, index: int) -> Finding:
+        before = map(self.rows.__getitem__, self.rows.numbers(episode.number))
+        first = next(other for other, _, number in before if number == index)
         same = "the same" if dict(first) == dict(row) else "another"
         sample_id = _sample_id(episode, index)
         return Finding(
@@ -247,8 +235,17 @@ class _Builder:
         )
 
     def check_levels(self) -> None:
-        for app, identity in self.levels:
-            if app in self._apps and _key(app, identity) not in self._known:
+        unmatched = dict.fromkeys(self.levels)
+        apps: set[str] = set()
+        for app, identity in chain(
+            ((app, identity) for app, own in self._episodes.items() for identity in own),
+            self._without_steps,
+        ):
+            key = app_key(app)
+            apps.add(key)
+            unmatched.pop((key, identity), None)
+        for app, identity in unmatched:
+            if app in apps:
                 self.note(
                     Finding(
                         "dependency-unmatched",
@@ -261,15 +258,20 @@ class _Builder:
                 )
 
     def steps(self) -> Iterator[Step]:
-        for begun, numbers in zip(self._episodes, self.rows, strict=True):
-            episode = _whole(begun)
-            placed = {number: self.rows[number] for number in numbers}
+        every = chain.from_iterable(own.values() for own in self._episodes.values())
+        for begun in sorted(every, key=attrgetter("number")):
+            episode, part = begun, begun.part
+            if part.episodes and begun.identity in part.episodes:
+                metadata, dimension = part.listings[part.episodes[begun.identity]]
+                episode = replace(begun, metadata=metadata, dimension=dimension)
+            numbers = self.rows.numbers(episode.number)
+            placed = {number: _Placed(*self.rows[number]) for number in numbers}
             order = sorted(numbers, key=lambda each: placed[each].number)
             self.rows.became.extend(order)
             for step in self._steps(episode, [placed[number] for number in order]):
                 yield step
             if episode.metadata or step.episode in self.episode_rows:
-                self.episode_rows.put(step.episode, episode.metadata)
+                self.episode_rows[step.episode] = episode.metadata
 
     def _steps(self, episode: _Episode, placed: Sequence[_Placed]) -> Iterator[Step]:
         ids = [_sample_id(episode, p.number) for p in placed]
@@ -290,7 +292,7 @@ class _Builder:
             note=note,
         )
         media = [
-            read_media(p.row, episode.media_root, _place(episode, p), own)
+            read_media(p.row, episode.part.media_root, _place(episode, p), own)
             for p, own in zip(placed, notes, strict=True)
         ]
         screens = [
@@ -524,26 +526,7 @@ def _place(episode: _Episode, placed: _Placed) -> str:
     return f"{episode.app}/{episode.identity}/{placed.number} ({placed.where})"
 
 
-def _whole(begun: _Begun) -> _Episode:
-    part = begun.part
-    listed = part.episodes.get(begun.identity) if part.episodes else None
-    metadata, dimension = listed or ({}, None)
-    return _Episode(
-        begun.app,
-        begun.identity,
-        part.media_root,
-        metadata,
-        dimension,
-        begun.unlisted,
-        begun.doubts,
-    )
-
-
-def _key(app: str, identity: str) -> str:
-    return f"{len(app)} {app}{identity}"
-
-
-def _sample_id(episode: _Begun | _Episode, index: int) -> str:
+def _sample_id(episode: _Episode, index: int) -> str:
     """Slashes in names are escaped, or two steps could share an id."""
     app, identity = (name.replace("/", "%2F") for name in (episode.app, episode.identity))
     return f"{app}/{identity}/{index}"
