@@ -28,7 +28,7 @@ from omnidata.errors import (
     UsageError,
     plural,
 )
-from omnidata.loaders.steps import ids_of
+from omnidata.loaders.steps import as_steps, ids_of
 from omnidata.plugins import blaming
 from omnidata.registry import plugin_origin, plugin_versions
 from omnidata.remote import display_path
@@ -524,7 +524,7 @@ def _on_cluster(
         task.name,
         dict(task.options),
         Place.of(source.root),
-        source.fingerprint,
+        as_steps(source.steps).pack() if model.spec.startswith("baseline:") else (),
         model,
         params,
         limits,
