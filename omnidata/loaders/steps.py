@@ -531,13 +531,20 @@ def number_steps(rows: Iterable[Step | None], numbers: array[int]) -> Iterator[S
 # Steps for another process.
 
 
-def pack_steps(steps: Sequence[Step], numbers: Sequence[int]) -> Steps:
-    """Pack the steps at the given indices for another process.
+def steps_to_send(steps: Sequence[Step], numbers: Sequence[int], *, far: bool) -> Steps:
+    """Return the steps at the given indices, to be pickled for another process.
+
+    Args:
+        steps: any.
+        numbers: the indices.
+        far: whether it may be on another machine, which has no cache of this one's.
 
     Raises:
-        UsageError: a plug-in's cannot be.
+        UsageError: a plug-in's cannot be sent.
     """
-    found = as_steps(steps).select(numbers).pack()
+    found = as_steps(steps).select(numbers)
+    if far or found.file is None or found.file.path is None:
+        found = found.pack()
     if not can_be_sent(found):
         raise UsageError(
             "the steps cannot be sent to other processes",
