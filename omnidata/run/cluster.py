@@ -52,7 +52,7 @@ from omnidata.run.scheduling import CircuitBreaker, Gate, StageTimer
 from omnidata.storage import open_own
 from omnidata.tasks import get_task
 from omnidata.tasks.asking import Asking
-from omnidata.types import Adapter, Completion, GenerationParams, MediaRef, Progress, Step
+from omnidata.types import Adapter, Completion, GenerationParams, Progress, Step
 
 _DEADLY = 2
 """How often a step may be alone with a worker that dies."""
@@ -95,25 +95,23 @@ class Job:
     Attributes:
         task: its name.
         options: the task's.
-        data: where the dataset lies, on every machine.
+        places: where the dataset and its media lie, on every machine.
         steps: of the whole dataset, for a model that looks at them; else none.
         model: how to make it.
         params: how to decode; the model's own if None.
         limits: of the run; rates and budget are kept by the gate of all workers.
         parts: the folder that lines go to.
-        media: where else media lie, on every machine.
         unnamed: the task itself, where no name leads to it.
     """
 
     task: str
     options: Mapping[str, str]
-    data: Place
+    places: Sequence[Place]
     steps: Sequence[Step]
     model: Recipe
     params: GenerationParams | None
     limits: Limits
     parts: Path
-    media: Sequence[Place] = ()
     unnamed: Asking | None = None
 
 
@@ -167,7 +165,7 @@ class AskingWorker:
 
     def _open(self, samples: Sequence[Step], code: str) -> About:
         job = self._job
-        check_seen([job.data, *job.media])
+        check_seen(job.places)
         self._task = job.unnamed or get_task(job.task, job.options)
         self._adapter = job.model.make(self._task, job.steps)
         about = describe_model(
@@ -242,11 +240,6 @@ class AskingWorker:
         """Begin nothing more; what is under way is waited for."""
         if self._engine:
             self._engine.stop(reason)
-
-    async def close(self) -> None:
-        """Let the model go."""
-        with suppress(Exception):
-            await self._adapter.close()
 
 
 class SharedGate:
@@ -388,10 +381,9 @@ class OnCluster:
             OmnidataError: the cluster, the model or the data are not what they should be.
         """
         self._ray = stack.enter_context(connect(self._cluster))
-        self._gate: Any = None
-        from_store = bool(self._job.data.url)
+        from_store = any(place.url for place in self._job.places)
         self._crew = Crew(self._ray, self._cluster, AskingWorker, self._job, from_store=from_store)
-        stack.callback(lambda: self._crew.close())
+        stack.callback(self._crew.close)
         about: About = self._crew.first(one_of_each_kind(steps))
         self._at_once, self._code = about.at_once, about.code
         return about
@@ -416,12 +408,15 @@ class OnCluster:
         if not self._todo:
             return
         self._left = self._todo.cost()
-        self._limit(budget)
+        limits = self._job.limits
+        rates = (limits.requests_per_minute, limits.tokens_per_minute)
+        is_limited = any((*rates, limits.max_cost, limits.max_tokens))
+        self._gate = beside_us(self._ray, SharedGate, limits, budget) if is_limited else None
         self._job.parts.mkdir(exist_ok=True)
         before = len(run.done)
         wanted = min(self._cluster.workers or self._crew.room + 1, len(self._todo))
         try:
-            while not self.stopped and self._pending():
+            while not self.stopped and (self._todo or self._waiting or self._busy or self._joining):
                 self._hand_out(wanted)
                 self._round()
             self._wind_up()
@@ -430,19 +425,11 @@ class OnCluster:
                 self._wind_up("the run was interrupted")
             raise
         finally:
-            self._join_all()
+            for part in (*self._busy.values(), *self._joining):
+                self._join(part)
+            join_left(run, again=False)
             self.asked = len(run.done) - before - self._unsent
             run.sync()
-
-    def _limit(self, budget: Budget) -> None:
-        limits = self._job.limits
-        rates = (limits.requests_per_minute, limits.tokens_per_minute)
-        if not any((*rates, limits.max_cost, limits.max_tokens)):
-            return
-        self._gate = beside_us(self._ray, SharedGate, limits, budget)
-
-    def _pending(self) -> bool:
-        return bool(self._todo or self._waiting or self._busy or self._joining)
 
     def _hand_out(self, wanted: int) -> None:
         if self._todo or self._waiting:
@@ -606,11 +593,6 @@ class OnCluster:
         while self._joining and time.monotonic() < until:
             self._round()
 
-    def _join_all(self) -> None:
-        for part in (*self._busy.values(), *self._joining):
-            self._join(part)
-        join_left(self._run, again=False)
-
 
 def join_left(run: RunFolder, *, again: bool) -> None:
     """Join what workers wrote and no driver has: it was killed, whatever engine goes on.
@@ -654,17 +636,15 @@ def _whole_lines(path: Path, start: int = 0) -> Iterator[tuple[int, Prediction]]
 
 def _cost(steps: Iterable[Step]) -> float:
     """Return the cost of steps: one for each, and one for each megabyte of its media."""
-    return sum(1.0 + sum(map(_megabytes, step.media.values())) for step in steps)
-
-
-def _megabytes(ref: MediaRef | None) -> float:
-    if ref is None or ref.inline is not None or ref.cell is not None:
-        return 0.0
-    return _size(ref.root, ref.path)
+    cost = 0.0
+    for step in steps:
+        files = (ref for ref in step.media.values() if ref and not (ref.inline or ref.cell))
+        cost += 1.0 + sum(_megabytes(ref.root, ref.path) for ref in files)
+    return cost
 
 
 @lru_cache(maxsize=4096)
-def _size(root: Path, path: str) -> float:
+def _megabytes(root: Path, path: str) -> float:
     try:
         return (root / path).stat().st_size / 1e6
     except (OSError, ValueError):
