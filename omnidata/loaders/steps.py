@@ -421,7 +421,7 @@ def ids_of(steps: Sequence[Step]) -> Iterable[str]:
 
 def episodes_of(steps: Sequence[Step]) -> Numbers:
     """Return each step's episode as a number, int64 (N,), in order of first occurrence."""
-    return _as_steps(steps).episodes
+    return as_steps(steps).episodes
 
 
 def select_steps(steps: Sequence[Step], numbers: Iterable[int]) -> Sequence[Step]:
@@ -431,7 +431,8 @@ def select_steps(steps: Sequence[Step], numbers: Iterable[int]) -> Sequence[Step
     return [steps[number] for number in numbers]
 
 
-def _as_steps(steps: Sequence[Step]) -> Steps:
+def as_steps(steps: Sequence[Step]) -> Steps:
+    """Return the steps as `Steps`; a list stays the list that it is."""
     return steps if isinstance(steps, Steps) else Steps(steps)
 
 
@@ -446,7 +447,7 @@ class Positions:
     """
 
     def __init__(self, steps: Sequence[Step]) -> None:
-        own = _as_steps(steps)
+        own = as_steps(steps)
         self.get = own.position
         self._length = len(own) - len(own.repeated)
 
@@ -528,13 +529,20 @@ def number_steps(rows: Iterable[Step | None], numbers: array[int]) -> Iterator[S
 # Steps for another process.
 
 
-def pack_steps(steps: Sequence[Step], numbers: Sequence[int]) -> Steps:
-    """Pack the steps at the given indices for another process.
+def steps_to_send(steps: Sequence[Step], numbers: Sequence[int], *, far: bool) -> Steps:
+    """Return the steps at the given indices, to be pickled for another process.
+
+    Args:
+        steps: any.
+        numbers: the indices.
+        far: whether it may be on another machine, which has no cache of this one's.
 
     Raises:
-        UsageError: a plug-in's cannot be.
+        UsageError: a plug-in's cannot be sent.
     """
-    found = _as_steps(steps).select(numbers).pack()
+    found = as_steps(steps).select(numbers)
+    if far or found.file is None or found.file.path is None:
+        found = found.pack()
     if not can_be_sent(found):
         raise UsageError(
             "the steps cannot be sent to other processes",
@@ -549,7 +557,7 @@ def can_be_sent(steps: Sequence[Step]) -> bool:
     """Return whether steps can be sent to other processes; of a list only the first is checked."""
     import pickle
 
-    own = _as_steps(steps)
+    own = as_steps(steps)
     file = own.file or own[:1].pack().file
     assert file is not None  # what is packed has one
     first = file.in_memory

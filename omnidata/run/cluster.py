@@ -13,19 +13,19 @@ import hashlib
 import secrets
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import count
 from pathlib import Path
-from typing import IO, Any, overload
+from typing import Any
 
 import numpy as np
 
 from omnidata import adapters
 from omnidata.errors import AdapterError, RunError, UsageError
-from omnidata.loaders.steps import Positions, episodes_of, ids_of, select_steps
+from omnidata.loaders.steps import Steps, as_steps
 from omnidata.plugins import blaming
 from omnidata.predictions import Prediction, decode
 from omnidata.registry import plugin_origin
@@ -49,10 +49,10 @@ from omnidata.run.folder import TRANSIENT, PartFile, RunFolder, attempts_of
 from omnidata.run.histories import not_asked
 from omnidata.run.run_files import INFO, check_info
 from omnidata.run.scheduling import CircuitBreaker, Gate, StageTimer
-from omnidata.storage import drop_partial_line, open_own
+from omnidata.storage import open_own
 from omnidata.tasks import get_task
 from omnidata.tasks.asking import Asking
-from omnidata.types import Adapter, Completion, GenerationParams, MediaRef, Progress, Step
+from omnidata.types import Adapter, Completion, GenerationParams, Progress, Step
 
 _DEADLY = 2
 """How often a step may be alone with a worker that dies."""
@@ -95,25 +95,23 @@ class Job:
     Attributes:
         task: its name.
         options: the task's.
-        data: where the dataset lies, on every machine.
-        fingerprint: of the dataset as the driver found it; only a baseline looks at all of it.
+        places: where the dataset and its media lie, on every machine.
+        steps: of the whole dataset, for a model that looks at them; else none.
         model: how to make it.
         params: how to decode; the model's own if None.
         limits: of the run; rates and budget are kept by the gate of all workers.
         parts: the folder that lines go to.
-        media: where else media lie, on every machine.
         unnamed: the task itself, where no name leads to it.
     """
 
     task: str
     options: Mapping[str, str]
-    data: Place
-    fingerprint: str
+    places: Sequence[Place]
+    steps: Sequence[Step]
     model: Recipe
     params: GenerationParams | None
     limits: Limits
     parts: Path
-    media: Sequence[Place] = ()
     unnamed: Asking | None = None
 
 
@@ -167,9 +165,9 @@ class AskingWorker:
 
     def _open(self, samples: Sequence[Step], code: str) -> About:
         job = self._job
-        check_seen([job.data, *job.media])
+        check_seen(job.places)
         self._task = job.unnamed or get_task(job.task, job.options)
-        self._adapter = job.model.make(self._task, _AllSteps(self._task, job))
+        self._adapter = job.model.make(self._task, job.steps)
         about = describe_model(
             self._task, self._adapter, job.params, samples, job.limits.concurrency
         )
@@ -243,38 +241,6 @@ class AskingWorker:
         if self._engine:
             self._engine.stop(reason)
 
-    async def close(self) -> None:
-        """Let the model go."""
-        with suppress(Exception):
-            await self._adapter.close()
-
-
-class _AllSteps(Sequence[Step]):
-    def __init__(self, task: Asking, job: Job) -> None:
-        self._task, self._job = task, job
-
-    @cached_property
-    def _steps(self) -> Sequence[Step]:
-        source = self._task.load(self._job.data.path, check_media=False)
-        if source.fingerprint != self._job.fingerprint:
-            raise RunError(
-                f"{machine()} has other data under this name",
-                where=str(self._job.data.path),
-                expected="the dataset that the run was begun with, on every machine",
-                remedy="share one copy, or make the copies equal",
-            )
-        return source.steps
-
-    def __len__(self) -> int:
-        return len(self._steps)
-
-    @overload
-    def __getitem__(self, number: int) -> Step: ...
-    @overload
-    def __getitem__(self, number: slice) -> Sequence[Step]: ...
-    def __getitem__(self, number: int | slice) -> Step | Sequence[Step]:
-        return self._steps[number]
-
 
 class SharedGate:
     """The gate of all workers, in a process of its own; rates and budget are of the whole run.
@@ -322,8 +288,8 @@ class _GateAfar:
 
 # The driver.
 
-_Unit = Sequence[Step]
-"""Steps that one worker asks about, in their order: an episode, or a step that stands alone."""
+_Unit = Sequence[int]
+"""Indices of the steps that one worker asks about, in order: an episode, or a step alone."""
 
 
 @dataclass(eq=False, slots=True)
@@ -337,10 +303,10 @@ class _Part:
 
 
 class _Units:
-    def __init__(self, steps: Sequence[Step], done: Container[str], *, whole: bool) -> None:
-        self._steps, self._places = steps, Positions(steps)
-        self._episodes = episodes_of(steps) if whole else np.arange(len(steps))
-        ids = enumerate(ids_of(steps))
+    def __init__(self, steps: Steps, done: Container[str], *, whole: bool) -> None:
+        self._steps = steps
+        self._episodes = steps.episodes if whole else np.arange(len(steps))
+        ids = enumerate(steps.sample_ids)
         left = np.fromiter((number for number, name in ids if name not in done), np.int64)
         owner = self._episodes[left]
         order = np.argsort(owner, kind="stable")
@@ -354,20 +320,18 @@ class _Units:
     def __len__(self) -> int:
         return len(self._begins) - self._given
 
-    def _unit(self, number: int) -> _Unit:
-        begin, length = int(self._begins[number]), int(self._lengths[number])
-        return [self._steps[each] for each in self._numbers[begin : begin + length].tolist()]
-
     def popleft(self) -> _Unit:
+        begin, length = int(self._begins[self._given]), int(self._lengths[self._given])
         self._given += 1
-        return self._unit(self._given - 1)
+        unit: list[int] = self._numbers[begin : begin + length].tolist()
+        return unit
 
     def cost(self) -> float:
-        return sum(_cost(self._unit(number)) for number in range(self._given, len(self._begins)))
+        return _cost(self._steps.select(self._numbers))
 
-    def beside(self, units: Sequence[_Unit]) -> Sequence[Step]:
-        owners = [self._episodes[self._places[unit[0].sample_id]] for unit in units]
-        return select_steps(self._steps, np.flatnonzero(np.isin(self._episodes, owners)))
+    def beside(self, units: Sequence[_Unit]) -> list[int]:
+        owners = self._episodes[[unit[0] for unit in units]]
+        return np.flatnonzero(np.isin(self._episodes, owners)).tolist()
 
 
 class OnCluster:
@@ -417,10 +381,9 @@ class OnCluster:
             OmnidataError: the cluster, the model or the data are not what they should be.
         """
         self._ray = stack.enter_context(connect(self._cluster))
-        self._gate: Any = None
-        from_store = bool(self._job.data.url)
+        from_store = any(place.url for place in self._job.places)
         self._crew = Crew(self._ray, self._cluster, AskingWorker, self._job, from_store=from_store)
-        stack.callback(lambda: self._crew.close())
+        stack.callback(self._crew.close)
         about: About = self._crew.first(one_of_each_kind(steps))
         self._at_once, self._code = about.at_once, about.code
         return about
@@ -438,18 +401,22 @@ class OnCluster:
             RunError: the cluster or a disk is at fault.
             KeyboardInterrupt: on Ctrl-C; what was under way has been waited for.
         """
-        self._run, self._steps, self._progress = run, steps, progress
-        self._budget = budget
-        self._todo = _Units(steps, run.done, whole=self._task.needs_predictions)
+        self._run, self._progress, self._budget = run, progress, budget
+        self._steps = as_steps(steps)
+        self._ids = self._steps.sample_ids
+        self._todo = _Units(self._steps, run.done, whole=self._task.needs_predictions)
         if not self._todo:
             return
         self._left = self._todo.cost()
-        self._limit(budget)
+        limits = self._job.limits
+        rates = (limits.requests_per_minute, limits.tokens_per_minute)
+        is_limited = any((*rates, limits.max_cost, limits.max_tokens))
+        self._gate = beside_us(self._ray, SharedGate, limits, budget) if is_limited else None
         self._job.parts.mkdir(exist_ok=True)
         before = len(run.done)
         wanted = min(self._cluster.workers or self._crew.room + 1, len(self._todo))
         try:
-            while not self.stopped and self._pending():
+            while not self.stopped and (self._todo or self._waiting or self._busy or self._joining):
                 self._hand_out(wanted)
                 self._round()
             self._wind_up()
@@ -458,34 +425,28 @@ class OnCluster:
                 self._wind_up("the run was interrupted")
             raise
         finally:
-            self._join_all()
+            for part in (*self._busy.values(), *self._joining):
+                self._join(part)
+            join_left(run, again=False)
             self.asked = len(run.done) - before - self._unsent
             run.sync()
-
-    def _limit(self, budget: Budget) -> None:
-        limits = self._job.limits
-        rates = (limits.requests_per_minute, limits.tokens_per_minute)
-        if not any((*rates, limits.max_cost, limits.max_tokens)):
-            return
-        self._gate = beside_us(self._ray, SharedGate, limits, budget)
-
-    def _pending(self) -> bool:
-        return bool(self._todo or self._waiting or self._busy or self._joining)
 
     def _hand_out(self, wanted: int) -> None:
         if self._todo or self._waiting:
             self._crew.fill(wanted, (), self._code)
         for worker in self._crew.free:
             if part := self._next_part(wanted):
-                number = next(self._numbers)
-                steps = [step for unit in part.units for step in unit]
-                names = "\n".join(step.sample_id for step in steps)
+                asked = [number for unit in part.units for number in unit]
+                names = "\n".join(self._ids[number] for number in asked)
                 digest = hashlib.sha256(names.encode("utf-8", "surrogatepass"))
-                part.name = f"{self._session}-{number}-{digest.hexdigest()[:12]}.jsonl"
+                part.name = f"{self._session}-{next(self._numbers)}-{digest.hexdigest()[:12]}.jsonl"
                 self._busy[worker] = part
-                before = self._steps_of_histories(part)
-                known = {step.sample_id: self._run.done[step.sample_id] for step in before}
-                self._crew.give(worker, "ask", part.name, [*before, *steps], known, self._gate)
+                beside = self._todo.beside(part.units) if self._task.needs_predictions else ()
+                before = [number for number in beside if self._ids[number] in self._run.done]
+                known = {(name := self._ids[number]): self._run.done[name] for number in before}
+                # As bytes: another machine has no such file, and asking takes 500 times as long.
+                steps = self._steps.select([*before, *asked]).pack()
+                self._crew.give(worker, "ask", part.name, steps, known, self._gate)
 
     def _next_part(self, wanted: int) -> _Part | None:
         """Return a share of the remaining units, so that all workers end together."""
@@ -501,14 +462,9 @@ class OnCluster:
                 break  # the others have something to do as well
             unit = self._todo.popleft()
             units.append(unit)
-            cost += _cost(unit)
+            cost += _cost(self._steps.select(unit))
         self._left -= cost
         return _Part(units)
-
-    def _steps_of_histories(self, part: _Part) -> list[Step]:
-        if not self._task.needs_predictions:
-            return []
-        return [step for step in self._todo.beside(part.units) if step.sample_id in self._run.done]
 
     def _round(self) -> None:
         for worker, outcome in self._crew.finished_calls():
@@ -551,10 +507,12 @@ class OnCluster:
         self._drop(part)
 
     def _still(self, part: _Part) -> list[_Unit]:
-        left = [[s for s in unit if s.sample_id not in self._run.done] for unit in part.units]
+        done = self._run.done
+        left = [[each for each in unit if self._ids[each] not in done] for unit in part.units]
         kept = [unit for unit in left if unit]
-        over = not_asked(self._task, self._todo.beside(kept), self._run.done) if kept else ()
-        return [unit for unit in kept if unit[0].sample_id not in over]
+        beside = self._todo.beside(kept) if kept and self._task.needs_predictions else ()
+        over = not_asked(self._task, self._steps.select(beside), done)
+        return [unit for unit in kept if self._ids[unit[0]] not in over]
 
     def _mourn(self, part: _Part, worker: Worker, outcome: Died) -> None:
         """Find the step that killed a worker by halving what is left."""
@@ -567,14 +525,14 @@ class OnCluster:
         if not left:
             return
         if len(left) == 1:
-            step = left[0][0]
+            sample_id = self._ids[left[0][0]]
             # One that was under way alone, and not one that waited after a failed attempt.
             waited = attempts_of(self._job.parts / part.name).exists()
-            self._alone[step.sample_id] += len(part.units) == 1 and not waited
-            if self._alone[step.sample_id] >= _DEADLY:
-                why = f"{step.sample_id}: its worker died {_DEADLY} times: {outcome.why}"
+            self._alone[sample_id] += len(part.units) == 1 and not waited
+            if self._alone[sample_id] >= _DEADLY:
+                why = f"{sample_id}: its worker died {_DEADLY} times: {outcome.why}"
                 failed = Completion(delivery="api_error", error=why)
-                self._record(Prediction.of(step.sample_id, failed))
+                self._record(Prediction.of(sample_id, failed))
                 left = self._still(part)
             self._waiting.extend([_Part(left)] if left else ())
             return
@@ -587,23 +545,9 @@ class OnCluster:
 
     def _join(self, part: _Part) -> None:
         """Move new whole lines into the run folder."""
-        try:
-            file = open_own(self._job.parts / part.name, "rb")
-        except FileNotFoundError:
-            return
-        with file:
-            part.read = self._move(file, part.read, self._record, self._job.parts / part.name)
-
-    def _move(
-        self, file: IO[bytes], at: int, take: Callable[[Prediction], None], path: Path
-    ) -> int:
-        file.seek(at)
-        for line in file:
-            if not line.endswith(b"\n"):
-                break
-            at += len(line)
-            take(decode(line, path))
-        return at
+        for end, line in _whole_lines(self._job.parts / part.name, part.read):
+            self._record(line)
+            part.read = end
 
     def _record(self, line: Prediction) -> None:
         """Record one line per step, even if several workers asked about it."""
@@ -634,17 +578,11 @@ class OnCluster:
 
     def _drop(self, part: _Part) -> None:
         path = self._job.parts / part.name
-        self._join_attempts(attempts_of(path))
+        for _, line in _whole_lines(attempts_of(path)):
+            self._run.append_attempt(line.sample_id, line.completion())
         self._run.sync()
         for gone in (path, attempts_of(path)):
             gone.unlink(missing_ok=True)
-
-    def _join_attempts(self, path: Path) -> None:
-        with suppress(FileNotFoundError), open_own(path, "rb") as file:
-            self._move(file, 0, self._record_attempt, path)
-
-    def _record_attempt(self, line: Prediction) -> None:
-        self._run.append_attempt(line.sample_id, line.completion())
 
     def _wind_up(self, reason: str = "") -> None:
         for worker in self._busy:
@@ -654,11 +592,6 @@ class OnCluster:
             self._round()
         while self._joining and time.monotonic() < until:
             self._round()
-
-    def _join_all(self) -> None:
-        for part in (*self._busy.values(), *self._joining):
-            self._join(part)
-        join_left(self._run, again=False)
 
 
 def join_left(run: RunFolder, *, again: bool) -> None:
@@ -675,20 +608,14 @@ def join_left(run: RunFolder, *, again: bool) -> None:
     if not folder.is_dir():
         return
     for path in sorted(folder.glob("*.jsonl")):
-        drop_partial_line(path)
-        with open_own(path, "rb") as file:
-            for raw in file:
-                line = decode(raw, path)
-                if again and line.delivery in TRANSIENT:
-                    run.append_attempt(line.sample_id, line.completion())
-                elif line.sample_id not in run.done:
-                    run.append(line.sample_id, line.completion())
-    for path in sorted(folder.glob("*.attempts")):
-        drop_partial_line(path)
-        with open_own(path, "rb") as file:
-            for raw in file:
-                line = decode(raw, path)
+        for _, line in _whole_lines(path):
+            if again and line.delivery in TRANSIENT:
                 run.append_attempt(line.sample_id, line.completion())
+            elif line.sample_id not in run.done:
+                run.append(line.sample_id, line.completion())
+    for path in sorted(folder.glob("*.attempts")):
+        for _, line in _whole_lines(path):
+            run.append_attempt(line.sample_id, line.completion())
     run.sync()
     for path in [*folder.glob("*.jsonl"), *folder.glob("*.attempts")]:
         path.unlink()
@@ -696,19 +623,28 @@ def join_left(run: RunFolder, *, again: bool) -> None:
         folder.rmdir()
 
 
-def _cost(unit: _Unit) -> float:
-    """Return the cost of a unit in steps: one for each step and for each megabyte of its media."""
-    return sum(1.0 + sum(map(_megabytes, step.media.values())) for step in unit)
+def _whole_lines(path: Path, start: int = 0) -> Iterator[tuple[int, Prediction]]:
+    """Yield the lines of a file with the byte behind each, but for a last one that is torn."""
+    with suppress(FileNotFoundError), open_own(path, "rb") as file:
+        file.seek(start)
+        for line in file:
+            if not line.endswith(b"\n"):
+                break
+            start += len(line)
+            yield start, decode(line, path)
 
 
-def _megabytes(ref: MediaRef | None) -> float:
-    if ref is None or ref.inline is not None or ref.cell is not None:
-        return 0.0
-    return _size(ref.root, ref.path)
+def _cost(steps: Iterable[Step]) -> float:
+    """Return the cost of steps: one for each, and one for each megabyte of its media."""
+    cost = 0.0
+    for step in steps:
+        files = (ref for ref in step.media.values() if ref and not (ref.inline or ref.cell))
+        cost += 1.0 + sum(_megabytes(ref.root, ref.path) for ref in files)
+    return cost
 
 
 @lru_cache(maxsize=4096)
-def _size(root: Path, path: str) -> float:
+def _megabytes(root: Path, path: str) -> float:
     try:
         return (root / path).stat().st_size / 1e6
     except (OSError, ValueError):

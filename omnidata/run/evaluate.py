@@ -28,7 +28,7 @@ from omnidata.errors import (
     UsageError,
     plural,
 )
-from omnidata.loaders.steps import ids_of
+from omnidata.loaders.steps import as_steps, ids_of
 from omnidata.plugins import blaming
 from omnidata.registry import plugin_origin, plugin_versions
 from omnidata.remote import display_path
@@ -520,16 +520,16 @@ def _on_cluster(
     # Workers are sent steps as they are here; where media were made for them, they lie elsewhere.
     replaced = source.steps if source.media_overrides or unnamed else ()
     roots = {ref.root for step in replaced for ref in step.media.values() if ref}
+    media = [root for root in sorted(roots) if root.exists()]
     job = Job(
         task.name,
         dict(task.options),
-        Place.of(source.root),
-        source.fingerprint,
+        [Place.of(path) for path in (source.root, *media)],
+        as_steps(source.steps).pack() if model.spec.startswith("baseline:") else (),
         model,
         params,
         limits,
         out.absolute() / "parts",
-        [Place.of(root) for root in sorted(roots) if root.exists()],
         unnamed,
     )
     return OnCluster(job, cluster)

@@ -1,8 +1,8 @@
 """Judging: a verdict and a line of scores for each answer, in this process or in others.
 
-Other processes, here or on a cluster, are sent chunks of answers, each with the steps that they are
-to, packed as they lie on disk. A chunk is whole in itself: what comes back is joined in order, and
-is what one process would have made.
+Other processes, here or on a cluster, are sent chunks of answers, each with its steps: as bytes, or
+as the file of the cache that holds them. What comes back is joined in order, and is what one
+process would have made.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from omnidata.errors import OmnidataError
 from omnidata.jsontext import encode
-from omnidata.loaders.steps import Steps, pack_steps
+from omnidata.loaders.steps import Steps, steps_to_send
 from omnidata.plugins import blaming
 from omnidata.predictions import Prediction, missing_media
 from omnidata.registry import plugin_origin
@@ -234,12 +234,13 @@ class Chunks(Sequence[Chunk]):
     Args:
         steps: those that are judged.
         asked: the number of each step, with its answer; every step once.
+        far: whether other machines judge.
     """
 
     def __init__(
-        self, steps: Sequence[Step], asked: Iterator[tuple[int, Prediction | None]]
+        self, steps: Sequence[Step], asked: Iterator[tuple[int, Prediction | None]], *, far: bool
     ) -> None:
-        self._steps, self._asked = steps, asked
+        self._steps, self._asked, self._far = steps, asked, far
         self._made = 0
         self._held: dict[int, tuple[list[int], Chunk]] = {}
 
@@ -253,7 +254,8 @@ class Chunks(Sequence[Chunk]):
             part = list(islice(self._asked, CHUNK))
             numbers = [each for each, _ in part]
             answers = [answer and _bare(answer) for _, answer in part]
-            self._held[self._made] = numbers, Chunk(pack_steps(self._steps, numbers), answers)
+            steps = steps_to_send(self._steps, numbers, far=self._far)
+            self._held[self._made] = numbers, Chunk(steps, answers)
             self._made += 1
         return self._held[number][1]
 

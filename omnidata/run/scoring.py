@@ -254,7 +254,8 @@ class _Columns:
         workers: int,
         cluster: Cluster | None,
     ) -> Iterator[bytes]:
-        chunks = Chunks(self.steps, self._match_steps(answers, ignored))
+        asked = self._match_steps(answers, ignored)
+        chunks = Chunks(self.steps, asked, far=cluster is not None)
         calls = engines.each(partial(judge_chunk, job), chunks, workers=workers, cluster=cluster)
         with closing(calls):
             for number, found in enumerate(calls):

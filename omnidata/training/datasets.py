@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import heapreplace
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -14,15 +14,12 @@ from torch.utils.data import Dataset, IterableDataset, Sampler, get_worker_info
 
 from omnidata.errors import UsageError
 from omnidata.loaders.rows import WAY, RowReader
-from omnidata.loaders.steps import Steps
+from omnidata.loaders.steps import Steps, as_steps
 from omnidata.training.batches import Decoding, Item, decode
 from omnidata.types import LoadedDataset, Step
 
 if TYPE_CHECKING:
     import datasets
-
-
-# Rows of `datasets` as steps, for whoever holds a table and no `LoadedDataset`.
 
 
 class RowSteps(Sequence[Step]):
@@ -37,7 +34,7 @@ class RowSteps(Sequence[Step]):
             name, or of a repository that `omnidata convert` wrote.
 
     Raises:
-        UsageError: several splits, a stream, or rows that are no steps.
+        UsageError: rows that are no steps.
     """
 
     def __init__(self, rows: datasets.Dataset) -> None:
@@ -57,94 +54,53 @@ class RowSteps(Sequence[Step]):
         Raises:
             DataError: the row is no step, or names a file outside the allowed folders.
         """
-        if isinstance(index, slice):
-            return [self[number] for number in range(*index.indices(len(self)))]
-        if not -len(self) <= index < len(self):
-            raise IndexError(index)
-        (row,) = self._rows[index % len(self) : index % len(self) + 1].to_pylist()
+        number = range(len(self))[index]
+        if isinstance(number, range):
+            return [self[each] for each in number]
+        (row,) = self._rows[number : number + 1].to_pylist()
         return self._reader.read(row, f"row {index}")
 
 
-class StreamedSteps(Iterable[Step]):
-    """The rows of a stream of `datasets` as steps.
-
-    `datasets` deals the shards to the DataLoader workers, so every step is read once; workers
-    beyond the number of shards stay idle. Shuffle a stream with its own `shuffle`.
-
-    Args:
-        rows: as of `RowSteps`, with `streaming=True`; one split.
-
-    Raises:
-        UsageError: rows that are no steps.
-    """
-
-    def __init__(self, rows: datasets.IterableDataset) -> None:
-        self._reader = RowReader.of(rows)
-        self._rows = rows.with_format("arrow")
-
-    def set_epoch(self, epoch: int) -> None:
-        """Choose the order of that epoch, of a stream that is shuffled."""
-        self._rows.set_epoch(epoch)
-
-    def __iter__(self) -> Iterator[Step]:
-        number = 0
-        for table in self._rows:
-            for row in table.to_pylist():
-                yield self._reader.read(row, f"row {number}")
-                number += 1
-
-
-def steps_of(given: Any) -> Sequence[Step] | None:
-    """Return the steps of a dataset of `datasets`; None if it has none.
-
-    Raises:
-        UsageError: several splits, a stream, or rows that are no steps.
-    """
-    library = sys.modules.get("datasets")  # who has not imported it has no dataset of it
-    if library is None:
-        return None
-    if isinstance(given, library.Dataset):
-        return RowSteps(given)
-    refused: Mapping[type, str] = {
-        library.DatasetDict: "these are all splits",
-        library.IterableDatasetDict: "the rows are a stream of all splits",
-    }
-    for kind, what in refused.items():
-        if isinstance(given, kind):
-            raise UsageError(
-                what,
-                where=kind.__name__,
-                expected=WAY,
-                remedy='name the split: split="test"',
-            )
-    return None
-
-
-def _is_stream(given: Any) -> bool:
+def _kind_of_rows(given: object) -> str:
+    """Return the class of `datasets` that an object is of; empty for any other object."""
     library = sys.modules.get("datasets")
-    return library is not None and isinstance(given, library.IterableDataset)
+    if library is None:  # a process that has not imported it has no dataset of it
+        return ""
+    kinds = ("Dataset", "IterableDataset", "DatasetDict", "IterableDatasetDict")
+    return next((kind for kind in kinds if isinstance(given, getattr(library, kind))), "")
 
 
-def _check_steps(given: Any) -> None:
-    is_sequence = hasattr(given, "__len__") and hasattr(given, "__getitem__")
-    if not is_sequence or isinstance(given, Mapping):
+def _steps_of(given: Any) -> Sequence[Step]:
+    kind = _kind_of_rows(given)
+    if kind.endswith("Dict"):
+        stream = "the rows are a stream of all splits"
+        raise UsageError(
+            stream if kind.startswith("Iterable") else "these are all splits",
+            where=kind,
+            expected=WAY,
+            remedy='name the split: split="test"',
+        )
+    found = given.steps if isinstance(given, LoadedDataset) else RowSteps(given) if kind else given
+    is_sequence = hasattr(found, "__len__") and hasattr(found, "__getitem__")
+    if not is_sequence or isinstance(found, Mapping):
         raise UsageError(
             "this is no sequence of steps",
-            where=f"StepDataset({type(given).__name__})",
-            expected="a list of steps, what a loader found, or a table",
+            where=f"StepDataset({type(found).__name__})",
+            expected="a list of steps, a loaded dataset, or a table",
             remedy=WAY,
         )
-    if not len(given):
+    if not len(found):
         raise UsageError("there is no step", where="StepDataset", expected="at least one step")
-    if not isinstance(given[0], Step):
+    if not isinstance(found[0], Step):
         raise UsageError(
             "these are no steps",
-            where=f"{type(given).__name__} of {type(given[0]).__name__}",
+            where=f"{type(found).__name__} of {type(found[0]).__name__}",
             expected=f"steps of a loader, StepDataset(task.load(DATA)), or a table: {WAY}",
         )
+    return found
 
 
-def shared(steps: Sequence[Step], *, sources: bool) -> Steps:
+def steps_for_workers(steps: Sequence[Step], *, sources: bool) -> Steps:
     """Return steps that worker processes share: those of a file as they are, others as bytes.
 
     A million steps as Python objects are pickled for every spawned worker, and copied page by page
@@ -154,7 +110,7 @@ def shared(steps: Sequence[Step], *, sources: bool) -> Steps:
         steps: any, in any order.
         sources: whether to keep `Step.source`, which prompts are made from; a file keeps it anyway.
     """
-    own = steps if isinstance(steps, Steps) else Steps(steps)
+    own = as_steps(steps)
     return own if own.file is not None else own.pack(sources=sources)
 
 
@@ -180,19 +136,20 @@ class StepDataset(Dataset[Item]):
 
     def __new__(cls, steps: Any = None, decoding: Decoding = _DEFAULT) -> Any:
         """Make a map-style dataset; of a stream an iterable one."""
-        return StepStream(steps, decoding) if _is_stream(steps) else super().__new__(cls)
+        if _kind_of_rows(steps) == "IterableDataset":
+            return StepStream(steps, decoding)
+        return super().__new__(cls)
 
     def __init__(
         self,
         steps: LoadedDataset | Sequence[Step] | datasets.Dataset,
         decoding: Decoding = _DEFAULT,
     ) -> None:
-        found = steps.steps if isinstance(steps, LoadedDataset) else steps_of(steps) or steps
-        _check_steps(found)
+        found = _steps_of(steps)
         for role in decoding.roles or ():
             _check_role(role, found)
-        packed = isinstance(found, list | tuple | Steps)
-        self._steps = shared(found, sources=False) if packed else found
+        own = isinstance(found, list | tuple | Steps)
+        self._steps = steps_for_workers(found, sources=False) if own else found
         self.decoding = decoding
 
     def __len__(self) -> int:
@@ -211,11 +168,13 @@ class StepStream(IterableDataset[Item]):
     """An iterable of steps, decoded one after the other to an `Item` each.
 
     Each of n DataLoader workers iterates over all steps and decodes every n-th, so every step is
-    decoded once; the batches depend on the number of workers.
+    decoded once; the batches depend on the number of workers. Of a stream of `datasets` each worker
+    reads shards of its own; workers beyond the number of shards stay idle. Shuffle a stream with
+    its own `shuffle`.
 
     Args:
         steps: an iterable that starts anew for every epoch, and is picklable if workers are
-            spawned; or a stream of `datasets` (see `StreamedSteps`).
+            spawned; or one split of a stream of rows (see `RowSteps`).
         decoding: as in `StepDataset`.
 
     Raises:
@@ -226,33 +185,41 @@ class StepStream(IterableDataset[Item]):
     def __init__(
         self, steps: Iterable[Step] | datasets.IterableDataset, decoding: Decoding = _DEFAULT
     ) -> None:
-        if _is_stream(steps):
-            steps = StreamedSteps(steps)
-        if steps_of(steps) is not None:
+        self._steps: Any = steps
+        self._reader: RowReader | None = None
+        kind = _kind_of_rows(steps)
+        if kind == "IterableDataset":
+            rows = cast("datasets.IterableDataset", steps)
+            self._reader, self._steps = RowReader.of(rows), rows.with_format("arrow")
+        elif kind:
             raise UsageError(
                 "rows of a table are no steps",
-                where=f"StepStream({type(steps).__name__})",
+                where=f"StepStream({kind})",
                 expected="StepDataset(rows), which opens a row when it is asked for",
             )
-        if isinstance(steps, Iterator):
+        elif isinstance(steps, Iterator):
             raise UsageError(
                 "the steps can be gone through only once",
                 where=f"StepStream({type(steps).__name__})",
                 expected="an object whose __iter__ begins anew: a list, or a class of your own",
             )
-        self._steps = steps
         self.decoding = decoding
 
     def set_epoch(self, epoch: int) -> None:
         """Choose the order of that epoch, of a stream that is shuffled; call it before each."""
-        if isinstance(self._steps, StreamedSteps):
+        if self._reader:
             self._steps.set_epoch(epoch)
 
     def __iter__(self) -> Iterator[Item]:
-        worker = get_worker_info()
-        dealt = isinstance(self._steps, StreamedSteps)  # each worker gets shards of its own
-        first, count = (worker.id, worker.num_workers) if worker and not dealt else (0, 1)
-        return (decode(step, self.decoding) for step in islice(self._steps, first, None, count))
+        steps: Iterable[Step]
+        if self._reader:
+            rows = enumerate(row for table in self._steps for row in table.to_pylist())
+            steps = (self._reader.read(row, f"row {number}") for number, row in rows)
+        else:
+            worker = get_worker_info()
+            first, count = (worker.id, worker.num_workers) if worker else (0, 1)
+            steps = islice(self._steps, first, None, count)
+        return (decode(step, self.decoding) for step in steps)
 
 
 def _check_role(role: str, steps: Iterable[Step]) -> None:
