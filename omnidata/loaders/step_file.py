@@ -396,6 +396,8 @@ def write(steps: Iterable[Step]) -> StepFile:
 
 def _full(error: OSError) -> DataError:
     folder = current_folder()
+    if folder and folder.path:
+        folder.is_full = True
     return DataError(
         f"the steps cannot be written to disk ({error.strerror})",
         where=str((folder and folder.path) or tempfile.gettempdir()),
