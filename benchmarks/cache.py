@@ -51,7 +51,8 @@ def main() -> None:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as made:
         for name in given.data:
-            form, count = re.fullmatch(r"(.*?)(\d+)", name).groups()
+            form = name.rstrip("0123456789")
+            count = name.removeprefix(form)
             data = (given.keep or Path(made)) / name
             if not data.exists():
                 data.mkdir(parents=True)

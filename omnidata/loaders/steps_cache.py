@@ -342,7 +342,7 @@ def load(read: Callable[[], LoadedDataset], origin: Origin) -> LoadedDataset:
 
 def _new_folder() -> Path:
     folder = steps_folder()
-    if folder.parts[0].startswith("~"):
+    if str(cache_folder()).startswith("~"):
         raise OSError("the user has no home")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     _check_owner(folder)
