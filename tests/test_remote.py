@@ -24,6 +24,7 @@ import pytest
 from omnidata import load_dataset, media
 from omnidata.cli import main
 from omnidata.errors import DataError, MediaError, PlatformError, StoreError, UsageError
+from omnidata.loaders import steps_cache
 from omnidata.loaders.hub import sending_token
 from omnidata.run.evaluate import evaluate
 from omnidata.tasks import get_task
@@ -101,6 +102,25 @@ def test_steps_fingerprint_and_findings_are_those_of_the_same_data_on_a_disk(
             role: ref and ref.path for role, ref in same.media.items()
         }
     assert not [key for key, _ in store.gets if key.endswith((".png", ".mp4", ".wav"))]
+
+
+def test_many_steps_are_kept_until_the_listing_changes(
+    store: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OMNIDATA_NO_CACHE")
+    monkeypatch.setenv("OMNIDATA_STEPS_IN_MEMORY", "0")
+
+    def upload(steps: int) -> None:
+        rows = [row("a", number) for number in range(steps)]
+        store.put("many/steps.json", json.dumps(rows).encode())
+
+    kept: list[int] = []
+    with steps_cache.reporting(lambda entry: kept.append(entry.steps)):
+        upload(2)
+        assert load("s3://bucket/many") == load("s3://bucket/many")
+        upload(3)
+        assert load("s3://bucket/many") == load("s3://bucket/many")
+    assert kept == [2, 3]
 
 
 def test_a_store_without_versions_tells_them_by_time(

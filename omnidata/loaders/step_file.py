@@ -18,6 +18,7 @@ import tempfile
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import fields
 from functools import lru_cache
 from itertools import pairwise
@@ -379,7 +380,8 @@ def write(steps: Iterable[Step]) -> StepFile:
     """
     folder = current_folder()
     path = folder.new_file() if folder else None
-    with path.open("xb+") if path else tempfile.TemporaryFile(prefix="omnidata-") as file:
+    file: Any = path.open("xb+") if path else tempfile.TemporaryFile(prefix="omnidata-")
+    try:
         writer = StepWriter(file)
         for step in steps:
             writer.add(step)
@@ -389,6 +391,9 @@ def write(steps: Iterable[Step]) -> StepFile:
         except OSError as error:
             raise _full(error) from None
         made = StepFile.map(file, writer.within, writer.in_memory)
+    finally:
+        with suppress(OSError):  # the rest of what the disk has not taken
+            file.close()
     if folder and path and writer.is_movable and not writer.in_memory:
         folder.add(made, path)
     return made
@@ -396,6 +401,8 @@ def write(steps: Iterable[Step]) -> StepFile:
 
 def _full(error: OSError) -> DataError:
     folder = current_folder()
+    if folder and folder.path:
+        folder.is_full = True
     return DataError(
         f"the steps cannot be written to disk ({error.strerror})",
         where=str((folder and folder.path) or tempfile.gettempdir()),

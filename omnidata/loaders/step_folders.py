@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import shutil
 from collections.abc import Callable, Iterator
@@ -16,6 +17,11 @@ HEAD: Final = "head.json"
 """The file of an entry of the cache that is written last: size and CRC of the others."""
 
 
+def file_facts(about: os.stat_result) -> tuple[int, ...]:
+    """Return size, times and number of a file: some of them change with its content."""
+    return about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino
+
+
 class Folder:
     """A folder for the files of steps of one dataset, until one is kept, or none.
 
@@ -24,6 +30,7 @@ class Folder:
 
     Attributes:
         path: of the folder; None if there is none yet.
+        is_full: whether its disk takes no more.
     """
 
     def __init__(self, make: Callable[[], Path]) -> None:
@@ -31,6 +38,7 @@ class Folder:
         self._lock: BaseFileLock | None = None
         self._files: list[tuple[object, Path]] = []
         self.path: Path | None = None
+        self.is_full = False
 
     def new_file(self) -> Path | None:
         """Return the path of the next file; None where the disk cannot be written to."""
@@ -40,7 +48,7 @@ class Folder:
                 self._lock = FileLock(path / LOCK)
                 self._lock.acquire(timeout=0)
                 path.stat()  # another process may have taken it for that of a killed one
-            except (OSError, Timeout):
+            except (OSError, Timeout, NotImplementedError):  # some file systems have no locks
                 return None
             self.path = path
         return self.path / f"{secrets.token_hex(8)}.arrow"

@@ -9,6 +9,7 @@ is removed and written anew.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import secrets
 import shutil
@@ -21,14 +22,17 @@ from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Final
 
 from filelock import FileLock, Timeout
 
-from omnidata.files import bounds
-from omnidata.loaders.step_folders import HEAD, LOCK, writing_into
-from omnidata.registry import plugin_origin
-from omnidata.remote import CACHE_VARIABLE, cache_folder, is_in_cache, most_bytes
+from omnidata.errors import DataError
+from omnidata.files import LIMIT_VARIABLE, bounds, inside, real
+from omnidata.loaders import repository
+from omnidata.loaders.step_folders import HEAD, LOCK, Folder, file_facts, writing_into
+from omnidata.registry import is_ours, plugin_origin
+from omnidata.remote import cache_folder, is_in_cache, most_bytes
 from omnidata.types import LoadedDataset
 
 NO_CACHE: Final = "OMNIDATA_NO_CACHE"
@@ -38,6 +42,11 @@ _NEW: Final = ".new-"
 _RECENT_NS: Final = 2 * 10**9
 """Some file systems tell times of files by two seconds: a file that was changed in these may change
 again and look the same."""
+_TICK_NS: Final = 5 * 10**7
+"""The clock by which a system notes changes may be so late."""
+_BEGAN: Final = time.time_ns()
+_KNOWN: Final = frozenset({"omnidata", *sys.stdlib_module_names})
+_log: Final = logging.getLogger("omnidata")
 
 
 # The entries of the cache.
@@ -64,22 +73,22 @@ class Entry:
     used: float
 
 
-_KEPT: ContextVar[Callable[[Entry], None] | None] = ContextVar("_kept", default=None)
+_REPORT: ContextVar[Callable[[Entry], None] | None] = ContextVar("_report", default=None)
 
 
 @contextmanager
 def reporting(report: Callable[[Entry], None]) -> Iterator[None]:
     """Report each entry that is written in the block."""
-    token = _KEPT.set(report)
+    token = _REPORT.set(report)
     try:
         yield
     finally:
-        _KEPT.reset(token)
+        _REPORT.reset(token)
 
 
 def steps_folder() -> Path:
     """Return the folder of the entries, which need not exist."""
-    return cache_folder() / "steps"
+    return cache_folder().absolute() / "steps"
 
 
 def entries() -> list[Entry]:
@@ -92,7 +101,9 @@ def entries() -> list[Entry]:
                 size = sum(path.stat().st_size for path in folder.iterdir())
                 used = (folder / HEAD).stat().st_mtime
                 found.append(
-                    Entry(folder, str(head["data"]), str(head["task"]), head["steps"], size, used)
+                    Entry(
+                        folder, str(head["data"]), str(head["task"]), int(head["steps"]), size, used
+                    )
                 )
     return sorted(found, key=lambda entry: (-entry.used, entry.path))
 
@@ -107,7 +118,7 @@ def clear() -> int:
     for entry in found:
         shutil.rmtree(entry.path, ignore_errors=True)
     _sweep()
-    return sum(entry.bytes for entry in found)
+    return sum(entry.bytes for entry in found if not entry.path.exists())
 
 
 def _sweep() -> None:
@@ -116,7 +127,10 @@ def _sweep() -> None:
         for folder in steps_folder().iterdir():
             if not folder.name.startswith(_NEW):
                 continue
-            with suppress(OSError, Timeout), FileLock(folder / LOCK).acquire(timeout=0):
+            with (
+                suppress(OSError, Timeout, NotImplementedError),
+                FileLock(folder / LOCK).acquire(timeout=0),
+            ):
                 shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -157,72 +171,94 @@ class Origin:
         return _hash(repr(facts))[:16]
 
     def key(self) -> tuple[str, int]:
-        """Return the name of the entry, and when the files last changed in ns since 1970.
+        """Return the name of the entry, and since when the files are known to be the same.
+
+        Returns:
+            The name, and a time in ns since 1970: whoever has read since then has read these files.
 
         Raises:
-            OSError: a folder cannot be read.
+            OSError: a folder cannot be read, or the code has changed since it was imported.
         """
-        digest, last = sha256(), 0
+        digest, since = sha256(), 0
         facts = (
             _FORMAT, sys.version, _hash_code(str(Path(__file__).parents[1])), bounds(),
-            self.depends, self.check_media, _environment(),
+            self.depends, self.check_media, os.environ.get(LIMIT_VARIABLE),
         )  # fmt: skip
         digest.update(repr(facts).encode("utf-8", "surrogateescape"))
-        for place in (self.data, *self.beside):
-            for name, about in _listing(place):
+        for place in self._places():
+            if is_in_cache(place):  # its path names a listing of the store, which never changes
+                continue
+            for name, about, changed in _listing(place):
                 digest.update(f"{name}\0{about}\n".encode("utf-8", "surrogateescape"))
-                last = max(last, about[1])
-        return f"{self.prefix}-{digest.hexdigest()[:32]}", last
+                since = max(since, changed)
+        return f"{self.prefix}-{digest.hexdigest()[:32]}", since
+
+    def _places(self) -> Iterator[Path]:
+        """Yield the folders of all files that may be opened: beside a file, its neighbours."""
+        yield self.data if self.data.is_dir() else self.data.parent
+        yield from self.beside
+        if repository.is_repository(self.data):
+            roots = map(Path, repository.read_manifest(self.data).roots)
+            yield from (root for root in roots if root.exists() and inside(real(root), bounds()))
 
 
 def _hash(text: str) -> str:
     return sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def _environment() -> list[tuple[str, str]]:
-    own = {CACHE_VARIABLE, NO_CACHE}
-    return sorted(
-        item
-        for item in os.environ.items()
-        if item[0].startswith("OMNIDATA_") and item[0] not in own
-    )
+def _listing(place: Path) -> Iterator[tuple[str, tuple[int, ...], int]]:
+    """Yield all files and folders in and below a folder, links followed, but for folders of runs.
 
-
-def _listing(place: Path) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Yield name, size, times and number of each file in and below a folder; links are followed."""
+    Yields:
+        The name; what changes with a file; and from when on it is known to be the same.
+    """
     waiting, met = [str(place)], set[tuple[int, int]]()
     while waiting:
         path = waiting.pop()
         about = os.stat(path)  # noqa: PTH116  a Path for each of a million files takes as long
         if not os.path.isdir(path):  # noqa: PTH112  False for a name with a NUL
-            yield path, _facts(about)
+            yield path, *_facts(about)
             continue
+        yield path, (), about.st_ctime_ns + _TICK_NS
         if (about.st_dev, about.st_ino) in met:
             continue
         met.add((about.st_dev, about.st_ino))
         with os.scandir(path) as found:
-            for entry in sorted(found, key=lambda entry: entry.name):
-                if entry.is_dir():
-                    waiting.append(entry.path)
-                    continue
-                try:
-                    facts = _facts(entry.stat())
-                except OSError:  # a link that leads nowhere
-                    facts = _facts(entry.stat(follow_symlinks=False))
-                yield entry.path, facts
+            entries = sorted(found, key=lambda entry: entry.name)
+        if path != str(place) and any(entry.name == "run.json" for entry in entries):
+            continue
+        for entry in entries:
+            if entry.is_dir():
+                waiting.append(entry.path)
+                continue
+            try:
+                about = entry.stat()
+            except OSError:  # a link that leads nowhere
+                about = entry.stat(follow_symlinks=False)
+            yield entry.path, *_facts(about)
 
 
-def _facts(about: os.stat_result) -> tuple[int, ...]:
-    return about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino
+def _facts(about: os.stat_result) -> tuple[tuple[int, ...], int]:
+    since = max(about.st_mtime_ns + _RECENT_NS, about.st_ctime_ns + _TICK_NS)
+    return file_facts(about), since
+
+
+# The code that reads.
 
 
 @lru_cache(maxsize=64)
 def _hash_code(place: str) -> str:
     digest = sha256()
-    for path, facts in _listing(Path(place)):
-        if path.endswith(".py"):
-            digest.update(f"{path}\0{facts[:2]}\n".encode("utf-8", "surrogateescape"))
+    for path, facts, _ in _listing(Path(place)):
+        if facts and not path.endswith(".pyc"):
+            digest.update(f"{path}\0{facts}\n".encode("utf-8", "surrogateescape"))
+            _check_loaded(facts)
     return digest.hexdigest()
+
+
+def _check_loaded(facts: Sequence[int]) -> None:
+    if max(facts[1:3]) > _BEGAN:
+        raise OSError("the code has changed since it was imported")
 
 
 def reader_facts(benchmark: Any) -> tuple[object, ...] | None:
@@ -235,39 +271,36 @@ def reader_facts(benchmark: Any) -> tuple[object, ...] | None:
         None for an object of any other class, whose state nobody else knows.
     """
     options = sorted(benchmark.options.items())
-    try:
-        named = [[*_listing(Path(value))] for _, value in options if _is_path(value)]
-    except OSError:
+    kind = type(benchmark)
+    tops = sorted({base.__module__.partition(".")[0] for base in kind.__mro__} - _KNOWN)
+    is_plugin = not kind.__module__.startswith("omnidata.")
+    if "__main__" in tops or (is_plugin and not plugin_origin(benchmark.name)):
         return None
-    if type(benchmark).__module__.startswith("omnidata."):
-        return options, named
-    code = _code_of(type(benchmark)) if plugin_origin(benchmark.name) else None
-    return None if code is None else (options, named, code)
-
-
-def _is_path(text: str) -> bool:
     try:
-        return os.path.exists(text)  # noqa: PTH110  False for a name with a NUL
-    except ValueError:
-        return False
-
-
-def _code_of(kind: type) -> str | None:
-    """Return a hash of the code of a class and its bases; None where one has no file."""
-    found = []
-    for base in kind.__mro__:
-        top = base.__module__.partition(".")[0]
-        if top in ("builtins", "omnidata", "abc", "typing", "collections"):
-            continue
-        module = sys.modules.get(top)
-        places = [*getattr(module, "__path__", ())] or [getattr(module, "__file__", None)]
-        if top == "__main__" or not all(places):
-            return None
-        with suppress(OSError):
-            found.append([_hash_code(str(place)) for place in places])
-            continue
+        files = [[*_listing(Path(value))] for _, value in options if os.path.exists(value)]  # noqa: PTH110  False for a name with a NUL
+        code = [_hash_code(place) for top in tops for place in _places_of(sys.modules[top])]
+    except (OSError, KeyError, TypeError):
         return None
-    return repr(found)
+    return options, files, code
+
+
+def _places_of(module: Any) -> list[str]:
+    return [*getattr(module, "__path__", ())] or [module.__file__]
+
+
+def _loaded_code() -> dict[str, Sequence[int]]:
+    """Return the facts of the files of all modules, but Python's and ours.
+
+    Raises:
+        OSError: one has changed since it was imported, or lies in no folder.
+    """
+    found: dict[str, Sequence[int]] = {}
+    for name, module in [*sys.modules.items()]:
+        path = isinstance(module, ModuleType) and vars(module).get("__file__")
+        if path and name.partition(".")[0] not in {*_KNOWN, "__main__"}:
+            found[path] = file_facts(os.stat(path))  # noqa: PTH116  some are no text
+            _check_loaded(found[path])
+    return found
 
 
 # Reading and keeping.
@@ -277,49 +310,68 @@ def load(read: Callable[[], LoadedDataset], origin: Origin) -> LoadedDataset:
     """Return a dataset from the cache, or read it; one of many steps is kept.
 
     Args:
-        read: reads it.
+        read: reads it; twice, if the disk of the cache is full.
         origin: what it follows from.
     """
-    if os.environ.get(NO_CACHE) or is_in_cache(origin.data):
+    if os.environ.get(NO_CACHE):
         return read()
+    began = time.time_ns()
     if _has_entries(origin.prefix):
         from omnidata.loaders import steps_entry
 
         with suppress(OSError, ValueError):
+            _check_owner(steps_folder())
             name, _ = origin.key()
-            if (found := steps_entry.open_entry(steps_folder() / name, origin.data)) is not None:
+            found = steps_entry.open_entry(steps_folder() / name, origin.task, origin.data)
+            if found is not None:
                 return found
-    before: list[tuple[str, int]] = []
-
-    def begin() -> Path:
-        began = time.time_ns()
-        key = origin.key()
-        if began - key[1] < _RECENT_NS:
-            raise OSError("the files may change and look the same")
-        before.append(key)
-        path = steps_folder() / f"{_NEW}{secrets.token_hex(8)}"
-        path.mkdir(mode=0o700, parents=True)
-        return path
-
-    began = time.time_ns()
-    with writing_into(begin) as folder:
-        source = read()
-        if folder.path is None:
+    with writing_into(_new_folder) as folder:
+        try:
+            source = read()
+        except DataError:
+            if not folder.is_full:
+                raise
+        else:
+            if folder.path:
+                with suppress(OSError):
+                    _keep(source, origin, folder, began)
             return source
-        with suppress(OSError):
-            name, changed = origin.key()
-            if before != [(name, changed)] or began - changed < _RECENT_NS:
-                return source  # they changed meanwhile
-            from omnidata.loaders import steps_entry
+    _log.warning("%s: the disk is full, so the steps are not kept", steps_folder())
+    return read()
 
-            place = steps_folder() / name
-            if size := steps_entry.keep(source, folder, place):
-                _sweep()
-                _prune(place)
-                if (report := _KEPT.get()) and place.exists():
-                    count, now = len(source.steps), time.time()
-                    report(Entry(place, str(origin.data), origin.task, count, size, now))
-        return source
+
+def _new_folder() -> Path:
+    folder = steps_folder()
+    if str(cache_folder()).startswith("~"):
+        raise OSError("the user has no home")
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _check_owner(folder)
+    path = folder / f"{_NEW}{secrets.token_hex(8)}"
+    path.mkdir(mode=0o700)
+    return path
+
+
+def _check_owner(folder: Path) -> None:
+    """Check that nobody else may put files in place of ours."""
+    about = folder.stat()
+    if hasattr(os, "getuid") and (about.st_uid != os.getuid() or about.st_mode & 0o022):
+        raise PermissionError("others may write to the cache")
+
+
+def _keep(source: LoadedDataset, origin: Origin, folder: Folder, began: int) -> None:
+    from omnidata.loaders import steps_entry
+
+    name, since = origin.key()
+    if since > began:
+        return  # what was read may be another version
+    place = steps_folder() / name
+    code = {} if is_ours(origin.task) else _loaded_code()
+    if size := steps_entry.keep(source, folder, place, code):
+        _sweep()
+        _prune(place)
+        if (report := _REPORT.get()) and place.exists():
+            count, now = len(source.steps), time.time()
+            report(Entry(place, str(origin.data), origin.task, count, size, now))
 
 
 def _has_entries(prefix: str) -> bool:

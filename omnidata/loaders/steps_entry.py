@@ -10,6 +10,7 @@ import shutil
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -20,23 +21,25 @@ import pyarrow as pa
 from omnidata.errors import Finding
 from omnidata.files import bounds
 from omnidata.loaders.step_file import CannotStoreError, StepFile, to_cell
-from omnidata.loaders.step_folders import HEAD, Folder
-from omnidata.loaders.steps import Places, RowIds, Steps
+from omnidata.loaders.step_folders import HEAD, Folder, file_facts
+from omnidata.loaders.steps import RowIds, Steps
 from omnidata.types import LoadedDataset
 
-_STEPS, _ROWS, _CHOSEN, _EPISODES, _REST = (
-    "steps.arrow", "rows.npy", "chosen.npy", "episodes.arrow", "rest.bin",
-)  # fmt: skip
+_FILES: Final = ("steps.arrow", "episodes.arrow", "rest.bin")
+_STEPS, _EPISODES, _REST = _FILES
 _CHUNK: Final = 1 << 20
 
 
-def keep(source: LoadedDataset, folder: Folder, place: Path) -> int:
+def keep(
+    source: LoadedDataset, folder: Folder, place: Path, code: Mapping[str, Sequence[int]]
+) -> int:
     """Make an entry of a dataset whose steps were written to a folder.
 
     Args:
         source: the dataset; its steps name the entry's file afterwards.
         folder: where its steps lie.
         place: of the entry.
+        code: files whose code has read it, and their `file_facts`.
 
     Returns:
         Its bytes; 0 if it cannot be kept: values that no file holds, or a full disk.
@@ -48,22 +51,19 @@ def keep(source: LoadedDataset, folder: Folder, place: Path) -> int:
     assert isinstance(steps, Steps) and steps.file and folder.path
     try:
         rest = _rest(source, steps)
-        rows = _row_numbers(source, steps)
         new = folder.path / "entry"
         new.mkdir(mode=0o700)
         own.rename(new / _STEPS)
         (new / _REST).write_bytes(rest)
         _write_episodes(new / _EPISODES, source.episode_rows)
-        np.save(new / _ROWS, rows, allow_pickle=False)
-        if steps.numbers is not None:
-            np.save(new / _CHOSEN, steps.numbers, allow_pickle=False)
-        sums = {path.name: _sum(path) for path in sorted(new.iterdir())}
+        sums = {name: _sum(new / name) for name in _FILES}
         head = {"task": source.task, "data": str(source.root), "steps": len(steps)}
-        head |= {"fingerprint": source.fingerprint, "files": sums}
-        (new / HEAD).write_text(json.dumps(head), encoding="utf-8")
-        with suppress(OSError):  # another process was faster
+        (new / HEAD).write_text(json.dumps({**head, "code": code, "files": sums}), "utf-8")
+        try:
             new.rename(place)
-    except (CannotStoreError, KeyError, OSError, UnicodeEncodeError):
+        except OSError:  # another process was faster
+            _check(place)
+    except (CannotStoreError, KeyError, TypeError, OSError, ValueError):
         return 0
     steps.file.path = place / _STEPS
     return sum(size for size, _ in sums.values())
@@ -73,6 +73,11 @@ def _rest(source: LoadedDataset, steps: Steps) -> bytes:
     findings = [
         tuple(getattr(found, name) for name in Finding.__slots__) for found in source.findings
     ]
+    ids = source.row_ids
+    if isinstance(ids, RowIds) and ids.steps is steps:
+        rows = ids.numbers
+    else:  # a row of no step is a TypeError
+        rows = np.array([-1 if name is None else steps.position(name) for name in ids], np.int64)
     return to_cell(
         (
             findings,
@@ -81,18 +86,10 @@ def _rest(source: LoadedDataset, steps: Steps) -> bytes:
             list(source.tags),
             dict(source.roles),
             dict(source.media_overrides),
+            rows.tobytes(),
+            None if steps.numbers is None else steps.numbers.tobytes(),
         )
     )
-
-
-def _row_numbers(source: LoadedDataset, steps: Steps) -> Any:
-    rows = source.row_ids
-    if isinstance(rows, RowIds) and rows.steps is steps:
-        return rows.numbers
-    found = [-1 if name is None else steps.position(name) for name in rows]
-    if None in found:
-        raise KeyError("a row of no step")
-    return np.array(found, np.int64)
 
 
 def _sum(path: Path) -> tuple[int, int]:
@@ -103,50 +100,52 @@ def _sum(path: Path) -> tuple[int, int]:
     return size, crc
 
 
-def open_entry(place: Path, data: Path) -> LoadedDataset | None:
+def _check(place: Path) -> None:
+    """Raise some error if there is no entry of ours at the place, or it is damaged."""
+    head = json.loads((place / HEAD).read_bytes())
+    if head["files"] != {name: [*_sum(place / name)] for name in _FILES}:
+        raise ValueError("a file was changed")
+    for path, facts in head["code"].items():
+        if [*file_facts(Path(path).stat())] != facts:
+            raise ValueError(f"{path} was changed")
+
+
+def open_entry(place: Path, task: str, data: Path) -> LoadedDataset | None:
     """Return the dataset of an entry; None if there is none, or it is damaged and removed.
 
     Args:
         place: of the entry.
+        task: its benchmark.
         data: as the user named them.
     """
     if not place.exists():
         return None
     try:
-        about = place.stat()
-        if hasattr(os, "getuid") and about.st_uid != os.getuid():
-            return None
-        head = json.loads((place / HEAD).read_bytes())
-        for name, expected in head["files"].items():
-            if Path(name).name != name or list(_sum(place / name)) != expected:
-                raise ValueError(f"{name} was changed")
-        source = _read(place, head, data)
-        os.utime(place / HEAD)
+        _check(place)
+        source = _read(place, task, data)
     except Exception:  # whatever is wrong with the entry: it is written anew
         shutil.rmtree(place, ignore_errors=True)
         return None
+    with suppress(OSError):  # a cache that others have filled
+        os.utime(place / HEAD)
     return source
 
 
-def _read(place: Path, head: Mapping[str, Any], data: Path) -> LoadedDataset:
-    findings, skipped, fingerprint, tags, roles, overrides = marshal.loads(
+def _read(place: Path, task: str, data: Path) -> LoadedDataset:
+    findings, skipped, fingerprint, tags, roles, overrides, rows, chosen = marshal.loads(
         (place / _REST).read_bytes()
     )
-    if fingerprint != head["fingerprint"]:
-        raise ValueError("the fingerprint is another")
-    chosen = place / _CHOSEN
-    numbers = np.load(chosen, allow_pickle=False) if _CHOSEN in head["files"] else None
+    numbers = None if chosen is None else np.frombuffer(chosen, np.int64)
     with (place / _STEPS).open("rb") as file:
         steps = Steps(StepFile.map(file, bounds(), path=place / _STEPS), numbers, checked=True)
-    rows = np.load(place / _ROWS, mmap_mode="r", allow_pickle=False)
     return LoadedDataset(
-        head["task"],
+        task,
         data,
         steps,
         [Finding(*found) for found in findings],
         skipped,
         fingerprint,
-        RowIds(steps, rows),
+        RowIds(steps, np.frombuffer(rows, np.int64)),
         tuple(tags),
         roles,
         overrides,
@@ -173,38 +172,22 @@ class _EpisodeRows(Mapping[str, Mapping[str, Any]]):
     def __init__(self, path: Path) -> None:
         with path.open("rb") as file:
             content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        table = pa.ipc.open_file(pa.py_buffer(content)).read_all()
-        self._names = _Names(table.column("name"))
-        self._rows = table.column("row")
-        self._places: Places | None = None
+        self._table = pa.ipc.open_file(pa.py_buffer(content)).read_all()
+
+    @cached_property
+    def _places(self) -> Mapping[str, int]:
+        names = (name.decode("utf-8", "surrogatepass") for name in self._table["name"].to_pylist())
+        return {name: number for number, name in enumerate(names)}
 
     def __getitem__(self, name: str) -> Mapping[str, Any]:
-        self._places = self._places or Places(self._names)
-        number = self._places.get(name)
-        if number is None:
-            raise KeyError(name)
-        return marshal.loads(self._rows[number].as_buffer())  # type: ignore[no-any-return]  # no types
+        row = self._table["row"][self._places[name]]
+        return marshal.loads(row.as_buffer())  # type: ignore[no-any-return]  # no types
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
+        return iter(self._places)
 
     def __len__(self) -> int:
-        return len(self._names)
+        return len(self._table)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return dict, (dict(self),)
-
-
-class _Names(Sequence[str]):
-    def __init__(self, column: pa.ChunkedArray) -> None:
-        self._column = column
-
-    def __len__(self) -> int:
-        return len(self._column)
-
-    def __getitem__(self, number: Any) -> Any:
-        return self._column[number].as_py().decode("utf-8", "surrogatepass")
-
-    def __iter__(self) -> Iterator[str]:
-        for chunk in self._column.chunks:
-            yield from (name.decode("utf-8", "surrogatepass") for name in chunk.to_pylist())

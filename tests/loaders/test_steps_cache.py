@@ -1,7 +1,9 @@
 """Many steps are read once; later loads open the file that was written, or read anew."""
 
 import json
+import logging
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -16,6 +18,8 @@ from omnidata.cli import app
 from omnidata.loaders import steps_cache
 from omnidata.tasks import get_task
 from omnidata.types import LoadedDataset
+from tests import plugs
+from tests.tasks import words
 from tests.trees import row, write_rows
 
 
@@ -43,6 +47,7 @@ def make_old(folder: Path) -> Path:
     """Files that were changed in the last seconds may change again and look the same."""
     for number, path in enumerate((folder, *folder.rglob("*"))):
         os.utime(path, (1e9 + number, 1e9 + number))
+    time.sleep(0.06)  # the times of changes are known to some hundredths
     return folder
 
 
@@ -101,8 +106,29 @@ def test_edited_data_are_read_anew(
 ) -> None:
     load(data)
     edit(data)
+    time.sleep(0.06)
     assert load(data) == load(data)
     assert len(written) == 2
+
+
+def test_neighbours_of_a_file_are_noticed_but_for_runs(
+    cache: Path, data: Path, written: list[steps_cache.Entry]
+) -> None:
+    def findings() -> list[str]:
+        source = get_task("omnigui").load(data / "steps.json")
+        return [finding.code for finding in source.findings]
+
+    for name in ("a", "b", "run", "run/pages"):
+        (data / name).mkdir()
+    (data / "run" / "run.json").write_text("{}")
+    make_old(data)
+    missing = findings()
+    (data / "run" / "pages" / "index.html").write_text("")
+    assert findings() == missing
+    assert len(written) == 1
+    for path in {ref.path for step in load(data).steps for ref in step.media.values() if ref}:
+        (data / path).write_bytes(b"no picture")
+    assert findings() != missing
 
 
 def test_data_that_were_just_written_are_not_kept(
@@ -124,8 +150,10 @@ def overwrite(entry: Path) -> None:
 
 
 def lie(entry: Path) -> None:
-    head = json.loads((entry / "head.json").read_text())
-    (entry / "head.json").write_text(json.dumps(head | {"fingerprint": "0" * 64}))
+    rest = (entry / "rest.bin").read_bytes()
+    fingerprint = re.search(rb"[0-9a-f]{64}", rest)
+    assert fingerprint
+    (entry / "rest.bin").write_bytes(rest.replace(fingerprint[0], b"0" * 64))
 
 
 def lead_out(entry: Path) -> None:
@@ -139,7 +167,7 @@ def empty(entry: Path) -> None:
 
 
 def lose(entry: Path) -> None:
-    (entry / "rows.npy").unlink()
+    (entry / "episodes.arrow").unlink()
 
 
 @pytest.mark.parametrize("damage", [cut, overwrite, lie, lead_out, empty, lose])
@@ -188,6 +216,82 @@ def test_a_cache_that_cannot_be_written_is_none(
     assert load(data) == load(data)
 
 
+def test_a_full_disk_is_a_warning_and_the_data_are_read_again(cache: Path, data: Path) -> None:
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    class Free(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+            warnings.append(record.getMessage())
+
+    warnings: list[str] = []
+    logging.getLogger("omnidata").addHandler(handler := Free())
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    try:
+        source = load(data)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        logging.getLogger("omnidata").removeHandler(handler)
+    assert len(source.steps) == 6
+    assert warnings == [f"{cache}: the disk is full, so the steps are not kept"]
+    assert [*cache.iterdir()] == []
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o770])
+def test_a_cache_that_others_may_write_to_is_not_used(cache: Path, data: Path, mode: int) -> None:
+    load(data)
+    cache.chmod(mode)
+    assert not is_cached(load(data), cache)
+
+
+def test_without_a_home_nothing_is_kept(
+    cache: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(data.parent)
+    monkeypatch.setenv("OMNIDATA_CACHE", "~/omnidata")
+    assert load(data) == load(data)
+    assert not Path("~").exists()
+
+
+PLUGIN = """
+    import sys
+    from pathlib import Path
+    from omnidata.loaders import steps_cache
+    from omnidata.tasks import get_task
+
+    with steps_cache.reporting(lambda entry: print("kept", end=" ")):
+        source = get_task("words").load(Path(sys.argv[1]), check_media=False)
+    print(source.steps[0].instruction)
+"""
+
+
+def test_the_code_of_a_plug_in_counts_with_modules_that_it_imports_while_it_reads(
+    cache: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = tmp_path / "site"
+    plugs.install(site, "omnidata-words", "omnidata.tasks", "words = words_plugin:Asks")
+    (site / "words_plugin.py").write_text(
+        f"{words.PLUGIN}\n\nclass Asks(Words):\n"
+        "    def steps(self, data, note):\n"
+        "        import words_text\n"
+        "        for step in super().steps(data, note):\n"
+        "            yield replace(step, instruction=words_text.TEXT)\n"
+    )
+    (data / "words.jsonl").write_text(json.dumps(words.ROWS[0]))
+    make_old(data)
+    monkeypatch.setenv("PYTHONPATH", str(site))
+
+    def read() -> str:
+        command = [sys.executable, "-c", textwrap.dedent(PLUGIN), str(data)]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    (site / "words_text.py").write_text('TEXT = "one"')
+    assert [read(), read()] == ["kept one", "one"]
+    (site / "words_text.py").write_text('TEXT = "two"')
+    assert [read(), read()] == ["kept two", "two"]
+
+
 def test_what_was_not_used_for_longest_goes_first(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -213,26 +317,26 @@ WRITER = """
     from omnidata.tasks import get_task
     from omnidata.tasks.omnigui import load as loader
 
-    made = loader.merge_groups
+    made = getattr(loader, sys.argv[2])
 
-    def stop(steps, note):
+    def stop(*given):
         print(flush=True)
         sys.stdin.read(1)
-        return made(steps, note)
+        return made(*given)
 
-    loader.merge_groups = stop
+    setattr(loader, sys.argv[2], stop)
     source = get_task("omnigui").load(Path(sys.argv[1]), check_media=False)
     print(len(source.steps), flush=True)
 """
 
 
 @pytest.fixture
-def start(data: Path) -> Iterator[Callable[[], "subprocess.Popen[bytes]"]]:
-    """Start processes that read the data and stop before they are done."""
+def start(data: Path) -> Iterator[Callable[..., "subprocess.Popen[bytes]"]]:
+    """Start processes that read the data and stop before a function of the loader."""
     started: list[subprocess.Popen[bytes]] = []
 
-    def begin() -> "subprocess.Popen[bytes]":
-        command = [sys.executable, "-c", textwrap.dedent(WRITER), str(data)]
+    def begin(before: str = "merge_groups") -> "subprocess.Popen[bytes]":
+        command = [sys.executable, "-c", textwrap.dedent(WRITER), str(data), before]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
         started.append(subprocess.Popen(command, **pipes))  # type: ignore[call-overload]
         assert started[-1].stdout
@@ -246,7 +350,7 @@ def start(data: Path) -> Iterator[Callable[[], "subprocess.Popen[bytes]"]]:
 
 
 def test_two_that_write_at_once_leave_one_entry(
-    cache: Path, data: Path, start: Callable[[], "subprocess.Popen[bytes]"]
+    cache: Path, data: Path, start: Callable[..., "subprocess.Popen[bytes]"]
 ) -> None:
     both = [start(), start()]
     assert [process.communicate(b"x")[0] for process in both] == [b"6\n", b"6\n"]
@@ -256,10 +360,12 @@ def test_two_that_write_at_once_leave_one_entry(
     assert is_cached(load(data), cache)
 
 
+@pytest.mark.parametrize("before", ["dependencies", "merge_groups"])
 def test_data_that_change_while_they_are_read_are_not_kept(
-    cache: Path, data: Path, start: Callable[[], "subprocess.Popen[bytes]"]
+    cache: Path, data: Path, start: Callable[..., "subprocess.Popen[bytes]"], before: str
 ) -> None:
-    reading = start()
+    """Before the first step is written, and after the last; the times of the files are old."""
+    reading = start(before)
     grow(data)
     assert reading.communicate(b"x")[0] == b"6\n"
     assert [*cache.iterdir()] == []
@@ -270,7 +376,7 @@ def test_what_a_killed_process_left_is_never_read_and_goes_with_the_next(
     cache: Path,
     data: Path,
     written: list[steps_cache.Entry],
-    start: Callable[[], "subprocess.Popen[bytes]"],
+    start: Callable[..., "subprocess.Popen[bytes]"],
 ) -> None:
     alive, killed = start(), start()
     killed.kill()
