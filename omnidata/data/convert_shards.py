@@ -7,12 +7,13 @@ import io
 import json
 import os
 import re
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 import pyarrow as pa
@@ -30,9 +31,10 @@ from omnidata.errors import (
 )
 from omnidata.loaders import parquet
 from omnidata.loaders.columns import EPISODE, features
-from omnidata.loaders.files import medium_broken, size_differs
+from omnidata.loaders.files import medium_broken, refuse_closed_media, size_differs
 from omnidata.loaders.repository import MANIFEST, read_manifest
-from omnidata.loaders.rows import optional_columns, storable, to_row
+from omnidata.loaders.rows import NeededColumns, storable, to_row
+from omnidata.loaders.steps import Positions
 from omnidata.media import unsafe
 from omnidata.storage import (
     PLAN,
@@ -214,10 +216,12 @@ class Plan:
     Attributes:
         folder: where it belongs, relative to the repository: one level per tag.
         numbers: positions of its steps in the source.
+        stamp: hash of what it is made from, sizes and times of the media included.
     """
 
     folder: str
     numbers: Sequence[int]
+    stamp: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +230,7 @@ class Shard:
 
     Attributes:
         file: relative to the repository.
-        stamp: hash of what it was made from, sizes and times of the media included.
+        stamp: that of its plan.
         digest: hash of what it says; the same wherever and whenever it is made.
         rows: its steps.
         num_bytes: of its rows in memory.
@@ -245,26 +249,75 @@ class Shard:
     findings: Sequence[Finding]
 
 
-def plan(source: LoadedDataset, *, embed: bool) -> list[Plan]:
-    """Cut the steps into shards: steps with the same tags together, so that subsets share files."""
-    cells: dict[str, list[int]] = {}
+class Survey(NamedTuple):
+    """What one pass over the steps shows, before anything is written.
+
+    Attributes:
+        plans: the shards.
+        roots: the folders of the media, sorted.
+        optional: which of the columns `omnidata.loaders.columns.OPTIONAL` the steps need.
+    """
+
+    plans: Sequence[Plan]
+    roots: Sequence[Path]
+    optional: Sequence[str]
+
+
+class _Draft:
+    """A plan that grows."""
+
+    def __init__(self) -> None:
+        self.numbers = array("q")
+        self.size = 0
+        self.digest = hashlib.sha256()
+
+
+def survey(source: LoadedDataset, *, embed: bool) -> Survey:
+    """Plan shards: steps with the same tags together, so that subsets share files.
+
+    Raises:
+        UsageError: media are to be linked and have no files.
+        DataError: the media lie outside the source, in folders that are not allowed.
+    """
+    drafts: dict[str, list[_Draft]] = {}
+    needed = NeededColumns(source)
+    places: dict[tuple[Path, tuple[str, ...], bool], MediaRef] = {}
+    can_be_linked = True
     for number, step in enumerate(source.steps):
-        folder = "/".join(slug(step.tags.get(tag)) for tag in source.tags)
-        cells.setdefault(folder, []).append(number)
-    plans = []
-    for folder, numbers in sorted(cells.items()):
-        begin, size = 0, 0
-        for end, number in enumerate(numbers):
-            media = source.steps[number].media.values()
-            own = sum(_stat(ref)[0] for ref in media if ref) if embed else 0
-            if end > begin and (size + own > _SHARD_BYTES or end - begin >= _SHARD_ROWS):
-                plans.append(Plan(folder, numbers[begin:end]))
-                begin, size = end, 0
-            size += own
-        plans.append(Plan(folder, numbers[begin:]))
-    return plans
+        needed.add(step)
+        refs = [ref for ref in step.media.values() if ref]
+        stats = list(map(_stat, refs))
+        size = sum(own for own, _ in stats) if embed else 0
+        of_tags = drafts.setdefault("/".join(slug(step.tags.get(tag)) for tag in source.tags), [])
+        last = of_tags[-1] if of_tags else None
+        if last is None or last.size + size > _SHARD_BYTES or len(last.numbers) >= _SHARD_ROWS:
+            of_tags.append(last := _Draft())
+        last.numbers.append(number)
+        last.size += size
+        lines = [f"{number} {step.sample_id}\n"]
+        for ref, known in zip(refs, stats, strict=True):
+            lines.append(f"{ref.root}/{ref.path} {ref.cell} {ref.sha256} {known}\n")
+            places.setdefault((ref.root, ref.within, ref.inline is None), ref)
+            if ref.cell or ref.inline is not None or media.is_remote(ref):
+                can_be_linked = False
+        last.digest.update("".join(lines).encode("utf-8", "backslashreplace"))
+    refuse_closed_media(places.values())
+    if not embed and not can_be_linked:
+        raise UsageError(
+            "some media are inside other files or rows and cannot be linked",
+            where=str(source.root),
+            expected="a source whose media are files",
+            remedy="use --embed",
+        )
+    plans = [
+        Plan(folder, draft.numbers, draft.digest.hexdigest())
+        for folder, of_tags in sorted(drafts.items())
+        for draft in of_tags
+    ]
+    return Survey(plans, sorted({root for root, _, _ in places}), needed.names)
 
 
+@lru_cache(maxsize=4096)
 def slug(value: str | None) -> str:
     """Return a tag's value as a folder's name that patterns and file systems read alike.
 
@@ -318,12 +371,6 @@ class Layout:
     roots: Sequence[Path]
     optional: Sequence[str]
 
-    @classmethod
-    def of(cls, source: LoadedDataset, out: Path, *, embed: bool, roots: Sequence[Path]) -> Layout:
-        """Return the layout for a source."""
-        optional = optional_columns(source)
-        return cls(out, source.root, source.tags, source.roles, embed, roots, optional)
-
     @cached_property
     def features(self) -> datasets.Features:
         """The columns."""
@@ -365,14 +412,12 @@ class ShardJob:
 
     Attributes:
         plan: what is to be in it.
-        stamp: as of `Shard`.
         steps: those of the plan.
         rows: the number of each step's row in the source; None where it has none.
         episodes: the rows of their episodes, where the source has any.
     """
 
     plan: Plan
-    stamp: str
     steps: Sequence[Step]
     rows: Sequence[int | None]
     episodes: Mapping[str, Mapping[str, Any]]
@@ -383,41 +428,27 @@ class ShardJobs(Sequence[ShardJob]):
 
     Args:
         source: the steps.
-        todo: the plans and their stamps.
+        todo: the plans.
     """
 
-    def __init__(self, source: LoadedDataset, todo: Sequence[tuple[Plan, str]]) -> None:
+    def __init__(self, source: LoadedDataset, todo: Sequence[Plan]) -> None:
         self._source, self._todo = source, todo
-        self._numbers = {
-            name: number for number, name in enumerate(source.row_ids) if name is not None
-        }
+        self._rows = array("q", [-1]) * len(source.steps)
+        positions = Positions(source.steps)
+        for row, name in enumerate(source.row_ids):
+            if name is not None and (number := positions.get(name)) is not None:
+                self._rows[number] = row
 
     def __len__(self) -> int:
         return len(self._todo)
 
     def __getitem__(self, number: int) -> ShardJob:  # type: ignore[override]  # nobody cuts it
-        plan, stamp = self._todo[number]
+        plan = self._todo[number]
         steps = [self._source.steps[each] for each in plan.numbers]
+        rows = [None if (row := self._rows[each]) < 0 else row for each in plan.numbers]
         held = self._source.episode_rows
-        return ShardJob(
-            plan,
-            stamp,
-            steps,
-            [self._numbers.get(step.sample_id) for step in steps],
-            {step.episode: held[step.episode] for step in steps if step.episode in held},
-        )
-
-
-def stamp(source: LoadedDataset, plan: Plan) -> str:
-    """Hash of what a shard depends on, without opening a medium."""
-    digest = hashlib.sha256()
-    for number in plan.numbers:
-        step = source.steps[number]
-        digest.update(f"{number} {step.sample_id}\n".encode("utf-8", "backslashreplace"))
-        for ref in filter(None, step.media.values()):
-            known = f"{ref.root}/{ref.path} {ref.cell} {ref.sha256} {_stat(ref)}\n"
-            digest.update(known.encode("utf-8", "backslashreplace"))
-    return digest.hexdigest()
+        episodes = {step.episode: held[step.episode] for step in steps if step.episode in held}
+        return ShardJob(plan, steps, rows, episodes)
 
 
 def try_to_write(layout: Layout, threads: int | None, job: ShardJob) -> Shard | Exception:
@@ -451,7 +482,7 @@ def write_shard(
     facts = dict(zip(refs, media.in_threads(_look, refs, workers=threads), strict=True))
     folder = layout.out / "data" / plan.folder
     folder.mkdir(parents=True, exist_ok=True)
-    partial = folder / f"{job.stamp[:12]}.partial"
+    partial = folder / f"{plan.stamp[:12]}.partial"
     digest, done, num_bytes = hashlib.sha256(), 0, 0
     with (
         atomic_write(partial) as file,
@@ -469,7 +500,7 @@ def write_shard(
     partial.replace(layout.out / name)
     return Shard(
         name,
-        job.stamp,
+        plan.stamp,
         digest.hexdigest(),
         done,
         num_bytes,

@@ -10,6 +10,7 @@ from omnidata.data.card import publications
 from omnidata.errors import DataError, UsageError
 from omnidata.files import SETTINGS, read_file
 from omnidata.loaders.repository import MANIFEST, Manifest, is_repository, read_manifest
+from omnidata.loaders.subsets import count_tags
 from omnidata.loaders.upload import Upload, check_link, check_name, upload
 from omnidata.tasks import get_task
 
@@ -50,7 +51,7 @@ def push(
     check_name(name)
     manifest = _manifest(folder)
     files = _files(folder, manifest)
-    _check_licence(folder, i_may=i_may)
+    _check_licence(folder, manifest, i_may=i_may)
     return upload(
         name,
         files,
@@ -106,18 +107,7 @@ def _files(folder: Path, manifest: Manifest) -> dict[str, Path]:
     return {path: folder / path for path in sorted(wanted | licences)}
 
 
-def _check_licence(folder: Path, *, i_may: bool) -> str:
-    """Return the licence in the README, if it allows redistribution.
-
-    Args:
-        folder: a repository.
-        i_may: whether the user confirms it.
-
-    Raises:
-        UsageError: it gives none; or data of the task are published under another, or one that does
-            not let everyone redistribute them, and `i_may` is not set.
-        DataError: the repository is broken, or its rows are not those that its manifest counts.
-    """
+def _check_licence(folder: Path, manifest: Manifest, *, i_may: bool) -> None:
     said = _stated_licence(folder / README)
     if not said or said == "unknown":
         raise UsageError(
@@ -128,10 +118,11 @@ def _check_licence(folder: Path, *, i_may: bool) -> str:
             "Licence and citation has the known facts",
         )
     # Also where nobody asks for the licences: what cannot be read is not published.
-    source = get_task(read_manifest(folder).task).load(folder, check_media=False)
+    task = get_task(manifest.task)
+    source = task.load(folder, check_media=False)
     if i_may:
-        return said
-    for one in publications(source):
+        return
+    for one in publications(task, count_tags(source.steps)):
         what = ""
         if not one.licence:
             what = f"{one.name} is published without a licence"
@@ -147,7 +138,6 @@ def _check_licence(folder: Path, *, i_may: bool) -> str:
                 remedy=f"read {one.url}. Add --i-may if the data are your own or you have "
                 "permission",
             )
-    return said
 
 
 def _stated_licence(readme: Path) -> str:

@@ -39,8 +39,8 @@ from omnidata.loaders.files import refuse_closed
 from omnidata.loaders.hooks import explain_casts, module_of
 from omnidata.loaders.load import reading
 from omnidata.loaders.repository import is_repository, open_dataset
-from omnidata.loaders.rows import needs_details, to_row
-from omnidata.loaders.subsets import ALL, find_subset, subsets
+from omnidata.loaders.rows import NeededColumns, to_row
+from omnidata.loaders.subsets import ALL, select_subset, subsets
 from omnidata.media import is_remote, linkable, read_bytes
 from omnidata.types import LoadedDataset, MediaRef, Step
 
@@ -148,7 +148,7 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
             source = self._source(self._root(self.config))
             tags = source.tags if tags is None else tags
             roles = source.roles if roles is None else roles
-            more = needs_details(source) if more is None else more
+            more = _has_details(source) if more is None else more
         columns = features(tags, roles, optional=(DETAILS,) if more else ())
         return datasets.DatasetInfo(description=self.task.card.title, features=columns)
 
@@ -161,11 +161,11 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
                 "%s: %d findings; `omnidata validate %s %s` lists them",
                 root, len(source.findings), self.task.name, root,
             )  # fmt: skip
-        if not _choose(source, subset):
+        if not select_subset(source, subset):
             raise DataError(
                 f'the data has no subset "{subset}"',
                 where=str(root),
-                expected=f"one of {', '.join(_config_names(source))}",
+                expected=f"one of {', '.join(known.name for known in subsets(source)[0])}",
             )
         shards = [f"{number}/{_SHARDS}" for number in range(_SHARDS)]
         kwargs = {"shards": shards, "root": str(root), "subset": subset}
@@ -175,7 +175,7 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
         self, shards: Sequence[str], root: str, subset: str
     ) -> Iterator[tuple[Any, pa.Table]]:
         source = self._source(Path(root))
-        steps = _choose(source, subset)
+        steps = select_subset(source, subset)
         tags = source.tags if self.task.card.tags is None else self.task.card.tags
         schema = self.info.features.arrow_schema
         more = {DETAILS}.intersection(schema.names)
@@ -200,6 +200,15 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
                     "`omnidata validate %s %s` says why",
                     root, found, " or more" if stored else "", self.task.name, root,
                 )  # fmt: skip
+
+
+def _has_details(source: LoadedDataset) -> bool:
+    needed = NeededColumns(source)
+    for step in source.steps:
+        needed.add(step)
+        if needed.details:
+            return True
+    return False
 
 
 def _reads(task: Benchmark, root: Path) -> AbstractContextManager[None]:
@@ -252,15 +261,6 @@ def _load(module: str, root: str, fingerprint: str) -> LoadedDataset:
     task: Benchmark = getattr(import_module(module), BUILDER).task
     with _reads(task, Path(root)):
         return task.load(Path(root), check_media=False)
-
-
-def _choose(source: LoadedDataset, name: str) -> list[Step]:
-    subset = find_subset(source, name)
-    return [step for step in source.steps if subset.has(step)] if subset else []
-
-
-def _config_names(source: LoadedDataset) -> list[str]:
-    return [subset.name for subset in subsets(source)[0]]
 
 
 def _count_lost(step: Step) -> int:

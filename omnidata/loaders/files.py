@@ -393,10 +393,19 @@ def refuse_closed(steps: Sequence[Step]) -> None:
     Raises:
         DataError: there are such folders; it names the options to type.
     """
-    refs = (ref for step in steps for ref in step.media.values() if ref and ref.inline is None)
+    refuse_closed_media(ref for step in steps for ref in step.media.values() if ref)
+
+
+def refuse_closed_media(refs: Iterable[MediaRef]) -> None:
+    """Refuse media as `refuse_closed` does.
+
+    Raises:
+        DataError: as `refuse_closed`.
+    """
     known: dict[tuple[Path, tuple[str, ...]], MediaRef] = {}
     for ref in refs:
-        known.setdefault((ref.root, ref.within), ref)
+        if ref.inline is None:
+            known.setdefault((ref.root, ref.within), ref)
     if folders := sorted({str(ref.root) for ref in known.values() if leads_outside(ref)}):
         leads = sorted({real(Path(folder)) for folder in folders})
         raise DataError(

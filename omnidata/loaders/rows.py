@@ -46,30 +46,47 @@ WAY: Final = 'StepDataset(omnidata.load_dataset(NAME, DATA, split="test")): docs
 """The way from a table to steps, for messages."""
 
 
-def optional_columns(source: LoadedDataset) -> tuple[str, ...]:
-    """Return the columns of `OPTIONAL` that the steps of a source need."""
-    found = [*BELONGING] if _needs_names(source) else []
-    found += [DETAILS] if needs_details(source) else []
-    return (*found, EPISODE) if source.episode_rows else tuple(found)
+class NeededColumns:
+    """Collects which of the columns `OPTIONAL` the steps of a source need.
+
+    Args:
+        source: the dataset; all its steps are to be added.
+
+    Attributes:
+        details: whether an action of the steps so far needs the column `DETAILS`.
+    """
+
+    def __init__(self, source: LoadedDataset) -> None:
+        self._has_episode_rows = bool(source.episode_rows)
+        self._names = False
+        self._looks_at_names = not _has_rule(source)
+        self.details = False
+        self._history: tuple[Action | None, ...] = ()
+
+    def add(self, step: Step) -> None:
+        """Look at a step."""
+        if self._looks_at_names and not self._names:
+            plain = replace(step, episode="", group="")
+            self._names = (step.episode, step.group) != (plain.episode, plain.group)
+        if not self.details:
+            past, self._history = self._history, step.history
+            new = step.history[len(past) :] if step.history[: len(past)] == past else step.history
+            self.details = any(map(_details, (step.action, *new)))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        found = (*(BELONGING if self._names else ()), *((DETAILS,) if self.details else ()))
+        return (*found, EPISODE) if self._has_episode_rows else found
 
 
-def needs_details(source: LoadedDataset) -> bool:
-    """Return whether an action of the steps needs the column `DETAILS`."""
-    actions = {id(one): one for step in source.steps for one in (step.action, *step.history)}
-    return any(map(_details, actions.values()))
-
-
-def _needs_names(source: LoadedDataset) -> bool:
+def _has_rule(source: LoadedDataset) -> bool:
+    """Whether the benchmark has a rule that assigns such steps to episodes and groups."""
     task = registry.find_benchmark(source.task)
-    if task and source.steps:
-        try:
-            if task.group(source.steps[0]) is not None:
-                return False
-        except (KeyError, TypeError, ValueError):  # a rule, but not for such a step
-            return False
-    plain = (replace(step, episode="", group="") for step in source.steps)
-    pairs = zip(source.steps, plain, strict=True)
-    return any((a.episode, a.group) != (b.episode, b.group) for a, b in pairs)
+    try:
+        return bool(task and source.steps and task.group(source.steps[0]) is not None)
+    except (KeyError, TypeError, ValueError):  # a rule, but not for such a step
+        return True
 
 
 def to_row(step: Step, tags: Sequence[str], more: Collection[str] = ()) -> dict[str, Any]:

@@ -421,6 +421,11 @@ def ids_of(steps: Sequence[Step]) -> Iterable[str]:
     return (step.sample_id for step in steps)
 
 
+def column_of(steps: Sequence[Step], name: str) -> Column:
+    """Return a field of all steps, in order; of steps in a file without making them."""
+    return _as_steps(steps).column(name)
+
+
 def episodes_of(steps: Sequence[Step]) -> Numbers:
     """Return each step's episode as a number, int64 (N,), in order of first occurrence."""
     return _as_steps(steps).episodes

@@ -7,10 +7,12 @@ the same name.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from omnidata import registry
+from omnidata.loaders.steps import column_of, select_steps
 from omnidata.types import LoadedDataset, Step
 
 ALL = "all"
@@ -72,9 +74,14 @@ class SubsetNames:
         return canonical(name)
 
 
+def count_tags(steps: Sequence[Step]) -> Counter[tuple[str, str]]:
+    """Return the number of steps with each value of each tag, by tag and value."""
+    return Counter(pair for tags in column_of(steps, "tags") for pair in tags.items())
+
+
 def subsets(source: LoadedDataset) -> tuple[list[Subset], list[str]]:
     """Return the subsets of a dataset, `all` first, and the values that cannot name one."""
-    pairs = {pair for step in source.steps for pair in step.tags.items()}
+    pairs = count_tags(source.steps)
     names = SubsetNames(source.task, source.tags)
     reserved = {names.key(ALL), names.key("default")}
     labels = {names.key(value) for tag, value in pairs if tag != _APP}
@@ -106,3 +113,15 @@ def find_subset(source: LoadedDataset, name: str) -> Subset | None:
     """Return the dataset's subset of a name, in any spelling."""
     names = SubsetNames(source.task, source.tags)
     return next((s for s in subsets(source)[0] if names.key(s.name) == names.key(name)), None)
+
+
+def select_subset(source: LoadedDataset, name: str) -> Sequence[Step]:
+    """Return the steps of the subset of a name, in any spelling; none if there is no such one."""
+    subset = find_subset(source, name)
+    if subset is None:
+        return []
+    if not subset.values:
+        return source.steps
+    tags = column_of(source.steps, "tags")
+    chosen = (n for n, own in enumerate(tags) if not subset.values.isdisjoint(own.items()))
+    return select_steps(source.steps, chosen)
