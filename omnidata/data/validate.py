@@ -6,19 +6,21 @@ interrupted `look`.
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from omnidata import registry
 from omnidata.errors import Finding, MediaError, MediaFault, Severity, StoreError, plural
-from omnidata.loaders.files import media_turned, refuse_closed
+from omnidata.loaders.files import media_turned, refuse_closed_media
 from omnidata.loaders.instructions import foreign
+from omnidata.loaders.steps import ids_of, select_steps
 from omnidata.media import DEFAULT_BUDGET, Budget, Probe, examine, unsafe
 from omnidata.run.engines import Cluster, Lost, each
-from omnidata.types import LoadedDataset, MediaRef, Progress, Step
+from omnidata.types import LoadedDataset, MediaRef, Modality, Progress, Step
 
 __all__ = ["LIMIT_S", "Report", "key", "look", "references", "report", "validate"]
 
@@ -70,13 +72,13 @@ def references(steps: Sequence[Step]) -> list[MediaRef]:
     Raises:
         DataError: media lie outside the data, in folders that are not allowed.
     """
-    refuse_closed(steps)
     found: dict[Hashable, MediaRef] = {}
     for step in steps:
         for ref in step.media.values():
-            if ref is not None and not unsafe(ref.path):
+            if ref is not None:
                 found.setdefault(key(ref), ref)
-    return list(found.values())
+    refuse_closed_media(found.values())
+    return [ref for ref in found.values() if not unsafe(ref.path)]
 
 
 def look(
@@ -187,34 +189,48 @@ class MediaChecks:
     Args:
         source: the dataset.
         outcomes: what `look` gave; steps are not judged by media that it lacks.
+
+    Attributes:
+        episodes: numbers of the steps of each episode, in the order of the source.
     """
 
     def __init__(self, source: LoadedDataset, outcomes: Outcomes) -> None:
-        self._source = source
         self._outcomes = outcomes
         task = registry.find_benchmark(source.task)
         self._lag = task.episodes.history_lag if task else None
         self._said: set[Hashable] = set()
         self._users: dict[Hashable, list[str]] = defaultdict(list)
+        self._media: dict[Hashable, tuple[MediaRef, Outcome | None]] = {}
+        self.episodes: dict[str, array[int]] = defaultdict(lambda: array("q"))
         named: Counter[str] = Counter()
-        for step in source.steps:
+        for number, step in enumerate(source.steps):
+            self.episodes[step.episode].append(number)
             for role, ref in step.media.items():
                 if ref is not None:
                     named[role] += 1
-                    self._users[key(ref)].append(step.sample_id)
+                    own = key(ref)
+                    self._users[own].append(step.sample_id)
+                    if own not in self._media and not unsafe(ref.path):
+                        self._media[own] = ref, outcomes.get(own)
         self._expected = {
             role
             for role, count in named.items()
             if role != "history_screenshot" and count >= NAMED * len(source.steps)
         }
 
+    def present(self) -> Counter[Modality]:
+        """Return the number of media that are there, in whatever state, by kind."""
+        return Counter(
+            ref.kind
+            for ref, outcome in self._media.values()
+            if outcome and not _is_missing(outcome)
+        )
+
     def absent(self) -> Finding | None:
         """Return the finding for data without media; None if any medium exists."""
-        refs = references(self._source.steps)
-        outcomes = [self._outcomes.get(key(ref)) for ref in refs]
-        if not all(isinstance(found, Fault) and found.kind == "missing" for found in outcomes):
+        if not all(outcome and _is_missing(outcome) for _, outcome in self._media.values()):
             return None
-        roots = Counter(str(ref.root) for ref in refs)
+        roots = Counter(str(ref.root) for ref, _ in self._media.values())
         return finding(
             "media-absent",
             roots.most_common(1)[0][0] if roots else "media",
@@ -226,10 +242,9 @@ class MediaChecks:
         """Return the finding for media that are stored rotated; None if there are none."""
         users: list[str] = []
         counts: Counter[str] = Counter()
-        for ref in references(self._source.steps):
-            found = self._outcomes.get(key(ref))
-            if isinstance(found, Probe) and found.turned:
-                users.append(self._users[key(ref)][0])
+        for own, (ref, outcome) in self._media.items():
+            if isinstance(outcome, Probe) and outcome.turned:
+                users.append(self._users[own][0])
                 counts[ref.kind] += 1
         return media_turned(counts, list(dict.fromkeys(users))) if users else None
 
@@ -391,6 +406,10 @@ class MediaChecks:
         return _about(code, step, role, what, expected, users)
 
 
+def _is_missing(outcome: Outcome) -> bool:
+    return isinstance(outcome, Fault) and outcome.kind == "missing"
+
+
 def _about(
     code: str,
     step: Step,
@@ -530,10 +549,8 @@ def report(source: LoadedDataset, outcomes: Outcomes) -> Report:
         source: the dataset.
         outcomes: what `look` gave, by `key`; possibly not of all media.
     """
-    episodes: dict[str, list[Step]] = defaultdict(list)
-    for step in source.steps:
-        episodes[step.episode].append(step)
-    judged = list(_media_findings(source, episodes, outcomes))
+    checks = MediaChecks(source, outcomes)
+    judged = list(_findings(source, checks))
     # A repository remembers what was broken when it was written; we have looked.
     wrong = _unusable(judged)
     findings = [
@@ -543,20 +560,15 @@ def report(source: LoadedDataset, outcomes: Outcomes) -> Report:
     ]
     findings += judged
     unusable = _unusable(findings)
-    found = ((ref, outcomes.get(key(ref))) for ref in references(source.steps))
-    kinds = Counter(
-        ref.kind
-        for ref, seen in found
-        if seen is not None and not (isinstance(seen, Fault) and seen.kind == "missing")
-    )
+    kinds = checks.present()
     return Report(
         findings,
-        [step.sample_id for step in source.steps if step.sample_id in unusable],
+        [sample_id for sample_id in ids_of(source.steps) if sample_id in unusable],
         {
-            "episodes": len(episodes),
+            "episodes": len(checks.episodes),
             "steps": len(source.steps),
             "skipped": source.skipped,
-            "media": {kind: kinds[kind] for kind in ("image", "video", "audio")},
+            "media": {kind: kinds[kind] for kind in get_args(Modality)},
         },
     )
 
@@ -567,10 +579,7 @@ def _unusable(findings: Iterable[Finding]) -> set[str]:
     }
 
 
-def _media_findings(
-    source: LoadedDataset, episodes: Mapping[str, list[Step]], outcomes: Outcomes
-) -> Iterator[Finding]:
-    checks = MediaChecks(source, outcomes)
+def _findings(source: LoadedDataset, checks: MediaChecks) -> Iterator[Finding]:
     absent = checks.absent()
     if absent is not None and absent.code not in {finding.code for finding in source.findings}:
         yield absent
@@ -580,8 +589,8 @@ def _media_findings(
         if finding.code in ("language-differs", "instruction-missing")
         for sample in finding.sample_ids
     }
-    for steps in episodes.values():
-        steps.sort(key=lambda step: step.step_index)
+    for numbers in checks.episodes.values():
+        steps = sorted(select_steps(source.steps, numbers), key=lambda step: step.step_index)
         language = read.isdisjoint(step.sample_id for step in steps)
         yield from check_annotations(steps, language=language)
         if absent is None:
