@@ -67,9 +67,9 @@ def configs(
     """Return a config per subset, over shared shards."""
     found = []
     # The steps of a shard have the same tags: one stands for all.
-    firsts = [source.steps[plan.numbers[0]] for plan in plans]
+    tags = [source.steps[plan.numbers[0]].tags for plan in plans]
     for subset in subsets:
-        numbers = [number for number, step in enumerate(firsts) if subset.has(step)]
+        numbers = [number for number, own in enumerate(tags) if subset.has(own)]
         if len(subset.values) > 1:
             paths = [shards[number].file for number in numbers]
         else:
@@ -81,7 +81,7 @@ def configs(
 
 
 def dataset_version(digest: str) -> str:
-    """A version that changes with the content; without it `datasets` serves its old cache.
+    """Return a version that changes with the content; else `datasets` serves its old cache.
 
     Examples:
         >>> dataset_version("00000010" + "f" * 56)
@@ -232,8 +232,8 @@ def column_reference() -> dict[str, str]:
             task.benchmark.card.roles or (),
             [tag_column(tag) for tag in task.benchmark.card.tags or ()],
         )
-        said = [", ".join(map(markdown_code, names)) or "as in the data" for names in columns]
-        owners.append([markdown_code(name), *said])
+        cells = [", ".join(map(markdown_code, names)) or "as in the data" for names in columns]
+        owners.append([markdown_code(name), *cells])
     return {
         "step": _fields([path for path in COLUMNS if path in PLAIN]),
         "action": _fields([*COLUMNS], "action."),
@@ -319,7 +319,7 @@ def _datasheet(
     name: str,
     counts: Mapping[tuple[str, str], int],
 ) -> str:
-    """What is known of the data, by the questions of a datasheet (OSWorld, Appendix G)."""
+    """Answers to the questions of a datasheet (OSWorld, Appendix G)."""
     found = statistics(task, source)
     codes = Counter(each.code for each in (*manifest.findings, *manifest.media_findings))
     tables = [*_tags(source.tags, counts), *found.tables()]

@@ -87,17 +87,9 @@ def convert(
         layout = Layout(
             staging.path, source.root, source.tags, source.roles, embed, roots, optional
         )
-        shards = _write(
-            source,
-            plans,
-            staging,
-            layout,
-            workers=workers,
-            cluster=cluster,
-            progress=progress,
-        )
-        named, unnamable = subsets(source)
-        found = configs(source, named, plans, shards)
+        shards = _write(source, plans, staging, layout, workers, cluster, progress)
+        namable, unnamable = subsets(source)
+        found = configs(source, namable, plans, shards)
         manifest = _describe(source, found, shards, layout)
         text = readme(source, manifest, found, shards, layout.features, staging.out.name)
         (staging.path / "README.md").write_text(text, encoding="utf-8", errors="backslashreplace")
@@ -123,7 +115,6 @@ def _write(
     plans: Sequence[Plan],
     staging: RepositoryStaging,
     layout: Layout,
-    *,
     workers: int,
     cluster: Cluster | None,
     progress: Progress | None,

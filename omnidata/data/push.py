@@ -49,22 +49,6 @@ def push(
             `omnidata.loaders.upload.upload`.
     """
     check_name(name)
-    manifest = _manifest(folder)
-    files = _files(folder, manifest)
-    _check_licence(folder, manifest, i_may=i_may)
-    return upload(
-        name,
-        files,
-        f"{manifest.task}: {manifest.digest[:12]}, by omnidata push",
-        is_ours=lambda paths: MANIFEST in paths or set(paths) <= {README},
-        stale=lambda path: _SHARD.fullmatch(path) is not None,
-        private=private,
-        pull_request=pull_request,
-        dry_run=dry_run,
-    )
-
-
-def _manifest(folder: Path) -> Manifest:
     if not is_repository(folder):
         raise DataError(
             "this is not a repository made by omnidata",
@@ -80,7 +64,18 @@ def _manifest(folder: Path) -> Manifest:
             expected="media in the rows",
             remedy="write it again with `omnidata convert --embed`",
         )
-    return manifest
+    files = _files(folder, manifest)
+    _check_licence(folder, manifest, i_may=i_may)
+    return upload(
+        name,
+        files,
+        f"{manifest.task}: {manifest.digest[:12]}, by omnidata push",
+        is_ours=lambda paths: MANIFEST in paths or set(paths) <= {README},
+        stale=lambda path: _SHARD.fullmatch(path) is not None,
+        private=private,
+        pull_request=pull_request,
+        dry_run=dry_run,
+    )
 
 
 def _files(folder: Path, manifest: Manifest) -> dict[str, Path]:
@@ -108,8 +103,8 @@ def _files(folder: Path, manifest: Manifest) -> dict[str, Path]:
 
 
 def _check_licence(folder: Path, manifest: Manifest, *, i_may: bool) -> None:
-    said = _stated_licence(folder / README)
-    if not said or said == "unknown":
+    stated = _stated_licence(folder / README)
+    if not stated or stated == "unknown":
         raise UsageError(
             "the repository names no licence",
             where=str(folder / README),
@@ -117,7 +112,7 @@ def _check_licence(folder: Path, manifest: Manifest, *, i_may: bool) -> None:
             remedy="add `license: NAME` to the block at the top of the README; its section "
             "Licence and citation has the known facts",
         )
-    # Also where nobody asks for the licences: what cannot be read is not published.
+    # With `i_may` too: rows that cannot be read are not published.
     task = get_task(manifest.task)
     source = task.load(folder, check_media=False)
     if i_may:
@@ -128,8 +123,8 @@ def _check_licence(folder: Path, manifest: Manifest, *, i_may: bool) -> None:
             what = f"{one.name} is published without a licence"
         elif not _FREE.fullmatch(one.licence):
             what = f"{one.name} is published under {one.licence}, which has conditions"
-        elif one.licence != said:
-            what = f"{one.name} is published under {one.licence}, and the README says {said}"
+        elif one.licence != stated:
+            what = f"{one.name} is published under {one.licence}, and the README says {stated}"
         if what:
             raise UsageError(
                 what,

@@ -23,6 +23,7 @@ from omnidata.errors import (
 from omnidata.files import STREAMED, bounds, inside, naming, open_file, outside, real
 from omnidata.loaders import parquet
 from omnidata.loaders.row_files import Line, is_parquet, read_rows, readable
+from omnidata.loaders.steps import media_of
 from omnidata.media import (
     around,
     is_remote,
@@ -331,7 +332,7 @@ def check_media_files(
     Raises:
         DataError: as `refuse_closed`.
     """
-    refuse_closed(steps)
+    refuse_closed(media_of(steps))
     if not any(seen.there for seen in _look_at(steps, always_shown)):
         note(media_absent(steps))
         return
@@ -384,7 +385,7 @@ def _look_at(steps: Sequence[Step], always_shown: bool) -> Iterator[_Seen]:
                 yield _Seen(step, there, medium_broken(step, role, what, error.expected))
 
 
-def refuse_closed(steps: Sequence[Step]) -> None:
+def refuse_closed(refs: Iterable[MediaRef]) -> None:
     """Refuse media in folders that the user has not allowed, before any work.
 
     Every medium there would be refused: the folder is a link that leads outside the data, or one
@@ -392,15 +393,6 @@ def refuse_closed(steps: Sequence[Step]) -> None:
 
     Raises:
         DataError: there are such folders; it names the options to type.
-    """
-    refuse_closed_media(ref for step in steps for ref in step.media.values() if ref)
-
-
-def refuse_closed_media(refs: Iterable[MediaRef]) -> None:
-    """Refuse media as `refuse_closed` does.
-
-    Raises:
-        DataError: as `refuse_closed`.
     """
     known: dict[tuple[Path, tuple[str, ...]], MediaRef] = {}
     for ref in refs:
@@ -418,13 +410,12 @@ def refuse_closed_media(refs: Iterable[MediaRef]) -> None:
 
 def media_absent(steps: Sequence[Step]) -> Finding:
     """Return the finding for data without any media."""
-    refs = (ref for step in steps for ref in step.media.values() if ref)
-    found = Counter((ref.root, ref.kind) for ref in refs)
+    found = Counter((ref.root, ref.kind) for ref in media_of(steps))
     roots: Counter[Path] = Counter()
     for (root, _), count in found.items():
         roots[root] += count
     pictures = {kind for _, kind in found} == {"image"}
-    first = next((ref for step in steps for ref in step.media.values() if ref), None)
+    first = next(media_of(steps), None)
     unpack = unpack_zip(first) if first else ""
     return Finding(
         "media-absent",

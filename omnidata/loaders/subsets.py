@@ -8,7 +8,7 @@ the same name.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from omnidata import registry
@@ -33,9 +33,9 @@ class Subset:
     name: str
     values: frozenset[tuple[str, str]]
 
-    def has(self, step: Step) -> bool:
-        """Return whether the step belongs to it."""
-        return not self.values or any(pair in self.values for pair in step.tags.items())
+    def has(self, tags: Mapping[str, str]) -> bool:
+        """Return whether a step with these tags belongs to it."""
+        return not self.values or any(pair in self.values for pair in tags.items())
 
 
 def canonical(name: str) -> str:
@@ -109,19 +109,12 @@ def _can_name(value: str) -> bool:
     return value.isprintable() and not long and not any(c in _FORBIDDEN for c in value)
 
 
-def find_subset(source: LoadedDataset, name: str) -> Subset | None:
-    """Return the dataset's subset of a name, in any spelling."""
-    names = SubsetNames(source.task, source.tags)
-    return next((s for s in subsets(source)[0] if names.key(s.name) == names.key(name)), None)
-
-
 def select_subset(source: LoadedDataset, name: str) -> Sequence[Step]:
     """Return the steps of the subset of a name, in any spelling; none if there is no such one."""
-    subset = find_subset(source, name)
-    if subset is None:
-        return []
-    if not subset.values:
-        return source.steps
-    tags = column_of(source.steps, "tags")
-    chosen = (n for n, own in enumerate(tags) if not subset.values.isdisjoint(own.items()))
-    return select_steps(source.steps, chosen)
+    names = SubsetNames(source.task, source.tags)
+    for subset in subsets(source)[0]:
+        if names.key(subset.name) == names.key(name):
+            tags = column_of(source.steps, "tags")
+            chosen = (number for number, own in enumerate(tags) if subset.has(own))
+            return select_steps(source.steps, chosen) if subset.values else source.steps
+    return []

@@ -174,18 +174,21 @@ def statistics(task: Asking, source: LoadedDataset) -> Statistics:
         clicks += asked.clicks
         if asked.clicks and (size := _largest(asked)):
             sizes.append(size)
-        held = {_role(role): ref.kind for role, ref in step.media.items() if ref}
-        own = (
-            ref for role, ref in step.media.items() if role not in task.benchmark.card.other_moments
-        )
-        kinds.update({ref.kind for ref in own if ref})
+        held: dict[str, Modality] = {}
+        of_moment = set[Modality]()
+        for role, ref in step.media.items():
+            if ref is None:
+                continue
+            held[_role(role)] = ref.kind
+            if role not in task.benchmark.card.other_moments:
+                of_moment.add(ref.kind)
+            if ref.kind != "image":
+                numbers, names = tracks.setdefault(_role(role), (array("q"), []))
+                numbers.append(number)
+                names.append(role)
+        kinds.update(of_moment)
         for role, kind in held.items():
             roles[role] = kind, roles.get(role, (kind, 0))[1] + 1
-        for role, ref in step.media.items():
-            if ref and ref.kind != "image":
-                numbers, own_roles = tracks.setdefault(_role(role), (array("q"), []))
-                numbers.append(number)
-                own_roles.append(role)
     measures = {STEPS: Measure(tuple(map(float, lengths.values())))} if lengths else {}
     return Statistics(
         episodes=len(lengths),
