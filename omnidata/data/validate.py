@@ -265,12 +265,14 @@ class MediaChecks:
     def _usable(self, step: Step) -> Iterator[Finding]:
         for role, ref in step.media.items():
             outcome = self._outcomes.get(key(ref)) if ref else None
-            if ref is None and (role == "screenshot" or role in self._expected):
-                code = "media-missing" if role == "screenshot" else "media-unnamed"
-                yield from self._about(code, step, role, "the row names none", "a file")
+            what = outcome.what if isinstance(outcome, Fault) else "the row names none"
+            if ref is None and role == "screenshot":
+                yield from self._about("media-missing", step, role, what, "a file")
+            elif ref is None and role in self._expected:
+                yield from self._about("media-unnamed", step, role, what, "a file")
             elif isinstance(outcome, Fault):
-                code, what = f"media-{outcome.kind}", outcome.what
-                yield from self._about(code, step, role, what, outcome.expected, shared=True)
+                right, code = outcome.expected, f"media-{outcome.kind}"
+                yield from self._about(code, step, role, what, right, shared=True)
 
     def _screenshot(self, step: Step) -> Iterator[Finding]:
         seen, (width, height) = self._probe(step, "screenshot"), step.screen
@@ -298,9 +300,9 @@ class MediaChecks:
         past = before.get(step.step_index - lag) if lag else None
         wanted = None if past is None else self._probe(past, "screenshot")
         if past and seen is not None and wanted is not None and seen.pixels != wanted.pixels:
-            what, right = "it is another picture", f"the screenshot of step {past.step_index}"
-            code = "history-screenshot-differs"
-            yield from self._about(code, step, "history_screenshot", what, right)
+            role, right = "history_screenshot", f"the screenshot of step {past.step_index}"
+            what = "it is another picture"
+            yield from self._about("history-screenshot-differs", step, role, what, right)
 
     def _clip(self, step: Step, last: Step | None) -> Iterator[Finding]:
         clip, shot = self._probe(step, "video"), step.screen
