@@ -242,13 +242,14 @@ def survey(source: LoadedDataset, *, embed: bool) -> tuple[list[Plan], list[Path
     """
     drafts: dict[str, list[_Draft]] = {}
     optional = {EPISODE} if source.episode_rows else set()
-    has_names = not has_rule(source)
+    names_may_differ = not has_rule(source)
     before: Step | None = None
     places: dict[tuple[Path, tuple[str, ...], bool], MediaRef] = {}
     can_be_linked = True
     for number, step in enumerate(source.steps):
-        if has_names and needs_names(step):
+        if names_may_differ and needs_names(step):
             optional.update(BELONGING)
+            names_may_differ = False
         if DETAILS not in optional and needs_details(before, step):
             optional.add(DETAILS)
         before = step
