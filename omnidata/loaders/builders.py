@@ -112,8 +112,8 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
             kwargs.setdefault("version", datasets.Version("1.0.0"))
         config, config_id = super()._create_builder_config(config_name=name, **kwargs)
         with following(config.media_roots):
-            found = _fingerprint(self.task, self._root(config))
-        return config, config_id + found[:16]
+            self._content = _fingerprint(self.task, self._root(config))
+        return config, config_id + self._content[:16]
 
     def _root(self, config: datasets.BuilderConfig) -> Path:
         task = self.task.name
@@ -137,7 +137,7 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
 
     def _source(self, root: Path) -> LoadedDataset:
         with following(self.config.media_roots):
-            return _load(type(self).__module__, str(root), _fingerprint(self.task, root))
+            return _load(type(self).__module__, str(root), self._content)
 
     def _info(self) -> datasets.DatasetInfo:
         tags, roles, more = (
