@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,7 +27,7 @@ from omnidata.loaders.columns import (
     tag_column,
 )
 from omnidata.loaders.repository import Manifest
-from omnidata.loaders.subsets import ALL, subsets
+from omnidata.loaders.subsets import ALL, Subset, count_tags
 from omnidata.table import Table, TextTable
 from omnidata.table_formats import (
     escape_invisible,
@@ -37,6 +37,7 @@ from omnidata.table_formats import (
     pipe_table,
 )
 from omnidata.tasks import get_task
+from omnidata.tasks.asking import Asking
 from omnidata.tasks.statistics import statistics
 from omnidata.types import LoadedDataset, Publication
 
@@ -60,14 +61,15 @@ class Config:
     numbers: Sequence[int]
 
 
-def configs(source: LoadedDataset, plans: Sequence[Plan], shards: Sequence[Shard]) -> list[Config]:
-    """A config per subset, over shared shards."""
+def configs(
+    source: LoadedDataset, subsets: Sequence[Subset], plans: Sequence[Plan], shards: Sequence[Shard]
+) -> list[Config]:
+    """Return a config per subset, over shared shards."""
     found = []
-    for subset in subsets(source)[0]:
-        # The steps of a shard have the same tags: one stands for all.
-        numbers = [
-            number for number, plan in enumerate(plans) if subset.has(source.steps[plan.numbers[0]])
-        ]
+    # The steps of a shard have the same tags: one stands for all.
+    tags = [source.steps[plan.numbers[0]].tags for plan in plans]
+    for subset in subsets:
+        numbers = [number for number, own in enumerate(tags) if subset.has(own)]
         if len(subset.values) > 1:
             paths = [shards[number].file for number in numbers]
         else:
@@ -79,7 +81,7 @@ def configs(source: LoadedDataset, plans: Sequence[Plan], shards: Sequence[Shard
 
 
 def dataset_version(digest: str) -> str:
-    """A version that changes with the content; without it `datasets` serves its old cache.
+    """Return a version that changes with the content; else `datasets` serves its old cache.
 
     Examples:
         >>> dataset_version("00000010" + "f" * 56)
@@ -106,7 +108,8 @@ def readme(
         features: the columns.
         name: of the folder.
     """
-    front = _front(source, manifest, configs, shards, features)
+    counts = count_tags(source.steps)
+    front = _front(source, manifest, configs, shards, features, counts)
     findings = [*manifest.findings, *manifest.media_findings]
     known = source.task in registry.names()
     task = get_task(source.task) if known else None
@@ -126,7 +129,7 @@ def readme(
         broken=plural(sum(found.severity == "error" for found in findings), "error"),
         digest=manifest.digest,
         columns=_columns(features),
-        sheet=datasheet(source, manifest, name) if task else "",
+        sheet=_datasheet(task, source, manifest, name, counts) if task else "",
     )
 
 
@@ -136,8 +139,9 @@ def _front(
     configs: Sequence[Config],
     shards: Sequence[Shard],
     features: datasets.Features,
+    counts: Iterable[tuple[str, str]],
 ) -> dict[str, Any]:
-    stated = {step.tags.get("language", "") for step in source.steps}
+    stated = (value for tag, value in counts if tag == "language")
     languages = sorted(value for value in stated if re.fullmatch("[a-z]{2,3}", value))
     kinds = [kind for kind in _CATEGORIES if kind in source.roles.values()]
     return {
@@ -228,8 +232,8 @@ def column_reference() -> dict[str, str]:
             task.benchmark.card.roles or (),
             [tag_column(tag) for tag in task.benchmark.card.tags or ()],
         )
-        said = [", ".join(map(markdown_code, names)) or "as in the data" for names in columns]
-        owners.append([markdown_code(name), *said])
+        cells = [", ".join(map(markdown_code, names)) or "as in the data" for names in columns]
+        owners.append([markdown_code(name), *cells])
     return {
         "step": _fields([path for path in COLUMNS if path in PLAIN]),
         "action": _fields([*COLUMNS], "action."),
@@ -308,20 +312,17 @@ _MOST = 30
 """Values of a tag that the datasheet lists; of more it has the number."""
 
 
-def datasheet(source: LoadedDataset, manifest: Manifest, name: str) -> str:
-    """Return what is known of the data, by the questions of a datasheet (OSWorld, Appendix G).
-
-    Questions that the data cannot answer are left open.
-
-    Args:
-        source: the steps of the repository.
-        manifest: what `omnidata.json` says.
-        name: of its folder.
-    """
-    task = get_task(source.task)
+def _datasheet(
+    task: Asking,
+    source: LoadedDataset,
+    manifest: Manifest,
+    name: str,
+    counts: Mapping[tuple[str, str], int],
+) -> str:
+    """Answers to the questions of a datasheet (OSWorld, Appendix G)."""
     found = statistics(task, source)
     codes = Counter(each.code for each in (*manifest.findings, *manifest.media_findings))
-    tables = [*_tags(source), *found.tables()]
+    tables = [*_tags(source.tags, counts), *found.tables()]
     if codes:
         rows = [[code, str(count)] for code, count in sorted(codes.items())]
         tables.append(TextTable("Findings about the source", ("", "findings"), rows))
@@ -335,7 +336,7 @@ def datasheet(source: LoadedDataset, manifest: Manifest, name: str) -> str:
         skipped=plural(manifest.skipped, "row"),
         tables="\n\n".join(markdown(table, level=4) for table in tables),
         held="Yes: the media are in the rows." if manifest.embed else "No: the media are linked.",
-        published="\n".join(map(_format_publication, publications(source)))
+        published="\n".join(map(_format_publication, publications(task, counts)))
         or "* No place is known.",
         command=markdown_code(
             f"omnidata evaluate {source.task} {_shell_word(name)} --model SPEC --out RUN"
@@ -343,12 +344,10 @@ def datasheet(source: LoadedDataset, manifest: Manifest, name: str) -> str:
     )
 
 
-def publications(source: LoadedDataset) -> Sequence[Publication]:
-    """Return the task's publications that the steps may be of, by their tags."""
-    tags = {(tag, value) for step in source.steps for tag, value in step.tags.items()}
-    return [
-        one for one in get_task(source.task).benchmark.card.sources if one.where.items() <= tags
-    ]
+def publications(task: Asking, tags: Iterable[tuple[str, str]]) -> Sequence[Publication]:
+    """Return the task's publications that the steps may be of, by their tags and values."""
+    known = set(tags)
+    return [one for one in task.benchmark.card.sources if one.where.items() <= known]
 
 
 def _shell_word(name: str) -> str:
@@ -359,14 +358,14 @@ def _shell_word(name: str) -> str:
     return f"$'{escape_invisible(inner)}'"
 
 
-def _tags(source: LoadedDataset) -> list[Table]:
+def _tags(tags: Sequence[str], counts: Mapping[tuple[str, str], int]) -> list[Table]:
     rows = []
-    for tag in source.tags:
-        counts = Counter(step.tags[tag] for step in source.steps if tag in step.tags)
-        if len(counts) > _MOST:
-            rows.append([tag, f"{len(counts)} values", ""])
+    for tag in tags:
+        own = sorted((value, count) for (name, value), count in counts.items() if name == tag)
+        if len(own) > _MOST:
+            rows.append([tag, f"{len(own)} values", ""])
         else:
-            rows += [[tag, value, str(count)] for value, count in sorted(counts.items())]
+            rows += [[tag, value, str(count)] for value, count in own]
     return [TextTable("Steps by tag", ("", "value", "steps"), rows)] if rows else []
 
 

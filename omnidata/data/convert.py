@@ -18,18 +18,16 @@ from omnidata.data.convert_shards import (
     RepositoryStaging,
     Shard,
     ShardJobs,
-    plan,
     portable,
-    stamp,
+    survey,
     try_to_write,
     write_shard,
 )
-from omnidata.errors import Finding, RunError, UsageError
-from omnidata.loaders.files import media_absent, refuse_closed
+from omnidata.errors import Finding, RunError
+from omnidata.loaders.files import media_absent
 from omnidata.loaders.repository import FORMAT, MANIFEST, Manifest
 from omnidata.loaders.rows import storable
 from omnidata.loaders.subsets import subsets
-from omnidata.media import is_remote
 from omnidata.run.engines import Cluster, Lost, cores, each
 from omnidata.run.engines.ray import wait_until_seen
 from omnidata.storage import write_json
@@ -81,40 +79,34 @@ def convert(
             media lie outside the source, in folders that are not allowed.
         RunError: a process was lost, or the cluster is at fault.
     """
-    refuse_closed(source.steps)
-    refs = [ref for step in source.steps for ref in step.media.values() if ref]
-    if not embed and any(ref.cell or ref.inline is not None or is_remote(ref) for ref in refs):
-        raise UsageError(
-            "some media are inside other files or rows and cannot be linked",
-            where=str(source.root),
-            expected="a source whose media are files",
-            remedy="use --embed",
-        )
-    roots = sorted({ref.root for ref in refs})
-    del refs
-    plans = plan(source, embed=embed)
+    plans, roots, optional = survey(source, embed=embed)
     with (
         RepositoryStaging(out, overwrite=overwrite, inputs=[source.root, *roots]) as staging,
         staging.writing(),
     ):
-        layout = Layout.of(source, staging.path, embed=embed, roots=roots)
-        shards = _write(
-            source,
-            plans,
-            staging,
-            layout,
-            workers=workers,
-            cluster=cluster,
-            progress=progress,
+        layout = Layout(
+            staging.path, source.root, source.tags, source.roles, embed, roots, optional
         )
-        found = configs(source, plans, shards)
-        manifest = _describe(source, found, shards, embed=embed, roots=roots)
+        shards = _write(source, plans, staging, layout, workers, cluster, progress)
+        namable, unnamable = subsets(source)
+        found = configs(source, namable, plans, shards)
+        manifest = _describe(source, found, shards, layout)
         text = readme(source, manifest, found, shards, layout.features, staging.out.name)
         (staging.path / "README.md").write_text(text, encoding="utf-8", errors="backslashreplace")
         write_json(staging.path / MANIFEST, asdict(manifest))
         staging.publish(shards)
-    unnamable = map(_unnamable, subsets(source)[1])
-    findings = (*manifest.findings, *manifest.media_findings, *unnamable)
+    findings = [*manifest.findings, *manifest.media_findings]
+    for value in unnamable:
+        finding = Finding(
+            "subset-unnamable",
+            "warning",
+            value,
+            "the value cannot name a subset",
+            'a short name without < > : " / \\ | ? *, which is no label and neither all '
+            "nor default",
+            "filter the column instead",
+        )
+        findings.append(finding)
     return Converted(manifest, findings)
 
 
@@ -123,7 +115,6 @@ def _write(
     plans: Sequence[Plan],
     staging: RepositoryStaging,
     layout: Layout,
-    *,
     workers: int,
     cluster: Cluster | None,
     progress: Progress | None,
@@ -143,14 +134,10 @@ def _write(
         if progress:
             progress(count, len(source.steps))
 
-    stamps = [stamp(source, planned) for planned in plans]
-    missing = []
-    for planned, mark in zip(plans, stamps, strict=True):
-        if mark in done:
-            advance(done[mark].rows)
-        else:
-            missing.append((planned, mark))
-    todo = ShardJobs(source, missing)
+    for plan in plans:
+        if plan.stamp in done:
+            advance(done[plan.stamp].rows)
+    todo = ShardJobs(source, [plan for plan in plans if plan.stamp not in done])
     made = (
         _elsewhere(layout, todo, workers, cluster, advance)
         if cluster or workers > 1
@@ -160,7 +147,7 @@ def _write(
         for shard in made:
             staging.add(shard)
             done[shard.stamp] = shard
-    return [done[mark] for mark in stamps]
+    return [done[plan.stamp] for plan in plans]
 
 
 def _elsewhere(
@@ -194,14 +181,9 @@ def _elsewhere(
 
 
 def _describe(
-    source: LoadedDataset,
-    found: Sequence[Config],
-    shards: Sequence[Shard],
-    *,
-    embed: bool,
-    roots: Sequence[Path],
+    source: LoadedDataset, found: Sequence[Config], shards: Sequence[Shard], layout: Layout
 ) -> Manifest:
-    digest = hashlib.sha256(f"{FORMAT} {source.task} {embed}".encode())
+    digest = hashlib.sha256(f"{FORMAT} {source.task} {layout.embed}".encode())
     for shard in shards:
         digest.update(shard.digest.encode())
     findings = list(portable(source.findings, source.root))
@@ -212,27 +194,16 @@ def _describe(
         media_findings = list(portable([media_absent(source.steps)], source.root))
     return Manifest(
         task=source.task,
-        embed=embed,
+        embed=layout.embed,
         digest=digest.hexdigest(),
         fingerprint=source.fingerprint,
         tags=source.tags,
         roles=source.roles,
-        roots=[] if embed else [str(storable(str(root.resolve()))) for root in roots],
+        roots=[] if layout.embed else [str(storable(str(root.resolve()))) for root in layout.roots],
         subsets={config.name: config.numbers for config in found},
         shards={shard.file: shard.rows for shard in shards},
         rows=len(source.row_ids),
         skipped=source.skipped,
         findings=findings,
         media_findings=media_findings,
-    )
-
-
-def _unnamable(value: str) -> Finding:
-    return Finding(
-        "subset-unnamable",
-        "warning",
-        value,
-        "the value cannot name a subset",
-        'a short name without < > : " / \\ | ? *, which is no label and neither all nor default',
-        "filter the column instead",
     )

@@ -7,10 +7,11 @@ import io
 import json
 import os
 import re
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -29,10 +30,11 @@ from omnidata.errors import (
     UsageError,
 )
 from omnidata.loaders import parquet
-from omnidata.loaders.columns import EPISODE, features
-from omnidata.loaders.files import medium_broken, size_differs
+from omnidata.loaders.columns import BELONGING, DETAILS, EPISODE, OPTIONAL, features
+from omnidata.loaders.files import medium_broken, refuse_closed, size_differs
 from omnidata.loaders.repository import MANIFEST, read_manifest
-from omnidata.loaders.rows import optional_columns, storable, to_row
+from omnidata.loaders.rows import has_rule, needs_details, needs_names, storable, to_row
+from omnidata.loaders.steps import Positions, media_of
 from omnidata.media import unsafe
 from omnidata.storage import (
     PLAN,
@@ -53,32 +55,15 @@ _State = Literal["present", "silent", "corrupt", "missing", "unsafe"]
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """The state of a medium after reading it.
-
-    Attributes:
-        path: where the file is, absolute; None where there is none that may be opened.
-        state: "present" and "silent" are whole; "corrupt" is there but cut short or undecodable;
-            "unsafe" leads outside the dataset and was not touched.
-        frames: of a clip; 1 for a picture.
-        seconds: of a clip or a track.
-        size: of a picture, in pixels.
-        problem: why it is not whole; empty otherwise.
-    """
-
-    state: _State
-    path: Path | None = None
+    state: _State  # see `COLUMNS["media[].state"]`
+    path: Path | None = None  # absolute; None where there is no file that may be opened
     frames: int | None = None
     seconds: float | None = None
-    size: Screen | None = None
-    problem: str = ""
+    size: Screen | None = None  # of a picture, in pixels
+    problem: str = ""  # why it is not whole
 
 
 def _look(ref: MediaRef) -> _Facts:
-    """Decode a medium from end to end; what is wrong with it is in the result.
-
-    Raises:
-        StoreError: a store does not give it.
-    """
     path = media.linkable(ref)
     if path is None and ref.inline is None and ref.cell is None and not media.is_remote(ref):
         return _Facts("unsafe", problem=f"the path {ref.path!r} leads outside its folder")
@@ -99,11 +84,8 @@ def _look(ref: MediaRef) -> _Facts:
 def _media_columns(
     step: Step, facts: Mapping[MediaRef, _Facts], *, embed: bool, roots: Sequence[Path]
 ) -> dict[str, Any]:
-    """Return the media columns of a row, and `media`, which describes them.
-
-    An embedded medium that is missing, and any that leads outside, has an empty column: `datasets`
-    would look for its path anywhere, and embed what it finds.
-    """
+    # An embedded medium that is missing, and any that leads outside, has an empty column:
+    # `datasets` would look for its path anywhere, and embed what it finds.
     row: dict[str, Any] = dict.fromkeys(step.media)
     listed = []
     for role, ref in step.media.items():
@@ -128,8 +110,12 @@ def _media_columns(
             row[role] = {"path": path}
         if known.state in ("missing", "unsafe"):
             continue
-        content = _waveform(ref) if ref.inline is not None else _content(ref, embed=embed)
-        if content is None:
+        try:
+            if ref.inline is not None:
+                content = _waveform(ref)
+            else:
+                content = media.read_bytes(ref) if embed else media.read_stored(ref)
+        except MediaError:
             continue
         entry |= {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
         if embed:
@@ -137,22 +123,15 @@ def _media_columns(
     return {**row, "media": listed}
 
 
-def _content(ref: MediaRef, *, embed: bool) -> bytes | None:
-    try:
-        return media.read_bytes(ref) if embed else media.read_stored(ref)
-    except MediaError:
-        return None
-
-
-def _waveform(ref: MediaRef) -> bytes | None:
+def _waveform(ref: MediaRef) -> bytes:
     import av
 
     held: Any = ref.inline
     try:
         rate = int(held["sampling_rate"])
         samples = media.samples(ref, rate=rate)
-    except (MediaError, UsageError, LookupError, TypeError, ValueError, OverflowError):
-        return None
+    except (UsageError, LookupError, TypeError, ValueError, OverflowError):
+        raise MediaError("the samples have no rate", where=ref.path) from None
     buffer = io.BytesIO()
     with av.open(buffer, "w", format="wav", options={"fflags": "+bitexact"}) as container:
         stream = container.add_stream("pcm_f32le", rate=rate, layout="mono")
@@ -164,34 +143,28 @@ def _waveform(ref: MediaRef) -> bytes | None:
 
 
 def _media_findings(steps: Iterable[Step], facts: Mapping[MediaRef, _Facts]) -> Iterator[Finding]:
-    """Return the findings of the loader's own media check, and those that only decoding shows.
-
-    One finding per medium, at the step that names it first; what the loader says of unsafe paths
-    it has said already.
-    """
-    seen: set[MediaRef] = set()
+    """One finding per medium, at the step that names it first; loaders report unsafe paths."""
+    left = dict(facts)
     for step in steps:
         for role, ref in step.media.items():
+            found = None
             if ref is None:
                 if role == "screenshot":
                     yield medium_broken(step, role, "the row names no file", "a screenshot")
-                continue
-            if ref in seen or (ref.inline is None and media.unsafe(ref.path)):
-                continue
-            seen.add(ref)
-            known = facts[ref]
-            if known.problem:
-                yield medium_broken(step, role, known.problem, f"a whole {ref.kind} file")
-            elif known.size and (differs := size_differs(step, role, known.size)):
-                yield differs
+            elif (known := left.pop(ref, None)) and known.problem:
+                found = medium_broken(step, role, known.problem, f"a whole {ref.kind} file")
+            elif known and known.size:
+                found = size_differs(step, role, known.size)
+            if ref and found and (ref.inline is not None or not media.unsafe(ref.path)):
+                yield found
 
 
 def portable(findings: Iterable[Finding], root: Path) -> Iterator[Finding]:
-    """Findings without the folder in which the source lay, and as text that can be written."""
+    """Yield findings without the folder of the source, as text that can be written."""
     own = f"{root}{os.sep}"
     for found in findings:
-        said = (found.where, found.what, found.expected, found.remedy)
-        where, what, expected, remedy = (storable(text.replace(own, "")) or "" for text in said)
+        texts = (found.where, found.what, found.expected, found.remedy)
+        where, what, expected, remedy = (storable(text.replace(own, "")) or "" for text in texts)
         names = tuple(storable(name) or "" for name in found.sample_ids)
         yield Finding(found.code, found.severity, where, what, expected, remedy, names)
 
@@ -214,10 +187,12 @@ class Plan:
     Attributes:
         folder: where it belongs, relative to the repository: one level per tag.
         numbers: positions of its steps in the source.
+        stamp: hash of what it is made from, sizes and times of the media included.
     """
 
     folder: str
     numbers: Sequence[int]
+    stamp: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +201,7 @@ class Shard:
 
     Attributes:
         file: relative to the repository.
-        stamp: hash of what it was made from, sizes and times of the media included.
+        stamp: that of its plan.
         digest: hash of what it says; the same wherever and whenever it is made.
         rows: its steps.
         num_bytes: of its rows in memory.
@@ -245,26 +220,73 @@ class Shard:
     findings: Sequence[Finding]
 
 
-def plan(source: LoadedDataset, *, embed: bool) -> list[Plan]:
-    """Cut the steps into shards: steps with the same tags together, so that subsets share files."""
-    cells: dict[str, list[int]] = {}
+class _Draft:
+    """A plan that grows."""
+
+    def __init__(self) -> None:
+        self.numbers = array("q")
+        self.size = 0
+        self.digest = hashlib.sha256()
+
+
+def survey(source: LoadedDataset, *, embed: bool) -> tuple[list[Plan], list[Path], list[str]]:
+    """Go through the steps once, before anything is written.
+
+    Returns:
+        The shards: steps with the same tags together, so that subsets share files; the folders of
+        the media, sorted; which of the columns `omnidata.loaders.columns.OPTIONAL` there are.
+
+    Raises:
+        UsageError: media are to be linked and have no files.
+        DataError: the media lie outside the source, in folders that are not allowed.
+    """
+    drafts: dict[str, list[_Draft]] = {}
+    optional = {EPISODE} if source.episode_rows else set()
+    names_may_differ = not has_rule(source)
+    before: Step | None = None
+    places: dict[tuple[Path, tuple[str, ...], bool], MediaRef] = {}
+    can_be_linked = True
     for number, step in enumerate(source.steps):
-        folder = "/".join(slug(step.tags.get(tag)) for tag in source.tags)
-        cells.setdefault(folder, []).append(number)
-    plans = []
-    for folder, numbers in sorted(cells.items()):
-        begin, size = 0, 0
-        for end, number in enumerate(numbers):
-            media = source.steps[number].media.values()
-            own = sum(_stat(ref)[0] for ref in media if ref) if embed else 0
-            if end > begin and (size + own > _SHARD_BYTES or end - begin >= _SHARD_ROWS):
-                plans.append(Plan(folder, numbers[begin:end]))
-                begin, size = end, 0
-            size += own
-        plans.append(Plan(folder, numbers[begin:]))
-    return plans
+        if names_may_differ and needs_names(step):
+            optional.update(BELONGING)
+            names_may_differ = False
+        if DETAILS not in optional and needs_details(before, step):
+            optional.add(DETAILS)
+        before = step
+        refs = [ref for ref in step.media.values() if ref]
+        stats = list(map(_stat, refs))
+        size = sum(own for own, _ in stats) if embed else 0
+        of_tags = drafts.setdefault("/".join(slug(step.tags.get(tag)) for tag in source.tags), [])
+        last = of_tags[-1] if of_tags else None
+        if last is None or last.size + size > _SHARD_BYTES or len(last.numbers) >= _SHARD_ROWS:
+            of_tags.append(last := _Draft())
+        last.numbers.append(number)
+        last.size += size
+        lines = [f"{number} {step.sample_id}\n"]
+        for ref, known in zip(refs, stats, strict=True):
+            lines.append(f"{ref.root}/{ref.path} {ref.cell} {ref.sha256} {known}\n")
+            places.setdefault((ref.root, ref.within, ref.inline is None), ref)
+            if ref.cell or ref.inline is not None or media.is_remote(ref):
+                can_be_linked = False
+        last.digest.update("".join(lines).encode("utf-8", "backslashreplace"))
+    refuse_closed(places.values())
+    if not embed and not can_be_linked:
+        raise UsageError(
+            "some media are inside other files or rows and cannot be linked",
+            where=str(source.root),
+            expected="a source whose media are files",
+            remedy="use --embed",
+        )
+    plans = [
+        Plan(folder, draft.numbers, draft.digest.hexdigest())
+        for folder, of_tags in sorted(drafts.items())
+        for draft in of_tags
+    ]
+    columns = [name for name in OPTIONAL if name in optional]
+    return plans, sorted({root for root, _, _ in places}), columns
 
 
+@lru_cache(maxsize=4096)
 def slug(value: str | None) -> str:
     """Return a tag's value as a folder's name that patterns and file systems read alike.
 
@@ -283,7 +305,7 @@ def slug(value: str | None) -> str:
 
 
 def _stat(ref: MediaRef) -> tuple[int, int]:
-    """Size and time of the file, nothing of which is opened; an estimate where there is none."""
+    """Size and time of the file, which is not opened; an estimate where there is none."""
     cut = ref.cell if isinstance(ref.cell, VideoSegment) else None
     if ref.inline is not None or (ref.cell is not None and cut is None):
         return _UNKNOWN_BYTES, 0
@@ -317,12 +339,6 @@ class Layout:
     embed: bool
     roots: Sequence[Path]
     optional: Sequence[str]
-
-    @classmethod
-    def of(cls, source: LoadedDataset, out: Path, *, embed: bool, roots: Sequence[Path]) -> Layout:
-        """Return the layout for a source."""
-        optional = optional_columns(source)
-        return cls(out, source.root, source.tags, source.roles, embed, roots, optional)
 
     @cached_property
     def features(self) -> datasets.Features:
@@ -365,59 +381,43 @@ class ShardJob:
 
     Attributes:
         plan: what is to be in it.
-        stamp: as of `Shard`.
         steps: those of the plan.
         rows: the number of each step's row in the source; None where it has none.
         episodes: the rows of their episodes, where the source has any.
     """
 
     plan: Plan
-    stamp: str
     steps: Sequence[Step]
     rows: Sequence[int | None]
     episodes: Mapping[str, Mapping[str, Any]]
 
 
 class ShardJobs(Sequence[ShardJob]):
-    """Shards to be written, each put together when it is asked for.
+    """Shards to be written, each made when it is asked for.
 
     Args:
         source: the steps.
-        todo: the plans and their stamps.
+        todo: the plans.
     """
 
-    def __init__(self, source: LoadedDataset, todo: Sequence[tuple[Plan, str]]) -> None:
+    def __init__(self, source: LoadedDataset, todo: Sequence[Plan]) -> None:
         self._source, self._todo = source, todo
-        self._numbers = {
-            name: number for number, name in enumerate(source.row_ids) if name is not None
-        }
+        self._rows = array("q", [-1]) * len(source.steps)
+        positions = Positions(source.steps)
+        for row, name in enumerate(source.row_ids):
+            if name is not None and (number := positions.get(name)) is not None:
+                self._rows[number] = row
 
     def __len__(self) -> int:
         return len(self._todo)
 
     def __getitem__(self, number: int) -> ShardJob:  # type: ignore[override]  # nobody cuts it
-        plan, stamp = self._todo[number]
+        plan = self._todo[number]
         steps = [self._source.steps[each] for each in plan.numbers]
+        rows = [None if (row := self._rows[each]) < 0 else row for each in plan.numbers]
         held = self._source.episode_rows
-        return ShardJob(
-            plan,
-            stamp,
-            steps,
-            [self._numbers.get(step.sample_id) for step in steps],
-            {step.episode: held[step.episode] for step in steps if step.episode in held},
-        )
-
-
-def stamp(source: LoadedDataset, plan: Plan) -> str:
-    """Hash of what a shard depends on, without opening a medium."""
-    digest = hashlib.sha256()
-    for number in plan.numbers:
-        step = source.steps[number]
-        digest.update(f"{number} {step.sample_id}\n".encode("utf-8", "backslashreplace"))
-        for ref in filter(None, step.media.values()):
-            known = f"{ref.root}/{ref.path} {ref.cell} {ref.sha256} {_stat(ref)}\n"
-            digest.update(known.encode("utf-8", "backslashreplace"))
-    return digest.hexdigest()
+        episodes = {step.episode: held[step.episode] for step in steps if step.episode in held}
+        return ShardJob(plan, steps, rows, episodes)
 
 
 def try_to_write(layout: Layout, threads: int | None, job: ShardJob) -> Shard | Exception:
@@ -447,11 +447,11 @@ def write_shard(
         OSError: the disk takes no more.
     """
     plan, steps = job.plan, job.steps
-    refs = list(dict.fromkeys(ref for step in steps for ref in step.media.values() if ref))
+    refs = list(dict.fromkeys(media_of(steps)))
     facts = dict(zip(refs, media.in_threads(_look, refs, workers=threads), strict=True))
     folder = layout.out / "data" / plan.folder
     folder.mkdir(parents=True, exist_ok=True)
-    partial = folder / f"{job.stamp[:12]}.partial"
+    partial = folder / f"{plan.stamp[:12]}.partial"
     digest, done, num_bytes = hashlib.sha256(), 0, 0
     with (
         atomic_write(partial) as file,
@@ -469,7 +469,7 @@ def write_shard(
     partial.replace(layout.out / name)
     return Shard(
         name,
-        job.stamp,
+        plan.stamp,
         digest.hexdigest(),
         done,
         num_bytes,
@@ -506,16 +506,16 @@ def _groups(
 
 
 def _canonical(row: Mapping[str, Any], roles: Iterable[str]) -> bytes:
-    """What a row says, for its hash; of embedded media the hash, of linked ones the path."""
-    said = dict(row)
+    """The row for its hash; `media` has the hashes of embedded media."""
+    held = dict(row)
     for role in roles:
-        held = row.get(role)
-        said[role] = held and (None if held.get("bytes") else held["path"])
-    return json.dumps(said, sort_keys=True).encode()
+        cell = row.get(role)
+        held[role] = cell and (None if cell.get("bytes") else cell["path"])
+    return json.dumps(held, sort_keys=True).encode()
 
 
 def _older(features: Any) -> Any:
-    """The description with lists as `datasets` wrote them before version 4, which all can read."""
+    """The features with lists as `datasets` wrote them before version 4, which all can read."""
     if isinstance(features, dict):
         if features.get("_type") == "List":
             return [_older(features["feature"])]

@@ -10,6 +10,7 @@ from omnidata.data.card import publications
 from omnidata.errors import DataError, UsageError
 from omnidata.files import SETTINGS, read_file
 from omnidata.loaders.repository import MANIFEST, Manifest, is_repository, read_manifest
+from omnidata.loaders.subsets import count_tags
 from omnidata.loaders.upload import Upload, check_link, check_name, upload
 from omnidata.tasks import get_task
 
@@ -48,22 +49,6 @@ def push(
             `omnidata.loaders.upload.upload`.
     """
     check_name(name)
-    manifest = _manifest(folder)
-    files = _files(folder, manifest)
-    _check_licence(folder, i_may=i_may)
-    return upload(
-        name,
-        files,
-        f"{manifest.task}: {manifest.digest[:12]}, by omnidata push",
-        is_ours=lambda paths: MANIFEST in paths or set(paths) <= {README},
-        stale=lambda path: _SHARD.fullmatch(path) is not None,
-        private=private,
-        pull_request=pull_request,
-        dry_run=dry_run,
-    )
-
-
-def _manifest(folder: Path) -> Manifest:
     if not is_repository(folder):
         raise DataError(
             "this is not a repository made by omnidata",
@@ -79,7 +64,18 @@ def _manifest(folder: Path) -> Manifest:
             expected="media in the rows",
             remedy="write it again with `omnidata convert --embed`",
         )
-    return manifest
+    files = _files(folder, manifest)
+    _check_licence(folder, manifest, i_may=i_may)
+    return upload(
+        name,
+        files,
+        f"{manifest.task}: {manifest.digest[:12]}, by omnidata push",
+        is_ours=lambda paths: MANIFEST in paths or set(paths) <= {README},
+        stale=lambda path: _SHARD.fullmatch(path) is not None,
+        private=private,
+        pull_request=pull_request,
+        dry_run=dry_run,
+    )
 
 
 def _files(folder: Path, manifest: Manifest) -> dict[str, Path]:
@@ -106,20 +102,9 @@ def _files(folder: Path, manifest: Manifest) -> dict[str, Path]:
     return {path: folder / path for path in sorted(wanted | licences)}
 
 
-def _check_licence(folder: Path, *, i_may: bool) -> str:
-    """Return the licence in the README, if it allows redistribution.
-
-    Args:
-        folder: a repository.
-        i_may: whether the user confirms it.
-
-    Raises:
-        UsageError: it gives none; or data of the task are published under another, or one that does
-            not let everyone redistribute them, and `i_may` is not set.
-        DataError: the repository is broken, or its rows are not those that its manifest counts.
-    """
-    said = _stated_licence(folder / README)
-    if not said or said == "unknown":
+def _check_licence(folder: Path, manifest: Manifest, *, i_may: bool) -> None:
+    stated = _stated_licence(folder / README)
+    if not stated or stated == "unknown":
         raise UsageError(
             "the repository names no licence",
             where=str(folder / README),
@@ -127,18 +112,19 @@ def _check_licence(folder: Path, *, i_may: bool) -> str:
             remedy="add `license: NAME` to the block at the top of the README; its section "
             "Licence and citation has the known facts",
         )
-    # Also where nobody asks for the licences: what cannot be read is not published.
-    source = get_task(read_manifest(folder).task).load(folder, check_media=False)
+    # With `i_may` too: rows that cannot be read are not published.
+    task = get_task(manifest.task)
+    source = task.load(folder, check_media=False)
     if i_may:
-        return said
-    for one in publications(source):
+        return
+    for one in publications(task, count_tags(source.steps)):
         what = ""
         if not one.licence:
             what = f"{one.name} is published without a licence"
         elif not _FREE.fullmatch(one.licence):
             what = f"{one.name} is published under {one.licence}, which has conditions"
-        elif one.licence != said:
-            what = f"{one.name} is published under {one.licence}, and the README says {said}"
+        elif one.licence != stated:
+            what = f"{one.name} is published under {one.licence}, and the README says {stated}"
         if what:
             raise UsageError(
                 what,
@@ -147,7 +133,6 @@ def _check_licence(folder: Path, *, i_may: bool) -> str:
                 remedy=f"read {one.url}. Add --i-may if the data are your own or you have "
                 "permission",
             )
-    return said
 
 
 def _stated_licence(readme: Path) -> str:

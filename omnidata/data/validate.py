@@ -6,19 +6,21 @@ interrupted `look`.
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from omnidata import registry
 from omnidata.errors import Finding, MediaError, MediaFault, Severity, StoreError, plural
 from omnidata.loaders.files import media_turned, refuse_closed
 from omnidata.loaders.instructions import foreign
+from omnidata.loaders.steps import ids_of, media_of, select_steps
 from omnidata.media import DEFAULT_BUDGET, Budget, Probe, examine, unsafe
 from omnidata.run.engines import Cluster, Lost, each
-from omnidata.types import LoadedDataset, MediaRef, Progress, Step
+from omnidata.types import LoadedDataset, MediaRef, Modality, Progress, Step
 
 __all__ = ["LIMIT_S", "Report", "key", "look", "references", "report", "validate"]
 
@@ -70,13 +72,11 @@ def references(steps: Sequence[Step]) -> list[MediaRef]:
     Raises:
         DataError: media lie outside the data, in folders that are not allowed.
     """
-    refuse_closed(steps)
     found: dict[Hashable, MediaRef] = {}
-    for step in steps:
-        for ref in step.media.values():
-            if ref is not None and not unsafe(ref.path):
-                found.setdefault(key(ref), ref)
-    return list(found.values())
+    for ref in media_of(steps):
+        found.setdefault(key(ref), ref)
+    refuse_closed(found.values())
+    return [ref for ref in found.values() if not unsafe(ref.path)]
 
 
 def look(
@@ -99,7 +99,7 @@ def look(
         progress: called with the number of media looked at and of all.
 
     Yields:
-        Each reference with what is known of it now, in order.
+        Each reference with its outcome, in order.
 
     Raises:
         PlatformError: processes cannot be started.
@@ -186,35 +186,49 @@ class MediaChecks:
 
     Args:
         source: the dataset.
-        outcomes: what `look` gave; steps are not judged by media that it lacks.
+        outcomes: of `look`; steps are not judged by media that it lacks.
+
+    Attributes:
+        episodes: numbers of the steps of each episode, in the order of the source.
     """
 
     def __init__(self, source: LoadedDataset, outcomes: Outcomes) -> None:
-        self._source = source
         self._outcomes = outcomes
         task = registry.find_benchmark(source.task)
         self._lag = task.episodes.history_lag if task else None
-        self._said: set[Hashable] = set()
+        self._reported: set[Hashable] = set()
         self._users: dict[Hashable, list[str]] = defaultdict(list)
+        self._media: dict[Hashable, tuple[MediaRef, Outcome | None]] = {}
+        self.episodes: dict[str, array[int]] = defaultdict(lambda: array("q"))
         named: Counter[str] = Counter()
-        for step in source.steps:
+        for number, step in enumerate(source.steps):
+            self.episodes[step.episode].append(number)
             for role, ref in step.media.items():
                 if ref is not None:
                     named[role] += 1
-                    self._users[key(ref)].append(step.sample_id)
+                    own = key(ref)
+                    self._users[own].append(step.sample_id)
+                    if own not in self._media and not unsafe(ref.path):
+                        self._media[own] = ref, outcomes.get(own)
         self._expected = {
             role
             for role, count in named.items()
             if role != "history_screenshot" and count >= NAMED * len(source.steps)
         }
 
+    def present(self) -> Counter[Modality]:
+        """Return the number of media that are there, in whatever state, by kind."""
+        return Counter(
+            ref.kind
+            for ref, outcome in self._media.values()
+            if outcome and not _is_missing(outcome)
+        )
+
     def absent(self) -> Finding | None:
         """Return the finding for data without media; None if any medium exists."""
-        refs = references(self._source.steps)
-        outcomes = [self._outcomes.get(key(ref)) for ref in refs]
-        if not all(isinstance(found, Fault) and found.kind == "missing" for found in outcomes):
+        if not all(outcome and _is_missing(outcome) for _, outcome in self._media.values()):
             return None
-        roots = Counter(str(ref.root) for ref in refs)
+        roots = Counter(str(ref.root) for ref, _ in self._media.values())
         return finding(
             "media-absent",
             roots.most_common(1)[0][0] if roots else "media",
@@ -226,10 +240,9 @@ class MediaChecks:
         """Return the finding for media that are stored rotated; None if there are none."""
         users: list[str] = []
         counts: Counter[str] = Counter()
-        for ref in references(self._source.steps):
-            found = self._outcomes.get(key(ref))
-            if isinstance(found, Probe) and found.turned:
-                users.append(self._users[key(ref)][0])
+        for own, (ref, outcome) in self._media.items():
+            if isinstance(outcome, Probe) and outcome.turned:
+                users.append(self._users[own][0])
                 counts[ref.kind] += 1
         return media_turned(counts, list(dict.fromkeys(users))) if users else None
 
@@ -251,120 +264,75 @@ class MediaChecks:
 
     def _usable(self, step: Step) -> Iterator[Finding]:
         for role, ref in step.media.items():
-            if ref is None:
-                if role == "screenshot":
-                    yield _about("media-missing", step, role, "the row names none", "a file")
-                elif role in self._expected:
-                    yield _about("media-unnamed", step, role, "the row names none", "a file")
-                continue
-            outcome = self._outcomes.get(key(ref))
-            if isinstance(outcome, Fault) and self._first(ref, "fault"):
-                yield self._shared_finding(
-                    f"media-{outcome.kind}", step, role, ref, outcome.what, outcome.expected
-                )
+            outcome = self._outcomes.get(key(ref)) if ref else None
+            what = outcome.what if isinstance(outcome, Fault) else "the row names none"
+            if ref is None and role == "screenshot":
+                yield from self._about("media-missing", step, role, what, "a file")
+            elif ref is None and role in self._expected:
+                yield from self._about("media-unnamed", step, role, what, "a file")
+            elif isinstance(outcome, Fault):
+                right, code = outcome.expected, f"media-{outcome.kind}"
+                yield from self._about(code, step, role, what, right, shared=True)
 
     def _screenshot(self, step: Step) -> Iterator[Finding]:
-        ref, seen = step.media.get("screenshot"), self._probe(step, "screenshot")
-        if ref is None or seen is None or seen.width is None or seen.height is None:
+        seen, (width, height) = self._probe(step, "screenshot"), step.screen
+        if seen is None or seen.width is None or seen.height is None:
             return
-        if (seen.width, seen.height) != step.screen:
-            yield _about(
-                "size-differs",
-                step,
-                "screenshot",
-                f"it has {seen.width} x {seen.height} pixels, the row says "
-                f"{step.screen[0]} x {step.screen[1]}",
-                "the same size in both",
-            )
-        if seen.blank and self._first(ref, "blank"):
-            yield self._shared_finding(
-                "screenshot-blank",
-                step,
-                "screenshot",
-                ref,
-                "all its pixels are the same",
-                "a picture of the screen",
-            )
+        if (seen.width, seen.height) != (width, height):
+            what = f"it has {seen.width} x {seen.height} pixels, the row says {width} x {height}"
+            right = "the same size in both"
+            yield from self._about("size-differs", step, "screenshot", what, right)
+        if seen.blank:
+            what, right = "all its pixels are the same", "a picture of the screen"
+            yield from self._about("screenshot-blank", step, "screenshot", what, right, shared=True)
 
     def _repetition(self, step: Step, last: Step | None, owner: Step | None) -> Iterator[Finding]:
         if last is not None and self._same_screen(last, step):
             owner = last if _has_effect(last) else None
         if owner is not None:
-            yield _about(
-                "screenshot-repeated",
-                step,
-                "screenshot",
-                f"it is that of step {owner.step_index}"
-                + (f", where {owner.action.label} followed" if owner.action else ""),
-                "another picture after every action but waiting",
-            )
+            what = f"it is that of step {owner.step_index}"
+            what += f", where {owner.action.label} followed" if owner.action else ""
+            right = "another picture after every action but waiting"
+            yield from self._about("screenshot-repeated", step, "screenshot", what, right)
 
     def _history_screenshot(self, step: Step, before: dict[int, Step]) -> Iterator[Finding]:
         seen, lag = self._probe(step, "history_screenshot"), self._lag
         past = before.get(step.step_index - lag) if lag else None
         wanted = None if past is None else self._probe(past, "screenshot")
-        if seen is not None and wanted is not None and seen.pixels != wanted.pixels:
-            yield _about(
-                "history-screenshot-differs",
-                step,
-                "history screenshot",
-                "it is another picture",
-                f"the screenshot of step {step.step_index - (lag or 0)}",
-            )
+        if past and seen is not None and wanted is not None and seen.pixels != wanted.pixels:
+            role, right = "history_screenshot", f"the screenshot of step {past.step_index}"
+            what = "it is another picture"
+            yield from self._about("history-screenshot-differs", step, role, what, right)
 
     def _clip(self, step: Step, last: Step | None) -> Iterator[Finding]:
-        ref, clip, shot = step.media.get("video"), self._probe(step, "video"), step.screen
-        if ref is None or clip is None:
+        clip, shot = self._probe(step, "video"), step.screen
+        if clip is None:
             return
         # Nothing was done before the first step, nor by a wait that left the screen as it was.
         waited = last is not None and not _has_effect(last) and self._same_screen(last, step)
-        rest = step.step_index == 0 or waited
-        if clip.moves is False and not rest and self._first(ref, "frozen"):
-            yield self._shared_finding(
-                "clip-frozen",
-                step,
-                "video",
-                ref,
-                f"all {clip.frames} frames are the same",
-                "something that moves after an action",
-            )
+        if clip.moves is False and step.step_index != 0 and not waited:
+            what = f"all {clip.frames} frames are the same"
+            right = "something that moves after an action"
+            yield from self._about("clip-frozen", step, "video", what, right, shared=True)
         if clip.width and clip.height and min(shot) > 0:  # a screen of no size has no shape
             ratio = clip.width / clip.height * shot[1] / shot[0]
             if abs(ratio - 1) > ASPECT:
-                yield _about(
-                    "aspect-differs",
-                    step,
-                    "video",
-                    f"its frames have {clip.width} x {clip.height} pixels, the screen "
-                    f"{shot[0]} x {shot[1]}",
-                    "the shape of the screen",
-                )
+                what = f"its frames have {clip.width} x {clip.height} pixels, the screen "
+                what += f"{shot[0]} x {shot[1]}"
+                right = "the shape of the screen"
+                yield from self._about("aspect-differs", step, "video", what, right)
 
     def _sound(self, step: Step) -> Iterator[Finding]:
-        ref, track = step.media.get("audio"), self._probe(step, "audio")
-        if ref is None or track is None:
+        track, clip = self._probe(step, "audio"), self._probe(step, "video")
+        if track is None:
             return
-        if track.audio == "silent" and self._first(ref, "silent"):
-            yield self._shared_finding(
-                "audio-silent",
-                step,
-                "audio",
-                ref,
-                f"all its {track.seconds:.2f} s are silence",
-                "sound",
-            )
-        clip = self._probe(step, "video")
-        if clip is None:
-            return
-        lengths = _length(clip), _length(track)
-        if abs(lengths[0] - lengths[1]) > max(LENGTH_S, LENGTH_SHARE * max(lengths)):
-            yield _about(
-                "length-mismatch",
-                step,
-                "audio",
-                f"the clip has {lengths[0]:.2f} s, the audio {lengths[1]:.2f} s",
-                "the same length",
-            )
+        if track.audio == "silent":
+            what = f"all its {track.seconds:.2f} s are silence"
+            yield from self._about("audio-silent", step, "audio", what, "sound", shared=True)
+        seconds = _length(clip or track), _length(track)
+        if abs(seconds[0] - seconds[1]) > max(LENGTH_S, LENGTH_SHARE * max(seconds)):
+            what = f"the clip has {seconds[0]:.2f} s, the audio {seconds[1]:.2f} s"
+            yield from self._about("length-mismatch", step, "audio", what, "the same length")
 
     def _same_screen(self, one: Step, other: Step) -> bool:
         shots = self._probe(one, "screenshot"), self._probe(other, "screenshot")
@@ -375,33 +343,25 @@ class MediaChecks:
         outcome = None if ref is None else self._outcomes.get(key(ref))
         return outcome if isinstance(outcome, Probe) else None
 
-    def _first(self, ref: MediaRef, what: str) -> bool:
-        """Whether nothing of this kind has been said of the medium: steps may share one."""
-        mark = (key(ref), what)
-        new = mark not in self._said
-        self._said.add(mark)
-        return new
+    def _about(
+        self, code: str, step: Step, role: str, what: str, expected: str, *, shared: bool = False
+    ) -> Iterator[Finding]:
+        """Yield a finding about a step; if steps may share its medium, only one a medium."""
+        ref, users = step.media.get(role), [step.sample_id]
+        if shared and ref is not None:
+            own = key(ref)
+            if (own, code) in self._reported:
+                return
+            self._reported.add((own, code))
+            users = list(dict.fromkeys(self._users[own]))
+            if len(users) > 1:
+                what += f" (used by {plural(len(users), 'step')})"
+        name = role.replace("_", " ")
+        yield finding(code, step.sample_id, f"{name}: {what}", f"{name}: {expected}", tuple(users))
 
-    def _shared_finding(
-        self, code: str, step: Step, role: str, ref: MediaRef, what: str, expected: str
-    ) -> Finding:
-        users = tuple(dict.fromkeys(self._users[key(ref)]))
-        if len(users) > 1:
-            what += f" (used by {plural(len(users), 'step')})"
-        return _about(code, step, role, what, expected, users)
 
-
-def _about(
-    code: str,
-    step: Step,
-    role: str,
-    what: str,
-    expected: str,
-    samples: tuple[str, ...] | None = None,
-) -> Finding:
-    name = role.replace("_", " ")
-    samples = samples or (step.sample_id,)
-    return finding(code, step.sample_id, f"{name}: {what}", f"{name}: {expected}", samples)
+def _is_missing(outcome: Outcome) -> bool:
+    return isinstance(outcome, Fault) and outcome.kind == "missing"
 
 
 def _has_effect(step: Step) -> bool:
@@ -433,8 +393,8 @@ def check_annotations(steps: Sequence[Step], *, language: bool) -> Iterator[Find
             tuple(step.sample_id for step in steps),
         )
     targets = {step.step_index: step for step in steps}
-    told = any(step.history for step in steps)  # an episode without any history contradicts nothing
-    for step in steps if told else ():
+    has_history = any(step.history for step in steps)  # without any, nothing is contradicted
+    for step in steps if has_history else ():
         if reason := _contradiction(step, targets):
             yield finding(
                 "history-differs",
@@ -502,7 +462,8 @@ def validate(
     `if __name__ == "__main__":`.
 
     Args:
-        source: what a task's `load` gave; with `check_media=False`, or media are reported twice.
+        source: the result of a task's `load` with `check_media=False`; else media are reported
+            twice.
         workers: processes; as many as there are cores if None, and none, thus no limit, if 0.
         cluster: its workers decode; None for this machine.
         limit_s: seconds that one medium may take.
@@ -528,12 +489,10 @@ def report(source: LoadedDataset, outcomes: Outcomes) -> Report:
 
     Args:
         source: the dataset.
-        outcomes: what `look` gave, by `key`; possibly not of all media.
+        outcomes: of `look`, by `key`; possibly not of all media.
     """
-    episodes: dict[str, list[Step]] = defaultdict(list)
-    for step in source.steps:
-        episodes[step.episode].append(step)
-    judged = list(_media_findings(source, episodes, outcomes))
+    checks = MediaChecks(source, outcomes)
+    judged = list(_findings(source, checks))
     # A repository remembers what was broken when it was written; we have looked.
     wrong = _unusable(judged)
     findings = [
@@ -543,20 +502,15 @@ def report(source: LoadedDataset, outcomes: Outcomes) -> Report:
     ]
     findings += judged
     unusable = _unusable(findings)
-    found = ((ref, outcomes.get(key(ref))) for ref in references(source.steps))
-    kinds = Counter(
-        ref.kind
-        for ref, seen in found
-        if seen is not None and not (isinstance(seen, Fault) and seen.kind == "missing")
-    )
+    kinds = checks.present()
     return Report(
         findings,
-        [step.sample_id for step in source.steps if step.sample_id in unusable],
+        [sample_id for sample_id in ids_of(source.steps) if sample_id in unusable],
         {
-            "episodes": len(episodes),
+            "episodes": len(checks.episodes),
             "steps": len(source.steps),
             "skipped": source.skipped,
-            "media": {kind: kinds[kind] for kind in ("image", "video", "audio")},
+            "media": {kind: kinds[kind] for kind in get_args(Modality)},
         },
     )
 
@@ -567,10 +521,7 @@ def _unusable(findings: Iterable[Finding]) -> set[str]:
     }
 
 
-def _media_findings(
-    source: LoadedDataset, episodes: Mapping[str, list[Step]], outcomes: Outcomes
-) -> Iterator[Finding]:
-    checks = MediaChecks(source, outcomes)
+def _findings(source: LoadedDataset, checks: MediaChecks) -> Iterator[Finding]:
     absent = checks.absent()
     if absent is not None and absent.code not in {finding.code for finding in source.findings}:
         yield absent
@@ -580,8 +531,8 @@ def _media_findings(
         if finding.code in ("language-differs", "instruction-missing")
         for sample in finding.sample_ids
     }
-    for steps in episodes.values():
-        steps.sort(key=lambda step: step.step_index)
+    for numbers in checks.episodes.values():
+        steps = sorted(select_steps(source.steps, numbers), key=lambda step: step.step_index)
         language = read.isdisjoint(step.sample_id for step in steps)
         yield from check_annotations(steps, language=language)
         if absent is None:

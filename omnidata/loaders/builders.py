@@ -17,12 +17,12 @@ import logging
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
+from itertools import chain, pairwise, starmap
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -40,7 +40,8 @@ from omnidata.loaders.hooks import explain_casts, module_of
 from omnidata.loaders.load import reading
 from omnidata.loaders.repository import is_repository, open_dataset
 from omnidata.loaders.rows import needs_details, to_row
-from omnidata.loaders.subsets import ALL, find_subset, subsets
+from omnidata.loaders.steps import media_of
+from omnidata.loaders.subsets import ALL, select_subset, subsets
 from omnidata.media import is_remote, linkable, read_bytes
 from omnidata.types import LoadedDataset, MediaRef, Step
 
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from omnidata.tasks.benchmark import Benchmark
 
 _SHARDS = 8
-_BATCH, _BATCH_STORED = 500, 20  # rows; with media in them, some tens of megabytes
+_BATCH, _BATCH_BYTES = 500, 32 * 1024**2  # rows, and bytes of the media in them
 _log = logging.getLogger("omnidata")
 
 __path__: list[str] = []
@@ -111,8 +112,8 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
             kwargs.setdefault("version", datasets.Version("1.0.0"))
         config, config_id = super()._create_builder_config(config_name=name, **kwargs)
         with following(config.media_roots):
-            found = _fingerprint(self.task, self._root(config))
-        return config, config_id + found[:16]
+            self._content = _fingerprint(self.task, self._root(config))
+        return config, config_id + self._content[:16]
 
     def _root(self, config: datasets.BuilderConfig) -> Path:
         task = self.task.name
@@ -136,7 +137,7 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
 
     def _source(self, root: Path) -> LoadedDataset:
         with following(self.config.media_roots):
-            return _load(type(self).__module__, str(root), _fingerprint(self.task, root))
+            return _load(type(self).__module__, str(root), self._content)
 
     def _info(self) -> datasets.DatasetInfo:
         tags, roles, more = (
@@ -148,24 +149,25 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
             source = self._source(self._root(self.config))
             tags = source.tags if tags is None else tags
             roles = source.roles if roles is None else roles
-            more = needs_details(source) if more is None else more
+            pairs = pairwise(chain([None], source.steps))
+            more = any(starmap(needs_details, pairs)) if more is None else more
         columns = features(tags, roles, optional=(DETAILS,) if more else ())
         return datasets.DatasetInfo(description=self.task.card.title, features=columns)
 
     def _split_generators(self, dl_manager: Any) -> list[datasets.SplitGenerator]:
         root, subset = self._root(self.config), self.config.name
         source = self._source(root)
-        refuse_closed(source.steps)
+        refuse_closed(media_of(source.steps))
         if source.findings:
             _log.warning(
                 "%s: %d findings; `omnidata validate %s %s` lists them",
                 root, len(source.findings), self.task.name, root,
             )  # fmt: skip
-        if not _choose(source, subset):
+        if not select_subset(source, subset):
             raise DataError(
                 f'the data has no subset "{subset}"',
                 where=str(root),
-                expected=f"one of {', '.join(_config_names(source))}",
+                expected=f"one of {', '.join(known.name for known in subsets(source)[0])}",
             )
         shards = [f"{number}/{_SHARDS}" for number in range(_SHARDS)]
         kwargs = {"shards": shards, "root": str(root), "subset": subset}
@@ -175,35 +177,32 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
         self, shards: Sequence[str], root: str, subset: str
     ) -> Iterator[tuple[Any, pa.Table]]:
         source = self._source(Path(root))
-        steps = _choose(source, subset)
+        steps = select_subset(source, subset)
         tags = source.tags if self.task.card.tags is None else self.task.card.tags
         schema = self.info.features.arrow_schema
         more = {DETAILS}.intersection(schema.names)
-        stored = any(ref.cell for step in steps for ref in step.media.values() if ref)
-        batch = _BATCH_STORED if stored else _BATCH
         for shard in shards:
             number, _, count = shard.partition("/")
             low, high = (len(steps) * (int(number) + end) // int(count) for end in (0, 1))
-            lost = 0
-            for begin in range(low, high, batch):
-                rows = []
-                for step in steps[begin : min(begin + batch, high)]:
-                    media = {role: _medium(ref) for role, ref in step.media.items() if ref}
-                    lost += sum(medium is None for medium in media.values())
-                    rows.append(to_row(step, tags, more) | media)
-                yield (int(number), begin), pa.Table.from_pylist(rows, schema=schema)
+            rows: list[dict[str, Any]] = []
+            size = lost = 0
+            for place, step in enumerate(steps[low:high], low + 1):
+                media = {role: _medium(ref) for role, ref in step.media.items() if ref}
+                lost += sum(medium is None for medium in media.values())
+                size += sum(len(medium["bytes"] or b"") for medium in media.values() if medium)
+                rows.append(to_row(step, tags, more) | media)
+                if len(rows) == _BATCH or size > _BATCH_BYTES or place == high:
+                    yield (int(number), place), pa.Table.from_pylist(rows, schema=schema)
+                    rows, size = [], 0
             if lost and not self._told_lost and not any(map(_count_lost, steps[:low])):
                 self._told_lost = True
-                found = max(lost, sum(map(_count_lost, steps)))
+                others = lost > sum(map(_count_lost, steps[low:high]))
                 _log.warning(
                     "%s: %d%s of the media may not be opened, and the rows lack them; "
                     "`omnidata validate %s %s` says why",
-                    root, found, " or more" if stored else "", self.task.name, root,
+                    root, max(lost, sum(map(_count_lost, steps))), " or more" if others else "",
+                    self.task.name, root,
                 )  # fmt: skip
-
-
-def _reads(task: Benchmark, root: Path) -> AbstractContextManager[None]:
-    return reading(root, task.data_of)
 
 
 def _fingerprint(task: Benchmark, root: Path) -> str:
@@ -211,7 +210,7 @@ def _fingerprint(task: Benchmark, root: Path) -> str:
 
     Of data on a store also over the listing, as their rows hold the media's bytes.
     """
-    with _reads(task, root):
+    with reading(root, task.data_of):
         digest = hashlib.sha256(task.fingerprint(root).encode())
         digest.update(os.fsencode("\0".join(bounds())))
         digest.update(remote.listing_of(root).encode())
@@ -226,21 +225,17 @@ def _code(task: Benchmark) -> Iterator[Path]:
     yield from sorted(own.glob("*.py"))
     yield from _code_below(own / "loaders")
     yield from _code_below(own / "tasks")
-    kind = type(task)
-    for name in dict.fromkeys(base.__module__ for base in kind.__mro__):
-        top = name.partition(".")[0]
-        if top != "omnidata" and top not in sys.stdlib_module_names:
-            yield from _code_around(name)
-
-
-def _code_around(module: str) -> Iterator[Path]:
-    parts = module.split(".")
-    names = (".".join(parts[:end]) for end in range(1, len(parts) + 1))
-    found = (sys.modules[name] for name in names if name in sys.modules)
-    outermost = next((one for one in found if getattr(one, "__file__", None)), None)
-    if outermost is not None and outermost.__file__:
-        file = Path(outermost.__file__)
-        yield from _code_below(file.parent) if hasattr(outermost, "__path__") else [file]
+    for name in dict.fromkeys(base.__module__ for base in type(task).__mro__):
+        parts = name.split(".")
+        if parts[0] == "omnidata" or parts[0] in sys.stdlib_module_names:
+            continue
+        names = (".".join(parts[:end]) for end in range(1, len(parts) + 1))
+        packages = (sys.modules[name] for name in names if name in sys.modules)
+        # A package that lies in several folders has no file.
+        outermost = next((one for one in packages if getattr(one, "__file__", None)), None)
+        if outermost is not None and outermost.__file__:
+            file = Path(outermost.__file__)
+            yield from _code_below(file.parent) if hasattr(outermost, "__path__") else [file]
 
 
 def _code_below(folder: Path) -> list[Path]:
@@ -250,23 +245,14 @@ def _code_below(folder: Path) -> list[Path]:
 @lru_cache(maxsize=2)  # the builder asks once per shard; two, so that old data is not kept for long
 def _load(module: str, root: str, fingerprint: str) -> LoadedDataset:
     task: Benchmark = getattr(import_module(module), BUILDER).task
-    with _reads(task, Path(root)):
+    with reading(Path(root), task.data_of):
         return task.load(Path(root), check_media=False)
-
-
-def _choose(source: LoadedDataset, name: str) -> list[Step]:
-    subset = find_subset(source, name)
-    return [step for step in source.steps if subset.has(step)] if subset else []
-
-
-def _config_names(source: LoadedDataset) -> list[str]:
-    return [subset.name for subset in subsets(source)[0]]
 
 
 def _count_lost(step: Step) -> int:
     """Count the media of a step that are files which may not be opened.
 
-    The shard with the first one reports all, since shards are made one by one, in any process.
+    The shard with the first one reports all, as any process makes any shard.
     """
     return sum(
         linkable(ref) is None
@@ -304,12 +290,12 @@ class _Modules(MetaPathFinder, Loader):
     def exec_module(self, module: ModuleType) -> None:
         assert module.__spec__ is not None
         task = registry.get_benchmark(module.__spec__.loader_state)
-        said = {
+        fields = {
             "__module__": module.__name__,
             "__doc__": f"Builds {task.card.title}.",
             "task": task,
         }
-        setattr(module, BUILDER, type(BUILDER, (Builder,), said))
+        setattr(module, BUILDER, type(BUILDER, (Builder,), fields))
 
 
 sys.meta_path.append(_Modules())
@@ -330,8 +316,8 @@ def load_dataset(
 
     Args:
         task: of ours or of another distribution, e.g. "omnigui".
-        data: whatever the task's loader reads; "hf://ORG/NAME@REVISION", or "auto" for what
-            `omnidata fetch` has put into the cache, see `omnidata.loaders.fetch.local_place`.
+        data: data that the task's loader reads; "hf://ORG/NAME@REVISION", or "auto" for the data
+            that `omnidata fetch` has put into the cache, see `omnidata.loaders.fetch.local_place`.
         name: the subset: "all", or a value of a tag, e.g. an app or a platform.
         split: "test" for a `Dataset`; None for a `DatasetDict`.
         streaming: an `IterableDataset` (or a dict of them) that writes no cache.

@@ -341,7 +341,7 @@ def describe(path: str, kind: str) -> Column:
     return Column(kind, ROLES.get(role, "A medium of the step."))
 
 
-def flatten(features: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def flatten(features: Mapping[str, Any], struct: str = "") -> Iterator[tuple[str, str]]:
     """Yield the path and the type of every field, in order.
 
     The fields of `history` and `action.end` are those of `action` and `action.start`, and are not
@@ -349,37 +349,18 @@ def flatten(features: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
     Args:
         features: `datasets.Features`, or a struct of it.
+        struct: the beginning of the paths of its fields.
     """
     for name, feature in features.items():
-        yield from _fields(name, feature)
-
-
-def _fields(path: str, feature: Any) -> Iterator[tuple[str, str]]:
-    item = _item_of(feature)
-    if item is not None:
-        yield path, f"list of {_name_of(item)}"
-        if path not in _ITEMS:
-            yield from _inside(f"{path}[]", item)
-    else:
-        yield path, _name_of(feature)
-        yield from _inside(path, feature)
-
-
-def _inside(path: str, feature: Any) -> Iterator[tuple[str, str]]:
-    if isinstance(feature, dict):
-        for name, inner in feature.items():
-            yield from _fields(f"{path}.{name}", inner)
-
-
-def _item_of(feature: Any) -> Any:
-    """Return what a list holds; `datasets` 3 writes `[item]`, later versions `List(item)`."""
-    if isinstance(feature, list):
-        return feature[0]
-    return feature.feature if type(feature).__name__ in ("List", "Sequence") else None
-
-
-def _name_of(feature: Any) -> str:
-    if isinstance(feature, dict):
-        return "struct"
-    name = type(feature).__name__
-    return str(feature.dtype) if name == "Value" else name
+        path, form, below = f"{struct}{name}", "{}", "."
+        if isinstance(feature, list):  # as `datasets` 3 writes a list
+            feature, form, below = feature[0], "list of {}", "[]."
+        elif type(feature).__name__ in ("List", "Sequence"):
+            feature, form, below = feature.feature, "list of {}", "[]."
+        if isinstance(feature, dict):
+            yield path, form.format("struct")
+            if path not in _ITEMS:
+                yield from flatten(feature, path + below)
+        else:
+            kind = type(feature).__name__
+            yield path, form.format(feature.dtype if kind == "Value" else kind)

@@ -23,6 +23,7 @@ from omnidata.errors import (
 from omnidata.files import STREAMED, bounds, inside, naming, open_file, outside, real
 from omnidata.loaders import parquet
 from omnidata.loaders.row_files import Line, is_parquet, read_rows, readable
+from omnidata.loaders.steps import media_of
 from omnidata.media import (
     around,
     is_remote,
@@ -330,7 +331,7 @@ def check_media_files(
     Raises:
         DataError: as `refuse_closed`.
     """
-    refuse_closed(steps)
+    refuse_closed(media_of(steps))
     if not any(seen.there for seen in _look_at(steps, always_shown)):
         note(media_absent(steps))
         return
@@ -383,7 +384,7 @@ def _look_at(steps: Sequence[Step], always_shown: bool) -> Iterator[_Seen]:
                 yield _Seen(step, there, medium_broken(step, role, what, error.expected))
 
 
-def refuse_closed(steps: Sequence[Step]) -> None:
+def refuse_closed(refs: Iterable[MediaRef]) -> None:
     """Refuse media in folders that the user has not allowed, before any work.
 
     Every medium there would be refused: the folder is a link that leads outside the data, or one
@@ -392,10 +393,10 @@ def refuse_closed(steps: Sequence[Step]) -> None:
     Raises:
         DataError: there are such folders; it names the options to type.
     """
-    refs = (ref for step in steps for ref in step.media.values() if ref and ref.inline is None)
     known: dict[tuple[Path, tuple[str, ...]], MediaRef] = {}
     for ref in refs:
-        known.setdefault((ref.root, ref.within), ref)
+        if ref.inline is None:
+            known.setdefault((ref.root, ref.within), ref)
     if folders := sorted({str(ref.root) for ref in known.values() if leads_outside(ref)}):
         leads = sorted({real(Path(folder)) for folder in folders})
         raise DataError(
@@ -408,13 +409,12 @@ def refuse_closed(steps: Sequence[Step]) -> None:
 
 def media_absent(steps: Sequence[Step]) -> Finding:
     """Return the finding for data without any media."""
-    refs = (ref for step in steps for ref in step.media.values() if ref)
-    found = Counter((ref.root, ref.kind) for ref in refs)
+    found = Counter((ref.root, ref.kind) for ref in media_of(steps))
     roots: Counter[Path] = Counter()
     for (root, _), count in found.items():
         roots[root] += count
     pictures = {kind for _, kind in found} == {"image"}
-    first = next((ref for step in steps for ref in step.media.values() if ref), None)
+    first = next(media_of(steps), None)
     unpack = unpack_zip(first) if first else ""
     return Finding(
         "media-absent",

@@ -18,6 +18,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from omnidata import registry, remote
@@ -46,6 +47,7 @@ FORMAT = 1
 """Of the manifest and the columns; a repository of another format is refused."""
 
 _SHA256 = re.compile("[0-9a-f]{64}")
+_path = lru_cache(maxsize=4096)(Path)
 _ANY_SIZE = Budget(max_bytes=1 << 60)
 
 
@@ -96,8 +98,6 @@ def read_manifest(data: Path) -> Manifest:
         DataError: it cannot be read, contradicts itself, or is of another format.
         FileError: it is not opened.
     """
-    import msgspec
-
     path = data / MANIFEST
     try:
         content = read_file(path)
@@ -165,16 +165,20 @@ def load(data: Path, task: str, tags: Sequence[str], *, check_media: bool = True
             yield step
 
     found = Steps.of(read())
-    told: list[Finding] = []
+    merged: list[Finding] = []
     steps = _in_order(data, manifest, found, np.array(positions, np.int64))
     if known_task := registry.find_benchmark(manifest.task):
-        steps = known_task.episodes.merge_groups(steps, told.append)
-    known = set(manifest.findings)  # the source's loader has said most of it
-    findings += [finding for finding in told if finding not in known]
+        steps = known_task.episodes.merge_groups(steps, merged.append)
+    loaded = set(manifest.findings)  # the source's loader has found most of them
+    findings += [finding for finding in merged if finding not in loaded]
     if check_media and manifest.embed:
         findings += manifest.media_findings
     elif check_media:
         check_media_files(steps, findings.append)
+    rows = np.array(rows_of, np.int64)
+    known = np.flatnonzero(rows >= 0)
+    steps_of_rows = np.full(manifest.rows, -1, np.int64)
+    steps_of_rows[rows[known]] = known  # of a row that comes twice the last
     return LoadedDataset(
         manifest.task,
         data,
@@ -182,7 +186,7 @@ def load(data: Path, task: str, tags: Sequence[str], *, check_media: bool = True
         findings,
         skipped,
         manifest.fingerprint,
-        row_ids(found, _steps_of_rows(np.array(rows_of, np.int64), manifest.rows)),
+        row_ids(found, steps_of_rows),
         tags,
         manifest.roles,
         episode_rows=episode_rows,
@@ -194,20 +198,12 @@ def _in_order(
 ) -> Sequence[Step]:
     order = np.argsort(positions, kind="stable")
     if len(again := order[1:][np.diff(positions[order]) == 0]):
-        first = int(positions[again.min()])  # of whose rows the second is to be named
-        told = [each for each in _rows(data, manifest) if each[0]["position"] == first]
-        _, shard, number = told[1]
+        first = int(positions[again.min()])
+        same = [each for each in _rows(data, manifest) if each[0]["position"] == first]
+        _, shard, number = same[1]
         what = f"row {number} is no step (ValueError: position {first} comes twice)"
         raise _bad_repository(data / shard, what)
     return select_steps(found, order)
-
-
-def _steps_of_rows(rows_of: Numbers, count: int) -> Numbers:
-    """The number of each row's step, -1 for none; of a row that came twice the last."""
-    numbers = np.full(count, -1, np.int64)
-    known = np.flatnonzero(rows_of >= 0)
-    numbers[rows_of[known]] = known
-    return numbers
 
 
 def subset_steps(data: Path, manifest: Manifest, name: str) -> Iterator[Step]:
@@ -307,11 +303,11 @@ class _Refusing:
             if medium and self.within:
                 self._check_path(role, medium["path"])
             elif medium and medium["bytes"] is None:
-                raise self._no_bytes(role)
+                raise self._without_bytes(role)
         return row
 
     def check(self, table: Any) -> None:
-        """Look at all rows; of bytes only whether they are there: they stay on the disk."""
+        """Check all rows; the bytes themselves are not read from the disk."""
         import pyarrow.compute as pc
 
         for role in self.roles:
@@ -320,9 +316,9 @@ class _Refusing:
                     for path in chunk.field("path").to_pylist():
                         self._check_path(role, path)
                 elif pc.any(pc.and_(chunk.is_valid(), chunk.field("bytes").is_null())).as_py():
-                    raise self._no_bytes(role)
+                    raise self._without_bytes(role)
 
-    def _no_bytes(self, role: str) -> DataError:
+    def _without_bytes(self, role: str) -> DataError:
         return _bad_repository(
             self.data, f"a {role} of this embedded repository is a path without bytes"
         )
@@ -342,11 +338,11 @@ def _leads(path: str) -> str:
     folder, name = os.path.split(path)
     if name in ("", ".", "..") or os.path.islink(path):  # noqa: PTH114  by the million
         return real(Path(path))
-    return os.path.join(_folder(folder), name)  # noqa: PTH118  by the million
+    return os.path.join(_real_folder(folder), name)  # noqa: PTH118  by the million
 
 
 @lru_cache(maxsize=4096)
-def _folder(folder: str) -> str:
+def _real_folder(folder: str) -> str:
     return real(Path(folder))
 
 
@@ -421,16 +417,24 @@ def _steps(
             if row["position"] is None:
                 raise ValueError("the position is missing")
             step = reader.step(row, media)
-            sides = {side for size in step.history_screens for side in size}
-            if len(step.history) != len(step.history_screens) or None in sides:
+            if len(step.history) != len(step.history_screens):
                 raise ValueError("the history lacks screens")
             if row["row"] is not None and not 0 <= row["row"] < manifest.rows:
                 raise ValueError(f"the source has no row {row['row']}")
-            told = row.get(EPISODE)
-            if episode_rows is not None and told is not None and step.episode not in episode_rows:
-                episode_rows[step.episode] = read_object(told, EPISODE)
+            text = row.get(EPISODE)
+            if episode_rows is not None and text is not None and step.episode not in episode_rows:
+                episode_rows[step.episode] = read_object(text, EPISODE)
         except UnusableRowError as error:
-            yield _unusable(data / shard, number, str(error), row["sample_id"]), row
+            finding = Finding(
+                "row-unusable",
+                "error",
+                f"{data / shard}, row {number}",
+                str(error),
+                "the columns of a step of the benchmark",
+                "correct the row, or convert the source again; it is skipped until then",
+                (row["sample_id"],),
+            )
+            yield finding, row
         except (KeyError, TypeError, ValueError, IndexError, RecursionError) as error:
             raise _bad_repository(
                 data / shard, f"row {number} is no step ({type(error).__name__}: {error})"
@@ -455,7 +459,7 @@ def _media(
         if sha256 and not _SHA256.fullmatch(sha256):
             raise ValueError(f"the SHA-256 of the {role} is {sha256[:80]!r}")
         if root is not None and sha256:
-            folder = _folder_of(manifest.roots[root])
+            folder = _path(manifest.roots[root])
             media[role] = MediaRef(kind, folder, path, sha256=sha256, within=within)
         elif sha256:
             cell = ParquetLocation(at[0], role, at[1])
@@ -463,23 +467,6 @@ def _media(
         else:
             media[role] = MediaRef(kind, data, path, within=within)
     return media
-
-
-@lru_cache(maxsize=4096)
-def _folder_of(root: str) -> Path:
-    return Path(root)
-
-
-def _unusable(shard: Path, number: int, what: str, sample_id: str) -> Finding:
-    return Finding(
-        "row-unusable",
-        "error",
-        f"{shard}, row {number}",
-        what,
-        "the columns of a step of the benchmark",
-        "correct the row, or convert the source again; it is skipped until then",
-        (sample_id,),
-    )
 
 
 def _bad_repository(path: Path, what: str) -> DataError:

@@ -60,7 +60,7 @@ _PARQUET: Final = b"PAR1"
 _MAX_FILE: Final = 512 * 1024**2
 _PEEKED: Final = 20
 _MAX_PEEKED: Final = 64 * 1024
-"""Bytes of a value of Parquet, on the average, in which nobody looks for columns."""
+"""Average bytes of a value of Parquet, above which `head_of` leaves its column out."""
 _LISTS: Final = frozenset(("list", "element", "item", "array", "bag", "array_element"))
 """What Parquet's writers call the levels of a list."""
 
@@ -183,8 +183,8 @@ def _is_document(path: Path) -> bool:
 def _beginning(path: Path) -> tuple[bytes, bool]:
     """The first byte that is no blank, and whether the file has a row per line.
 
-    It has where the first line is a JSON value and another follows, or where most of the first
-    lines are objects; one may be broken.
+    It does if the first line is a JSON value and another follows, or if most of the first lines are
+    objects; one may be broken.
     """
     texts: list[bytes] = []
     left = AT_ONCE
@@ -237,14 +237,14 @@ def _document(path: Path) -> Iterator[Line]:
 def _lists_in(value: Any) -> Mapping[str, list[Any]]:
     if not isinstance(value, dict):
         return {}
-    lists = {key: rows for key, rows in value.items() if _is_list_of_objects(rows)}
+    lists = {
+        key: rows
+        for key, rows in value.items()
+        if isinstance(rows, list) and rows and all(isinstance(row, dict) for row in rows)
+    }
     if lists and len(lists) == len(value) and lists.keys() <= SPLITS:
         return lists
     return lists if len(lists) == 1 and lists.keys() <= WRAPPERS else {}
-
-
-def _is_list_of_objects(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(row, dict) for row in value)
 
 
 def _values(path: Path) -> Iterator[Line]:
@@ -278,22 +278,15 @@ def leaf_parts(leaf: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """The columns of a file that may hold pictures.
+    """The columns of pictures: `bytes` in a struct, as the Hub writes, or named like a picture."""
 
-    Attributes:
-        stored: column -> where its pictures lie in the schema.
-        named: columns whose pictures are files elsewhere: all bytes are null.
-        leaves: those of the schema with bytes, which are never read with the rows.
-    """
-
-    stored: Mapping[str, str]
-    named: Collection[str]
-    leaves: Collection[str]
+    stored: Mapping[str, str]  # column -> where its pictures lie in the schema
+    linked: Collection[str]  # columns whose pictures are files elsewhere: all bytes are null
+    leaves: Collection[str]  # of the schema, with bytes, which are never read with the rows
 
     @classmethod
     def of(cls, file: pq.ParquetFile) -> _Columns:
-        """Those called `bytes`, as the Hub has them, and columns of bytes with a picture's name."""
-        stored, named, leaves = {}, set(), set()
+        stored, linked, leaves = {}, set(), set()
         for number, leaf in enumerate(parquet.leaves(file)):
             column, (name, *below) = file.schema.column(number), leaf_parts(leaf)
             if column.physical_type != "BYTE_ARRAY" or column.logical_type.type == "STRING":
@@ -302,10 +295,10 @@ class _Columns:
                 continue
             leaves.add(leaf)
             if below == ["bytes"] and _is_null(file, number):
-                named.add(name)
+                linked.add(name)
             elif below in ([], ["bytes"]):
                 stored[name] = leaf.removesuffix(".bytes")
-        return cls(stored, named, leaves)
+        return cls(stored, linked, leaves)
 
 
 def _is_null(file: pq.ParquetFile, at: int) -> bool:
@@ -327,7 +320,7 @@ def _parquet_rows(path: Path, unread: Collection[str]) -> Iterator[Line]:
             for name, column in columns.stored.items():
                 held, stored = row.pop(name, None), ParquetLocation(real.name, column, number)
                 pictures[name] = _pictures(held, real, stored, is_list="." in column)
-            for name in columns.named:
+            for name in columns.linked:
                 row[name] = _names(row[name])
             yield Line(f"{path}, row {number}", path, number, _plain(row), pictures=pictures)
 

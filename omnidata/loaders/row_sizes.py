@@ -1,4 +1,4 @@
-"""What rows say of the size of a screenshot, and of the picture as it was fed to a model."""
+"""Read the sizes of a screenshot, and of the picture as it was fed to a model, from rows."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
+from msgspec import structs
 
 from omnidata import registry
 from omnidata.actions import (
@@ -27,15 +28,7 @@ from omnidata.actions import (
 )
 from omnidata.errors import DataError, UsageError
 from omnidata.files import allowed_folders, inside, real
-from omnidata.loaders.columns import (
-    BELONGING,
-    COMMON,
-    DETAILS,
-    EPISODE,
-    PLAIN,
-    tag_column,
-    tag_of,
-)
+from omnidata.loaders.columns import BELONGING, COMMON, DETAILS, PLAIN, tag_column, tag_of
 from omnidata.media import InMemoryMedia
 from omnidata.types import LoadedDataset, MediaRef, Modality, Step
 
@@ -46,30 +39,31 @@ WAY: Final = 'StepDataset(omnidata.load_dataset(NAME, DATA, split="test")): docs
 """The way from a table to steps, for messages."""
 
 
-def optional_columns(source: LoadedDataset) -> tuple[str, ...]:
-    """Return the columns of `OPTIONAL` that the steps of a source need."""
-    found = [*BELONGING] if _needs_names(source) else []
-    found += [DETAILS] if needs_details(source) else []
-    return (*found, EPISODE) if source.episode_rows else tuple(found)
+def needs_details(before: Step | None, step: Step) -> bool:
+    """Return whether an action of a step needs the column `DETAILS`.
+
+    Args:
+        before: the step before, whose history is not looked at again.
+        step: the step.
+    """
+    past = before.history if before else ()
+    new = step.history[len(past) :] if step.history[: len(past)] == past else step.history
+    return any(map(_details, (step.action, *new)))
 
 
-def needs_details(source: LoadedDataset) -> bool:
-    """Return whether an action of the steps needs the column `DETAILS`."""
-    actions = {id(one): one for step in source.steps for one in (step.action, *step.history)}
-    return any(map(_details, actions.values()))
+def needs_names(step: Step) -> bool:
+    """Return whether a step needs the columns `BELONGING`, where its task has no rule for them."""
+    plain = replace(step, episode="", group="")
+    return (step.episode, step.group) != (plain.episode, plain.group)
 
 
-def _needs_names(source: LoadedDataset) -> bool:
+def has_rule(source: LoadedDataset) -> bool:
+    """Return whether a rule of the benchmark assigns the steps to episodes and groups."""
     task = registry.find_benchmark(source.task)
-    if task and source.steps:
-        try:
-            if task.group(source.steps[0]) is not None:
-                return False
-        except (KeyError, TypeError, ValueError):  # a rule, but not for such a step
-            return False
-    plain = (replace(step, episode="", group="") for step in source.steps)
-    pairs = zip(source.steps, plain, strict=True)
-    return any((a.episode, a.group) != (b.episode, b.group) for a, b in pairs)
+    try:
+        return bool(task and source.steps and task.group(source.steps[0]) is not None)
+    except (KeyError, TypeError, ValueError):  # a rule, but not for such a step
+        return True
 
 
 def to_row(step: Step, tags: Sequence[str], more: Collection[str] = ()) -> dict[str, Any]:
@@ -220,7 +214,7 @@ class RowReader:
         media = {role: self.medium(role, row[role], sums.get(role) or "") for role in self.kinds}
         try:
             return self.step(row, media)
-        except (KeyError, TypeError, ValueError, RecursionError) as error:
+        except (KeyError, ValueError, RecursionError) as error:
             raise DataError(
                 f"the row is not a step ({type(error).__name__}: {error})",
                 where=where,
@@ -235,39 +229,36 @@ class RowReader:
             media: the step's.
 
         Raises:
-            KeyError, TypeError, ValueError, RecursionError: the row is not one of `to_row`.
+            KeyError, ValueError, RecursionError: the row is not one of `to_row`.
         """
-        numbers = [row[name] for name in ("step_index", "num_steps")]
-        numbers += [row["screen_width"], row["screen_height"]]
-        if None in numbers or min(numbers) < 0 or not row["sample_id"]:
-            raise ValueError("an id or a number is missing or negative")
-        if row["episode_id"] is None or row["instruction"] is None:
-            raise ValueError("a text is missing")
-        source = read_object(row["source"], "source")
-        more = _read_details(row.get(DETAILS))
-        seen = row.get("history_screens") or ()
+        held = msgspec.convert(row, _Row)
+        # `json` knows infinite numbers.
+        details = held.action_details and json.loads(held.action_details)
+        more = msgspec.convert(details or {}, _More)
         step = Step(
-            sample_id=row["sample_id"],
-            episode_id=row["episode_id"],
-            step_index=row["step_index"],
-            num_steps=row["num_steps"],
-            instruction=row["instruction"],
-            screen=(row["screen_width"], row["screen_height"]),
+            sample_id=held.sample_id,
+            episode_id=held.episode_id,
+            step_index=held.step_index,
+            num_steps=held.num_steps,
+            instruction=held.instruction,
+            screen=(held.screen_width, held.screen_height),
             media=media,
-            history=self._history(row["history"], more.history),
-            history_screens=tuple((screen["width"], screen["height"]) for screen in seen),
-            action=_with_details(_read_action(row["action"]), more.action),
+            history=self._history(held.history, more.history),
+            history_screens=tuple(map(structs.astuple, held.history_screens or ())),
+            action=_with_details(_as_action(held.action), more.action),
             tags={k: row[column] for k, column in self._tags.items() if row[column] is not None},
-            source=source,
-            **{name: row[column] for column, name in BELONGING.items() if row.get(column)},
+            source=read_object(held.source, "source"),
+            episode=held.episode_name or "",
+            group=held.split_group or "",
         )
-        named = self._task.group(step) if self._task else None
-        return named or step
+        grouped = self._task.group(step) if self._task else None
+        return grouped or step
 
     def _history(self, held: list[Any], more: Mapping[str, _Details]) -> tuple[Action | None, ...]:
         before, actions = self._last
         shared = len(before) if held[: len(before)] == before else 0
-        history = (*actions[:shared], *map(_read_action, held[shared:]))
+        new = msgspec.convert(held[shared:], list[_Plain | None])
+        history = (*actions[:shared], *map(_as_action, new))
         self._last = held, history
         if not more:
             return history
@@ -336,11 +327,11 @@ def read_object(text: str, column: str) -> dict[str, Any]:
     """Return the untouched row that a column contains.
 
     Raises:
-        TypeError, ValueError, RecursionError: it holds none.
+        ValueError, RecursionError: it holds none.
     """
     found = json.loads(text)
     if not isinstance(found, dict):
-        raise TypeError(f"the column {column} is not a JSON object")
+        raise ValueError(f"the column {column} is not a JSON object")
     return found
 
 
@@ -407,13 +398,31 @@ class _More(msgspec.Struct):
     history: dict[str, _Details] = {}
 
 
-def _read_details(text: object) -> _More:
-    if not isinstance(text, str):
-        return _More()
-    try:
-        return msgspec.convert(json.loads(text), _More)  # `json` knows infinite numbers
-    except msgspec.MsgspecError as error:
-        raise ValueError(f"{DETAILS}: {error}") from None
+_Natural = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class _Screen(msgspec.Struct):
+    width: int
+    height: int
+
+
+class _Row(msgspec.Struct):
+    """A row of `to_row`, without tags; its history is read by `RowReader`."""
+
+    sample_id: Annotated[str, msgspec.Meta(min_length=1)]
+    episode_id: str
+    step_index: _Natural
+    num_steps: _Natural
+    instruction: str
+    screen_width: _Natural
+    screen_height: _Natural
+    history: list[Any]
+    action: _Plain | None
+    source: str
+    action_details: str | None = None
+    episode_name: str | None = None
+    split_group: str | None = None
+    history_screens: list[_Screen] | None = None
 
 
 _MORE = tuple(name for name in _Details.__struct_fields__ if name not in ("path", "then"))
@@ -423,8 +432,8 @@ def _details(action: Action | None) -> dict[str, Any]:
     if action is None:
         return {}
     bare = Action.of(action.label)
-    said = {name: getattr(action, name) for name in _MORE}
-    found = {name: value for name, value in said.items() if value != getattr(bare, name)}
+    held = {name: getattr(action, name) for name in _MORE}
+    found = {name: value for name, value in held.items() if value != getattr(bare, name)}
     if action.path:
         found["path"] = [_region(point) for point in action.path]
     if action.then:
@@ -435,10 +444,10 @@ def _details(action: Action | None) -> dict[str, Any]:
 def _with_details(action: Action | None, more: _Details | None) -> Action | None:
     if action is None or more is None:
         return action
-    said = {name: value for name in _MORE if (value := getattr(more, name)) is not None}
+    changes = {name: value for name in _MORE if (value := getattr(more, name)) is not None}
     path = tuple(Point(edges.left, edges.top, edges.space) for edges in more.path)
     then = (_with_details(_as_action(one.action), one.details) for one in more.then)
-    return msgspec.structs.replace(action, **said, path=path, then=tuple(filter(None, then)))
+    return structs.replace(action, **changes, path=path, then=tuple(filter(None, then)))
 
 
 def _action(action: Action | None) -> dict[str, Any] | None:
@@ -454,16 +463,9 @@ def _action(action: Action | None) -> dict[str, Any] | None:
     }
 
 
-def _read_action(row: object) -> Action | None:
-    if row is None:
+def _as_action(plain: _Plain | None) -> Action | None:
+    if plain is None:
         return None
-    try:
-        return _as_action(msgspec.convert(row, _Plain))
-    except msgspec.ValidationError as error:
-        raise ValueError(f"an action: {error}") from None
-
-
-def _as_action(plain: _Plain) -> Action:
     start, end = (tuple(map(_as_region, regions)) for regions in (plain.start, plain.end))
     return Action.of(plain.kind, start, end, text=plain.text, words=plain.words)
 

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from omnidata.errors import DataError, UsageError
 from omnidata.loaders.memory_limit import MemoryLimit, weight
-from omnidata.types import IndexedSteps, Step
+from omnidata.types import IndexedSteps, MediaRef, Step
 
 if TYPE_CHECKING:
     from omnidata.loaders.step_file import StepFile
@@ -417,6 +417,16 @@ def ids_of(steps: Sequence[Step]) -> Iterable[str]:
     if isinstance(steps, IndexedSteps):
         return steps.sample_ids
     return (step.sample_id for step in steps)
+
+
+def column_of(steps: Sequence[Step], name: str) -> Column:
+    """Return a field of all steps, in order; of steps in a file without making them."""
+    return as_steps(steps).column(name)
+
+
+def media_of(steps: Sequence[Step]) -> Iterator[MediaRef]:
+    """Yield the media of all steps; of steps in a file without making them."""
+    return (ref for media in column_of(steps, "media") for ref in media.values() if ref)
 
 
 def episodes_of(steps: Sequence[Step]) -> Numbers:

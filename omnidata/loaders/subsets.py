@@ -7,10 +7,12 @@ the same name.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from omnidata import registry
+from omnidata.loaders.steps import column_of, select_steps
 from omnidata.types import LoadedDataset, Step
 
 ALL = "all"
@@ -31,9 +33,9 @@ class Subset:
     name: str
     values: frozenset[tuple[str, str]]
 
-    def has(self, step: Step) -> bool:
-        """Return whether the step belongs to it."""
-        return not self.values or any(pair in self.values for pair in step.tags.items())
+    def has(self, tags: Mapping[str, str]) -> bool:
+        """Return whether a step with these tags belongs to it."""
+        return not self.values or any(pair in self.values for pair in tags.items())
 
 
 def canonical(name: str) -> str:
@@ -72,9 +74,14 @@ class SubsetNames:
         return canonical(name)
 
 
+def count_tags(steps: Sequence[Step]) -> Counter[tuple[str, str]]:
+    """Return the number of steps with each value of each tag, by tag and value."""
+    return Counter(pair for tags in column_of(steps, "tags") for pair in tags.items())
+
+
 def subsets(source: LoadedDataset) -> tuple[list[Subset], list[str]]:
     """Return the subsets of a dataset, `all` first, and the values that cannot name one."""
-    pairs = {pair for step in source.steps for pair in step.tags.items()}
+    pairs = count_tags(source.steps)
     names = SubsetNames(source.task, source.tags)
     reserved = {names.key(ALL), names.key("default")}
     labels = {names.key(value) for tag, value in pairs if tag != _APP}
@@ -102,7 +109,12 @@ def _can_name(value: str) -> bool:
     return value.isprintable() and not long and not any(c in _FORBIDDEN for c in value)
 
 
-def find_subset(source: LoadedDataset, name: str) -> Subset | None:
-    """Return the dataset's subset of a name, in any spelling."""
+def select_subset(source: LoadedDataset, name: str) -> Sequence[Step]:
+    """Return the steps of the subset of a name, in any spelling; none if there is no such one."""
     names = SubsetNames(source.task, source.tags)
-    return next((s for s in subsets(source)[0] if names.key(s.name) == names.key(name)), None)
+    for subset in subsets(source)[0]:
+        if names.key(subset.name) == names.key(name):
+            tags = column_of(source.steps, "tags")
+            chosen = (number for number, own in enumerate(tags) if subset.has(own))
+            return select_steps(source.steps, chosen) if subset.values else source.steps
+    return []

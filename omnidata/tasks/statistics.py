@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -154,32 +155,56 @@ def statistics(task: Asking, source: LoadedDataset) -> Statistics:
         task: the benchmark.
         source: its loaded data.
     """
-    steps = source.steps
-    lengths = Counter(step.episode for step in steps)
-    asked = [_target(task, step) for step in steps]
-    labels = [each.labels for each in asked]
-    targets = Counter(label for own in labels for label in own)
+    lengths = Counter[str]()
+    targets = Counter[str]()
+    noun, unlabelled, placed, clicks = "", 0, 0, 0
+    sizes: list[_ElementSize] = []
+    texts: dict[tuple[str, str], None] = {}
     roles: dict[str, tuple[Modality, int]] = {}
+    tracks: dict[str, tuple[array[int], list[str]]] = {}
     kinds = Counter[Modality]()
-    for step in steps:
-        held = {_role(role): ref.kind for role, ref in step.media.items() if ref}
-        own = (
-            ref for role, ref in step.media.items() if role not in task.benchmark.card.other_moments
-        )
-        kinds.update({ref.kind for ref in own if ref})
+    for number, step in enumerate(source.steps):
+        lengths[step.episode] += 1
+        texts[step.episode, step.instruction] = None
+        asked = _target(task, step)
+        targets.update(asked.labels)
+        noun = noun or (asked.noun if asked.labels else "")
+        unlabelled += not asked.labels
+        placed += bool(asked.places)
+        clicks += asked.clicks
+        if asked.clicks and (size := _largest(asked)):
+            sizes.append(size)
+        held: dict[str, Modality] = {}
+        of_moment = set[Modality]()
+        for role, ref in step.media.items():
+            if ref is None:
+                continue
+            held[_role(role)] = ref.kind
+            if role not in task.benchmark.card.other_moments:
+                of_moment.add(ref.kind)
+            if ref.kind != "image":
+                numbers, names = tracks.setdefault(_role(role), (array("q"), []))
+                numbers.append(number)
+                names.append(role)
+        kinds.update(of_moment)
         for role, kind in held.items():
             roles[role] = kind, roles.get(role, (kind, 0))[1] + 1
-    measures = {STEPS: Measure(tuple(map(float, lengths.values())))} if steps else {}
+    measures = {STEPS: Measure(tuple(map(float, lengths.values())))} if lengths else {}
     return Statistics(
         episodes=len(lengths),
-        steps=len(steps),
+        steps=len(source.steps),
         targets=dict(sorted(targets.items(), key=lambda item: (-item[1], item[0]))),
-        noun=next((each.noun for each in asked if each.labels), ""),
-        unlabelled=sum(not own for own in labels),
-        placed=sum(bool(each.places) for each in asked),
+        noun=noun,
+        unlabelled=unlabelled,
+        placed=placed,
         media=roles,
         kinds=kinds,
-        measures={**measures, **_instructions(steps), **_seconds(steps), **_elements(asked)},
+        measures={
+            **measures,
+            **_instructions([text for _, text in texts]),
+            **_seconds(source.steps, tracks),
+            **_elements(sizes, clicks),
+        },
     )
 
 
@@ -226,8 +251,7 @@ def words(text: str) -> int:
     return len(_IDEOGRAPH.findall(text)) + sum(any(map(str.isalnum, part)) for part in between)
 
 
-def _instructions(steps: Sequence[Step]) -> dict[str, Measure]:
-    texts = [text for _, text in dict.fromkeys((step.episode, step.instruction) for step in steps)]
+def _instructions(texts: Sequence[str]) -> dict[str, Measure]:
     said = [text for text in texts if text.strip()]
     if not said:
         return {}
@@ -238,18 +262,16 @@ def _instructions(steps: Sequence[Step]) -> dict[str, Measure]:
     }
 
 
-def _seconds(steps: Sequence[Step]) -> dict[str, Measure]:
-    refs: dict[str, list[MediaRef]] = {}
-    for step in steps:
-        for role, ref in step.media.items():
-            if ref and ref.kind != "image":
-                refs.setdefault(_role(role), []).append(ref)
+def _seconds(
+    steps: Sequence[Step], tracks: Mapping[str, tuple[Sequence[int], Sequence[str]]]
+) -> dict[str, Measure]:
     found = {}
-    for role, every in refs.items():
-        count = min(CLIPS, len(every))
-        chosen = [every[place * len(every) // count] for place in range(count)]
-        known = [length for length in media.in_threads(_stated_seconds, chosen) if length]
-        found[f"seconds of {role}"] = Measure(tuple(known), len(every) - len(known))
+    for role, (numbers, roles) in tracks.items():
+        count = min(CLIPS, len(numbers))
+        chosen = [place * len(numbers) // count for place in range(count)]
+        refs = [ref for one in chosen if (ref := steps[numbers[one]].media[roles[one]])]
+        known = [length for length in media.in_threads(_stated_seconds, refs) if length]
+        found[f"seconds of {role}"] = Measure(tuple(known), len(numbers) - len(known))
     return found
 
 
@@ -259,6 +281,9 @@ def _stated_seconds(ref: MediaRef) -> float:
     except MediaError:
         return 0.0
 
+
+_ElementSize = tuple[float | None, float | None]
+"""See `element`."""
 
 _CLICKS: Final = frozenset({"tap", "long_press"})
 
@@ -275,14 +300,14 @@ def element(task: Asking, step: Step) -> tuple[float | None, float | None] | Non
     return _largest(_target(task, step))
 
 
-def _largest(asked: _Target) -> tuple[float | None, float | None] | None:
+def _largest(asked: _Target) -> _ElementSize | None:
     sizes = [_size(box, asked.screen) for box in asked.places if isinstance(box, Box)]
     if not (asked.clicks and sizes):
         return None
     return max(sizes, key=lambda size: [number or 0.0 for number in size])
 
 
-def _size(box: Box, screen: Screen) -> tuple[float | None, float | None]:
+def _size(box: Box, screen: Screen) -> _ElementSize:
     pixels = screen[0] * screen[1] if min(screen) > 0 else None
     if box.space == "px":
         wide, high = screen if pixels else (math.inf, math.inf)
@@ -299,16 +324,14 @@ def _overlap(low: float, high: float, most: float) -> float:
     return max(0, min(high, most) - max(low, 0))
 
 
-def _elements(asked: Sequence[_Target]) -> dict[str, Measure]:
-    clicks = [each for each in asked if each.clicks]
-    sizes = [size for each in clicks if (size := _largest(each))]
+def _elements(sizes: Sequence[_ElementSize], clicks: int) -> dict[str, Measure]:
     if not sizes:
         return {}
     shares = tuple(100 * part for part, _ in sizes if part is not None)
     areas = tuple(area for _, area in sizes if area is not None)
     return {
-        SHARE: Measure(shares, len(clicks) - len(shares)),
-        AREA: Measure(areas, len(clicks) - len(areas)),
+        SHARE: Measure(shares, clicks - len(shares)),
+        AREA: Measure(areas, clicks - len(areas)),
     }
 
 

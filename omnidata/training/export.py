@@ -21,6 +21,7 @@ from omnidata.errors import DataError, Finding, MediaError, UsageError, plural
 from omnidata.jsontext import write_lines
 from omnidata.loaders.episode_tree import CRITICAL
 from omnidata.loaders.files import refuse_closed
+from omnidata.loaders.steps import media_of
 from omnidata.run.engines import Cluster
 from omnidata.run.selection import SPLITS, Split, select, split_of, write_exclude
 from omnidata.storage import PLAN, StagedFolder, atomic_write, is_unfinished, write_json
@@ -324,7 +325,7 @@ def export(
     )
     if histories:
         steps = [step for step in steps if step.sample_id in histories.past]
-    refuse_closed(steps)
+    refuse_closed(media_of(steps))
     chosen: Chosen | None = None
     if preferences:
         chosen = Choosing(task, source, preferences, options).choose(steps)

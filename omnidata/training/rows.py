@@ -242,10 +242,11 @@ def prompt_with_media(
     return conversation, found
 
 
+@dataclass
 class Maker:
     """Make rows.
 
-    Args:
+    Attributes:
         task: writes the prompts, and judges the answers.
         options: of the export.
         stored: the files of each medium, or why it has none.
@@ -254,25 +255,18 @@ class Maker:
         root: the export, once it is done.
     """
 
-    def __init__(
-        self,
-        task: Asking,
-        options: Options,
-        stored: Media,
-        kinds: frozenset[Modality],
-        unstated: Collection[str],
-        root: Path = Path(),
-    ) -> None:
-        self._root = root
-        self._task = task
-        self._options = options
-        self._stored = stored
-        self._kinds = kinds
-        self._unstated = unstated
-        self._capabilities = options.capabilities
-        self._profile = task.profiles[task.default_profile]
-        self._space = answer_space(task.options)
-        self._own_controls = task.own_controls
+    task: Asking
+    options: Options
+    stored: Media
+    kinds: frozenset[Modality]
+    unstated: Collection[str]
+    root: Path = Path()
+
+    def __post_init__(self) -> None:
+        self._capabilities = self.options.capabilities
+        self._profile = self.task.profiles[self.task.default_profile]
+        self._space = answer_space(self.task.options)
+        self._own_controls = self.task.own_controls
 
     def make(self, step: Step) -> Line | Finding:
         """Return the row of a step, or the finding why there is none."""
@@ -284,9 +278,9 @@ class Maker:
             return target
         begun = asked_for.begun
         target = replace(target, text=begun + target.text, template=begun + target.template)
-        options = self._options
+        options = self.options
         made = row(
-            options.format, asked_for.turns, target, objects=options.objects, kinds=self._kinds
+            options.format, asked_for.turns, target, objects=options.objects, kinds=self.kinds
         )
         if fault := self.fault(step, made):
             return fault
@@ -294,22 +288,22 @@ class Maker:
             made = prompt_row(
                 options.prompts,
                 asked_for.turns,
-                task=self._task.name,
+                task=self.task.name,
                 sample_id=step.sample_id,
                 receipt=asked_for.receipt,
-                kinds=self._kinds,
-                root=self._root,
+                kinds=self.kinds,
+                root=self.root,
             )
         return self.line(step, asked_for.turns, made)
 
     def make_prompt(self, step: Step) -> Prompted | Finding:
         """Return a step's prompt as it is written, or the finding why there is none."""
         try:
-            conversation, media = prompt_with_media(self._task, step, self._capabilities)
+            conversation, media = prompt_with_media(self.task, step, self._capabilities)
         except MediaError as error:
             return _exclusion(step, "media-broken", error.what, error.expected)
         for role, wanted in media:
-            kept = self._stored[wanted.key]
+            kept = self.stored[wanted.key]
             if isinstance(kept, Broken):
                 what = f"{role.replace('_', ' ')}: {kept.what}"
                 return _exclusion(step, "media-broken", what, kept.expected)
@@ -321,10 +315,10 @@ class Maker:
         turns, receipt = render_messages(conversation, self._capabilities, _text, self._pieces)
         begun = ""
         if turns[-1].role == "assistant":  # trainers want an answer whole
-            if self._options.prompts:
+            if self.options.prompts:
                 raise UsageError(
                     "the prompt contains the start of the answer, which trainers do not support",
-                    where=f"--format {self._options.trainer}",
+                    where=f"--format {self.options.trainer}",
                     expected="prompts that end with the user's turn",
                     remedy="use another -T dialect, or drop it",
                 )
@@ -342,8 +336,8 @@ class Maker:
                 f"{step.screen[0]} x {step.screen[1]}",
                 "a target in pixels of the screenshot",
             )
-        target = target_shown(self._task, step, seen.size)
-        text = (by_swift(target) if self._options.objects else target.text) if target else ""
+        target = target_shown(self.task, step, seen.size)
+        text = (by_swift(target) if self.options.objects else target.text) if target else ""
         verdict = self._profile.judge(step, text, receipt)
         values = dict(zip(self._profile.values, verdict.values, strict=True))
         right = deciding(values)
@@ -363,7 +357,7 @@ class Maker:
         )
 
     def _without_target(self, step: Step) -> Finding:
-        if f"{step.episode}/{step.step_index}" not in self._unstated:
+        if f"{step.episode}/{step.step_index}" not in self.unstated:
             return _exclusion(step, "target-missing", "the step has no usable target", "a target")
         return Finding(
             "target-absent",
@@ -376,14 +370,14 @@ class Maker:
 
     def fault(self, step: Step, made: Row) -> Finding | None:
         """Return a finding if a trainer or a model would misread the row, else None."""
-        if differs := mismatch(self._options.format, made):
+        if differs := mismatch(self.options.format, made):
             return _exclusion(
                 step,
                 "placeholder-in-text",
                 f"a text of the data holds a placeholder for media: {differs}",
                 "texts without placeholders",
             )
-        if token := control(self._options.format, made, self._own_controls):
+        if token := control(self.options.format, made, self._own_controls):
             return _exclusion(
                 step,
                 "control-token-in-text",
@@ -414,7 +408,7 @@ class Maker:
     def _pieces(
         self, part: Part, ref: MediaRef, frames: int | None, capabilities: Capabilities
     ) -> tuple[list[Piece], dict[str, Any]]:
-        kept = self._stored[Wanted(ref, part.size).key]
+        kept = self.stored[Wanted(ref, part.size).key]
         assert isinstance(kept, Kept)
         if frames is None:
             return [_piece(ref.kind, kept.files[0], part.role)], kept.line

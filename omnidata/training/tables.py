@@ -26,7 +26,7 @@ from omnidata.training.datasets import steps_for_workers
 from omnidata.training.export import REPORT
 from omnidata.training.formats import Example, FormatName, read
 from omnidata.training.prompt_formats import PROMPT_FORMATS, PromptFormat
-from omnidata.types import Conversation, LoadedDataset, MediaRef, Message, Step
+from omnidata.types import Conversation, LoadedDataset, Message, Step
 
 if TYPE_CHECKING:
     import datasets
@@ -101,10 +101,7 @@ def check(
 
 @dataclass(frozen=True, slots=True)
 class _Measure:
-    """Counts a batch's tokens; an error is returned, for of one raised DataLoader keeps the text.
-
-    That is a traceback without place and remedy.
-    """
+    """Counts a batch's tokens; errors are returned, as those raised lose their place and remedy."""
 
     collator: Callable[[list[Any]], Mapping[str, Any]]
 
@@ -292,31 +289,16 @@ def _report(out: Path) -> _Report:
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """The rows of a split.
-
-    Attributes:
-        path: of the file, beside which the media lie.
-        form: the trainer that it was written for.
-        pixels: whether answers have coordinates in pixels.
-        fixed: whether the prompts tell the size of pictures, in which they were written.
-        special_tokens: whether answers are made of special tokens.
-    """
+    """The rows of a split; the media lie beside the file."""
 
     path: Path
     form: FormatName
-    pixels: bool
-    fixed: bool
-    special_tokens: bool
+    pixels: bool  # of coordinates in answers
+    fixed: bool  # whether prompts state the size of the pictures as they are written
+    special_tokens: bool  # in answers
 
     def starts(self, count: int) -> npt.NDArray[np.int64]:
-        """Look at all rows.
-
-        Args:
-            count: how many were written.
-
-        Returns:
-            (count,), the byte at which each begins.
-        """
+        """Check all `count` rows, and return the byte at which each begins."""
         import numpy as np
 
         begins: list[int] = []
@@ -327,9 +309,15 @@ class _File:
                 number = len(begins) + 1
                 begins.append(following)
                 following += len(line)
-                for ref in _media(self.example(line, number)):
+                parts = [part for turn in self.example(line, number).prompt for part in turn.parts]
+                for ref in filter(None, (part.media for part in parts)):
                     if ref.path not in there and not (ref.root / ref.path).is_file():
-                        raise self._missing(ref, number)
+                        raise MissingMediaError(
+                            f"{ref.path} is missing",
+                            where=f"{self.path}:{number}",
+                            expected=f"a file below {ref.root}",
+                            remedy="copy the export with its media, or export again",
+                        )
                     there.add(ref.path)
         if len(begins) != count:
             raise DataError(
@@ -343,7 +331,9 @@ class _File:
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:
         try:
-            if self.path.exists() and not _is_own(self.path):
+            folder = self.path.parent.resolve()
+            is_own = self.path.is_file() and self.path.resolve().parent == folder
+            if self.path.exists() and not is_own:
                 raise DataError(
                     "the rows are outside the export, or not a regular file",
                     where=str(self.path),
@@ -377,14 +367,6 @@ class _File:
         size: Literal["own"] | None = "own" if self.pixels or self.fixed else None
         return replace(found, size=size, special_tokens=self.special_tokens)
 
-    def _missing(self, ref: MediaRef, number: int) -> MissingMediaError:
-        return MissingMediaError(
-            f"{ref.path} is missing",
-            where=f"{self.path}:{number}",
-            expected=f"a file below {ref.root}",
-            remedy="copy the export with its media, or export again",
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class _ExampleLookup:
@@ -414,11 +396,3 @@ def _as_written(prompt: Conversation) -> Conversation:
         )
         for turn in prompt
     )
-
-
-def _is_own(path: Path) -> bool:
-    return path.is_file() and path.resolve().parent == path.parent.resolve()
-
-
-def _media(example: Example) -> Iterator[MediaRef]:
-    return (part.media for turn in example.prompt for part in turn.parts if part.media)
