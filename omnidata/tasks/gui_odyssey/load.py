@@ -20,7 +20,7 @@ from msgspec import structs
 
 from omnidata.actions import Action, Pair, Point, Screen, heading
 from omnidata.errors import MediaError
-from omnidata.jsontext import as_name, is_number, json_file
+from omnidata.jsontext import as_name, is_coordinate, json_file
 from omnidata.loaders import files
 from omnidata.loaders.files import Look, RowFiles, images, walk
 from omnidata.loaders.load import Note, RowContext, about, short, stated_size
@@ -188,10 +188,8 @@ def _points(value: object, count: int) -> list[Point]:
 
 
 def _pair(value: object) -> Pair:
-    if not isinstance(value, list) or len(value) != 2 or not all(map(is_number, value)):
+    if not isinstance(value, list) or len(value) != 2 or not all(map(is_coordinate, value)):
         raise ValueError(f"a place is {short(value)}")
-    if not all(abs(side) <= 1e9 for side in value):  # NaN too
-        raise ValueError(f"a place is {short(value)}, on no screen")
     return value[0], value[1]
 
 
