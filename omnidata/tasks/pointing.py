@@ -108,7 +108,7 @@ def boxes_of(step: Step) -> list[Box]:
     return [region for region in regions if isinstance(region, Box)]
 
 
-def edges_in_shares(box: Box, screen: Screen) -> tuple[float, float, float, float]:
+def edges_in_shares(box: Box, screen: Screen) -> list[float]:
     """Return left, top, right and bottom of a box in shares of the screen.
 
     Args:
@@ -116,7 +116,7 @@ def edges_in_shares(box: Box, screen: Screen) -> tuple[float, float, float, floa
         screen: width and height in pixels.
     """
     width, height = screen if box.space == "px" else (1, 1)
-    return box.left / width, box.top / height, box.right / width, box.bottom / height
+    return [box.left / width, box.top / height, box.right / width, box.bottom / height]
 
 
 def is_within(point: Point, edges: Sequence[float], screen: Screen) -> bool:
