@@ -402,6 +402,16 @@ def is_number(value: object) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+def is_coordinate(value: object) -> TypeGuard[int | float]:
+    """Return whether a JSON value is a number that may be a side of a place: at most 1e9 from 0.
+
+    Examples:
+        >>> is_coordinate(-0.5), is_coordinate(float("nan")), is_coordinate(True)
+        (True, False, False)
+    """
+    return is_number(value) and abs(value) <= 1e9
+
+
 def is_integer(value: object) -> TypeGuard[int]:
     """Return whether a JSON value is a number without a fraction; true and false are not.
 

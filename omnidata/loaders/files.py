@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from omnidata.errors import (
 )
 from omnidata.files import STREAMED, bounds, inside, naming, open_file, outside, real
 from omnidata.loaders import parquet
-from omnidata.loaders.row_files import Line, is_parquet, read_rows, readable
+from omnidata.loaders.row_files import Line, head_of, is_parquet, read_rows, readable
 from omnidata.loaders.steps import media_of
 from omnidata.media import (
     around,
@@ -289,6 +290,25 @@ def holds_rows(path: Path) -> bool:
     return path.suffix.lower() in _SUFFIXES
 
 
+def look_for(*alternatives: Sequence[str | re.Pattern[bytes]]) -> Callable[[Path], Look]:
+    """Return a `look` at whether the beginning of a file has all signs of an alternative.
+
+    Args:
+        alternatives: names, which files have in quotation marks, and patterns.
+    """
+
+    def look(path: Path) -> Look:
+        head = head_of(path)
+        known = any(all(_is_in(head, sign) for sign in signs) for signs in alternatives)
+        return "known" if known else "other"
+
+    return look
+
+
+def _is_in(head: bytes, sign: str | re.Pattern[bytes]) -> bool:
+    return f'"{sign}"'.encode() in head if isinstance(sign, str) else bool(sign.search(head))
+
+
 def not_an_object(line: Line, expected: str) -> Finding:
     """Return the finding for a row that is no JSON object.
 
@@ -309,6 +329,20 @@ def images(path: Path, names: Sequence[str]) -> Path:
     """
     places = (folder / name for folder in (path.parent, path.parent.parent) for name in names)
     return next((place for place in places if place.is_dir()), path.parent / names[0])
+
+
+def picture_of(line: Line, columns: Sequence[str], folders: Sequence[str]) -> MediaRef | None:
+    """Return the picture that a row holds itself, or names in a folder; None without one.
+
+    Args:
+        line: the row.
+        columns: that hold or name a picture, in order of choice.
+        folders: as the names in `images`.
+    """
+    if held := line.picture(columns):
+        return held
+    name = next((line.row[column] for column in columns if line.row.get(column)), None)
+    return MediaRef("image", images(line.path, folders), name) if isinstance(name, str) else None
 
 
 # Do the media that the rows name exist, and are the screenshots what the rows say?

@@ -55,7 +55,7 @@ def _two(value: object) -> tuple[float, float] | None:
     return one, other
 
 
-def size_before_feeding(row: Row) -> Screen | None:
+def _size_before_feeding(row: Row) -> Screen | None:
     """Return the size of a screenshot whose fed size is stated; None if that is not enough.
 
     A `scale` between the two gives whole numbers, whichever of them it is divided by.
@@ -69,6 +69,22 @@ def size_before_feeding(row: Row) -> Screen | None:
             if apart <= _NEAR_WHOLE and 0 < min(whole) <= max(whole) < _FARTHEST:
                 return whole
     return None
+
+
+def size_by_feeding(row: Row, sample_id: str, as_fed: list[str]) -> Screen:
+    """Return the size of a screenshot by how it was fed to a model; (0, 0) if that is not stated.
+
+    Args:
+        row: states no other size.
+        sample_id: of the row.
+        as_fed: takes the ids of rows for `warn_of_fed_sizes`.
+    """
+    if before := _size_before_feeding(row):
+        return before
+    fed = fed_size(row)
+    if fed:
+        as_fed.append(sample_id)
+    return fed or (0, 0)
 
 
 def warn_of_fed_sizes(sample_ids: Sequence[str], where: str, note: Note) -> None:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, TypedDict
 
-from omnidata.actions import Action, Point, Region, Space
+from omnidata.actions import Action, Box, Point, Region, Screen, Space, convert
 from omnidata.dialects import Asked, UnreadError
 from omnidata.tasks.benchmark import ParsedAnswer, Receipt, Speech
 from omnidata.tasks.coordinates import Resizing, Side, on_screen, point_said, resizing
@@ -100,6 +100,40 @@ def place_as_written(parsed: ParsedAnswer[Any] | None) -> Point | None:
     point: Region = parsed.written[0].start[0]
     assert isinstance(point, Point)
     return point if math.isfinite(point.x) and math.isfinite(point.y) else None
+
+
+def boxes_of(step: Step) -> list[Box]:
+    """Return the boxes in each of which an answer to a step is right."""
+    regions = step.action.start if step.action else ()
+    return [region for region in regions if isinstance(region, Box)]
+
+
+def edges_in_shares(box: Box, screen: Screen) -> list[float]:
+    """Return left, top, right and bottom of a box in shares of the screen.
+
+    Args:
+        box: in pixels or shares.
+        screen: width and height in pixels.
+    """
+    width, height = screen if box.space == "px" else (1, 1)
+    return [box.left / width, box.top / height, box.right / width, box.bottom / height]
+
+
+def is_within(point: Point, edges: Sequence[float], screen: Screen) -> bool:
+    """Return whether a point lies within edges in shares of the screen, the edges included.
+
+    Args:
+        point: in any unit.
+        edges: left, top, right and bottom.
+        screen: width and height in pixels.
+
+    Examples:
+        >>> is_within(Point(640, 180, "px"), (0.5, 0, 1, 0.5), (1280, 720))
+        True
+    """
+    share = convert(point, "rel", screen if point.space == "px" else (1, 1))
+    left, top, right, bottom = edges
+    return left <= share.x <= right and top <= share.y <= bottom
 
 
 def explain_point(

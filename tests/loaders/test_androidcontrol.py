@@ -227,7 +227,7 @@ def test_a_broken_file_is_found_and_the_others_are_read(data: Path) -> None:
     assert codes(source.findings) == {"record-broken": 1}
     assert source.findings[0].where == f"{broken}, record 0"
     assert (len(source.steps), source.skipped) == (2, 1)
-    with pytest.raises(DataError, match="no episode could be read"):
+    with pytest.raises(DataError, match="no row of androidcontrol could be read"):
         load(broken)
     with pytest.raises(DataError, match="1 finding,"):
         load(data, strict=True)

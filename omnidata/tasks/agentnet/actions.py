@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, Literal, cast, get_args
+from typing import Any, Final, Literal, get_args
 
 from msgspec.structs import replace
 
@@ -19,7 +19,7 @@ from omnidata.actions import OPPOSITE, Action, Box, Point, Region, Space, Status
 from omnidata.dialects import CannotSayError, UnreadError
 from omnidata.dialects.pyautogui import CLICKS, Call, Code
 from omnidata.dialects.pyautogui_actions import WHEEL
-from omnidata.jsontext import is_number
+from omnidata.jsontext import is_coordinate
 
 ActionType = Literal[
     "click", "doubleClick", "tripleClick", "rightClick", "middleClick", "moveTo", "dragTo",
@@ -48,7 +48,6 @@ _TYPES: Final[Mapping[str, str]] = {
     "done": "terminate",
 }
 _SIGNS: Final = {"up": 1, "positive": 1, "down": -1, "negative": -1}
-_FARTHEST: Final = 1e9
 _MOST_BOXES: Final = 1000
 
 
@@ -232,10 +231,10 @@ def _keys(kind: str, value: object) -> tuple[str, ...]:
 
 def _place(kind: str, params: Mapping[str, Any]) -> Point:
     position = params.get("position", params)
-    pair = (position.get("x"), position.get("y")) if isinstance(position, Mapping) else ()
-    if len(pair) != 2 or not all(map(_is_number, pair)):
+    x, y = (position.get(axis) if isinstance(position, Mapping) else None for axis in "xy")
+    if not is_coordinate(x) or not is_coordinate(y):
         raise ValueError(f"{kind} has no position of x and y")
-    return Point(*cast("tuple[float, float]", pair), "rel")
+    return Point(x, y, "rel")
 
 
 def _boxes(metadata: object) -> list[Box]:
@@ -246,27 +245,21 @@ def _boxes(metadata: object) -> list[Box]:
     return [
         Box(rect[0], rect[1], rect[0] + rect[2], rect[1] + rect[3], "rel")
         for rect in rects
-        if isinstance(rect, list) and len(rect) == 4 and all(map(_is_number, rect))
+        if isinstance(rect, list) and len(rect) == 4 and all(map(is_coordinate, rect))
         if rect[2] >= 0 and rect[3] >= 0
     ]
 
 
 def _turn(params: Mapping[str, Any]) -> tuple[float | None, int]:
     amount = params.get("amount", params.get("pixels"))
-    if _is_number(amount):
-        return amount, _sign(cast("float", amount))
+    if is_coordinate(amount):
+        return amount, _sign(amount)
     said = params.get("direction") if amount is None else amount
     return None, _SIGNS.get(said.strip().lower(), 0) if isinstance(said, str) else 0
 
 
 def _sign(value: float) -> int:
     return int(math.copysign(1, value)) if value else 0
-
-
-def _is_number(value: object) -> bool:
-    if not is_number(value):
-        return False
-    return abs(value) <= _FARTHEST  # False for NaN too
 
 
 def own_actions(action: Action) -> Iterator[Action]:

@@ -13,11 +13,11 @@ itself: of GUI-R1's 7,738 published rows of high level 902 scroll DOWN and 90 UP
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from omnidata.actions import Action, Screen
+from omnidata.actions import Action
 from omnidata.jsontext import as_name
 from omnidata.loaders.files import Look, RowFiles
 from omnidata.loaders.load import Note
@@ -36,6 +36,7 @@ from omnidata.tasks.phones.step_rows import (
     is_off_phones,
     single,
 )
+from omnidata.types import Step
 
 Row = Mapping[str, Any]
 
@@ -69,45 +70,29 @@ FILES: Final = RowFiles(
 )
 
 
-def call_of(action: object, screen: Screen) -> dict[str, Any]:
-    """An action of any of the forms as AndroidControl's own, its places in pixels.
-
-    Args:
-        action: an object, or a text.
-        screen: width and height in pixels; (0, 0) where nobody knows.
-
-    Raises:
-        ValueError: it is none.
-
-    Examples:
-        >>> call_of({"action": "swipe", "direction": "up"}, (0, 0))
-        {'action_type': 'scroll', 'direction': 'down'}
-        >>> call_of("CLICK <point>[[500, 250]]</point>", (1080, 2400))
-        {'action_type': 'click', 'x': 540.0, 'y': 600.0}
-    """
-    found = step_rows.call_of(action, screen, labels=LABELS).body
-    read_call(found)
-    return found
-
-
-def reader(
+def read(
+    data: Path,
     note: Note,
     *,
     low: bool,
     said: WordSense | None,
     worded: Callable[[Action], Action],
     tags_of: Callable[[str], dict[str, str]],
-) -> step_rows.Reader:
-    """Turns objects into steps.
+) -> Iterator[Step]:
+    """Yield the steps of rows of JSON.
 
     Args:
+        data: as the user named it.
         note: takes the findings.
         low: whether a step needs an instruction of its own.
-        said: what directions are said of, where the user says it.
-        worded: an action as histories have it.
-        tags_of: the tags of an episode.
+        said: whose directions are, if the user says it.
+        worded: returns an action as histories have it.
+        tags_of: returns the tags of an episode.
+
+    Raises:
+        DataError: there are rows, and not one has an action.
     """
-    return step_rows.Reader(
+    reader = step_rows.Reader(
         note,
         low,
         LABELS,
@@ -117,15 +102,11 @@ def reader(
         tags_of,
         _moments,
     )
+    return reader.steps(FILES.rows(FILES.find(data), note), data)
 
 
-def bounds_of(tree: object) -> list[Box]:
-    """The bounds of windows and elements in a forest that was printed, in its order.
-
-    Examples:
-        >>> bounds_of("bounds_in_screen { right: 1080 bottom: 63 }")
-        [[0, 0, 1080, 63]]
-    """
+def _printed_bounds(tree: object) -> list[Box]:
+    """The bounds of windows and elements in a forest that was printed, in its order."""
     found: list[Box] = []
     for text in _BOUNDS.findall(tree) if isinstance(tree, str) else ():
         edges = {name: int(value) for name, value in _EDGE.findall(text)}
@@ -160,7 +141,7 @@ def _moments(row: Row) -> tuple[str | None, list[Moment]]:
             action,
             boxes_of(action.get("candidate_bbox"))
             if isinstance(action, dict)
-            else bounds_of(_item(row, "accessibility_tree", number)),
+            else _printed_bounds(_item(row, "accessibility_tree", number)),
         )
         for number, action in enumerate(actions)
     ]

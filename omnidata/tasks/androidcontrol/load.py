@@ -16,20 +16,19 @@ from typing import Any
 from msgspec.structs import replace
 
 from omnidata.actions import OPPOSITE, Action, Screen, centre, convert
-from omnidata.errors import DataError, Finding, MediaError, UsageError
+from omnidata.errors import DataError, MediaError, UsageError
 from omnidata.jsontext import BROKEN, decode
 from omnidata.loaders import files, tfrecord
-from omnidata.loaders.files import SKIPPED
-from omnidata.loaders.load import Note, RowContext, about, load_data, picture_broken, stated_size
-from omnidata.loaders.steps import Positions, Steps, row_ids
+from omnidata.loaders.load import Note, RowContext, about, picture_broken, stated_size
 from omnidata.loaders.tfrecord import Example, Record, read_example, records
 from omnidata.media import InMemoryMedia, image_size, read_bytes
 from omnidata.tasks.androidcontrol import json_rows
 from omnidata.tasks.androidcontrol.forest import Bounds, bounds_of, elements_of
+from omnidata.tasks.loading import read_steps
 from omnidata.tasks.observation import Element, broken_tree, pack, unpack
 from omnidata.tasks.phones.actions import Truth, middle, read_call
 from omnidata.tasks.phones.splits import read_splits
-from omnidata.tasks.phones.step_rows import BOXES, WordSense, check_sense
+from omnidata.tasks.phones.step_rows import BOXES, WordSense
 from omnidata.types import ByteRange, LoadedDataset, MediaRef, Modality, Step
 
 Row = Mapping[str, Any]
@@ -155,9 +154,7 @@ class _Notes:
         return about(self.note, *(f"{self.name}/{number}" for number in range(self.count)))
 
     def screen(self, number: int) -> Note:
-        """The screen after the last action belongs to the last step."""
-        if number > self.count:  # more than the episode has steps for
-            return self.note
+        """The screens after the last action belong to the last step."""
         return about(self.note, f"{self.name}/{min(number, self.count - 1)}")
 
 
@@ -169,13 +166,11 @@ class EpisodeReader:
         root: the folder that the TFRecords lie below.
         note: takes the findings.
         check_media: look at the pictures.
-        skipped: records that became no step.
     """
 
     root: Path
     note: Note
     check_media: bool
-    skipped: int = 0
     _ids: set[str] = field(default_factory=set)
     _splits: Mapping[str, str] | None = None
 
@@ -186,7 +181,7 @@ class EpisodeReader:
                 for record in records(path):
                     yield from self._steps(path, record)
             except DataError as error:
-                self.refuse("record-broken", error.where, error.what, error.expected)
+                self._refuse("record-broken", error.where, error.what, error.expected)
 
     def _steps(self, path: Path, record: Record) -> Iterator[Step]:
         where = f"{path}, record {record.number}"
@@ -194,13 +189,13 @@ class EpisodeReader:
             example = read_example(record.data)
             features = _small(example)
         except ValueError as error:
-            self.refuse(
+            self._refuse(
                 "record-broken", where, f"it is not an example: {error}", "a tf.train.Example"
             )
             return
         actions, number = features.get("actions"), item(features, "episode_id", 0)
         if not actions or type(number) is not int:
-            self.refuse(
+            self._refuse(
                 "episode-empty",
                 where,
                 f"it has {len(actions or ())} actions and the id {number!r:.40}",
@@ -208,9 +203,9 @@ class EpisodeReader:
             )
         elif len(actions) > MAX_ACTIONS:
             what = f"the episode has {len(actions)} actions"
-            self.refuse("actions-many", where, what, f"at most {MAX_ACTIONS}")
+            self._refuse("actions-many", where, what, f"at most {MAX_ACTIONS}")
         elif str(number) in self._ids:
-            self.refuse("id-repeated", where, f"the episode {number} exists already", "another id")
+            self._refuse("id-repeated", where, f"the episode {number} exists already", "another id")
         else:
             name = str(number)
             self._ids.add(name)
@@ -220,36 +215,8 @@ class EpisodeReader:
             shots = self._pictures(path, record, example, sizes, notes)
             yield from self._episode(name, features, sizes, shots, example)
 
-    def of_rows(self, data: Path, *, low: bool, scroll: WordSense | None) -> Sequence[Step]:
-        """The steps of rows of JSON.
-
-        Args:
-            data: as the user named it.
-            low: whether they need an instruction of their own.
-            scroll: as in `load`.
-
-        Raises:
-            DataError: there are rows, and not one has an action.
-        """
-        told: list[Finding] = []
-        reader = json_rows.reader(
-            told.append, low=low, said=scroll, worded=with_words, tags_of=self._tags
-        )
-        rows = json_rows.FILES.rows(json_rows.FILES.find(data), told.append)
-        steps = Steps.of(reader.steps(rows, data))
-        there = Positions(steps)
-        errors = (found for found in told if found.severity == "error")
-        self.skipped = sum(not any(name in there for name in found.sample_ids) for found in errors)
-        if self.check_media and steps:
-            files.check_media_files(steps, told.append)
-        for found in told:
-            self.note(found)
-        return steps
-
-    def refuse(self, code: str, where: str, what: str, expected: str) -> None:
-        """Skip a record with a finding."""
-        self.skipped += 1
-        self.note(Finding(code, "error", where, what, expected, SKIPPED))
+    def _refuse(self, code: str, where: str, what: str, expected: str) -> None:
+        RowContext(where, self.note).refuse(code, what, expected)
 
     def _sizes(self, features: Row, example: Example, where: str, notes: _Notes) -> list[Screen]:
         count = max(len(features["actions"]), len(example.texts.get(_SHOTS, ())))
@@ -272,7 +239,7 @@ class EpisodeReader:
     ) -> Iterator[Step]:
         forests = [pack(example.data[part]) for part in example.texts.get(_FORESTS, [])]
         count = len(features["actions"])
-        tags = self._tags(name)
+        tags = self.tags(name)
         history: list[Action | None] = []
         screens: list[Screen] = []
         for number in range(count):
@@ -384,7 +351,8 @@ class EpisodeReader:
         if size != stated:
             picture_broken(place, what, "a PNG of that size")
 
-    def _tags(self, name: str) -> dict[str, str]:
+    def tags(self, name: str) -> dict[str, str]:
+        """Return the tags of an episode by `splits.json`."""
         if self._splits is None:
             path = self.root / SPLITS
             self._splits = read_splits(path, self.note) if path.exists() else {}
@@ -401,49 +369,6 @@ def _small(example: Example) -> dict[str, Any]:
 
 FEATURES = frozenset({"actions", "screenshots", "goal"})
 _PEEKED = 20
-
-
-def load(
-    data: Path | str,
-    *,
-    strict: bool = False,
-    check_media: bool = True,
-    low: bool = False,
-    scroll: WordSense | None = None,
-) -> LoadedDataset:
-    """Read episodes; no picture is decoded.
-
-    A step's `source` has the features of its record as lists, but for the screenshots and the
-    forests; beside them `step`, its number, and `accessibility_tree`, the forest of its screen,
-    packed (`omnidata.tasks.observation.unpack`). The last step has `final_accessibility_tree` too,
-    and among its media `final_screenshot`: what was seen after the last action.
-
-    Args:
-        data: a folder of TFRecords, or one of them, packed with gzip or not, perhaps with
-            `splits.json` beside; JSON of any form that `json_rows` reads; or a Parquet repository.
-        strict: make the first finding an error.
-        check_media: look whether the pictures are whole.
-        low: rows of JSON need an instruction of their own.
-        scroll: what the directions of rows of JSON are said of; None as `json_rows` has it.
-
-    Returns:
-        Steps in the order of the records, named `<episode_id>/<number>`.
-
-    Raises:
-        DataError: no readable episode is there, or `strict` and there is a finding.
-        UsageError: `scroll` says of a repository or of TFRecords what is not so.
-    """
-    data = Path(data)
-    source = load_data(
-        data,
-        "androidcontrol",
-        TAGS,
-        lambda: _read(data, check_media=check_media, low=low, scroll=scroll),
-        strict=strict,
-        check_media=check_media,
-        depends=(low, scroll),
-    )
-    return check_sense(source, scroll)
 
 
 class ControlFiles:
@@ -494,37 +419,58 @@ class ControlFiles:
 FILES = ControlFiles()
 
 
-def _read(data: Path, *, check_media: bool, low: bool, scroll: WordSense | None) -> LoadedDataset:
-    findings: list[Finding] = []
-    reader = EpisodeReader(data if data.is_dir() else data.parent, findings.append, check_media)
-    steps = reader.of_rows(data, low=low, scroll=scroll) if FILES.is_json(data) else ()
-    if not steps and not findings:
-        if scroll == "finger":
-            raise UsageError(
-                "the directions of AndroidControl's own records are those of the content",
-                where=f"-T scroll={scroll}",
-                expected="scroll=content, or rows of JSON",
-                remedy="leave out scroll",
-            )
-        steps = Steps.of(reader.of_records(FILES.find(data)))
-    if not steps:
-        first = findings[0] if findings else None
-        raise DataError(
-            f"no episode could be read{f': {first.what}' if first else ''}",
-            where=first.where if first else str(data),
-            expected="episodes of at least one action",
-            remedy="download the files again, or name other data",
+def read(
+    data: Path, *, check_media: bool, low: bool = False, scroll: WordSense | None = None
+) -> LoadedDataset:
+    """Read episodes; no picture is decoded.
+
+    A step's `source` has the features of its record as lists, but for the screenshots and the
+    forests; beside them `step`, its number, and `accessibility_tree`, the forest of its screen,
+    packed (`omnidata.tasks.observation.unpack`). The last step has `final_accessibility_tree` too,
+    and among its media `final_screenshot`: what was seen after the last action.
+
+    Args:
+        data: a folder of TFRecords, or one of them, packed with gzip or not, perhaps with
+            `splits.json` beside; or JSON of any form that `json_rows` reads.
+        check_media: look whether the pictures are whole.
+        low: rows of JSON need an instruction of their own.
+        scroll: whose the directions of rows of JSON are; None as `json_rows` has it.
+
+    Returns:
+        Steps in the order of the records, named `<episode_id>/<number>`.
+
+    Raises:
+        DataError: no readable episode is there.
+        UsageError: `scroll` contradicts TFRecords.
+    """
+    is_json = FILES.is_json(data)
+    if scroll == "finger" and not is_json:
+        raise UsageError(
+            "the directions of AndroidControl's own records are those of the content",
+            where=f"-T scroll={scroll}",
+            expected="scroll=content, or rows of JSON",
+            remedy="leave out scroll",
         )
-    return LoadedDataset(
+
+    def steps(data: Path, note: Note) -> Iterator[Step]:
+        root = data if data.is_dir() else data.parent
+        reader = EpisodeReader(root, note, check_media)
+        if not is_json:
+            return reader.of_records(FILES.find(data))
+        return json_rows.read(
+            data, note, low=low, said=scroll, worded=with_words, tags_of=reader.tags
+        )
+
+    return read_steps(
         "androidcontrol",
         data,
         steps,
-        findings,
-        reader.skipped,
-        FILES.fingerprint(data),
-        row_ids(steps, range(len(steps))),
-        TAGS,
-        ROLES,
+        lambda step: None,
+        tags=TAGS,
+        roles=ROLES,
+        fingerprint=FILES.fingerprint,
+        expected="episodes of at least one action",
+        check_media=check_media and is_json,  # records are checked while they are read
     )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from omnidata.actions import OPPOSITE, Action, Pair, finger_way
+from omnidata.loaders.load import load_data
 from omnidata.tasks.androidcontrol import load as loader
 from omnidata.tasks.androidcontrol import rules
 from omnidata.tasks.androidcontrol.forest import bounds_for_uground
@@ -27,6 +28,7 @@ from omnidata.tasks.phones.actions import (
 from omnidata.tasks.phones.answers import name_of
 from omnidata.tasks.phones.gui_r1 import GUI_R1
 from omnidata.tasks.phones.rules import Evaluator, without_size
+from omnidata.tasks.phones.step_rows import check_sense
 from omnidata.tasks.phones.task import (
     HISTORY,
     SENSES,
@@ -154,10 +156,17 @@ class AndroidControl(PhoneBenchmark):
     )
 
     def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
-        low = self.options["level"] == "low"
-        return loader.load(
-            data, check_media=check_media, strict=strict, low=low, scroll=self.given_sense
+        low, scroll = self.options["level"] == "low", self.given_sense
+        source = load_data(
+            data,
+            self.name,
+            loader.TAGS,
+            lambda: loader.read(data, check_media=check_media, low=low, scroll=scroll),
+            strict=strict,
+            check_media=check_media,
+            depends=(low, scroll),
         )
+        return check_sense(source, scroll)
 
     def steps(self, data: Path, note: Note) -> Iterable[Step | None]:
         return self.load(data, check_media=False).steps

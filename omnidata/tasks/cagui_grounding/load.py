@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from omnidata.actions import Action, Box, Screen
-from omnidata.errors import MediaError
-from omnidata.loaders.files import Look, RowFiles, images
+from omnidata.loaders.files import RowFiles, look_for, picture_of
 from omnidata.loaders.load import Note, RowContext, about, short, size_of
-from omnidata.loaders.row_files import Line, head_of
-from omnidata.media import image_size
+from omnidata.loaders.row_files import Line
 from omnidata.types import MediaRef, Modality, Step
 
 Form = Literal["fun2point", "text2point", "bbox2text"]
@@ -29,19 +26,13 @@ FORMS: Final[Mapping[str, tuple[Form, ...]]] = {
 """What is asked about a row, by its `task`."""
 ROLES: Final[Mapping[str, Modality]] = {"screenshot": "image"}
 
-_SIGNS: Final = (b'"abs_position"', b'"text"', b'"image"')
 _PIXELS: Final = re.compile(r"<(\d{1,6}), ?(\d{1,6}), ?(\d{1,6}), ?(\d{1,6})>")
 _SHARES: Final = re.compile(r"<([\d.]{1,30}), ?([\d.]{1,30}), ?([\d.]{1,30}), ?([\d.]{1,30})>")
 
 
-def _look(path: Path) -> Look:
-    head = head_of(path)
-    tasks = any(b'"%s"' % task.encode() in head for task in FORMS)
-    return "known" if tasks and all(sign in head for sign in _SIGNS) else "other"
-
-
 FILES: Final = RowFiles(
-    "cap.jsonl and ocr.jsonl of task, image, abs_position and text, with images/ beside", _look
+    "cap.jsonl and ocr.jsonl of task, image, abs_position and text, with images/ beside",
+    look_for(*(("abs_position", "text", "image", task) for task in FORMS)),
 )
 
 
@@ -65,14 +56,73 @@ def box_of(row: Mapping[str, Any]) -> Box:
     return Box(left, top, right, bottom, "px")
 
 
-def _size_from_shares(row: Mapping[str, Any]) -> Screen:
-    """Divides pixels by shares of one box; (0, 0) without them.
+def read(data: Path, note: Note) -> Iterator[Step | None]:
+    """Yield a step for each form of a row, named `<file>/<number>`; None for a skipped row."""
+    root = data if data.is_dir() else data.parent
+    for line in FILES.rows(FILES.find(data), note):
+        task = line.row.get("task")
+        forms = FORMS.get(task, ()) if isinstance(task, str) else ()
+        name = f"{line.path.relative_to(root).with_suffix('').as_posix()}/{line.number}"
+        names = [f"{name}/{form}" if forms[1:] else name for form in forms]
+        place = RowContext(line.where, about(note, *names))
+        steps = _steps(line, dict(zip(names, forms, strict=True)), place)
+        yield from steps or (None,)
 
-    Examples:
-        >>> row = {"abs_position": "<0, 0, 54, 120>", "rel_position": "<0, 0, 0.05, 0.05>"}
-        >>> _size_from_shares(row)
-        (1080, 2400)
-    """
+
+def _steps(line: Line, forms: Mapping[str, Form], place: RowContext) -> list[Step]:
+    row, text = line.row, line.row.get("text")
+    if not forms:
+        place.refuse("task-unknown", f"task is {short(row.get('task'))}", f"one of {[*FORMS]}")
+        return []
+    if not isinstance(text, str) or not text.strip():
+        expected = "the function or text of the element"
+        place.refuse("text-missing", f"text is {short(text)}", expected)
+        return []
+    shot, screen = _picture(line)
+    try:
+        box = box_of(row)
+    except ValueError as error:
+        place.refuse("box-unusable", str(error), "<x1, y1, x2, y2>, in pixels")
+        return []
+    if min(screen) > 0 and (box.right > screen[0] or box.bottom > screen[1]):
+        what = f"the box {short(row['abs_position'])} exceeds the screen"
+        place.warn("target-outside", what, f"a box within {screen[0]} x {screen[1]}")
+    return [
+        Step(
+            sample_id=name,
+            episode_id=name,
+            step_index=0,
+            num_steps=1,
+            instruction="" if form == "bbox2text" else text,
+            screen=screen,
+            media={"screenshot": shot},
+            history=(),
+            history_screens=(),
+            action=None if form == "bbox2text" else Action("tap", (box,)),
+            tags={"form": form},
+            source={**row, "form": form},
+            group=shot.path if shot else "",
+        )
+        for name, form in forms.items()
+    ]
+
+
+def _picture(line: Line) -> tuple[MediaRef | None, Screen]:
+    named = picture_of(line, ("image",), ("images",))
+    if named is None:
+        return None, _size_from_shares(line.row)
+    if named.cell:
+        return named, size_of(named)
+    # The rows name paths of another layout: of the pictures of a file the release has a folder.
+    name = named.path.rpartition("/")[2]
+    paths = (f"{line.path.stem}/{name}", name)
+    refs = [MediaRef("image", named.root, path) for path in paths]
+    found = next(((ref, size) for ref in refs if (size := size_of(ref)) != (0, 0)), None)
+    return found or (refs[0], _size_from_shares(line.row))
+
+
+def _size_from_shares(row: Mapping[str, Any]) -> Screen:
+    """Divides pixels by shares of one box; (0, 0) without them."""
     shares = row.get("rel_position")
     found = _SHARES.fullmatch(shares.strip()) if isinstance(shares, str) else None
     try:
@@ -81,86 +131,3 @@ def _size_from_shares(row: Mapping[str, Any]) -> Screen:
         return round(box.right / right), round(box.bottom / bottom)
     except (ValueError, ZeroDivisionError, OverflowError):
         return 0, 0
-
-
-@dataclass(slots=True)
-class Reader:
-    """Turns rows into steps.
-
-    Attributes:
-        root: the folder that the files lie below.
-        note: takes the findings.
-    """
-
-    root: Path
-    note: Note
-    _folders: dict[Path, Path] = field(default_factory=dict)
-
-    def steps(self, data: Path) -> Iterator[Step | None]:
-        """Yield the steps of all rows; None for a skipped row."""
-        for line in FILES.rows(FILES.find(data), self.note):
-            task = line.row.get("task")
-            forms = FORMS.get(task, ()) if isinstance(task, str) else ()
-            file = line.path.relative_to(self.root).with_suffix("").as_posix()
-            name = f"{file}/{line.number}"
-            names = [f"{name}/{form}" if forms[1:] else name for form in forms]
-            yield from self._steps(line, dict(zip(names, forms, strict=True)))
-
-    def _steps(self, line: Line, forms: Mapping[str, Form]) -> Iterator[Step | None]:
-        row, place = line.row, RowContext(line.where, about(self.note, *forms))
-        text = row.get("text")
-        if not forms:
-            place.refuse("task-unknown", f"task is {short(row.get('task'))}", f"one of {[*FORMS]}")
-            yield None
-            return
-        if not isinstance(text, str) or not text.strip():
-            place.refuse(
-                "text-missing", f"text is {short(text)}", "the function or text of the element"
-            )
-            yield None
-            return
-        shot, screen = self._picture(line)
-        try:
-            box = box_of(row)
-        except ValueError as error:
-            place.refuse("box-unusable", str(error), "<x1, y1, x2, y2>, in pixels")
-            yield None
-            return
-        if min(screen) > 0 and (box.right > screen[0] or box.bottom > screen[1]):
-            what = f"the box {short(row['abs_position'])} exceeds the screen"
-            place.warn("target-outside", what, f"a box within {screen[0]} x {screen[1]}")
-        for name, form in forms.items():
-            yield Step(
-                sample_id=name,
-                episode_id=name,
-                step_index=0,
-                num_steps=1,
-                instruction="" if form == "bbox2text" else text,
-                screen=screen,
-                media={"screenshot": shot},
-                history=(),
-                history_screens=(),
-                action=None if form == "bbox2text" else Action("tap", (box,)),
-                tags={"form": form},
-                source={**row, "form": form},
-                group=shot.path if shot else "",
-            )
-
-    def _picture(self, line: Line) -> tuple[MediaRef | None, Screen]:
-        value = line.row.get("image")
-        if held := line.picture(("image",)):
-            return held, size_of(held)
-        if not isinstance(value, str) or not value:
-            return None, _size_from_shares(line.row)
-        if line.path not in self._folders:
-            self._folders[line.path] = images(line.path, ("images",))
-        folder = self._folders[line.path]
-        # The rows name paths of another layout: of the pictures of a file the release has a folder.
-        name = value.rpartition("/")[2]
-        places = [MediaRef("image", folder, path) for path in (f"{line.path.stem}/{name}", name)]
-        for ref in places:
-            try:
-                return ref, image_size(ref)
-            except MediaError:
-                continue
-        return places[0], _size_from_shares(line.row)

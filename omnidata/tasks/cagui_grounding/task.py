@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, TypedDict
 
 from omnidata.actions import Action, Box, Pair, Point, Screen, Space, convert
 from omnidata.dialects import Asked, UnreadError
-from omnidata.jsontext import compact, decode, hash_of, is_number, objects
+from omnidata.jsontext import compact, decode, hash_of, is_coordinate, objects
 from omnidata.tasks.benchmark import (
     Benchmark,
     Card,
@@ -60,7 +60,6 @@ _QUESTIONS: Final[Mapping[str, str]] = {
     "bbox2text": 'Which text is in the element at {"bbox": %s}? The corners are from 0 to 1000, '
     "relative to the width and height of the screenshot. Answer with the text and nothing else.",
 }
-_FARTHEST: Final = 1e9
 _SHOWN: Final = 1000
 """Characters of a text that lines of scores have."""
 _RULE: Final = RuleWords(borderline="the profile compares in pixels")
@@ -94,11 +93,9 @@ def read_any(text: str) -> Pair | None:
     return next(filter(None, reversed(named)), None) or _pair([*(read_point(text) or ())])
 
 
-def _pair(value: object) -> Pair | None:
-    if not isinstance(value, list) or len(value) < 2 or not all(map(is_number, value[:2])):
-        return None
-    x, y = value[:2]
-    return (x, y) if abs(x) <= _FARTHEST and abs(y) <= _FARTHEST else None  # NaN is none either
+def _pair(value: Any) -> Pair | None:
+    is_pair = isinstance(value, list) and len(value) > 1 and all(map(is_coordinate, value[:2]))
+    return (value[0], value[1]) if is_pair else None
 
 
 class Grounding(Rule[Any]):
@@ -208,7 +205,7 @@ class CaguiGrounding(Benchmark):
         self.rules = (Grounding("fixed"), released)
 
     def steps(self, data: Path, note: Note) -> Iterable[Step | None]:
-        return loader.Reader(data if data.is_dir() else data.parent, note).steps(data)
+        return loader.read(data, note)
 
     def prompt(self, step: Step, history: History) -> Conversation:
         """Return the screenshot, then the question of the row's form."""

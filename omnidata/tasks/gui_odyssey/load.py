@@ -11,24 +11,24 @@ OS-Atlas's texts and GUI-R1's columns is that of the finger here, as in the data
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from msgspec import structs
+from msgspec import Struct, ValidationError, convert, structs
 
 from omnidata.actions import Action, Pair, Point, Screen, heading
-from omnidata.errors import MediaError
-from omnidata.jsontext import as_name, is_number, json_file
+from omnidata.jsontext import as_name, is_coordinate
 from omnidata.loaders import files
 from omnidata.loaders.files import Look, RowFiles, images, walk
-from omnidata.loaders.load import Note, RowContext, about, short, stated_size
+from omnidata.loaders.load import Note, RowContext, about, short, size_of, stated_size
 from omnidata.loaders.row_files import Line, head_of
-from omnidata.media import image_size, unsafe
 from omnidata.tasks.phones import step_rows
 from omnidata.tasks.phones.actions import BACK, COMPLETE, HOME, IMPOSSIBLE, RECENTS, Rect
 from omnidata.tasks.phones.conversations import is_conversation
+from omnidata.tasks.phones.splits import read_splits
 from omnidata.tasks.phones.step_rows import (
     WordSense,
     is_elsewhere,
@@ -56,7 +56,6 @@ _EXPECTED: Final = (
 _EPISODE: Final = "an object with episode_id, device_info, task_info, step_length and steps"
 _WHOLE: Final = "all_anno.json"
 _SIGNS: Final = (b'"task_info"', b'"device_info"', b'"step_length"', b'"steps"')
-_MAX_SPLITS: Final = 64 * 1024**2
 _ACTS: Final = re.compile(
     rb'"action"\s*+:\s*+"(?:(?:CLICK|LONG_PRESS) [<\[]|(?:SCROLL|TYPE) \[|PRESS_'
     rb'|COMPLETE"|IMPOSSIBLE")'
@@ -65,19 +64,23 @@ _PICTURED: Final = tuple(b'"%s"' % key.encode() for key in step_rows.IMAGE_KEYS[
 LABELS: Final[WordSense] = "finger"
 
 
-def _look(path: Path) -> Look:
+def _is_annotation(head: bytes) -> bool:
+    return all(sign in head for sign in _SIGNS)
+
+
+def _look(path: Path, *, alone: bool = False) -> Look:
+    """Whether rows may be GUI-Odyssey's, or are if the file stands alone."""
     head = head_of(path)
     if _is_annotation(head) or is_conversation(head, "episodes"):
         return "known"
-    if not (is_graded(head) or _ACTS.search(head)):
+    acts = _ACTS.search(head) and (not alone or any(key in head for key in _PICTURED))
+    if not (is_graded(head) or acts):
         return "other"
-    # Their directions would be read the wrong way round.
+    if alone:
+        return "known" if is_of_odyssey(path, head) else "other"
+    # The directions of another benchmark's rows would be read the wrong way round.
     named = "odyssey" in path.stem.lower()
-    return "other" if is_elsewhere(path, head) and not named else "known"
-
-
-def _is_annotation(head: bytes) -> bool:
-    return all(sign in head for sign in _SIGNS)
+    return "known" if named or not is_elsewhere(path, head) else "other"
 
 
 _ROWS: Final = RowFiles(
@@ -86,14 +89,6 @@ _ROWS: Final = RowFiles(
     "action (gt_action, gt_bbox)",
     _look,
 )
-
-
-def _look_alone(path: Path) -> Look:
-    head = head_of(path)
-    rows = is_graded(head) or (_ACTS.search(head) and any(key in head for key in _PICTURED))
-    rows = rows and is_of_odyssey(path, head)
-    alone = rows or is_conversation(head, "episodes")
-    return "known" if _is_annotation(head) or alone else "other"
 
 
 class OdysseyFiles:
@@ -110,29 +105,22 @@ class OdysseyFiles:
 
         Raises:
             DataError: there are neither.
-            OSError: a file cannot be read.
         """
         paths = _ROWS.find(data)
-        heads = {path: head_of(path) for path in paths} if len(paths) > 1 else {}
+        if len(paths) < 2:
+            return paths
+        heads = {path: head_of(path) for path in paths}
         whole = [path for path, head in heads.items() if _is_annotation(head)]
-        return whole or [path for path in heads if not is_elsewhere(path, heads[path])] or paths
+        return whole or [path for path in paths if not is_elsewhere(path, heads[path])] or paths
 
     def recognises(self, data: Path) -> bool:
-        """Return whether one of the first files is GUI-Odyssey's, and no other benchmark's.
-
-        Raises:
-            OSError: a file cannot be read.
-        """
-        return replace(_ROWS, look=_look_alone).recognises(data)
+        """Return whether one of the first files is GUI-Odyssey's, and no other benchmark's."""
+        return replace(_ROWS, look=partial(_look, alone=True)).recognises(data)
 
     def fingerprint(self, data: Path) -> str:
-        """Return the SHA-256 over the annotations and the splits.
-
-        Raises:
-            DataError: as `find`.
-        """
+        """Return the SHA-256 over the annotations and the splits."""
         root = data if data.is_dir() else data.parent
-        return files.fingerprint([*self.find(data), *split_files(data)], root)
+        return files.fingerprint([*self.find(data), *_split_files(data)], root)
 
 
 FILES: Final = OdysseyFiles()
@@ -188,10 +176,8 @@ def _points(value: object, count: int) -> list[Point]:
 
 
 def _pair(value: object) -> Pair:
-    if not isinstance(value, list) or len(value) != 2 or not all(map(is_number, value)):
+    if not isinstance(value, list) or len(value) != 2 or not all(map(is_coordinate, value)):
         raise ValueError(f"a place is {short(value)}")
-    if not all(abs(side) <= 1e9 for side in value):  # NaN too
-        raise ValueError(f"a place is {short(value)}, on no screen")
     return value[0], value[1]
 
 
@@ -212,112 +198,123 @@ def rects_of(row: Row) -> tuple[Rect, ...]:
     return ((top / 1000, left / 1000, (bottom - top) / 1000, (right - left) / 1000),)
 
 
-def split_files(data: Path) -> list[Path]:
-    """Return the files that list the training episodes, sorted."""
+def _split_files(data: Path) -> list[Path]:
     return [path for path in walk(data) if path.suffix == ".json" and path.stem in SPLITS]
 
 
-def read_splits(paths: Iterable[Path], note: Note) -> dict[str, dict[str, str]]:
-    """Return episode -> split -> its part, as "random_test"."""
+def _read_splits(data: Path, note: Note) -> dict[str, dict[str, str]]:
+    """Episode -> split -> its part, as "random_test"."""
     found: dict[str, dict[str, str]] = {}
-    for path in paths:
-        parts = json_file(path, _MAX_SPLITS)
-        for part, value in zip(("train", "test"), PARTS[path.stem], strict=True):
-            names = parts.get(part) if isinstance(parts, dict) else None
-            if not isinstance(names, list):
-                RowContext(str(path), note).warn(
-                    "splits-unusable",
-                    f"{part} is not a list",
-                    "train and test, lists of file names",
-                )
-                continue
-            for own in names:
-                tags = found.setdefault(str(own).removesuffix(".json"), {})
-                tags[path.stem] = value
+    for path in _split_files(data):
+        for name, part in read_splits(path, note).items():
+            tags = found.setdefault(name.removesuffix(".json"), {})
+            tags[path.stem] = f"{path.stem.removesuffix('split')}{part}"
     return found
 
 
-@dataclass(slots=True)
-class Reader:
-    """Turns annotations into steps.
+def read(data: Path, note: Note, *, low: bool, said: WordSense | None) -> Iterator[Step]:
+    """Yield the steps of all episodes, or of rows of single steps if there are no annotations.
 
-    Attributes:
+    Args:
+        data: as the user named it.
         note: takes the findings.
-        splits: as `read_splits` gives them.
-        low: whether rows need an instruction of their own.
-        said: what directions in words are said of, where the user says it.
+        low: whether a step needs an instruction of its own.
+        said: whose directions in words are, if the user says it.
     """
+    paths = FILES.find(data)
+    reader = _Reader(note, _read_splits(data, note), low)
+    if not _is_annotation(head_of(paths[0])):
+        rows = step_rows.Reader(note, low, LABELS, said, _act, _EXPECTED_ROW, reader.parts)
+        yield from rows.steps(FILES.rows(paths, note), data)
+        return
+    # The first release has every episode twice: in a file of its own, and in one of them all.
+    own = [path for path in paths if path.name != _WHOLE]
+    for line in FILES.rows(own or paths, note):
+        yield from reader.episode(line)
 
+
+class _Task(Struct, frozen=True):
+    instruction: Any = None
+    category: Any = None
+    meta_task: Any = None
+
+
+class _Device(Struct):
+    w: Any = None
+    h: Any = None
+    device_name: Any = None
+    product: Any = None
+
+
+class _Episode(Struct):
+    episode_id: Any
+    device_info: _Device
+    steps: list[Any]
+    task_info: _Task = _Task()
+    step_length: Any = None
+
+
+@dataclass(slots=True)
+class _Reader:
     note: Note
     splits: Mapping[str, Mapping[str, str]]
     low: bool
-    said: WordSense | None = None
     _shots: dict[Path, dict[str, str]] = field(default_factory=dict)
 
-    def steps(self, data: Path) -> Iterator[Step]:
-        """Yield the steps of all episodes, or of rows of single steps without annotations."""
-        paths = FILES.find(data)
-        if not _is_annotation(head_of(paths[0])):
-            rows = step_rows.Reader(
-                self.note, self.low, LABELS, self.said, _act, _EXPECTED_ROW, self._tags
-            )
-            yield from rows.steps(FILES.rows(paths, self.note), data)
-            return
-        # The first release has every episode twice: in a file of its own, and in one of them all.
-        own = [path for path in paths if path.name != _WHOLE]
-        for line in FILES.rows(own or paths, self.note):
-            yield from self._episode(line)
-
-    def _tags(self, name: str) -> dict[str, str]:
+    def parts(self, name: str) -> dict[str, str]:
+        """Return the tags of an episode by the splits."""
         return {**self.splits.get(name, {})}
 
-    def _episode(self, line: Line) -> Iterator[Step]:
-        row, name = line.row, as_name(line.row.get("episode_id"))
-        task, device, steps = (row.get(key) for key in ("task_info", "device_info", "steps"))
-        goal = task.get("instruction") if isinstance(task, dict) else None
+    def episode(self, line: Line) -> Iterator[Step]:
+        """Yield the steps of an annotation."""
         place = RowContext(line.where, self.note)
-        if not name or not isinstance(device, dict) or not isinstance(steps, list):
-            place.refuse("episode-unusable", "a part of the episode is missing", _EPISODE)
+        try:
+            row = convert(line.row, _Episode)
+        except ValidationError as error:
+            place.refuse("episode-unusable", str(error), _EPISODE)
             return
-        if not isinstance(task, dict) or not isinstance(goal, str) or not goal.strip():
+        name, goal = as_name(row.episode_id), row.task_info.instruction
+        if not name:
+            place.refuse("episode-unusable", "episode_id is no name", _EPISODE)
+            return
+        if not isinstance(goal, str) or not goal.strip():
             place.refuse("instruction-missing", "task_info has no instruction", "an instruction")
             return
-        whole = RowContext(
-            line.where, about(self.note, *(f"{name}/{number}" for number in range(len(steps))))
-        )
-        if row.get("step_length") not in (None, len(steps)):
+        count, device = len(row.steps), row.device_info
+        ids = [f"{name}/{number}" for number in range(count)]
+        whole = RowContext(line.where, about(self.note, *ids))
+        if row.step_length not in (None, count):
             whole.warn(
                 "lengths-differ",
-                f"step_length is {short(row['step_length'])}, there are {len(steps)} steps",
+                f"step_length is {short(row.step_length)}, there are {count} steps",
                 "the number of steps",
                 "download the annotations again: an episode with missing steps is never right",
             )
-        stated = stated_size(device.get("w"), device.get("h"), whole)
-        kind = as_name(device.get("device_name")) or as_name(device.get("product"))
-        told = {"category": as_name(task.get("category")), "device": kind}
-        tags = {tag: text for tag, text in told.items() if text} | {**self.splits.get(name, {})}
+        stated = stated_size(device.w, device.h, whole)
+        kind = as_name(device.device_name) or as_name(device.product)
+        told = {"category": as_name(row.task_info.category), "device": kind}
+        tags = {tag: text for tag, text in told.items() if text} | self.parts(name)
         history: list[Action | None] = []
         screens: list[Screen] = []
-        for number, given in enumerate(steps):
-            own = f"{name}/{number}"
+        for number, (own, given) in enumerate(zip(ids, row.steps, strict=True)):
             at = RowContext(own, about(self.note, own))
             if not isinstance(given, dict):
                 at.refuse("row-unusable", "the step is not an object", _EXPECTED)
                 history.append(None)
                 screens.append(stated)
                 continue
-            action = self._action(given, at)
+            action = _action(given, at)
             shot = self._screenshot(given, line.path)
-            screen = _size(shot, stated)
-            detail = as_name(given.get("low_level_instruction"))
-            if self.low and not detail:
+            screen = size_of(shot)  # the picture's own, because a device may be turned
+            screen = stated if screen == (0, 0) else screen
+            if self.low and not as_name(given.get("low_level_instruction")):
                 at.refuse("instruction-missing", "no low_level_instruction", "an instruction")
             else:
                 yield Step(
                     sample_id=own,
                     episode_id=name,
                     step_index=number,
-                    num_steps=len(steps),
+                    num_steps=count,
                     instruction=goal,
                     screen=screen,
                     media={"screenshot": shot},
@@ -325,29 +322,11 @@ class Reader:
                     history_screens=tuple(screens),
                     action=action,
                     tags=tags,
-                    source={**given, "episode_length": row.get("step_length")},
-                    group=as_name(task.get("meta_task")) or "",
+                    source={**given, "episode_length": row.step_length},
+                    group=as_name(row.task_info.meta_task) or "",
                 )
             history.append(action)
             screens.append(screen)
-
-    def _action(self, row: Row, place: RowContext) -> Action | None:
-        try:
-            rects_of(row)
-        except ValueError as error:
-            place.warn("box-unusable", str(error), "[x1, y1, x2, y2], or [] if there is none")
-        try:
-            action = action_of(row)
-        except ValueError as error:
-            place.refuse(
-                "action-unusable", str(error), _EXPECTED,
-                "correct the row; the step is not judged until then",
-            )  # fmt: skip
-            return None
-        points = [point for point in (*action.start, *action.end) if isinstance(point, Point)]
-        if any(not 0 <= side <= 1000 for point in points for side in (point.x, point.y)):
-            place.warn("target-outside", f"info is {short(row['info'])}", "places from 0 to 1000")
-        return action
 
     def _screenshot(self, row: Row, path: Path) -> MediaRef | None:
         name = as_name(row.get("screenshot"))
@@ -360,11 +339,18 @@ class Reader:
         return MediaRef("image", folder, self._shots[folder].get(name, name))
 
 
-def _size(shot: MediaRef | None, stated: Screen) -> Screen:
-    """The picture's own size, because a device may be turned."""
-    if shot is None or unsafe(shot.path):
-        return stated
+def _action(row: Row, place: RowContext) -> Action | None:
     try:
-        return image_size(shot)
-    except MediaError:
-        return stated
+        rects_of(row)
+    except ValueError as error:
+        place.warn("box-unusable", str(error), "[x1, y1, x2, y2], or [] if there is none")
+    try:
+        action = action_of(row)
+    except ValueError as error:
+        remedy = "correct the row; the step is not judged until then"
+        place.refuse("action-unusable", str(error), _EXPECTED, remedy)
+        return None
+    points = [point for point in (*action.start, *action.end) if isinstance(point, Point)]
+    if any(not 0 <= side <= 1000 for point in points for side in (point.x, point.y)):
+        place.warn("target-outside", f"info is {short(row['info'])}", "places from 0 to 1000")
+    return action

@@ -168,9 +168,8 @@ class GuiOdyssey(PhoneBenchmark):
     )
 
     def steps(self, data: Path, note: Note) -> Iterable[Step]:
-        splits = loader.read_splits(loader.split_files(data), note)
         low = self.options["level"] == "low"
-        return loader.Reader(note, splits, low, self.given_sense).steps(data)
+        return loader.read(data, note, low=low, said=self.given_sense)
 
     def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
         source = super().load(data, check_media=check_media, strict=strict)

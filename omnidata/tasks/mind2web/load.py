@@ -11,27 +11,18 @@ from typing import Any, Final
 
 from omnidata.actions import Action, Box, Kind, Screen
 from omnidata.jsontext import BROKEN, as_name, decode, whole_number
-from omnidata.loaders.files import Look, RowFiles, images
+from omnidata.loaders.files import RowFiles, look_for, picture_of
 from omnidata.loaders.load import Note, RowContext, about, short, size_of
-from omnidata.loaders.row_files import Line, head_of
+from omnidata.loaders.row_files import Line
 from omnidata.loaders.stored_rows import ScatteredRows
 from omnidata.tasks.mind2web.rules import KINDS, SPLITS, target_of
-from omnidata.types import MediaRef, Step
+from omnidata.types import Step
 
-_SIGNS: Final = (b'"annotation_id"', b'"action_uid"', b'"operation"')
-_TARGETS: Final = (b'"pos_candidates"', b'"bbox"')
-
-
-def _look(path: Path) -> Look:
-    head = head_of(path)
-    known = all(sign in head for sign in _SIGNS) and any(sign in head for sign in _TARGETS)
-    return "known" if known else "other"
-
-
+_COLUMNS: Final = ("annotation_id", "action_uid", "operation")
 FILES: Final = RowFiles(
     "Parquet files of annotation_id, action_uid, operation, pos_candidates, confirmed_task and "
     "screenshot, or the same rows as JSON; or UGround's samples and plans, with task and bbox",
-    _look,
+    look_for((*_COLUMNS, "pos_candidates"), (*_COLUMNS, "bbox")),
     unread=("raw_html", "cleaned_html", "neg_candidates"),
 )
 _DONE: Final = re.compile(r" -> (CLICK|HOVER|ENTER|TYPE|SELECT)(?:: (.*))?", re.DOTALL)
@@ -71,7 +62,7 @@ def _task(own: str, lines: Sequence[Line], note: Note) -> Iterator[Step | None]:
             at.refuse("instruction-missing", "the row has no confirmed_task", "a text")
             yield None
             continue
-        shot = _screenshot(line)
+        shot = picture_of(line, ("screenshot",), ("screenshots", "images", "blocks_images"))
         screens[index] = screen = size_of(shot)
         told = [*(row.get("action_reprs") or ())][:1000]
         told += [None] * (index + 1 - len(told))
@@ -108,14 +99,6 @@ def _normalize(row: Mapping[str, Any]) -> Mapping[str, Any]:
         "action_reprs": row.get("previous_actions"),
         "screenshot": shot,
     }
-
-
-def _screenshot(line: Line) -> MediaRef | None:
-    name = line.row.get("screenshot")
-    if held := line.picture(("screenshot",)):
-        return held
-    folder = images(line.path, ("screenshots", "images", "blocks_images"))
-    return MediaRef("image", folder, name) if isinstance(name, str) and name else None
 
 
 def _past(words: object) -> Action | None:

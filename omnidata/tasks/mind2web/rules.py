@@ -17,12 +17,13 @@ from typing import Any, Final, Literal, TypedDict
 import numpy as np
 from msgspec import Struct
 
-from omnidata.actions import Action, Box, Kind, Point, Screen, Space
+from omnidata.actions import Action, Box, Kind, Point, Space
 from omnidata.dialects import UnreadError
 from omnidata.jsontext import objects
 from omnidata.metrics.row_tables import means
 from omnidata.tasks.benchmark import ParsedAnswer, Receipt, Rule, Values
 from omnidata.tasks.coordinates import on_screen, point_of
+from omnidata.tasks.pointing import boxes_of, edges_in_shares, is_within
 from omnidata.tasks.totals import Column, RowTotals
 from omnidata.types import Step, Verdict, VerdictColumns
 
@@ -147,32 +148,21 @@ def target_of(row: Mapping[str, Any]) -> tuple[Operation | None, str]:
     return OPERATIONS.get(str(name)), value if isinstance(value, str) else ""
 
 
-def _boxes(step: Step) -> Sequence[Box]:
-    """The boxes of the right elements in pixels, the recorded one first."""
-    regions = step.action.start if step.action else ()
-    return [region for region in regions if isinstance(region, Box)]
-
-
 def aim_of(step: Step) -> Box | None:
     """Return where an answer is right by both rules, in pixels: in the box and its rounded edges.
 
     On a page of 20000 pixels a thousandth is 20 of them, and a low element may have no such place:
     then it is the box.
     """
-    boxes = _boxes(step)
+    boxes = boxes_of(step)
     if not boxes or min(step.screen) < 1:
         return None
-    box, extents = boxes[0], step.screen * 2
-    near = [round(e, 3) * n for e, n in zip(_edges(box, step.screen), extents, strict=True)]
+    box = boxes[0]
+    edges = edges_in_shares(box, step.screen)
+    near = [round(e, 3) * extent for e, extent in zip(edges, step.screen * 2, strict=True)]
     left, top = max(box.left, near[0]), max(box.top, near[1])
     right, bottom = min(box.right, near[2]), min(box.bottom, near[3])
     return Box(left, top, right, bottom, "px") if left <= right and top <= bottom else box
-
-
-def _edges(box: Box, screen: Screen) -> list[float]:
-    """Left, top, right and bottom in shares of the page."""
-    sides = (box.left, box.top, box.right, box.bottom)
-    return [side / extent for side, extent in zip(sides, screen * 2, strict=True)]
 
 
 # Rules.
@@ -232,7 +222,7 @@ class InElement(Rule[Move]):
 
     def judge(self, step: Step, parsed: ParsedAnswer[Move] | None) -> Values | Verdict:
         """Compare operation, value and place with the row's."""
-        boxes, released = _boxes(step), self._reading == "released"
+        boxes, released = boxes_of(step), self._reading == "released"
         operation, value = target_of(step.source["row"])
         if not boxes or operation is None or min(step.screen) < 1:
             return Verdict("ok", (None, None, None), None, "nobody knows the element")
@@ -244,12 +234,11 @@ class InElement(Rule[Move]):
                 return Verdict("ok", (None, None, None), None, why)
         if parsed is None:
             return (False, False, 0.0)
-        move, edges = parsed.value, [_edges(box, step.screen) for box in boxes]
+        move, edges = parsed.value, [edges_in_shares(box, step.screen) for box in boxes]
         if released:
             edges = [[round(edge, 3) for edge in edges[0]]]
-        element = move.point is not None and any(
-            _is_inside(move.point, each, step.screen) for each in edges
-        )
+        point = move.point
+        element = point is not None and any(is_within(point, e, step.screen) for e in edges)
         score = (_f1_released if released else _f1_fixed)(move, operation, value.lower())
         return (element and score == 1, element, float(score))
 
@@ -287,11 +276,3 @@ def f1(said: str, wanted: str) -> float:
     both = len(one & other)
     precision, recall = both / len(one), both / len(other)
     return 2 * precision * recall / (precision + recall) if both else 0.0
-
-
-def _is_inside(point: Point, edges: Sequence[float], screen: Screen) -> bool:
-    """Whether a point lies within edges in shares of the page, which the script compares."""
-    extents: Mapping[Space, Screen] = {"px": screen, "norm1000": (1000, 1000)}
-    width, height = extents.get(point.space, (1, 1))
-    left, top, right, bottom = edges
-    return left <= point.x / width <= right and top <= point.y / height <= bottom

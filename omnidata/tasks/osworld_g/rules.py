@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from omnidata.actions import Action, Box, Pair, Point, Region, Space
-from omnidata.jsontext import is_number
+from omnidata.jsontext import is_coordinate
 from omnidata.loaders.load import short
 from omnidata.tasks.benchmark import ParsedAnswer, Receipt, Rule, Values
 from omnidata.tasks.coordinates import on_screen
@@ -37,7 +37,7 @@ def numbers_of(row: Mapping[str, Any]) -> list[float]:
         ValueError: they are no region; the message says why.
     """
     value, kind = row.get("box_coordinates"), row.get("box_type")
-    fits = isinstance(value, list) and all(is_number(n) and abs(n) <= 1e9 for n in value)
+    fits = isinstance(value, list) and all(map(is_coordinate, value))
     if not isinstance(value, list) or not fits or kind not in TYPES:
         raise ValueError(f"{short(kind)} at {short(value)}")
     if kind == "bbox" and (len(value) != 4 or min(value[2:]) < 0):

@@ -10,12 +10,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from omnidata.actions import Action, Point, Screen, Space, centre, convert
 from omnidata.errors import DataError
 from omnidata.jsontext import as_name, hash_of, json_file
-from omnidata.loaders.files import Look, RowFiles, images, walk
+from omnidata.loaders.files import RowFiles, look_for, picture_of, walk
 from omnidata.loaders.load import RowContext, about, size_of, stated_size
-from omnidata.loaders.row_files import head_of
+from omnidata.loaders.row_files import Line
 from omnidata.tasks.benchmark import Benchmark, Card, Note, ParsedAnswer, Receipt, UnreadError
 from omnidata.tasks.coordinates import answer_space, place, point_said
 from omnidata.tasks.osworld_g.rules import (
@@ -32,26 +34,17 @@ from omnidata.tasks.osworld_g.rules import (
 )
 from omnidata.tasks.pointing import Place, PointRecord, PointSpeech
 from omnidata.tasks.points import UNITS
-from omnidata.types import PLACE, MediaRef, Publication, Remote, Step, Target
-
-_SIGNS: Final = (b'"box_type"', b'"box_coordinates"', b'"instruction"')
-
-
-def _look(path: Path) -> Look:
-    head = head_of(path)
-    return "known" if all(sign in head for sign in _SIGNS) else "other"
-
+from omnidata.types import PLACE, Publication, Remote, Step, Target
 
 _COLUMNS: Final = "rows of instruction, box_type, box_coordinates and image_path, or image"
-_FILES: Final = RowFiles(_COLUMNS, _look, text_first=True)
+_FILES: Final = RowFiles(
+    _COLUMNS, look_for(("box_type", "box_coordinates", "instruction")), text_first=True
+)
 _IMAGES: Final = ("image_path", "image")
 _CLASSES: Final = "classification_result.json"
 _LARGEST: Final = 64 * 1024**2
 _ABSENT: Final = "[-1, -1]"
 """The answer for what is not on the screen."""
-
-Row = tuple[str, str, Mapping[str, Any], MediaRef]
-"""Where a row lies, what it is called without an id of its own, the row, and its picture."""
 
 
 class _Speech(PointSpeech):
@@ -118,13 +111,13 @@ class OsWorldG(Benchmark):
 
     def steps(self, data: Path, note: Note) -> Iterator[Step | None]:
         classes = _classes(data)
-        for where, name, row, shot in self._chosen_rows(data, note):
-            own = as_name(row.get("id")) or name
-            wording = "refined" if _is_refined(name) else "original"
+        for line in _FILES.rows(self._chosen(data), note):
+            own = as_name(line.row.get("id")) or f"{line.path.stem}/{line.number}"
+            wording = "refined" if _is_refined(line.path.stem) else "original"
             tags = {"capability": "+".join(classes.get(own, ())), "instructions": wording}
-            yield _step(own, row, shot, tags, RowContext(where, about(note, own)))
+            yield _step(own, line, tags, RowContext(line.where, about(note, own)))
 
-    def _chosen_rows(self, data: Path, note: Note) -> Iterator[Row]:
+    def _chosen(self, data: Path) -> list[Path]:
         paths, wanted = _FILES.find(data), self.options["instructions"]
         refined = wanted == "refined"
         chosen = [path for path in paths if path == data or _is_refined(path.stem) == refined]
@@ -135,12 +128,7 @@ class OsWorldG(Benchmark):
                 expected=f"OSWorld-G{'_refined' if refined else ''}.json",
                 remedy="name the folder with both files, or -T instructions=original|refined",
             )
-        for line in _FILES.rows(chosen, note):
-            named = next((line.row[name] for name in _IMAGES if line.row.get(name)), "")
-            path = named if isinstance(named, str) else ""
-            shot = MediaRef("image", images(line.path, ("images",)), path)
-            shot = line.picture(_IMAGES) or shot
-            yield line.where, f"{line.path.stem}/{line.number}", line.row, shot
+        return chosen
 
     def parse(
         self,
@@ -176,23 +164,22 @@ def _is_refined(name: str) -> bool:
     return "refined" in name
 
 
-def _step(
-    own: str, row: Mapping[str, Any], shot: MediaRef, tags: Mapping[str, str], at: RowContext
-) -> Step | None:
+def _step(own: str, line: Line, tags: Mapping[str, str], at: RowContext) -> Step | None:
+    row, shot = line.row, picture_of(line, _IMAGES, ("images",))
     text, size = row.get("instruction"), row.get("image_size")
     if not isinstance(text, str) or not text.strip():
         at.refuse("instruction-missing", "the row has no instruction", "a text")
         return None
     sides = size if isinstance(size, list) and len(size) == 2 else (None, None)
     screen = stated_size(sides[0], sides[1], at)
-    screen = screen if screen != (0, 0) else size_of(shot if shot.path else None)
+    screen = screen if screen != (0, 0) else size_of(shot)
     action = _action(row, screen, at)
     kind = row.get("box_type")
     told = {"box_type": kind if kind in TYPES else "", **tags}
     return Step(
-        own, own, 0, 1, text, screen, {"screenshot": shot if shot.path else None}, (), (),
+        own, own, 0, 1, text, screen, {"screenshot": shot}, (), (),
         action, {tag: value for tag, value in told.items() if value}, {"row": dict(row)},
-        group=shot.path if shot.cell is None else own,
+        group=shot.path if shot and shot.cell is None else own,
     )  # fmt: skip
 
 
@@ -220,20 +207,21 @@ def _action(row: Mapping[str, Any], screen: Screen, at: RowContext) -> Action | 
     return Action("tap", (found,)) if found else None
 
 
-Classes = Mapping[str, Sequence[str]]
-"""The id of a row -> the capabilities that it asks for."""
+class _Classes(msgspec.Struct):
+    classified: dict[str, list[Any]] = {}
 
 
-def _classes(data: Path) -> Classes:
+def _classes(data: Path) -> Mapping[str, Sequence[str]]:
+    """The capabilities that rows ask for, by their ids."""
     beside = walk(data) if data.is_dir() else [data.with_name(_CLASSES)]
     path = next((path for path in beside if path.name == _CLASSES and path.is_file()), None)
     found: dict[str, list[str]] = {}
-    value = json_file(path, _LARGEST) if path else None
-    classified = value.get("classified") if isinstance(value, dict) else None
+    try:
+        classes = msgspec.convert(json_file(path, _LARGEST) if path else {}, _Classes)
+    except msgspec.ValidationError:
+        return found
     for name in CAPABILITIES:
-        rows = classified.get(name) if isinstance(classified, dict) else None
-        for row in rows if isinstance(rows, list) else ():
-            own = as_name(row.get("id") if isinstance(row, dict) else row)
-            if own:
+        for row in classes.classified.get(name, ()):
+            if own := as_name(row.get("id") if isinstance(row, dict) else row):
                 found.setdefault(own, []).append(name)
     return found

@@ -31,14 +31,13 @@ from omnidata.actions import (
     heading,
 )
 from omnidata.dialects import CannotSayError
-from omnidata.jsontext import is_number
+from omnidata.jsontext import is_coordinate, is_number
 
 Rect = tuple[float, float, float, float]
 """y, x, height and width of an element, from 0 to 1, as Android in the Wild has them."""
 DIRECTIONS: Final[tuple[Direction, ...]] = get_args(Direction)
 TAP_REACH: Final = 0.04
 """How far a finger may go in a tap, as a share of the screen (Android in the Wild)."""
-_FARTHEST = 1e9
 _ROUNDING = 1e-9
 
 
@@ -200,14 +199,11 @@ CALLS: Final = (
 
 def _place(action: Mapping[str, Any], space: Space) -> tuple[Point]:
     x, y = action.get("x"), action.get("y")
-    for value in (x, y):
-        if not is_number(value):
-            raise ValueError(f"x and y are {x!r:.40} and {y!r:.40}, no numbers")
-        if not abs(value) <= _FARTHEST:  # NaN too
-            raise ValueError("x or y is no place on any screen")
-    assert x is not None
-    assert y is not None
-    return (Point(x, y, space),)
+    if is_coordinate(x) and is_coordinate(y):
+        return (Point(x, y, space),)
+    if is_number(x) and is_number(y):
+        raise ValueError("x or y is no place on any screen")
+    raise ValueError(f"x and y are {x!r:.40} and {y!r:.40}, no numbers")
 
 
 def _text(action: Mapping[str, Any], key: str) -> str:

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from omnidata.actions import Action, Box, Pair, Point, Region, Space
 from omnidata.dialects import UnreadError
 from omnidata.dialects.agentcpm import ACTS, Reading, fault_of, read_compact
-from omnidata.jsontext import decode, is_number, objects
+from omnidata.jsontext import decode, is_coordinate, is_number, objects
 from omnidata.tasks.json_answers import (
     LABELS,
     CannotReadError,
@@ -50,7 +50,6 @@ Command = Callable[[str], Action | None]
 """Reads a whole output as a command of a dataset's own, its places from 0 to 1000; None for what is
 none."""
 
-_FARTHEST = 1e9
 _LONGEST_COMMAND = 100_000
 
 
@@ -188,11 +187,7 @@ def read_prompted(body: Mapping[str, Any], space: Space = "norm1000") -> tuple[A
 
 
 def _points(pair: Pair | None, space: Space) -> tuple[Region, ...]:
-    return (Point(*pair, space),) if pair and _is_near(pair) else ()
-
-
-def _is_near(pair: Pair) -> bool:
-    return max(map(abs, pair)) <= _FARTHEST
+    return (Point(*pair, space),) if pair and all(map(is_coordinate, pair)) else ()
 
 
 def _is_prompted(body: Mapping[str, Any], label: str) -> bool:
@@ -209,9 +204,7 @@ def _is_prompted(body: Mapping[str, Any], label: str) -> bool:
 
 
 def _is_pair(value: object) -> bool:
-    if not isinstance(value, list) or len(value) != 2:
-        return False
-    return all(is_number(n) and abs(n) <= _FARTHEST for n in value)
+    return isinstance(value, list) and len(value) == 2 and all(map(is_coordinate, value))
 
 
 def read_call(body: Mapping[str, Any], reading: Reading = "meant") -> Action:
@@ -279,7 +272,7 @@ def _click(args: Mapping[str, Any], reading: Reading) -> Action:
     if reading == "released" and any(isinstance(side, str) for side in sides):
         raise ValueError("a side of bbox is a text")
     low, high = read_pair(sides[:2]), read_pair(sides[2:])
-    if not low or not high or not _is_near(low) or not _is_near(high):
+    if not low or not high or not all(map(is_coordinate, (*low, *high))):
         raise ValueError("bbox is not four numbers")
     return Action("tap", (Box(*low, *high, "norm1000"),), element=element)
 

@@ -27,16 +27,11 @@ from msgspec.structs import replace
 
 from omnidata.actions import OPPOSITE, Action, Direction, Screen, centre, convert, heading
 from omnidata.errors import DataError, MediaError, UsageError, plural
-from omnidata.jsontext import BROKEN, as_name, compact, decode, is_number
-from omnidata.loaders.load import Note, RowContext, about, short, stated_size
+from omnidata.jsontext import BROKEN, as_name, compact, decode, is_coordinate
+from omnidata.loaders.load import Note, RowContext, about, short, size_of, stated_size
 from omnidata.loaders.row_files import Line, read_rows
-from omnidata.loaders.row_sizes import (
-    fed_size,
-    size_before_feeding,
-    size_columns,
-    warn_of_fed_sizes,
-)
-from omnidata.media import image_size, resolve, unsafe
+from omnidata.loaders.row_sizes import size_by_feeding, size_columns, warn_of_fed_sizes
+from omnidata.media import resolve
 from omnidata.tasks.phones.actions import (
     COMPLETE,
     DIRECTIONS,
@@ -63,8 +58,6 @@ IMAGE_KEYS: Final = (
 ACTION_KEYS: Final = ("action", "gt", "gt_action")
 _GOAL: Final = ("goal", "instruction", "task", "question")
 _DETAIL: Final = ("step_instruction", "low_instruction", "low_level_instruction")
-_FARTHEST: Final = 1e9
-"""Pixels that no place is away."""
 _FOLDERS: Final = ("", "images", "screenshots", "screenshot")
 _PLACE: Final = re.compile(r"\[\s*+\[?\s*+(-?+[\d.]{1,30})\s*+,\s*+(-?+[\d.]{1,30})\s*+\]")
 _WORD: Final = re.compile(r"([A-Z_]{4,30})\s*+(?:\[(.*)\]|(\S.*+)|)\s*+", re.DOTALL)
@@ -202,21 +195,17 @@ def _pair(value: object) -> tuple[float, float]:
 
 
 def _numbers(value: object) -> list[float]:
-    if not isinstance(value, list) or not all(map(_is_side, value)):
+    if not isinstance(value, list) or not all(map(is_coordinate, value)):
         raise ValueError(f"{short(value)} are no numbers of pixels")
     return value
 
 
-def _is_side(value: object) -> bool:
-    return is_number(value) and abs(value) <= _FARTHEST  # False for NaN too
-
-
 def boxes_of(value: object) -> list[Box]:
     """Return the boxes in a list, or the list itself if it is one box."""
-    if isinstance(value, list) and len(value) == 4 and all(map(_is_side, value)):
+    if isinstance(value, list) and len(value) == 4 and all(map(is_coordinate, value)):
         return [value]
     found = (box for box in value if isinstance(box, list)) if isinstance(value, list) else ()
-    return [box for box in found if len(box) == 4 and all(map(_is_side, box))]
+    return [box for box in found if len(box) == 4 and all(map(is_coordinate, box))]
 
 
 _ENDS: Final[Mapping[str, Action]] = {
@@ -496,18 +485,9 @@ class Reader:
 
     def _screen(self, moment: Moment, shot: MediaRef | None, own: str, place: RowContext) -> Screen:
         stated = stated_size(*moment.size, place)
-        if stated != (0, 0):
-            return stated
-        if shot is not None and not unsafe(shot.path):
-            try:
-                return image_size(shot)
-            except MediaError:
-                pass
-        if before := size_before_feeding(moment.own):
-            return before
-        if fed := fed_size(moment.own):
-            self._as_fed.append(own)
-        return fed or (0, 0)
+        if stated == (0, 0):
+            stated = size_of(shot)
+        return stated if stated != (0, 0) else size_by_feeding(moment.own, own, self._as_fed)
 
     def _screenshot(self, line: Line, value: object) -> MediaRef | None:
         if held := line.picture(IMAGE_KEYS):
@@ -517,7 +497,7 @@ class Reader:
         home = line.path.parent
         if line.path not in self._folders:
             places = [folder / name for folder in (home, home.parent) for name in _FOLDERS]
-            refs = (MediaRef("image", place, value) for place in places if not unsafe(value))
+            refs = (MediaRef("image", place, value) for place in places)
             self._folders[line.path] = next((ref.root for ref in refs if _is_there(ref)), home)
         return MediaRef("image", self._folders[line.path], value)
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib import resources
@@ -12,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from omnidata.actions import Action, Box, Point, Screen, Space
+from omnidata.actions import Screen, Space
 from omnidata.jsontext import hash_of
 from omnidata.loaders.row_sizes import fed_size
 from omnidata.metrics.row_tables import means
@@ -32,13 +31,16 @@ from omnidata.tasks.pointing import (
     Place,
     PointRecord,
     PointSpeech,
+    boxes_of,
+    edges_in_shares,
     explain_point,
+    is_within,
     parse_place,
 )
 from omnidata.tasks.points import NEGATIVE, UNITS, Reading
 from omnidata.tasks.profile import Profile
 from omnidata.tasks.screenspot import load as loader
-from omnidata.tasks.screenspot.load import BOXES, FORMS, file_of, is_negative, targets_of
+from omnidata.tasks.screenspot.load import BOXES, FORMS, is_negative, name_of_picture
 from omnidata.tasks.totals import Column, PartTotals
 from omnidata.types import (
     PLACE,
@@ -109,43 +111,19 @@ class InBox(Rule[Place]):
 
     def judge(self, step: Step, parsed: ParsedAnswer[Place] | None) -> Values | Verdict:
         """Compare the place with the boxes of the row; each of them is right."""
-        try:
-            hit = self._is_hit(step, parsed)
-        except ValueError as error:  # the row has no usable box
-            return Verdict("ok", (None, None, None), None, str(error))
+        boxes, point = boxes_of(step), parsed.value if parsed else None
+        hit: bool | None
+        if is_negative(step.source["row"]):
+            hit = parsed is not None and point is None
+        elif not boxes:
+            return Verdict("ok", (None, None, None), None, "the row has no usable box")
+        elif min(step.screen) < 1 and any("px" in (self._space, box.space) for box in boxes):
+            hit = None
+        else:  # as the releases compare, in shares of the screen
+            edges = (edges_in_shares(box, step.screen) for box in boxes)
+            hit = point is not None and any(is_within(point, each, step.screen) for each in edges)
         kind = step.tags.get("ui_type")
         return (hit, *(hit if kind == name else None for name in TYPES))
-
-    def _is_hit(self, step: Step, parsed: ParsedAnswer[Place] | None) -> bool | None:
-        row = step.source["row"]
-        if is_negative(row):
-            return parsed is not None and parsed.value is None
-        boxes = targets_of(row, step.source["boxes"])
-        if min(step.screen) < 1 and any("px" in (self._space, box.space) for box in boxes):
-            return None
-        point = parsed.value if parsed else None
-        return point is not None and any(is_in_box(point, box, step.screen) for box in boxes)
-
-
-def is_in_box(point: Point, box: Box, screen: Screen) -> bool:
-    """Return whether a point lies in a box, both in shares of the screen, as the releases compare.
-
-    Args:
-        point: in any unit.
-        box: in pixels or shares.
-        screen: width and height of the screenshot in pixels.
-
-    Examples:
-        >>> is_in_box(Point(0.5, 0.5, "rel"), Box(640, 0, 1280, 360, "px"), (1280, 720))
-        True
-    """
-    if not (math.isfinite(point.x) and math.isfinite(point.y)):
-        return False
-    extents: Mapping[Space, Screen] = {"px": screen, "norm1000": (1000, 1000)}
-    width, height = extents.get(point.space, (1, 1))
-    across, down = screen if box.space == "px" else (1, 1)
-    inside = box.left / across <= point.x / width <= box.right / across
-    return inside and box.top / down <= point.y / height <= box.bottom / down
 
 
 SOURCES: Final = (
@@ -209,13 +187,6 @@ class _Wordings(Wordings):
 
 
 class _Speech(PointSpeech):
-    def right_actions(self, step: Step) -> Sequence[Action]:
-        try:
-            boxes = targets_of(step.source["row"], step.source["boxes"])
-        except ValueError:
-            return ()
-        return (Action("tap", boxes),)
-
     def fed_size(self, step: Step) -> Screen | None:
         return fed_size(step.source["row"])  # of GUI-R1's rows
 
@@ -244,7 +215,7 @@ class ScreenSpot(Benchmark):
         "negatives": ("off", "on"),
     }
     baselines = ("oracle", "center")
-    files = loader.ROWS
+    files = loader.FILES
     wordings = _Wordings()
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
@@ -274,7 +245,7 @@ class ScreenSpot(Benchmark):
         A row is an episode of its own, whose name begins with the page: in other data the same
         number stands for another row.
         """
-        page = file_of(step.source["row"])
+        page = name_of_picture(step.source["row"])
         if not isinstance(page, str) or not page:
             return step
         return replace(step, episode=f"{page}#{step.sample_id}", group=page)
@@ -292,12 +263,10 @@ class ScreenSpot(Benchmark):
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
     ) -> Target | None:
-        row, unit = step.source["row"], space or self._space
-        if is_negative(row):
+        if is_negative(step.source["row"]):
             return Target(NEGATIVE, NEGATIVE)
-        try:
-            box = targets_of(row, step.source["boxes"])[0]
-        except ValueError:
+        box, unit = next(iter(boxes_of(step)), None), space or self._space
+        if box is None:
             return None
         screen, size = step.screen, size or step.screen
         if min(*screen, *size) < 1:
@@ -306,15 +275,6 @@ class ScreenSpot(Benchmark):
             screen = size = _ANY
         x, y = place(box, screen, space=unit, size=size)
         return Target(f"({x!r}, {y!r})", PLACE, ((x, y),))
-
-    def policy(self, name: str, steps: Sequence[Step]) -> Callable[[Step], str]:
-        """`oracle` answers with the target, `center` with the middle of the screen."""
-        return super().policy(name, steps) if name == "oracle" else self._center
-
-    def _center(self, step: Step) -> str:
-        if self._space == "px":
-            return f"({step.screen[0] / 2:g}, {step.screen[1] / 2:g})"
-        return "(0.5, 0.5)" if self._space == "rel" else "(500, 500)"
 
     def explain(
         self,
@@ -330,7 +290,6 @@ class ScreenSpot(Benchmark):
         if negative:
             so = "and so it is" if absent else "but it is"
             other = f"the answer says that the element is absent, {so}"
-        boxes = step.action.start if step.action else ()
         present = "point" if step.action else ""
         return explain_point(
             step,
@@ -338,7 +297,7 @@ class ScreenSpot(Benchmark):
             parsed,
             profile,
             receipt,
-            regions=tuple(in_pixels(region, step.screen) for region in boxes),
+            regions=tuple(in_pixels(region, step.screen) for region in boxes_of(step)),
             rule=_RULE,
             kinds=(NEGATIVE if absent else present, NEGATIVE if negative else "point"),
             other=(lambda record, right: other, "wrong_type") if other else None,
