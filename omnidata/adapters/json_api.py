@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, ClassVar, TypeVar
 
+import aiohttp
 import msgspec
 from multidict import CIMultiDict
 
@@ -110,7 +111,8 @@ class JsonModel(BatchModel):
         pieces = self._pieces(payload, params)
         headers = {"Content-Length": str(sum(map(len, pieces)))}
         headers |= self.headers(params, payload.tools)
-        async with self.session().post(self.url, data=_slice(pieces), headers=headers) as response:
+        data = aiohttp.AsyncIterablePayload(_slice(pieces))
+        async with self.session().post(self.url, data=data, headers=headers) as response:
             assert isinstance(response, BoundedResponse)  # as `open_session` makes them
             text = await response.text()
             return self.read(text, params, response.where, tools=bool(payload.tools))

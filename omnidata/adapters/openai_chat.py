@@ -102,15 +102,16 @@ class OpenAIChat(JsonModel):
 
     def write(self, messages: Sequence[RenderedMessage]) -> tuple[Written, int]:
         """The messages as JSON, media in base64; behind them that an answer has begun, if so."""
-        body = b'"messages":' + msgspec.json.encode(
-            [
+        body: dict[str, Any] = {
+            "messages": [
                 {"role": message.role, "content": [self._part(part) for part in message.parts]}
                 for message in messages
             ]
-        )
+        }
         if messages and messages[-1].role == "assistant":
-            body += b',"continue_final_message":true,"add_generation_prompt":false'
-        return Written(body + b"}"), len(body)
+            body |= {"continue_final_message": True, "add_generation_prompt": False}
+        encoded = msgspec.json.encode(body)[1:]
+        return Written(encoded), len(encoded)
 
     def _part(self, part: RenderedPart) -> dict[str, Any]:
         if part.kind == "text":
