@@ -236,11 +236,11 @@ def _pip(verb: Literal["install", "uninstall"], *what: str) -> str:
 def _keys() -> Iterator[Check]:
     from omnidata.adapters import presets
     from omnidata.adapters.keys import Key
+    from omnidata.adapters.wires import WIRES
 
-    users = {
-        "OPENAI_API_KEY": ["openai:MODEL", "openai-responses:MODEL"],
-        "ANTHROPIC_API_KEY": ["anthropic:MODEL"],
-    }
+    users: dict[str, list[str]] = {}
+    for wire_name, wire in WIRES.items():
+        users.setdefault(wire.row.get("key_env", ""), []).append(f"{wire_name}:MODEL")
     try:
         for name, row in presets.table().items():
             users.setdefault(row.key_env, []).append(name)
