@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Protocol
 
 from omnidata.adapters.base import Baseline, Model, Replay
@@ -40,16 +40,6 @@ PLUGINS = Kind(
 Such a name stands for a callable `(model: str, options: Mapping[str, str]) -> Adapter`. SPEC
 `NAME:MODEL` calls the one of that name; `model` is empty where the SPEC is `NAME` alone.
 """
-
-_WIRES = {
-    "openai": ("openai_chat", "OpenAIChat"),
-    "openai-responses": ("openai_responses", "OpenAIResponses"),
-    "anthropic": ("anthropic_messages", "AnthropicMessages"),
-    "gemini": ("gemini", "Gemini"),
-    "minicpm": ("form_api", "MiniCPM"),
-    "vita": ("form_api", "Vita"),
-    "baichuan": ("form_api", "Baichuan"),
-}
 
 
 class HasBaselines(Protocol):
@@ -144,6 +134,7 @@ def is_light(spec: str) -> bool:
 
 def _behind_http(preset: Preset, key_file: Path | None, asks: bool) -> Adapter:
     from omnidata.adapters.keys import Key
+    from omnidata.adapters.wires import WIRES
 
     key = Key.find(preset.key_env, key_file)
     if asks and not key and preset.key_env and not preset.key_optional:
@@ -153,6 +144,5 @@ def _behind_http(preset: Preset, key_file: Path | None, asks: bool) -> Adapter:
             expected=f"the environment variable {preset.key_env}",
             remedy=f"export {preset.key_env}=..., or use --key-file FILE",
         )
-    module, name = _WIRES[preset.wire]
-    adapter: Adapter = getattr(import_module(f"omnidata.adapters.{module}"), name)(preset, key)
+    adapter: Adapter = resolve_name(f"omnidata.adapters.{WIRES[preset.wire].model}")(preset, key)
     return adapter

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import msgspec
 
 from omnidata import jsontext
 from omnidata.adapters.api import delivery_of, only_reasoning_error, tool_called
 from omnidata.adapters.batch_forms import ANTHROPIC
+from omnidata.adapters.json_api import JsonModel, Written, answer_of, raw_text
 from omnidata.adapters.keys import Key
 from omnidata.adapters.presets import Preset
 from omnidata.adapters.render import RenderedMessage, RenderedPart, items_of
-from omnidata.adapters.sdk import SdkModel, Written, answer_of, raw_text
 from omnidata.errors import UsageError
 from omnidata.types import Completion, GenerationParams, Modality
-
-if TYPE_CHECKING:
-    import anthropic
 
 _EXCERPT = 200
 _BETAS: Mapping[str, str] = {
@@ -28,8 +25,8 @@ _BETAS: Mapping[str, str] = {
 }
 """Tools, and what a request with one of them has in its header `anthropic-beta`."""
 _WITH_TEMPERATURE = "2023-06-01"
-"""The last version of the API that takes a temperature; the SDK asks for a later one, which refuses
-it whatever it is."""
+"""The last version of the API that takes a temperature; a later one refuses it whatever it is."""
+_NEWEST = "2026-10-21"
 
 
 class _Block(msgspec.Struct):
@@ -46,8 +43,8 @@ class _Message(msgspec.Struct):
     usage: Any = None
 
 
-class AnthropicMessages(SdkModel):
-    """A model behind Messages, spoken to by the `anthropic` SDK.
+class AnthropicMessages(JsonModel):
+    """A model behind Messages.
 
     Pictures go in base64, clips as frames. A request with a temperature asks for the version of the
     API that has one. A prompt with a tool declares it and names its beta; an
@@ -59,13 +56,13 @@ class AnthropicMessages(SdkModel):
         key: the secret that the server asks for; a server that asks for none is sent "EMPTY".
 
     Raises:
-        PlatformError: the extra `anthropic` is not installed.
-        UsageError: as `SdkModel`, or there is no limit of tokens, which every request has.
+        UsageError: as `JsonModel`, or there is no limit of tokens, which every request has.
     """
 
     wire: ClassVar[str] = "anthropic"
-    package: ClassVar[str] = "anthropic"
     path: ClassVar[str] = "/v1/messages"
+    fixed_headers: ClassVar[Mapping[str, str]] = {"anthropic-version": _NEWEST}
+    custom_headers: ClassVar[str] = "ANTHROPIC_CUSTOM_HEADERS"
     batch = ANTHROPIC
     sends: ClassVar[frozenset[Modality]] = frozenset({"image"})
     controls: frozenset[str] = frozenset({"temperature", "max_new_tokens", "stop"})
@@ -91,11 +88,6 @@ class AnthropicMessages(SdkModel):
                 where=f"--model {preset.spec}",
                 expected="max_new_tokens=4096, or another number",
             )
-
-    def connect(self, **settings: Any) -> anthropic.AsyncAnthropic:
-        """A client of Anthropic's SDK, which keeps no trace of what is said."""
-        client: anthropic.AsyncAnthropic = self.sdk.AsyncAnthropic(**settings, open_telemetry=False)
-        return client
 
     def write(self, messages: Sequence[RenderedMessage]) -> tuple[Written, int]:
         """The messages and tools as JSON, pictures in base64."""

@@ -16,12 +16,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
+import aiohttp
 import msgspec
 
 from omnidata import jsontext
 from omnidata.adapters.base import Model
 from omnidata.adapters.batch_forms import BatchForm
-from omnidata.adapters.http import fault
+from omnidata.adapters.http import fault, open_session
 from omnidata.adapters.keys import Key, credentials_in, secrets_in
 from omnidata.adapters.media_budget import arrange, lacking
 from omnidata.adapters.presets import Preset
@@ -48,6 +49,7 @@ class ApiModel(Model):
 
     Attributes:
         wire: the name of the wire format.
+        url: of the server.
         version: goes up with every change to what the wire format sends, so that a kept answer is
             never taken for one to another request.
         ours: fields of a request that `extra_body` may not say, inner ones behind a dot.
@@ -72,6 +74,8 @@ class ApiModel(Model):
     concurrency = 16
     timeout_s = 300.0
 
+    _session: aiohttp.ClientSession | None = None
+
     def __init__(self, preset: Preset, key: Key) -> None:
         for name in sorted(self.ours & _names(preset.extra_body)):
             raise UsageError(
@@ -94,6 +98,7 @@ class ApiModel(Model):
         self.params = preset.params
         self.capabilities = replace(preset.capabilities, tools=self.tools)
         self.accepts = self.capabilities.accepts
+        self.url = preset.base_url
         settings = {**preset.settings, "wire": f"{self.wire}-{self.version}"}
         if preset.base_url:
             settings["base_url"] = self.key.redact(preset.base_url)
@@ -184,6 +189,22 @@ class ApiModel(Model):
             self.name,
             model,
         )
+
+    def session(self) -> aiohttp.ClientSession:
+        """Return the connections to the server, opened by the first call in the event loop."""
+        if self._session is None:
+            self._session = open_session(self.key, self.url, self.session_headers())
+        return self._session
+
+    def session_headers(self) -> Mapping[str, str]:
+        """Return the headers of every request; by default a key as a bearer token."""
+        return {"Authorization": f"Bearer {self.key.value}"} if self.key else {}
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
 
     @abstractmethod
     def write(self, messages: Sequence[RenderedMessage]) -> tuple[Any, int]:

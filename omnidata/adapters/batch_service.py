@@ -16,7 +16,7 @@ from urllib.parse import quote
 from omnidata.adapters.api import BatchModel
 from omnidata.adapters.http import MAX_ERROR_BYTES, connection_error, fault
 from omnidata.adapters.keys import Key
-from omnidata.errors import UsageError
+from omnidata.errors import PlatformError, UsageError
 from omnidata.storage import atomic_write
 
 State = Literal["running", "done", "failed", "expired", "cancelled"]
@@ -148,11 +148,19 @@ def _calling(model: BatchModel, errors: _Errors, where: str) -> Iterator[None]:
 
 
 class _FamilyService(BatchService):
+    package: ClassVar[str]
     client_class: ClassVar[str]
 
     def __init__(self, model: BatchModel) -> None:
         super().__init__(model)
-        self.sdk = import_module(getattr(model, "package"))  # noqa: B009  # `SdkModel` has it
+        try:
+            self.sdk = import_module(self.package)
+        except ImportError as error:
+            raise PlatformError(
+                f"{error.name} is not installed",
+                expected=f"the libraries of the extra `{self.package}`",
+                remedy=f"pip install 'omnidata[{self.package}]'",
+            ) from error
         self.client: Any = getattr(self.sdk, self.client_class)(
             api_key=model.key.value or "EMPTY",
             base_url=model.preset.base_url,
@@ -188,6 +196,7 @@ def _text_of(body: Any) -> str:
 class OpenAIBatches(_FamilyService):
     """OpenAI's: a file is uploaded, and a job is made of it."""
 
+    package = "openai"
     client_class = "OpenAI"
     _STATES: ClassVar[Mapping[str, State]] = {
         "completed": "done",
@@ -248,6 +257,7 @@ class OpenAIBatches(_FamilyService):
 class AnthropicBatches(_FamilyService):
     """Anthropic's: a job is made of rows, and has no label."""
 
+    package = "anthropic"
     client_class = "Anthropic"
 
     def create(self, path: Path, uploaded: str, label: str, headers: Mapping[str, str]) -> str:

@@ -12,7 +12,7 @@ import msgspec
 
 from omnidata import jsontext
 from omnidata.adapters.api import ApiModel, delivery_of, error_in_answer, first_of, tool_called
-from omnidata.adapters.http import open_session, parse_json, sendable
+from omnidata.adapters.http import parse_json, sendable
 from omnidata.adapters.keys import Key
 from omnidata.adapters.presets import Preset
 from omnidata.adapters.render import RenderedMessage, RenderedPart
@@ -59,20 +59,17 @@ class FlatModel(ApiModel):
         }
         self.capabilities = dataclasses.replace(self.capabilities, **limits)
         self.url = preset.base_url.removesuffix(self.path) + self.path
-        self._session: aiohttp.ClientSession | None = None
 
     async def _post(self, data: io.BytesIO | aiohttp.FormData, mime: str = "") -> dict[str, Any]:
-        if self._session is None:
-            self._session = open_session(self.key, bearer=True)
         headers = {"Content-Type": mime} if mime else {}
-        async with self._session.post(self.url, data=data, headers=headers) as response:
-            body = await response.read()
+        async with self.session().post(self.url, data=data, headers=headers) as response:
+            body = await response.text()
         try:
-            answer = parse_json(body.decode())
-        except (ValueError, RecursionError):
+            answer = parse_json(body)
+        except RecursionError:
             answer = jsontext.BROKEN
         if not isinstance(answer, dict):
-            raise self._unreadable(body.decode(errors="replace"))
+            raise self._unreadable(body)
         if answer.get("error"):
             raise error_in_answer(answer["error"], where=self.url)
         return answer
@@ -86,11 +83,6 @@ class FlatModel(ApiModel):
     def _unreadable(self, said: str) -> CallError:
         excerpt = " ".join(self.key.redact(said).split())[:_EXCERPT]
         return CallError(f"the answer has not the expected form: {excerpt}", where=self.url)
-
-    async def close(self) -> None:
-        """Close the connections."""
-        if self._session is not None:
-            await self._session.close()
 
 
 def text_of(messages: Sequence[RenderedMessage]) -> str:

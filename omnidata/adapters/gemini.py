@@ -13,7 +13,6 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any, cast
 
-import aiohttp
 import msgspec
 
 from omnidata.adapters.api import (
@@ -26,7 +25,7 @@ from omnidata.adapters.api import (
     tool_called,
 )
 from omnidata.adapters.batch_forms import GEMINI
-from omnidata.adapters.http import fault, open_session, parse_json, sendable
+from omnidata.adapters.http import fault, parse_json, sendable
 from omnidata.adapters.keys import Key
 from omnidata.adapters.presets import Preset
 from omnidata.adapters.render import RenderedMessage, RenderedPart, items_of
@@ -299,9 +298,16 @@ class Gemini(BatchModel):
         }
     )
 
-    _session: aiohttp.ClientSession | None = None
     _client: genai.Client | None = None
     _uploads: Uploads | None = None
+
+    def __init__(self, preset: Preset, key: Key) -> None:
+        super().__init__(preset, key)
+        self.url = preset.base_url or ADDRESS
+
+    def session_headers(self) -> Mapping[str, str]:
+        """Return none: the SDK sends the key in a header of its own."""
+        return {}
 
     def write(self, messages: Sequence[RenderedMessage]) -> tuple[_Written, int]:
         """The messages, and which of their media are to be uploaded."""
@@ -323,7 +329,7 @@ class Gemini(BatchModel):
             CallError: no answer came.
         """
         client, uploads = self._open()
-        where = self.preset.base_url or ADDRESS
+        where = self.url
         try:
             uris = await _upload_media(payload, uploads)
             response = await client.aio.models.generate_content(
@@ -450,14 +456,13 @@ class Gemini(BatchModel):
         if self._client is None or self._uploads is None:
             # The SDK's warnings of words that it does not know quote the server's answer.
             warnings.filterwarnings("ignore", module=r"google\.genai\._common")
-            self._session = open_session(self.key)
             self._client = genai.Client(
                 api_key=self.key.value or "none",
                 vertexai=False,
                 http_options=types.HttpOptions(
-                    base_url=self.preset.base_url or ADDRESS,
+                    base_url=self.url,
                     api_version=self.preset.api_version or API_VERSION,
-                    aiohttp_client=self._session,
+                    aiohttp_client=self.session(),
                     retry_options=types.HttpRetryOptions(attempts=1),
                 ),
             )
@@ -483,9 +488,8 @@ class Gemini(BatchModel):
         if self._client is not None:
             await self._client.aio.aclose()
             self._client.close()
-        if self._session is not None:
-            await self._session.close()
-        self._session = self._client = self._uploads = None
+        await super().close()
+        self._client = self._uploads = None
 
 
 @cache

@@ -6,11 +6,14 @@ import asyncio
 import io
 import json
 import re
+import ssl
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import Any, Final
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 import yarl
@@ -271,6 +274,8 @@ MAX_ANSWER_BYTES = 16 * 2**20
 MAX_ERROR_BYTES = 2**16
 """Of what is no answer so much is read; its status has said what matters."""
 
+_REQUEST_IDS = ("x-request-id", "request-id")
+_LONGEST_ID = 200
 _CHUNK_BYTES = 2**16
 _LARGE_BYTES = 2**20
 
@@ -293,24 +298,36 @@ class BoundedResponse(aiohttp.ClientResponse):
     """
 
     key = Key()
+    _text: str | None = None
 
-    async def read(self) -> bytes:
-        """The whole body.
+    @property
+    def where(self) -> str:
+        """The address, and the name that the server gives to the request, for errors."""
+        named = next(filter(None, map(self.headers.get, _REQUEST_IDS)), "")
+        request = self.key.redact(named)[:_LONGEST_ID]
+        place = address(self.url)
+        return f"{place} (request {request})" if request else place
+
+    async def text(self, encoding: str | None = None, errors: str = "strict") -> str:
+        """Return the whole body; JSON is UTF-8 whatever the head says (RFC 8259, section 8.1).
 
         Raises:
             CallError: it is longer than any answer or no text of one, or the connection broke.
         """
-        if self._body is None:
+        if self._text is None:
             body = await self._up_to(MAX_ANSWER_BYTES)
             if len(body) > MAX_ANSWER_BYTES:
-                raise too_long(address(self.url))
-            text = text_of(self.key.redact_bytes(body), address(self.url))
-            self._body = text.encode()  # without a mark at its beginning
-        return await super().read()
+                raise CallError(
+                    f"the answer is longer than {MAX_ANSWER_BYTES:,} bytes",
+                    where=address(self.url),
+                    transient=False,
+                )
+            self._text = text_of(self.key.redact_bytes(body), address(self.url))
+        return self._text
 
-    def get_encoding(self) -> str:
-        """UTF-8, whatever the head says: JSON has no other (RFC 8259, 8.1), and `read` looked."""
-        return "utf-8"
+    async def read(self) -> bytes:
+        """Return the whole body as `text` has it."""
+        return (await self.text()).encode()
 
     async def begin(self) -> str:
         """The first `MAX_ERROR_BYTES` of the body as text; the rest is given up.
@@ -407,8 +424,8 @@ class QuietConnector(aiohttp.TCPConnector):
         return await super()._create_connection(req, traces, timeout)
 
 
-def open_session(key: Key, *, bearer: bool = False) -> aiohttp.ClientSession:
-    """A session without time limits, retries, cookies or redirects; to be made in the event loop.
+def open_session(key: Key, base_url: str, headers: Mapping[str, str] = {}) -> aiohttp.ClientSession:
+    """Open a session without time limits, retries, cookies or redirects; needs the event loop.
 
     Its requests raise CallError for every status without a whole answer and for every break of a
     connection, so that libraries which use it (google-genai) neither retry nor put their own errors
@@ -417,17 +434,13 @@ def open_session(key: Key, *, bearer: bool = False) -> aiohttp.ClientSession:
 
     Args:
         key: taken out of all that servers say.
-        bearer: send the key, if there is one, as a bearer token.
+        base_url: of the server; the environment says which proxy and certificates it needs.
+        headers: of every request.
     """
-    authorization = f"Bearer {key.value}" if bearer and key else ""
 
     async def judge_response(
         request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
     ) -> aiohttp.ClientResponse:
-        # aiohttp takes proxies from the environment only together with passwords from ~/.netrc.
-        request.headers.popall("Authorization", None)
-        if authorization:
-            request.headers["Authorization"] = authorization
         try:
             response = await handler(request)
         except (aiohttp.ClientError, OSError) as error:
@@ -437,16 +450,25 @@ def open_session(key: Key, *, bearer: bool = False) -> aiohttp.ClientSession:
         if is_whole(response.status):
             return response
         body = await response.begin()
-        raise fault(response.status, response.headers, body, where=address(request.url))
+        raise fault(response.status, response.headers, body, where=response.where)
 
+    scheme, host = urlsplit(base_url)[:2]
+    secure: ssl.SSLContext | bool = True
+    if scheme == "https":
+        import httpx2  # its contexts know the certificates of macOS and Windows
+
+        secure = httpx2.create_ssl_context()
+    # With `trust_env` aiohttp looks for a proxy, and for passwords in ~/.netrc, at every request.
+    proxies = {} if proxy_bypass(host) else getproxies()
     return aiohttp.ClientSession(
-        connector=QuietConnector(limit=0),
+        connector=QuietConnector(limit=0, ssl=secure),
         cookie_jar=aiohttp.DummyCookieJar(),
+        headers=headers,
         middlewares=(judge_response,),
+        proxy=proxies.get(scheme) or proxies.get("all"),
         request_class=BoundedRequest,
         response_class=BoundedResponse,
         timeout=aiohttp.ClientTimeout(total=None),
-        trust_env=True,
     )
 
 
@@ -458,13 +480,6 @@ def address(url: yarl.URL) -> str:
         'http://localhost:8000/v1'
     """
     return str(url.with_user(None).with_query(None))
-
-
-def too_long(where: str) -> CallError:
-    """The error for an answer of more than `MAX_ANSWER_BYTES`."""
-    return CallError(
-        f"the answer is longer than {MAX_ANSWER_BYTES:,} bytes", where=where, transient=False
-    )
 
 
 def connection_error(error: BaseException, where: str) -> CallError:

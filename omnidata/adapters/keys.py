@@ -259,9 +259,6 @@ def _texts(value: Any) -> Iterator[str]:
 
 # Addresses.
 
-OPENAI_URL = "https://api.openai.com/v1"
-ANTHROPIC_URL = "https://api.anthropic.com"
-
 _SECRET = re.compile(
     r"^(?:sk|pk|key|token|secret)[-_].{8}"
     r"|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -15,15 +15,12 @@ from omnidata.adapters.api import (
     tool_called,
 )
 from omnidata.adapters.batch_forms import openai_rows
+from omnidata.adapters.json_api import JsonModel, Written, answer_of, data_url, raw_text
 from omnidata.adapters.keys import Key, is_openai
 from omnidata.adapters.presets import Preset
 from omnidata.adapters.render import RenderedMessage, RenderedPart
-from omnidata.adapters.sdk import SdkModel, Written, answer_of, data_url, raw_text
 from omnidata.errors import CallError
 from omnidata.types import Completion, GenerationParams
-
-if TYPE_CHECKING:
-    import openai
 
 _EXCERPT = 200
 _THOUGHTS = frozenset({"thinking", "redacted_thinking", "reasoning"})
@@ -63,8 +60,8 @@ class _Answer(msgspec.Struct):
     usage: Any = None
 
 
-class OpenAIChat(SdkModel):
-    """A model behind Chat Completions, spoken to by the `openai` SDK.
+class OpenAIChat(JsonModel):
+    """A model behind Chat Completions.
 
     Pictures go as `image_url` with a data URL, tracks as `input_audio` or `audio_url`, whole clips
     as `video_url` (the last two are vLLM's). The messages are encoded in `write`, which runs in a
@@ -78,13 +75,16 @@ class OpenAIChat(SdkModel):
         key: the secret that the server asks for; a server that asks for none is sent "EMPTY".
 
     Raises:
-        PlatformError: the extra `openai` is not installed.
         UsageError: `extra_body` holds what the request says elsewhere.
     """
 
     wire: ClassVar[str] = "openai"
-    package: ClassVar[str] = "openai"
     path: ClassVar[str] = "/chat/completions"
+    environment: ClassVar[Mapping[str, str]] = {
+        "OpenAI-Organization": "OPENAI_ORG_ID",
+        "OpenAI-Project": "OPENAI_PROJECT_ID",
+    }
+    custom_headers: ClassVar[str] = "OPENAI_CUSTOM_HEADERS"
     ours: ClassVar[frozenset[str]] = frozenset(
         {
             *("messages", "model", "n", "seed", "stream", "temperature"),
@@ -100,22 +100,18 @@ class OpenAIChat(SdkModel):
             if preset.layout == "paper":  # the other makes one turn of all
                 self.controls |= {"prefix"}
 
-    def connect(self, **settings: Any) -> openai.AsyncOpenAI:
-        """A client of OpenAI's SDK."""
-        client: openai.AsyncOpenAI = self.sdk.AsyncOpenAI(**settings)
-        return client
-
     def write(self, messages: Sequence[RenderedMessage]) -> tuple[Written, int]:
         """The messages as JSON, media in base64; behind them that an answer has begun, if so."""
-        body = b'"messages":' + msgspec.json.encode(
-            [
+        body: dict[str, Any] = {
+            "messages": [
                 {"role": message.role, "content": [self._part(part) for part in message.parts]}
                 for message in messages
             ]
-        )
+        }
         if messages and messages[-1].role == "assistant":
-            body += b',"continue_final_message":true,"add_generation_prompt":false'
-        return Written(body + b"}"), len(body)
+            body |= {"continue_final_message": True, "add_generation_prompt": False}
+        encoded = msgspec.json.encode(body)[1:]
+        return Written(encoded), len(encoded)
 
     def _part(self, part: RenderedPart) -> dict[str, Any]:
         if part.kind == "text":

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
 
 import msgspec
 
 from omnidata import jsontext
 from omnidata.adapters.api import delivery_of, only_reasoning_error, tool_called
 from omnidata.adapters.batch_forms import openai_rows
+from omnidata.adapters.json_api import JsonModel, Written, answer_of, data_url, raw_text
 from omnidata.adapters.keys import Key
+from omnidata.adapters.openai_chat import OpenAIChat
 from omnidata.adapters.presets import Preset
 from omnidata.adapters.render import RenderedMessage, RenderedPart, items_of
-from omnidata.adapters.sdk import SdkModel, Written, answer_of, data_url, raw_text
 from omnidata.types import Completion, GenerationParams, Modality
-
-if TYPE_CHECKING:
-    import openai
 
 _EXCERPT = 200
 _PREVIEW = "computer_use_preview"
@@ -50,8 +48,8 @@ class _Response(msgspec.Struct):
     usage: Any = None
 
 
-class OpenAIResponses(SdkModel):
-    """A model behind Responses, spoken to by the `openai` SDK; nothing is kept at the server.
+class OpenAIResponses(JsonModel):
+    """A model behind Responses; nothing is kept at the server.
 
     A prompt with a computer tool declares it; an earlier call is a `computer_call`, and the picture
     that the user shows next is its `computer_call_output`. The answer is then a JSON list of the
@@ -62,13 +60,13 @@ class OpenAIResponses(SdkModel):
         key: the secret that the server asks for; a server that asks for none is sent "EMPTY".
 
     Raises:
-        PlatformError: the extra `openai` is not installed.
-        UsageError: as `SdkModel`.
+        UsageError: as `JsonModel`.
     """
 
     wire: ClassVar[str] = "openai-responses"
-    package: ClassVar[str] = "openai"
     path: ClassVar[str] = "/responses"
+    environment: ClassVar[Mapping[str, str]] = OpenAIChat.environment
+    custom_headers: ClassVar[str] = OpenAIChat.custom_headers
     sends: ClassVar[frozenset[Modality]] = frozenset({"image"})
     controls: frozenset[str] = frozenset({"temperature", "max_new_tokens"})
     tools: ClassVar[frozenset[str]] = frozenset({_TOOL, _PREVIEW})
@@ -79,11 +77,6 @@ class OpenAIResponses(SdkModel):
     def __init__(self, preset: Preset, key: Key) -> None:
         super().__init__(preset, key)
         self.batch = openai_rows(preset.base_url, self.path)
-
-    def connect(self, **settings: Any) -> openai.AsyncOpenAI:
-        """A client of OpenAI's SDK."""
-        client: openai.AsyncOpenAI = self.sdk.AsyncOpenAI(**settings)
-        return client
 
     def write(self, messages: Sequence[RenderedMessage]) -> tuple[Written, int]:
         """The input and the tools as JSON, pictures as data URLs."""

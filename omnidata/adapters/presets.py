@@ -13,8 +13,9 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from omnidata.adapters.keys import ANTHROPIC_URL, OPENAI_URL, check_address, is_openai
+from omnidata.adapters.keys import check_address, is_openai
 from omnidata.adapters.media_budget import Capabilities, Layout, ReleaseRules
+from omnidata.adapters.wires import WIRES, WireName
 from omnidata.errors import UsageError
 from omnidata.files import read_settings
 from omnidata.types import GenerationParams, Modality
@@ -28,12 +29,8 @@ _Count = Annotated[int, msgspec.Meta(ge=0)]
 Rate = Annotated[int, msgspec.Meta(ge=1000, le=192_000)]
 """Samples per second, in Hz."""
 
-OF_WIRE: Mapping[str, str] = {
-    "audio_part": "openai",
-    "token_limit": "openai",
-    "api_version": "gemini",
-    "fps": "gemini",
-    "inline_limit_mb": "gemini",
+OF_WIRE: Mapping[str, WireName] = {
+    option: name for name, wire in WIRES.items() for option in wire.options
 }
 """Options that one wire format alone has."""
 
@@ -146,9 +143,6 @@ def split(given: Mapping[str, Any]) -> tuple[Capabilities, GenerationParams, dic
     return Capabilities(**groups[0]), GenerationParams(**groups[1]), rest
 
 
-Wire = Literal["openai", "openai-responses", "anthropic", "gemini", "minicpm", "vita", "baichuan"]
-"""The wire formats, each a file of this folder."""
-
 MODELS_ENV = "OMNIDATA_MODELS"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -173,7 +167,7 @@ class Row(Options, frozen=True, kw_only=True, forbid_unknown_fields=True):
     The others are options.
     """
 
-    wire: Wire
+    wire: WireName
     model: str
     dialect: str = ""
     base_url: str = ""
@@ -202,7 +196,7 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     spec: str
-    wire: Wire
+    wire: WireName
     model: str
     base_url: str = ""
     key_env: str = ""
@@ -306,44 +300,8 @@ def table(models: Path | None = None) -> dict[str, Row]:
 
 def _generic(spec: str) -> Row | None:
     kind, _, model = spec.partition(":")
-    if kind == "openai" and model:
-        return Row(
-            wire="openai",
-            model=model,
-            base_url=OPENAI_URL,
-            base_url_env="OPENAI_BASE_URL",
-            key_env="OPENAI_API_KEY",
-        )
-    if kind == "openai-responses" and model:
-        return Row(
-            wire="openai-responses",
-            model=model,
-            base_url=OPENAI_URL,
-            base_url_env="OPENAI_BASE_URL",
-            key_env="OPENAI_API_KEY",
-            accepts=("image", "video"),
-        )
-    if kind == "anthropic" and model:
-        return Row(
-            wire="anthropic",
-            model=model,
-            base_url=ANTHROPIC_URL,
-            base_url_env="ANTHROPIC_BASE_URL",
-            key_env="ANTHROPIC_API_KEY",
-            accepts=("image", "video"),
-            temperature=None,  # the API's version of today takes none
-        )
-    if kind == "gemini" and model:
-        return msgspec.structs.replace(table()["gemini-2.5-pro"], model=model)
-    return None
-
-
-_ADDRESSES: Mapping[Wire, str] = {
-    "openai": OPENAI_URL,
-    "openai-responses": OPENAI_URL,
-    "anthropic": ANTHROPIC_URL,
-}
-"""Servers that are asked where nothing says another."""
+    row = next((wire.row for name, wire in WIRES.items() if name == kind), {})
+    return msgspec.convert({**row, "wire": kind, "model": model}, Row) if row and model else None
 
 
 def _address(row: Row, base_url: str | None, spec: str) -> str:
@@ -353,8 +311,9 @@ def _address(row: Row, base_url: str | None, spec: str) -> str:
         return check_address(os.environ[row.base_url_env], f"${row.base_url_env}")
     if row.base_url or row.wire == "gemini":
         return row.base_url.rstrip("/")
-    if row.wire in _ADDRESSES and not row.base_url_env:
-        return _ADDRESSES[row.wire]
+    usual = WIRES[row.wire].row.get("base_url")
+    if usual and not row.base_url_env:
+        return str(usual)
     also = f", or set {row.base_url_env}" if row.base_url_env else ""
     raise UsageError(
         "the address of the model's server is unknown",
@@ -419,7 +378,7 @@ def _without_none(row: object) -> object:
 def _allowed_values(what: str, path: str) -> str:
     if "unknown field" in what:
         return f"one of {', '.join(Row.__struct_fields__)}"
-    words = get_args(Wire) if path.startswith(".wire") else ()
+    words = get_args(WireName) if path.startswith(".wire") else ()
     return f"one of {', '.join(words)}" if words else ""
 
 

@@ -69,8 +69,8 @@ _PACKAGES = {
     "torchcodec": ("unused", "torchcodec.decoders"),
     "peft": ("local", "peft:LoraConfig"),
     "trl": ("train", "trl:SFTTrainer"),
-    "openai": ("openai", "openai:DefaultAioHttpClient"),
-    "anthropic": ("anthropic", "anthropic:DefaultAioHttpClient"),
+    "openai": ("openai", "openai:OpenAI"),
+    "anthropic": ("anthropic", "anthropic:Anthropic"),
     "google-genai": ("gemini", "google.genai"),
     "matplotlib": ("plots", "matplotlib.backends.backend_agg:FigureCanvasAgg"),
     "espeakng-loader": ("voice", "espeakng_loader:get_library_path"),
@@ -236,11 +236,11 @@ def _pip(verb: Literal["install", "uninstall"], *what: str) -> str:
 def _keys() -> Iterator[Check]:
     from omnidata.adapters import presets
     from omnidata.adapters.keys import Key
+    from omnidata.adapters.wires import WIRES
 
-    users = {
-        "OPENAI_API_KEY": ["openai:MODEL", "openai-responses:MODEL"],
-        "ANTHROPIC_API_KEY": ["anthropic:MODEL"],
-    }
+    users: dict[str, list[str]] = {}
+    for wire_name, wire in WIRES.items():
+        users.setdefault(wire.row.get("key_env", ""), []).append(f"{wire_name}:MODEL")
     try:
         for name, row in presets.table().items():
             users.setdefault(row.key_env, []).append(name)

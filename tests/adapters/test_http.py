@@ -130,6 +130,23 @@ def test_a_server_that_is_not_there_is_named_and_may_come_back(spec: str) -> Non
     assert caught.value.where.startswith("http://127.0.0.1:9/")
 
 
+@pytest.mark.parametrize("spec", WIRES)
+def test_requests_go_through_the_proxy_of_the_environment(
+    spec: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make, path, key = WIRES[spec]
+    with running(make()) as server:
+        for name in ("http_proxy", "all_proxy"):
+            with monkeypatch.context() as environment:
+                environment.setenv(name, server.url)
+                environment.setenv("no_proxy", "elsewhere.invalid")
+                ask(keyed(spec, f"http://model.invalid{path}", key))
+                with pytest.raises(CallError):
+                    ask(keyed(spec, f"http://elsewhere.invalid{path}", key))
+        assert {asked.headers["host"] for asked in server.asked} == {"model.invalid"}
+        assert len(server.asked) == 2
+
+
 @pytest.mark.parametrize(
     ("status", "body"),
     [

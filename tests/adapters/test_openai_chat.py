@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ import pytest
 
 from omnidata.types import GenerationParams, Message, Part, Request
 from tests.adapters.asking import ask, keyed, model
-from tests.adapters.servers import ChatCompletions, running
+from tests.adapters.servers import ChatCompletions, Wire, running
+from tests.adapters.servers_tools import KEY, Messages, Responses
 from tests.adapters.shown import Shown
 
 
@@ -57,6 +59,31 @@ def test_what_is_left_to_the_server_is_not_sent(shown: Shown) -> None:
     with running(ChatCompletions()) as server:
         ask(model(server), shown.request, GenerationParams(None, None, None))
         assert server.asked[0].payload.keys() == {"model", "messages"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "wire", "path"),
+    [
+        ("openai:m", lambda: ChatCompletions(KEY), "/v1"),
+        ("openai-responses:m", Responses, "/v1"),
+        ("anthropic:m", Messages, ""),
+    ],
+)
+def test_headers_of_the_environment_are_sent_without_the_sdk(
+    spec: str, wire: Callable[[], Wire], path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, spec.partition("-")[0].partition(":")[0], None)
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-1")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-1")
+    for name in ("OPENAI_CUSTOM_HEADERS", "ANTHROPIC_CUSTOM_HEADERS"):
+        monkeypatch.setenv(name, "user-agent: mine\nX-Team: a:b\nno header")
+    with running(wire()) as server:
+        ask(keyed(spec, server.url + path, KEY))
+        sent = server.asked[0].headers
+    assert (sent["user-agent"], sent["x-team"]) == ("mine", "a:b")
+    assert sent["accept"] == "application/json"
+    own = ("org-1", "proj-1") if spec.startswith("openai") else (None, None)
+    assert (sent.get("openai-organization"), sent.get("openai-project")) == own
 
 
 def test_where_an_answer_ends_and_how_it_begins_are_told_to_servers_that_can(shown: Shown) -> None:

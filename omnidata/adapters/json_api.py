@@ -1,0 +1,169 @@
+"""Wire formats that send JSON and read JSON: those of OpenAI and Anthropic."""
+
+from __future__ import annotations
+
+import os
+from abc import abstractmethod
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any, ClassVar, TypeVar
+
+import aiohttp
+import msgspec
+from multidict import CIMultiDict
+
+from omnidata import jsontext
+from omnidata.adapters.api import BatchModel, error_in_answer
+from omnidata.adapters.http import BoundedResponse, parse_json
+from omnidata.adapters.keys import Key
+from omnidata.adapters.media_budget import ALL
+from omnidata.adapters.presets import Preset
+from omnidata.adapters.render import RenderedPart
+from omnidata.errors import CallError, UsageError
+from omnidata.types import Completion, GenerationParams, Modality
+
+_SLICE = 2**18  # bytes handed to the socket at a time, so that other requests get their turn
+_EXCERPT = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A request without its generation settings.
+
+    Attributes:
+        body: the rest of the JSON object, behind its first brace.
+        tools: names of the tools that are declared.
+    """
+
+    body: bytes
+    tools: tuple[str, ...] = ()
+
+
+class JsonModel(BatchModel):
+    """A model whose requests and answers are JSON; a key is sent as a bearer token.
+
+    Attributes:
+        path: of the requests, behind the base address.
+        sends: the modalities that a request can hold as they are; frames of a clip are pictures.
+        fixed_headers: of every request.
+        environment: headers of every request, and the variables that hold them.
+        custom_headers: a variable that holds more of them, a line each: "NAME: VALUE".
+
+    Args:
+        preset: the row that describes the model.
+        key: the secret that the server asks for; a server that asks for none is sent "EMPTY".
+
+    Raises:
+        UsageError: as `ApiModel`, or the model is to be sent what no request can hold.
+    """
+
+    path: ClassVar[str]
+    sends: ClassVar[frozenset[Modality]] = ALL
+    fixed_headers: ClassVar[Mapping[str, str]] = {}
+    environment: ClassVar[Mapping[str, str]] = {}
+    custom_headers: ClassVar[str]
+
+    def __init__(self, preset: Preset, key: Key) -> None:
+        super().__init__(preset, key)
+        sent = self.accepts - ({"video"} if self.capabilities.video == "frames" else frozenset())
+        if unsent := sent - self.sends:
+            raise UsageError(
+                f'the wire format "{self.wire}" cannot send {" and ".join(sorted(unsent))}',
+                where=f"--model {preset.spec}",
+                expected=f"accepts={','.join(sorted(self.accepts - unsent))}, and video=frames",
+            )
+        self.url = preset.base_url + self.path
+
+    def session_headers(self) -> Mapping[str, str]:
+        """Return the headers of every request; those of the environment win."""
+        headers = CIMultiDict(
+            {
+                "Accept": "application/json",
+                "Authorization": f"Bearer {self.key.value or 'EMPTY'}",
+                "Content-Type": "application/json",
+                "User-Agent": f"omnidata/{version('omnidata')}",
+                **self.fixed_headers,
+            }
+        )
+        values = {name: os.environ.get(variable) for name, variable in self.environment.items()}
+        headers.update({name: value for name, value in values.items() if value is not None})
+        lines = os.environ.get(self.custom_headers, "").split("\n")
+        pairs = (line.split(":", 1) for line in lines if ":" in line)
+        headers.update({name.strip(): value.strip() for name, value in pairs})
+        return headers
+
+    @abstractmethod
+    def request_settings(self, params: GenerationParams, tools: Sequence[str]) -> dict[str, Any]:
+        """All of a request but what `write` has written, and `extra_body`.
+
+        Args:
+            params: how to decode.
+            tools: the names of those that are declared.
+        """
+
+    async def send(self, payload: Written, params: GenerationParams) -> Completion:
+        """One attempt.
+
+        Raises:
+            CallError: no answer came.
+        """
+        pieces = self._pieces(payload, params)
+        headers = {"Content-Length": str(sum(map(len, pieces)))}
+        headers |= self.headers(params, payload.tools)
+        data = aiohttp.AsyncIterablePayload(_slice(pieces))
+        async with self.session().post(self.url, data=data, headers=headers) as response:
+            assert isinstance(response, BoundedResponse)  # as `open_session` makes them
+            text = await response.text()
+            return self.read(text, params, response.where, tools=bool(payload.tools))
+
+    def body(self, payload: Written, params: GenerationParams) -> bytes:
+        """The JSON text of a request."""
+        return b"".join(self._pieces(payload, params))
+
+    def _pieces(self, payload: Written, params: GenerationParams) -> tuple[bytes, bytes]:
+        settings = self.request_settings(params, payload.tools) | self.preset.extra_body
+        return msgspec.json.encode(settings)[:-1] + b",", payload.body
+
+
+async def _slice(pieces: Sequence[bytes]) -> AsyncIterator[bytes]:
+    """Yield the request in slices, so that no copy of the whole is made."""
+    for piece in pieces:
+        for begin in range(0, len(piece), _SLICE):
+            yield piece[begin : begin + _SLICE]
+
+
+T = TypeVar("T")
+
+
+def answer_of(body: str, form: type[T], noun: str, where: str) -> T:
+    """What the server said, in its form.
+
+    Args:
+        body: as it came.
+        form: a struct of what is needed of it.
+        noun: what it should be, for the message.
+        where: the address.
+
+    Raises:
+        CallError: the body reports an error, or is no such thing.
+    """
+    try:
+        value = parse_json(body)
+        if isinstance(value, dict) and value.get("error"):
+            raise error_in_answer(value["error"], where=where)
+        return msgspec.convert(value, form)
+    except (ValueError, RecursionError):
+        said = " ".join(body[:_EXCERPT].split())
+        raise CallError(f"the answer is no {noun}: {said or '(nothing)'}", where=where) from None
+
+
+def data_url(part: RenderedPart) -> msgspec.Raw:
+    """The medium as a JSON string; base64 and MIME types hold nothing that JSON escapes."""
+    coded = msgspec.json.encode(part.data)  # a third of the time of `base64`
+    return msgspec.Raw(b'"data:%b;base64,%b' % (part.mime.encode(), coded[1:]))
+
+
+def raw_text(text: str) -> msgspec.Raw:
+    """The text as a JSON string, lone surrogates among its letters or not."""
+    return msgspec.Raw(jsontext.encode(text))
