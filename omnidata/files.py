@@ -35,7 +35,7 @@ STREAMED: Final = 64 * 1024**3
 LINE: Final = 64 * 1024**2
 """Bytes of a line of a file that is read line by line; one of as many or more is refused."""
 ANY: Final = 1 << 62
-"""For a file of which only a few parts are read, however large it is."""
+"""For a file that is read in parts, however large it is."""
 LIMIT_VARIABLE: Final = "OMNIDATA_MAX_FILE_BYTES"
 """The variable of the environment that raises all of these limits to a number of bytes."""
 
@@ -215,7 +215,7 @@ def check_file(path: Path, limit: int, *, within: Sequence[str] | None = None) -
     Args:
         path: of the file.
         limit: bytes that it may have, unless the environment says more.
-        within: real paths, in one of which it must lie; `bounds()` if None, anywhere if empty.
+        within: real paths, one of them must contain it; `bounds()` if None, anywhere if empty.
 
     Raises:
         FileError: it is no regular file, too large, a pointer of git-lfs, or lies outside the
@@ -245,7 +245,7 @@ def outside(paths: Sequence[Path], allowed: Sequence[str]) -> FileError:
 
     Args:
         paths: one at least, files or folders.
-        allowed: real paths, in one of which each must lie.
+        allowed: real paths; each file must lie in one of them.
     """
     more = f", and {len(paths) - 1} more" if len(paths) > 1 else ""
     return FileError(

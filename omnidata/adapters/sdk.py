@@ -65,7 +65,7 @@ class SdkModel(BatchModel):
         package: the SDK, and the extra that brings it.
         path: of the requests, behind the base address.
         sends: the modalities that a request can hold as they are; frames of a clip are pictures.
-        request_ids: the headers, one of which may name the request.
+        request_ids: headers that may name the request.
 
     Args:
         preset: the row that describes the model.

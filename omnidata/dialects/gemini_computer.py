@@ -175,7 +175,21 @@ class GeminiComputer(ProviderDialect):
                 key: int(value) if key in _NUMBERS and isinstance(value, bool) else value
                 for key, value in args.items()
             }
-            _check(name, args)
+            # Check a call as the agent's `handle_action` and its Playwright page do.
+            if name not in _NEEDS and name not in _WITHOUT:
+                raise UnreadError(f"the agent has no function {name!r:.100}")
+            needs = _NEEDS.get(name, ())
+            given = (
+                {*needs, "magnitude"} if name == "scroll_at" and "magnitude" in args else set(needs)
+            )
+            for key in sorted(given):
+                value = args.get(key)
+                if key in _NUMBERS and not is_number(value):
+                    raise UnreadError(f"{key} is no number: {value!r:.100}")
+                if key not in _NUMBERS and not isinstance(value, str):
+                    raise UnreadError(f"{key} is no text: {value!r:.100}")
+                if key == "direction" and value not in ("up", "down", "left", "right"):
+                    raise UnreadError(f"there is no direction {value!r:.100}")
         return [
             _read_call(name, args),
             *_consent_request(args.get("safety_decision"), strict=rules == "strict"),
@@ -282,22 +296,6 @@ _NEEDS: Final[Mapping[str, tuple[str, ...]]] = {
     "navigate": ("url",),
 }
 _NUMBERS: Final = frozenset({"x", "y", "destination_x", "destination_y", "magnitude"})
-
-
-def _check(name: str, args: Mapping[str, Any]) -> None:
-    """Check a call as the agent's `handle_action` and its Playwright page do."""
-    if name not in _NEEDS and name not in _WITHOUT:
-        raise UnreadError(f"the agent has no function {name!r:.100}")
-    needs = _NEEDS.get(name, ())
-    given = {*needs, "magnitude"} if name == "scroll_at" and "magnitude" in args else set(needs)
-    for key in sorted(given):
-        value = args.get(key)
-        if key in _NUMBERS and not is_number(value):
-            raise UnreadError(f"{key} is no number: {value!r:.100}")
-        if key not in _NUMBERS and not isinstance(value, str):
-            raise UnreadError(f"{key} is no text: {value!r:.100}")
-        if key == "direction" and value not in ("up", "down", "left", "right"):
-            raise UnreadError(f"there is no direction {value!r:.100}")
 
 
 DIALECTS = (GeminiComputer(),)

@@ -242,8 +242,8 @@ _USAGES: Final[Mapping[Kind, str]] = {
 class OsAtlasPro(Dialect):
     r"""OS-Atlas-Pro: thoughts and actions in words; places from 0 to 1000.
 
-    A scroll says nothing but a direction, in the sense of the benchmark's labels (`in_sense`): one
-    of which more is known cannot be said. Where only its two places tell where a finger goes, that
+    A scroll has only a direction, in the sense of the benchmark's labels (`in_sense`); a scroll
+    with a distance cannot be written. Where only its two places tell where a finger goes, that
     is said, and the places are not. With a mouse, a text that is typed somewhere is a click and a
     text; on a phone, where a step is one action, it cannot be said.
 

@@ -307,8 +307,8 @@ class CodeDialect(Dialect):
     own in code, and read back as such. How long a key or a finger stays down cannot be said, nor a
     drag through several places, nor that a field is emptied first. On a phone, where a step is
     one action, a text is typed without a place. A finger that goes from one place to another is a
-    swipe of the plug-in for phones; one of which only the direction is known turns the wheel. A
-    wheel of which nobody says how far it turns turns by five notches, or a tenth of a page.
+    swipe of the plug-in for phones; a swipe with only a direction turns the wheel. The wheel turns
+    by five notches, or a tenth of a page, unless the action has a distance.
 
     Attributes:
         by_name: whether keys and texts are written as arguments with a name.

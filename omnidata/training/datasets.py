@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import datasets
 
 
-# Rows of `datasets` as steps, for whoever holds a table and no `LoadedDataset`.
+# Rows of `datasets` as steps, for callers with a table instead of a `LoadedDataset`.
 
 
 class RowSteps(Sequence[Step]):

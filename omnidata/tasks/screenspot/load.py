@@ -93,7 +93,7 @@ def _is_described(row: Row) -> bool:
 
 
 def targets_of(row: Row, boxes: Boxes) -> tuple[Box, ...]:
-    """The targets: one box, or several of which each is right.
+    """Return the targets: one box, or several boxes that are each right.
 
     Args:
         row: untouched.
