@@ -129,14 +129,6 @@ def bounds() -> tuple[str, ...]:
     return _bounds.get()
 
 
-def _is_followed(path: Path) -> bool:
-    return inside(real(path), _followed_folders())
-
-
-def _followed_folders() -> tuple[str, ...]:
-    return _followed.get()
-
-
 def remember_bounds() -> None:
     """Keep what the bounds are now: a table of these data is handed out, whose rows name files."""
     _handed_out.update(bounds())
@@ -148,7 +140,7 @@ def allowed_folders() -> tuple[str, ...]:
     They are the folders that `following` names, and those of data that this process has handed out
     as tables. The metadata of a table are not trusted.
     """
-    return (*_followed_folders(), *sorted(_handed_out))
+    return (*_followed.get(), *sorted(_handed_out))
 
 
 def real(path: Path) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
@@ -145,10 +145,6 @@ class Calls:
                 return calls
             first = first or calls
         return first
-
-    def beginnings(self, names: re.Pattern[str]) -> Iterator[int]:
-        """Where a call of one of some names may begin."""
-        return (found.start() for found in names.finditer(self.text))
 
 
 _ESCAPE: Final = re.compile(r"\\(?:([\\'\"ntr])|u([0-9a-fA-F]{4}))")

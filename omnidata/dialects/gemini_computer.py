@@ -80,7 +80,6 @@ class GeminiComputer(ProviderDialect):
     def tool_declarations(
         self, asked: Asked, platform: Platform, fed: Screen
     ) -> Sequence[Mapping[str, Any]]:
-        """What declares the tool; see `ProviderDialect.tool_declarations`."""
         use: dict[str, Any] = {"environment": "ENVIRONMENT_BROWSER"}
         if platform != "mobile":
             return [{"computer_use": use}]
@@ -88,11 +87,9 @@ class GeminiComputer(ProviderDialect):
         return [{"computer_use": use}, {"function_declarations": [*_OF_PHONES]}]
 
     def message(self, text: str) -> dict[str, Any]:
-        """An item that says something."""
         return {"text": text}
 
     def vocabulary(self, asked: Asked, platform: Platform, fed: Screen) -> str:
-        """What the tool is for here, and how the task ends; see `Dialect.vocabulary`."""
         unit = "Places are whole numbers from 0 to 1000 along both sides of the screenshot"
         if asked == "point":
             return (
@@ -117,7 +114,6 @@ class GeminiComputer(ProviderDialect):
         return "\n".join(texts)
 
     def calls(self, action: Action, fed: Screen, platform: Platform) -> list[dict[str, Any]]:
-        """The calls of an action; see `ProviderDialect.calls`."""
         name, given = self._call_of(action, platform)
         args = {key: value for key, value in given.items() if value is not None}
         return [{"function_call": {"name": name, "args": args}}]
@@ -155,7 +151,6 @@ class GeminiComputer(ProviderDialect):
         raise CannotSayError(f"{self.name} has no words for {action.label}, or for where it is")
 
     def actions(self, leaf: Mapping[str, Any], fed: Screen, rules: Rules) -> list[Action]:
-        """What a call does; see `ProviderDialect.actions`."""
         called = leaf.get("function_call", leaf.get("functionCall", leaf))
         name = called.get("name") if isinstance(called, Mapping) else None
         if not isinstance(name, str):

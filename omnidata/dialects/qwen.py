@@ -461,7 +461,6 @@ class ToolCalls(Dialect):
     # Asking.
 
     def vocabulary(self, asked: Asked, platform: Platform, fed: Screen) -> str:
-        """See `Dialect.vocabulary`: the declaration of the tool, and the form of a call."""
         mobile = platform == "mobile"
         names = self.mobile if mobile else self.desktop
         if asked == "point":
