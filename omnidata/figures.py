@@ -102,7 +102,14 @@ def spellings(names: Iterable[str]) -> tuple[Sequence[str], Mapping[str, str]]:
     """
     names = list(names)
     needed = {letter for name in names for letter in name if letter.isprintable()}
-    fonts = _fonts()
+    from matplotlib.font_manager import fontManager
+
+    faces = sorted(
+        (font.name, font.style != "normal", font.weight not in (400, "normal"), font.fname)
+        for font in fontManager.ttflist
+        if not font.name.startswith(_BOXES)
+    )
+    fonts = {name: path for name, *_, path in reversed(faces)}
     lacking = needed - _letters(fonts[_FONT])
     families = [_FONT]
     if lacking:
@@ -120,17 +127,6 @@ def spellings(names: Iterable[str]) -> tuple[Sequence[str], Mapping[str, str]]:
         )
         for name in names
     }
-
-
-def _fonts() -> dict[str, str]:
-    from matplotlib.font_manager import fontManager
-
-    faces = sorted(
-        (font.name, font.style != "normal", font.weight not in (400, "normal"), font.fname)
-        for font in fontManager.ttflist
-        if not font.name.startswith(_BOXES)
-    )
-    return {name: path for name, *_, path in reversed(faces)}
 
 
 def _letters(path: str) -> set[str]:

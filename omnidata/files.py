@@ -35,7 +35,7 @@ STREAMED: Final = 64 * 1024**3
 LINE: Final = 64 * 1024**2
 """Bytes of a line of a file that is read line by line; one of as many or more is refused."""
 ANY: Final = 1 << 62
-"""For a file of which only a few parts are read, however large it is."""
+"""For a file that is read in parts, however large it is."""
 LIMIT_VARIABLE: Final = "OMNIDATA_MAX_FILE_BYTES"
 """The variable of the environment that raises all of these limits to a number of bytes."""
 
@@ -129,14 +129,6 @@ def bounds() -> tuple[str, ...]:
     return _bounds.get()
 
 
-def _is_followed(path: Path) -> bool:
-    return inside(real(path), _followed_folders())
-
-
-def _followed_folders() -> tuple[str, ...]:
-    return _followed.get()
-
-
 def remember_bounds() -> None:
     """Keep what the bounds are now: a table of these data is handed out, whose rows name files."""
     _handed_out.update(bounds())
@@ -148,7 +140,7 @@ def allowed_folders() -> tuple[str, ...]:
     They are the folders that `following` names, and those of data that this process has handed out
     as tables. The metadata of a table are not trusted.
     """
-    return (*_followed_folders(), *sorted(_handed_out))
+    return (*_followed.get(), *sorted(_handed_out))
 
 
 def real(path: Path) -> str:
@@ -215,7 +207,7 @@ def check_file(path: Path, limit: int, *, within: Sequence[str] | None = None) -
     Args:
         path: of the file.
         limit: bytes that it may have, unless the environment says more.
-        within: real paths, in one of which it must lie; `bounds()` if None, anywhere if empty.
+        within: real paths, one of them must contain it; `bounds()` if None, anywhere if empty.
 
     Raises:
         FileError: it is no regular file, too large, a pointer of git-lfs, or lies outside the
@@ -245,7 +237,7 @@ def outside(paths: Sequence[Path], allowed: Sequence[str]) -> FileError:
 
     Args:
         paths: one at least, files or folders.
-        allowed: real paths, in one of which each must lie.
+        allowed: real paths; each file must lie in one of them.
     """
     more = f", and {len(paths) - 1} more" if len(paths) > 1 else ""
     return FileError(

@@ -190,7 +190,14 @@ class Step(_FromFile):
             and _TEXTS.issuperset(map(type, self.tags.values()))
             and _MEDIA.issuperset(map(type, self.media.values()))
         ):
-            _check_types(self)
+            for name, (kinds, expected) in _STEP_FIELDS.items():
+                value = getattr(self, name)
+                fits = isinstance(value, kinds)
+                if fits and name in _STEP_ITEMS:
+                    items = value.values() if isinstance(value, Mapping) else value
+                    fits = all(isinstance(item, _STEP_ITEMS[name]) for item in items)
+                if not fits:
+                    raise _other_type(f"the step {self.sample_id!r:.80}", name, self, expected)
         if not self.episode:
             names = filter(None, (self.tags.get("app"), self.episode_id))
             object.__setattr__(self, "episode", "/".join(names))
@@ -222,17 +229,6 @@ _STEP_ITEMS: Final[Mapping[str, tuple[type, ...]]] = {
     "media": (MediaRef, NoneType),
     "tags": (str,),
 }
-
-
-def _check_types(step: Step) -> None:
-    for name, (kinds, expected) in _STEP_FIELDS.items():
-        value = getattr(step, name)
-        fits = isinstance(value, kinds)
-        if fits and name in _STEP_ITEMS:
-            items = value.values() if isinstance(value, Mapping) else value
-            fits = all(isinstance(item, _STEP_ITEMS[name]) for item in items)
-        if not fits:
-            raise _other_type(f"the step {step.sample_id!r:.80}", name, step, expected)
 
 
 def _other_type(owner: str, name: str, value: object, expected: str) -> TypeError:
@@ -508,7 +504,7 @@ Mark = Literal["right", "near", "partly", "wrong", "unread", "none", "unjudged"]
 """How a step came out, in a word."""
 UNREAD: Final = "(unparsed)"
 READ: Final = "(read)"
-"""The label of an answer of which the profile says that it was read, and not what it says."""
+"""The label of an answer that the profile read without saying what it says."""
 NOTHING: Final = "(no answer)"
 
 Cause = Literal[

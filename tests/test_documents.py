@@ -18,6 +18,7 @@ import pytest
 import yaml
 
 from omnidata.cli import main
+from tests.cli.running import command_group
 from tests.conftest import Once
 from tests.export.small import tree
 
@@ -80,11 +81,7 @@ def test_the_command_lines_page_runs_line_by_line_in_an_empty_folder(
 
 
 def test_the_command_lines_page_has_every_verb_and_its_lines_parse() -> None:
-    from typer.main import get_command
-
-    from omnidata.cli import app
-
-    group: Any = get_command(app)
+    group = command_group()
     page = (ROOT / "docs" / "cli.md").read_text("utf-8")
     lines = re.findall(r"^omnidata (.*)", page.replace("\\\n", ""), re.M)
     for line in lines:

@@ -17,6 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from tests.cli.running import command_group
 from tests.conftest import Once
 from tests.full import FULL
 from tests.goldens.worlds import build
@@ -419,12 +420,9 @@ def commands() -> list[str]:
 @pytest.mark.parametrize("line", commands())
 @pytest.mark.usefixtures("beside_demo")
 def test_a_command_of_a_page_parses(line: str) -> None:
-    from typer.main import get_command
-
-    from omnidata.cli import app
     from omnidata.tasks import get_task
 
-    command, words = get_command(app), shlex.split(line, comments=True)[1:]
+    command, words = command_group(), shlex.split(line, comments=True)[1:]
     while hasattr(command, "get_command"):
         command = command.get_command(command.context_class(command), words.pop(0))
     context = command.make_context(line, list(words))
@@ -446,11 +444,7 @@ def test_the_contract_lists_every_member_of_a_benchmark() -> None:
 
 
 def test_no_page_names_a_verb_that_does_not_exist() -> None:
-    from typer.main import get_command
-
-    from omnidata.cli import app
-
-    verbs = set(get_command(app).commands)  # type: ignore[attr-defined] # a group's, not a command's
+    verbs = set(command_group().commands)
     for path in [*DOCS.rglob("*.md"), ROOT / "README.md"]:
         text = path.read_text(encoding="utf-8")
         shells = re.findall(r"```sh\n(.*?)```", text, re.S)

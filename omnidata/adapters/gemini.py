@@ -515,7 +515,7 @@ def connect(
     Args:
         preset: whose server it asks.
         key: the secret that the server asks for.
-        http: makes the connections; whoever made it closes it.
+        http: makes the connections; its creator closes it.
     """
     client = genai.Client(
         api_key=key.value or "none",

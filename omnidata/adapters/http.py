@@ -229,7 +229,7 @@ def text_of(body: bytes, where: str) -> str:
             expected="JSON in UTF-8",
         ) from None
     except RecursionError:
-        return text  # whoever reads it says so
+        return text  # its reader reports it
     if twice:
         raise CallError(
             f"the answer says {twice[:_EXCERPT]!r} twice, and not the same",

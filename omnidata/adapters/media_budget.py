@@ -71,7 +71,7 @@ class ReleaseRules:
         system: "twice" sends the system prompt as such and again as a block at the head of the
             user's turn (Gemini, Qwen3-Omni); "block" only as a block at the head of the one user
             text (MiniCPM-o, VITA, Baichuan).
-        last_only: kinds of media of which only the last is sent; all of the others are.
+        last_only: for these kinds only the last medium is sent; of other kinds all are.
         one_file: kinds in order of precedence: only the last medium of the first kind that there is
             is sent, and no other medium. Empty = no such rule.
 

@@ -53,7 +53,7 @@ def render_messages(
             have no tool.
 
     Returns:
-        The messages, without those of which nothing is left; and the receipt: "parts", in order,
+        The messages, without empty ones; and the receipt: "parts", in order,
         one for each medium: its role, kind, and why it was "dropped" or what `sent` said; and one
         for each text that has something said `about` it.
         "degraded" lists what is less than the step has, if anything.
@@ -167,7 +167,7 @@ def render(
         capabilities: the media that the model takes.
 
     Returns:
-        The messages, without those of which nothing is left; and the receipt: "parts", in order,
+        The messages, without empty ones; and the receipt: "parts", in order,
         one for each medium: its role, kind and, unless it was "dropped" (why), "as" ("file",
         "frames" or "waveform"), mime, bytes, sha256 (of frames: one after the other), width and
         height in pixels as sent, seconds of sound or of a clip, the number of frames and times_s,

@@ -123,7 +123,15 @@ def blocks(found: Comparison, by: Sequence[str] = (), *, wide: bool = True) -> l
                 expected=f"one of {', '.join(known)}" if known else "no --by: there are no tags",
                 remedy="" if known else "drop --by",
             )
-    made = [_overall(found, wide=wide)]
+    rows = []
+    for metric, unit in found.columns.items():
+        value = found.overall.metrics[metric]
+        name = f"{metric} (%)" if unit == "share" else metric
+        sizes = _counts(found, value, found.overall) if wide else ()
+        rows.append((value, (name, *_cells(value, unit), number(value.p, "p"), *sizes)))
+    header = ("overall", *_COMPARED, "p", *(_size_headers(found) if wide else ()))
+    steps = plural(found.overall.steps, "step" if found.pair.steps else "task")
+    made = [_without_zeros(f"{found.pair.a.task}, all {steps}", header, rows)]
     for axis in by:
         made += [
             _by_axis(found, axis, metric, unit, wide=wide) for metric, unit in found.columns.items()
@@ -138,18 +146,6 @@ def next_steps(found: Comparison, by: Sequence[str]) -> str:
 
 
 _COMPARED = ("A", "B", "B - A", "95 % interval")
-
-
-def _overall(found: Comparison, *, wide: bool) -> Part:
-    rows = []
-    for metric, unit in found.columns.items():
-        value = found.overall.metrics[metric]
-        name = f"{metric} (%)" if unit == "share" else metric
-        sizes = _counts(found, value, found.overall) if wide else ()
-        rows.append((value, (name, *_cells(value, unit), number(value.p, "p"), *sizes)))
-    header = ("overall", *_COMPARED, "p", *(_size_headers(found) if wide else ()))
-    steps = plural(found.overall.steps, "step" if found.pair.steps else "task")
-    return _without_zeros(f"{found.pair.a.task}, all {steps}", header, rows)
 
 
 def flips_line(found: Comparison) -> str:

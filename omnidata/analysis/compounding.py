@@ -45,7 +45,44 @@ def history_tables(runs: Sequence[Run]) -> list[Table]:
     known: dict[Path, LoadedDataset] = {}
     verdicts = [_verdicts(run, known) for run in found]
     names = run_names(found)
-    return [_by_step(found, names, verdicts), _after(found, names, verdicts)]
+    metric = step_metric(found[0])[0]
+    legend = getattr(found[0].asking.profiles.get(found[0].profile), "legend", {})
+    columns = (
+        Column(metric, metric, "share"),
+        Column("Steps", "steps", "count"),
+        Column("First err.", "first_errors", "count"),
+    )
+    heads = [
+        Head(name, tuple(replace(column, run=str(run.path)) for column in columns))
+        for run, name in zip(found, names, strict=True)
+    ]
+    firsts = [_first_errors(each) for each in verdicts]
+
+    def values(index: int, episodes: Episodes, first: Sequence[int]) -> Values:
+        own = [steps[index] for steps in episodes.values() if index in steps]
+        return {**_share(metric, own), "first_errors": first.count(index)}
+
+    indices = sorted({index for run in verdicts for steps in run.values() for index in steps})
+    slices = [
+        RunSlice(
+            f"step {index + 1}",
+            str(index + 1),
+            [values(index, *each) for each in zip(verdicts, firsts, strict=True)],
+        )
+        for index in indices
+    ]
+    return [
+        make_table(
+            "history-by-step",
+            f"{legend[metric].capitalize() if metric in legend else metric} by step of the episode",
+            found,
+            ("Step",),
+            heads,
+            rows_of_groups(slices, heads),
+            ("First err.: episodes whose first wrong step this is.",),
+        ),
+        _after(found, names, verdicts),
+    ]
 
 
 def _verdicts(run: Run, known: dict[Path, LoadedDataset]) -> Episodes:
@@ -111,44 +148,6 @@ def _share(metric: str, verdicts: Sequence[bool]) -> dict[str, Any]:
     hits, total = sum(verdicts), len(verdicts)
     share = hits / total if total else None
     return {metric: share, "ci95": {metric: wilson(hits, total)}, "steps": total}
-
-
-def _by_step(runs: Sequence[Run], names: Sequence[str], verdicts: Sequence[Episodes]) -> Table:
-    metric = step_metric(runs[0])[0]
-    legend = getattr(runs[0].asking.profiles.get(runs[0].profile), "legend", {})
-    columns = (
-        Column(metric, metric, "share"),
-        Column("Steps", "steps", "count"),
-        Column("First err.", "first_errors", "count"),
-    )
-    heads = [
-        Head(name, tuple(replace(column, run=str(run.path)) for column in columns))
-        for run, name in zip(runs, names, strict=True)
-    ]
-    firsts = [_first_errors(each) for each in verdicts]
-
-    def values(index: int, episodes: Episodes, first: Sequence[int]) -> Values:
-        own = [steps[index] for steps in episodes.values() if index in steps]
-        return {**_share(metric, own), "first_errors": first.count(index)}
-
-    indices = sorted({index for run in verdicts for steps in run.values() for index in steps})
-    slices = [
-        RunSlice(
-            f"step {index + 1}",
-            str(index + 1),
-            [values(index, *each) for each in zip(verdicts, firsts, strict=True)],
-        )
-        for index in indices
-    ]
-    return make_table(
-        "history-by-step",
-        f"{legend[metric].capitalize() if metric in legend else metric} by step of the episode",
-        runs,
-        ("Step",),
-        heads,
-        rows_of_groups(slices, heads),
-        ("First err.: episodes whose first wrong step this is.",),
-    )
 
 
 def _after(runs: Sequence[Run], names: Sequence[str], verdicts: Sequence[Episodes]) -> Table:

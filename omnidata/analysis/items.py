@@ -127,7 +127,10 @@ def analyse(
         )
     metric, value = pairs[0].flips
     right = np.stack([rows.values[value][judged] for rows in found.rows])
-    strong = _strong(right)
+    # The better half of the runs, and those that equal the last of it.
+    scores = right.mean(axis=1)
+    least = np.sort(scores)[::-1][max(2, math.ceil(len(scores) / 2)) - 1]
+    strong = np.flatnonzero(scores >= least - TIE).tolist()
     chosen = np.flatnonzero(judged).tolist()
     told = [("", "")] * len(chosen)
     if found.steps:
@@ -147,13 +150,6 @@ def analyse(
         ],
         list(warnings(runs, found)),
     )
-
-
-def _strong(right: Floats) -> list[int]:
-    """Return the better half of the runs, and those that equal the last of it."""
-    scores = right.mean(axis=1)
-    least = np.sort(scores)[::-1][max(2, math.ceil(len(scores) / 2)) - 1]
-    return np.flatnonzero(scores >= least - TIE).tolist()
 
 
 def discriminations(right: Floats) -> list[float | None]:

@@ -292,10 +292,6 @@ def eval_results(run: Run, dataset: str) -> list[dict[str, Any]]:
     if value is None:
         return []
     about = {"id": dataset, "task_id": run.task}
-    return [{"dataset": about, "value": value, "notes": _notes(run, metric)}]
-
-
-def _notes(run: Run, metric: str) -> str:
     counts = run.results["counts"]
     over = [f"{counts[name]} {name}" for name in ("steps", "tasks", "rows") if name in counts][:1]
     told = [f"{metric} as a fraction", f"profile {run.profile}", *over]
@@ -305,7 +301,7 @@ def _notes(run: Run, metric: str) -> str:
     told += ["stopped before its end"] if run.stopped else []
     version = run.settings.get("versions", {}).get("omnidata")
     told.append(f"omnidata {version}" if version else "scored with omnidata")
-    return ", ".join(told)
+    return [{"dataset": about, "value": value, "notes": ", ".join(told)}]
 
 
 def _yaml(value: Any) -> str:

@@ -152,7 +152,7 @@ def load_asking(
     *,
     strict: bool,
 ) -> tuple[Asking, LoadedDataset]:
-    """The benchmark with its options and its data, of which the findings are printed.
+    """Load the benchmark with its options and its data; print the data's findings.
 
     Args:
         task: its name.

@@ -141,7 +141,21 @@ def _print_written(written: Written, out: Path, as_json: bool) -> None:
         about |= {"round": written.round, "new": written.new, "answered": written.answered}
         terminal.print_json({**about, "files": files, "unsent": written.unsent, **written.estimate})
     else:
-        _print_estimate(written)
+        rows = [
+            [str(written.folder / file.name), f"{file.requests:,}", f"{file.bytes / 1e6:,.1f}"]
+            for file in written.files
+        ]
+        if rows:
+            title = f"round {written.round}, {written.form} files"
+            terminal.print_table(title, ("", "requests", "MB"), rows)
+        if tokens := written.estimate.get("tokens"):
+            terminal.say(
+                f"tokens: {tokens['input']:,} of input, {tokens['output']:,} of output "
+                f"({tokens['how']})"
+            )
+        if cost := written.estimate.get("cost"):
+            price = f"prices of {cost['prices_of']}, at the batch's price, for these tokens"
+            terminal.say(f"cost: {terminal.money(cost['amount'])} {cost['currency']} ({price})")
     for why in written.unsent.values():
         terminal.note(f"no request: {why}")
     terminal.note(
@@ -149,39 +163,19 @@ def _print_written(written: Written, out: Path, as_json: bool) -> None:
         f"{plural(written.answered, 'step')} already answered: {written.folder}"
     )
     if written.new:
-        _note_next(written, out)
-
-
-def _print_estimate(written: Written) -> None:
-    rows = [
-        [str(written.folder / file.name), f"{file.requests:,}", f"{file.bytes / 1e6:,.1f}"]
-        for file in written.files
-    ]
-    if rows:
-        title = f"round {written.round}, {written.form} files"
-        terminal.print_table(title, ("", "requests", "MB"), rows)
-    if tokens := written.estimate.get("tokens"):
-        terminal.say(
-            f"tokens: {tokens['input']:,} of input, {tokens['output']:,} of output "
-            f"({tokens['how']})"
-        )
-    if cost := written.estimate.get("cost"):
-        price = f"prices of {cost['prices_of']}, at the batch's price, for these tokens"
-        terminal.say(f"cost: {terminal.money(cost['amount'])} {cost['currency']} ({price})")
-
-
-def _note_next(written: Written, out: Path) -> None:
-    if written.form == "vllm":
-        local = f" --allowed-local-media-path {written.media}" if written.media else ""
-        name = written.files[-1].name
-        got = name.replace("requests", "results")
-        terminal.note(
-            f"next, for each file: vllm run-batch -i {written.folder / name} "
-            f"-o {written.folder / got} --model {written.model}{local}"
-        )
-        terminal.note(f"then: omnidata batch read {out} {written.folder}/results-*.jsonl")
-    else:
-        terminal.note(f"next: omnidata batch submit {out}, then omnidata batch fetch {out} --wait")
+        if written.form == "vllm":
+            local = f" --allowed-local-media-path {written.media}" if written.media else ""
+            name = written.files[-1].name
+            got = name.replace("requests", "results")
+            terminal.note(
+                f"next, for each file: vllm run-batch -i {written.folder / name} "
+                f"-o {written.folder / got} --model {written.model}{local}"
+            )
+            terminal.note(f"then: omnidata batch read {out} {written.folder}/results-*.jsonl")
+        else:
+            terminal.note(
+                f"next: omnidata batch submit {out}, then omnidata batch fetch {out} --wait"
+            )
 
 
 @app.command("read", cls=Verb)

@@ -207,7 +207,11 @@ def print_samples(table: Mapping[str, Any], task: Asking) -> None:
     """Print the joint results of several answers per step (`omnidata.run.sampling`)."""
     share: Mapping[str, Unit] = {"pass@k": "share", "pass^k": "share"}
     rows = [
-        [f"k = {k}", *terminal.cells(row, share), *_ends(row, share)]
+        [
+            f"k = {k}",
+            *terminal.cells(row, share),
+            *[terminal.interval(row["ci95"][name], unit) for name, unit in share.items()],
+        ]
         for k, row in table["k"].items()
     ]
     heads = [f"{name} {told}" for told in ("", "95 % interval") for name in share]
@@ -248,10 +252,6 @@ def print_samples(table: Mapping[str, Any], task: Asking) -> None:
         terminal.note(f"missing answers count as wrong in pass@k: {told}")
     if table["samples"] < table["asked_for"]:
         terminal.note(f"{table['samples']} of {table['asked_for']} samples are complete")
-
-
-def _ends(row: Mapping[str, Any], units: Mapping[str, Unit]) -> list[str]:
-    return [terminal.interval(row["ci95"][name], unit) for name, unit in units.items()]
 
 
 def note_outcome(outcome: Outcome) -> None:
@@ -328,24 +328,21 @@ def print_preview(seen: Mapping[str, Any], as_json: bool) -> None:
     if seen["model"].startswith("baseline:"):
         terminal.say("to send: nothing, a baseline answers on this machine without a model")
     else:
-        _print_estimate(seen)
+        terminal.say(f"requests: {seen['requests']}")
+        terminal.say(
+            f"to send: {seen['bytes']:,} bytes (average of {plural(seen['prepared'], 'step')})"
+        )
+        tokens = seen["tokens"]
+        terminal.say(
+            f"tokens: {tokens['input']:,} of input, {tokens['output']:,} of output "
+            f"({tokens['how']})"
+        )
+        if cost := seen.get("cost"):
+            price = f"prices of {cost['prices_of']}, for these tokens"
+            terminal.say(f"cost: {terminal.money(cost['amount'])} {cost['currency']} ({price})")
     for problem in seen["unreadable"]:
         terminal.note(f"cannot be sent: {problem}")
     terminal.note("dry run: nothing was sent or written")
-
-
-def _print_estimate(seen: Mapping[str, Any]) -> None:
-    terminal.say(f"requests: {seen['requests']}")
-    terminal.say(
-        f"to send: {seen['bytes']:,} bytes (average of {plural(seen['prepared'], 'step')})"
-    )
-    tokens = seen["tokens"]
-    terminal.say(
-        f"tokens: {tokens['input']:,} of input, {tokens['output']:,} of output ({tokens['how']})"
-    )
-    if cost := seen.get("cost"):
-        price = f"prices of {cost['prices_of']}, for these tokens"
-        terminal.say(f"cost: {terminal.money(cost['amount'])} {cost['currency']} ({price})")
 
 
 def _medium(part: Mapping[str, Any]) -> str:

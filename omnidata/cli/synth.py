@@ -399,10 +399,6 @@ def _print_tasks(report: Mapping[str, Any], as_json: bool) -> None:
         ranked = sorted(made[axis].items(), key=lambda pair: (-pair[1], pair[0]))
         rows = [[name or "-", str(n), terminal.percent(n / total)] for name, n in ranked]
         terminal.print_table(axis, ("", "tasks", "%"), rows)
-    _say_sums(made, total)
-
-
-def _say_sums(made: Mapping[str, Any], total: int) -> None:
     sums, search, instructions = made["sums"], made["search"], made["instructions"]
     apps = sum(int(number) * count for number, count in made["apps_per_task"].items())
     terminal.say(

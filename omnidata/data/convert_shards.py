@@ -305,7 +305,7 @@ def slug(value: str | None) -> str:
 
 
 def _stat(ref: MediaRef) -> tuple[int, int]:
-    """Size and time of the file, which is not opened; an estimate where there is none."""
+    """Return size and time of the file, unopened; an estimate where there is none."""
     cut = ref.cell if isinstance(ref.cell, VideoSegment) else None
     if ref.inline is not None or (ref.cell is not None and cut is None):
         return _UNKNOWN_BYTES, 0

@@ -262,7 +262,6 @@ class AgentCPM(Dialect):
     }  # fmt: skip
 
     def read(self, text: str, fed: Screen, *, rules: Rules = "lenient") -> Answer:
-        """Read an object of JSON; see `Dialect.read`."""
         if rules == "strict":
             return _read_released(text)
         body, begin, end = _object(text)
@@ -278,7 +277,6 @@ class AgentCPM(Dialect):
         return Answer(actions, said, text[end:].strip())
 
     def write(self, actions: Sequence[Action], fed: Screen, platform: Platform) -> str:
-        """Write an object of JSON; see `Dialect.write`."""
         body: dict[str, Any] = {}
         for number, action in enumerate(actions):
             if number and (number > 1 or action.kind not in ("done", "ask") or "STATUS" in body):
@@ -311,7 +309,6 @@ class AgentCPM(Dialect):
         return {"PRESS": pressed} if pressed else _touch_object(action)
 
     def vocabulary(self, asked: Asked, platform: Platform, fed: Screen) -> str:
-        """See `Dialect.vocabulary`."""
         place = "x from 0 at the left edge to 1000 at the right, y from 0 at the top to 1000"
         if asked == "point":
             return (

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
@@ -102,22 +102,19 @@ class Calls:
     def _value(self, begin: int) -> tuple[str, int, bool]:
         quote = self.text[begin : begin + 1]
         if quote not in self._plain:
-            return self._bare(begin)
+            depth = 0
+            for position in range(begin, min(len(self.text), begin + _BARE)):
+                letter = self.text[position]
+                if not depth and letter in ",)\n":
+                    return self.text[begin:position].strip(), position, True
+                depth += (letter in _OPEN) - (letter in _CLOSE)
+            end = min(len(self.text), begin + _BARE)
+            return self.text[begin:end].strip(), end, False
         for ends in (self._plain[quote], self._perhaps[quote]):
             index = bisect_left(ends, begin + 1)
             if index < len(ends):
                 return unescape(self.text[begin + 1 : ends[index]]), ends[index] + 1, True
         return unescape(self.text[begin + 1 :]), len(self.text), False
-
-    def _bare(self, begin: int) -> tuple[str, int, bool]:
-        depth = 0
-        for position in range(begin, min(len(self.text), begin + _BARE)):
-            letter = self.text[position]
-            if not depth and letter in ",)\n":
-                return self.text[begin:position].strip(), position, True
-            depth += (letter in _OPEN) - (letter in _CLOSE)
-        end = min(len(self.text), begin + _BARE)
-        return self.text[begin:end].strip(), end, False
 
     def chain(self, begin: int) -> tuple[Call, ...]:
         """The calls that stand one behind the other from there on, up to 128."""
@@ -148,10 +145,6 @@ class Calls:
                 return calls
             first = first or calls
         return first
-
-    def beginnings(self, names: re.Pattern[str]) -> Iterator[int]:
-        """Where a call of one of some names may begin."""
-        return (found.start() for found in names.finditer(self.text))
 
 
 _ESCAPE: Final = re.compile(r"\\(?:([\\'\"ntr])|u([0-9a-fA-F]{4}))")

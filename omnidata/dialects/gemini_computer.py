@@ -80,7 +80,6 @@ class GeminiComputer(ProviderDialect):
     def tool_declarations(
         self, asked: Asked, platform: Platform, fed: Screen
     ) -> Sequence[Mapping[str, Any]]:
-        """What declares the tool; see `ProviderDialect.tool_declarations`."""
         use: dict[str, Any] = {"environment": "ENVIRONMENT_BROWSER"}
         if platform != "mobile":
             return [{"computer_use": use}]
@@ -88,11 +87,9 @@ class GeminiComputer(ProviderDialect):
         return [{"computer_use": use}, {"function_declarations": [*_OF_PHONES]}]
 
     def message(self, text: str) -> dict[str, Any]:
-        """An item that says something."""
         return {"text": text}
 
     def vocabulary(self, asked: Asked, platform: Platform, fed: Screen) -> str:
-        """What the tool is for here, and how the task ends; see `Dialect.vocabulary`."""
         unit = "Places are whole numbers from 0 to 1000 along both sides of the screenshot"
         if asked == "point":
             return (
@@ -117,7 +114,6 @@ class GeminiComputer(ProviderDialect):
         return "\n".join(texts)
 
     def calls(self, action: Action, fed: Screen, platform: Platform) -> list[dict[str, Any]]:
-        """The calls of an action; see `ProviderDialect.calls`."""
         name, given = self._call_of(action, platform)
         args = {key: value for key, value in given.items() if value is not None}
         return [{"function_call": {"name": name, "args": args}}]
@@ -155,7 +151,6 @@ class GeminiComputer(ProviderDialect):
         raise CannotSayError(f"{self.name} has no words for {action.label}, or for where it is")
 
     def actions(self, leaf: Mapping[str, Any], fed: Screen, rules: Rules) -> list[Action]:
-        """What a call does; see `ProviderDialect.actions`."""
         called = leaf.get("function_call", leaf.get("functionCall", leaf))
         name = called.get("name") if isinstance(called, Mapping) else None
         if not isinstance(name, str):
@@ -175,7 +170,21 @@ class GeminiComputer(ProviderDialect):
                 key: int(value) if key in _NUMBERS and isinstance(value, bool) else value
                 for key, value in args.items()
             }
-            _check(name, args)
+            # Check a call as the agent's `handle_action` and its Playwright page do.
+            if name not in _NEEDS and name not in _WITHOUT:
+                raise UnreadError(f"the agent has no function {name!r:.100}")
+            needs = _NEEDS.get(name, ())
+            given = (
+                {*needs, "magnitude"} if name == "scroll_at" and "magnitude" in args else set(needs)
+            )
+            for key in sorted(given):
+                value = args.get(key)
+                if key in _NUMBERS and not is_number(value):
+                    raise UnreadError(f"{key} is no number: {value!r:.100}")
+                if key not in _NUMBERS and not isinstance(value, str):
+                    raise UnreadError(f"{key} is no text: {value!r:.100}")
+                if key == "direction" and value not in ("up", "down", "left", "right"):
+                    raise UnreadError(f"there is no direction {value!r:.100}")
         return [
             _read_call(name, args),
             *_consent_request(args.get("safety_decision"), strict=rules == "strict"),
@@ -282,22 +291,6 @@ _NEEDS: Final[Mapping[str, tuple[str, ...]]] = {
     "navigate": ("url",),
 }
 _NUMBERS: Final = frozenset({"x", "y", "destination_x", "destination_y", "magnitude"})
-
-
-def _check(name: str, args: Mapping[str, Any]) -> None:
-    """Check a call as the agent's `handle_action` and its Playwright page do."""
-    if name not in _NEEDS and name not in _WITHOUT:
-        raise UnreadError(f"the agent has no function {name!r:.100}")
-    needs = _NEEDS.get(name, ())
-    given = {*needs, "magnitude"} if name == "scroll_at" and "magnitude" in args else set(needs)
-    for key in sorted(given):
-        value = args.get(key)
-        if key in _NUMBERS and not is_number(value):
-            raise UnreadError(f"{key} is no number: {value!r:.100}")
-        if key not in _NUMBERS and not isinstance(value, str):
-            raise UnreadError(f"{key} is no text: {value!r:.100}")
-        if key == "direction" and value not in ("up", "down", "left", "right"):
-            raise UnreadError(f"there is no direction {value!r:.100}")
 
 
 DIALECTS = (GeminiComputer(),)

@@ -271,7 +271,6 @@ class OpenAiPreview(_OpenAi):
     def tool_declarations(
         self, asked: Asked, platform: Platform, fed: Screen
     ) -> Sequence[Mapping[str, Any]]:
-        """What declares the tool; see `ProviderDialect.tool_declarations`."""
         if min(fed) < 1:
             raise size_error(self.name)
         environment = "linux" if platform == "desktop" else "browser"  # it has no phone
@@ -279,7 +278,6 @@ class OpenAiPreview(_OpenAi):
         return [{"type": self.tool, **size, "environment": environment}]
 
     def calls(self, action: Action, fed: Screen, platform: Platform) -> list[dict[str, Any]]:
-        """The calls of an action; see `ProviderDialect.calls`."""
         return [{"type": "computer_call", "action": self.write_action(action, fed)}]
 
     def actions_of_call(self, leaf: Mapping[str, Any], rules: Rules) -> list[Any]:
@@ -375,15 +373,12 @@ class OpenAi(_OpenAi):
     def tool_declarations(
         self, asked: Asked, platform: Platform, fed: Screen
     ) -> Sequence[Mapping[str, Any]]:
-        """What declares the tool; see `ProviderDialect.tool_declarations`."""
         return [{"type": self.tool}]
 
     def calls(self, action: Action, fed: Screen, platform: Platform) -> list[dict[str, Any]]:
-        """The calls of an action; see `ProviderDialect.calls`."""
         return [{"type": "computer_call", "actions": [self.write_action(action, fed)]}]
 
     def merge_calls(self, items: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """One call for all actions."""
         joined: list[dict[str, Any]] = []
         for item in items:
             if joined and item["type"] == joined[-1]["type"] == "computer_call":

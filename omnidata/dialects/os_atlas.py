@@ -242,8 +242,8 @@ _USAGES: Final[Mapping[Kind, str]] = {
 class OsAtlasPro(Dialect):
     r"""OS-Atlas-Pro: thoughts and actions in words; places from 0 to 1000.
 
-    A scroll says nothing but a direction, in the sense of the benchmark's labels (`in_sense`): one
-    of which more is known cannot be said. Where only its two places tell where a finger goes, that
+    A scroll has only a direction, in the sense of the benchmark's labels (`in_sense`); a scroll
+    with a distance cannot be written. Where only its two places tell where a finger goes, that
     is said, and the places are not. With a mouse, a text that is typed somewhere is a click and a
     text; on a phone, where a step is one action, it cannot be said.
 
@@ -277,11 +277,9 @@ class OsAtlasPro(Dialect):
         self._labels = labels
 
     def in_sense(self, labels: Sense) -> OsAtlasPro:
-        """The dialect of the models of a benchmark; see `Dialect.in_sense`."""
         return OsAtlasPro(labels)
 
     def read(self, text: str, fed: Screen, *, rules: Rules = "lenient") -> Answer:
-        """Read an answer; see `Dialect.read`."""
         found = _pro_released(text) if rules == "strict" else _pro(text)
         return replace(found, actions=tuple(map(self._set_sense, found.actions)))
 
@@ -289,7 +287,6 @@ class OsAtlasPro(Dialect):
         return structs.replace(action, sense=self._labels) if action.kind == "scroll" else action
 
     def write(self, actions: Sequence[Action], fed: Screen, platform: Platform) -> str:
-        """Write actions as the model would; see `Dialect.write`."""
         lines = [line for action in actions for line in self._lines(action, platform)]
         return "actions:\n" + "\n".join(lines)
 
@@ -370,7 +367,6 @@ class OsAtlasPro(Dialect):
         return CannotSayError(f"{self.name} does not say {action.label}" + (what and f": {what}"))
 
     def vocabulary(self, asked: Asked, platform: Platform, fed: Screen) -> str:
-        """The actions that there are; see `Dialect.vocabulary`."""
         unit = (
             "x-axis and y-axis are from 0 to 1000, thousandths of the screenshot's width and height"
         )
@@ -523,13 +519,11 @@ class OsAtlasBase(Dialect):
     boxes: ClassVar[bool] = True
 
     def read(self, text: str, fed: Screen, *, rules: Rules = "lenient") -> Answer:
-        """Read an answer; see `Dialect.read`."""
         if rules == "lenient":
             return _read_place(text)
         return _box_released(text) if self.boxes else _pair_released(text)
 
     def write(self, actions: Sequence[Action], fed: Screen, platform: Platform) -> str:
-        """Write a place as the model would; see `Dialect.write`."""
         action = actions[0]
         plain = (action.kind, action.button, action.count) == ("tap", "left", 1)
         if len(actions) > 1 or not plain or not action.start or action.held or action.then:
@@ -541,7 +535,6 @@ class OsAtlasBase(Dialect):
         return f"<|box_start|>{pair},{pair}<|box_end|>"
 
     def vocabulary(self, asked: Asked, platform: Platform, fed: Screen) -> str:
-        """What is asked for; see `Dialect.vocabulary`."""
         what = "with bbox" if self.boxes else "with point"
         return (
             "Where on this screenshot is the element that belongs to the command ("

@@ -367,7 +367,6 @@ class ProviderDialect(Dialect):
         return Answer((self._end_action(thought, rules),), rest=items.rest)
 
     def tools(self, asked: Asked, platform: Platform, fed: Screen) -> tuple[Part, ...]:
-        """What declares the tool, in the message of the system."""
         return tuple(
             Part("tool", compact(each), role=self.tool)
             for each in self.tool_declarations(asked, platform, fed)

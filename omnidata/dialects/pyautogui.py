@@ -67,16 +67,28 @@ def resolve(node: ast.expr, names: Names, *, depth: int = 0) -> Value:
     if isinstance(node, ast.Tuple | ast.List):
         return tuple(_scalar(resolve(item, names, depth=depth + 1)) for item in node.elts)
     if isinstance(node, ast.Subscript):
-        return _item(
-            resolve(node.value, names, depth=depth + 1),
-            resolve(node.slice, names, depth=depth + 1),
-        )
+        value = resolve(node.value, names, depth=depth + 1)
+        index = resolve(node.slice, names, depth=depth + 1)
+        if not isinstance(value, tuple) or not is_integer(index):
+            raise Unresolved("an item of something that is no list of constants")
+        if not -len(value) <= index < len(value):
+            raise Unresolved(f"there is no item {index}")
+        return value[index]
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
         number = _number(resolve(node.operand, names, depth=depth + 1))
         return -number if isinstance(node.op, ast.USub) else number
     if isinstance(node, ast.BinOp):
         left = resolve(node.left, names, depth=depth + 1)
-        return _sum(node.op, left, resolve(node.right, names, depth=depth + 1))
+        right = resolve(node.right, names, depth=depth + 1)
+        if isinstance(node.op, ast.Add) and isinstance(left, str) and isinstance(right, str):
+            return _constant(left + right)
+        compute = _SUMS.get(type(node.op))
+        if compute is None:
+            raise Unresolved(f"{type(node.op).__name__} is not computed")
+        try:
+            return _finite(compute(_number(left), _number(right)))
+        except ZeroDivisionError:
+            raise Unresolved("a division by zero") from None
     raise Unresolved(f"{type(node).__name__} is not computed")
 
 
@@ -111,26 +123,6 @@ def _finite(value: float) -> int | float:
     if not math.isfinite(value) or abs(value) > LARGEST:
         raise Unresolved("a number is too large")
     return value
-
-
-def _item(value: Value, index: Value) -> Scalar:
-    if not isinstance(value, tuple) or not is_integer(index):
-        raise Unresolved("an item of something that is no list of constants")
-    if not -len(value) <= index < len(value):
-        raise Unresolved(f"there is no item {index}")
-    return value[index]
-
-
-def _sum(sign: ast.operator, left: Value, right: Value) -> Value:
-    if isinstance(sign, ast.Add) and isinstance(left, str) and isinstance(right, str):
-        return _constant(left + right)
-    compute = _SUMS.get(type(sign))
-    if compute is None:
-        raise Unresolved(f"{type(sign).__name__} is not computed")
-    try:
-        return _finite(compute(_number(left), _number(right)))
-    except ZeroDivisionError:
-        raise Unresolved("a division by zero") from None
 
 
 # pyautogui's functions and what their arguments mean (pyautogui 0.9.54; OSWorld, A.3.1).
@@ -350,7 +342,9 @@ def _arguments(
     """Return the arguments by parameter name; a place in one tuple counts as two."""
     parameters = function.parameters
     found: dict[str, Value] = {}
-    for key, value in [*_spread(parameters, given, name), *named.items()]:
+    if len(given) > len(parameters):
+        raise Unresolved(f"{name} has {len(given)} arguments")
+    for key, value in [*zip(parameters, given, strict=False), *named.items()]:
         own = _RENAMED.get(key, key)
         if key not in parameters:
             raise Unresolved(f"{name} takes no {key:.40}")
@@ -363,14 +357,6 @@ def _arguments(
             raise Unresolved(f"the place of {name} is no pair of numbers")
         found["x"], found["y"] = place
     return found
-
-
-def _spread(
-    parameters: tuple[str, ...], given: Sequence[Value], name: str
-) -> list[tuple[str, Value]]:
-    if len(given) > len(parameters):
-        raise Unresolved(f"{name} has {len(given)} arguments")
-    return list(zip(parameters, given, strict=False))
 
 
 def _hotkey(given: Sequence[Value], named: Mapping[str, Value]) -> dict[str, Value]:
@@ -733,19 +719,11 @@ def code_of(call: Call, place: str = "") -> str:
         text = list(call.keys) if call.text is None else call.text
         return _code("write", [repr(text)])
     if call.kind in _KEYED:
-        return _key_code(call)
-    return _pointer_code(call, place)
-
-
-def _key_code(call: Call) -> str:
-    keys = [repr(key) for key in call.keys]
-    if call.kind == "press" and len(keys) > 1:
-        keys = [f"[{', '.join(keys)}]"]
-    more = [f"presses={call.times}"] if call.times > 1 else []
-    return _code(_KEYED[call.kind], [*keys, *more])
-
-
-def _pointer_code(call: Call, place: str) -> str:
+        keys = [repr(key) for key in call.keys]
+        if call.kind == "press" and len(keys) > 1:
+            keys = [f"[{', '.join(keys)}]"]
+        more = [f"presses={call.times}"] if call.times > 1 else []
+        return _code(_KEYED[call.kind], [*keys, *more])
     where = [place] if place else []
     button = [f"button={call.button!r}"] if call.button not in ("", "left") else []
     if call.kind == "click":

@@ -307,8 +307,8 @@ class CodeDialect(Dialect):
     own in code, and read back as such. How long a key or a finger stays down cannot be said, nor a
     drag through several places, nor that a field is emptied first. On a phone, where a step is
     one action, a text is typed without a place. A finger that goes from one place to another is a
-    swipe of the plug-in for phones; one of which only the direction is known turns the wheel. A
-    wheel of which nobody says how far it turns turns by five notches, or a tenth of a page.
+    swipe of the plug-in for phones; a swipe with only a direction turns the wheel. The wheel turns
+    by five notches, or a tenth of a page, unless the action has a distance.
 
     Attributes:
         by_name: whether keys and texts are written as arguments with a name.
@@ -323,7 +323,6 @@ class CodeDialect(Dialect):
     pages: ClassVar[bool] = False
 
     def read(self, text: str, fed: Screen, *, rules: Rules = "lenient") -> Answer:
-        """Read an answer; see `Dialect.read`."""
         if rules == "strict":
             return Answer(self.read_released(text, fed))
         thought, said = _without_thought(text)
@@ -375,7 +374,6 @@ class CodeDialect(Dialect):
         """
 
     def write(self, actions: Sequence[Action], fed: Screen, platform: Platform) -> str:
-        """Write actions as the model would; see `Dialect.write`."""
         sentence = " ".join(f"{action.label.replace('_', ' ').capitalize()}." for action in actions)
         return self.wrap(self.code(actions, fed, platform), sentence)
 
@@ -507,7 +505,6 @@ class CodeDialect(Dialect):
         return f"{name}={value}" if self.by_name else value
 
     def line(self, past: Past, platform: Platform) -> str:
-        """An earlier step in a text: its code alone."""
         if not past.actions:
             return UNKNOWN
         try:
@@ -516,7 +513,6 @@ class CodeDialect(Dialect):
             return super().line(past, platform)
 
     def vocabulary(self, asked: Asked, platform: Platform, fed: Screen) -> str:
-        """The functions that there are; see `Dialect.vocabulary`."""
         unit = (
             f"pixels of the screenshot, which is {fed[0]} wide and {fed[1]} high"
             if self.frame.space == "px" and min(fed) > 0
@@ -628,16 +624,13 @@ class OpenCua(CodeDialect):
         return super().code(actions, fed, platform)
 
     def read_released(self, text: str, fed: Screen) -> tuple[Action, ...]:
-        """As AgentNetBench's agent reads it."""
         return read_opencua(text, fed)
 
     def wrap(self, code: str, sentence: str) -> str:
-        """The sections Action and Code."""
         language = "code" if "computer." in code else "python"
         return f"## Action:\n{sentence}\n\n## Code:\n```{language}\n{code}\n```"
 
     def form(self, code: str) -> str:
-        """The sections Thought, Action and Code."""
         return (
             "Answer in three sections:\n## Thought:\nwhat you see and why you do what you do\n\n"
             f"## Action:\nwhat you do, in a sentence\n\n## Code:\n```python\n{code}\n```"
@@ -678,15 +671,12 @@ class Kimi(CodeDialect):
         return convert(replace(point, space="px"), "rel", fed) if pixels else point
 
     def read_released(self, text: str, fed: Screen) -> tuple[Action, ...]:
-        """As the agent for OSWorld reads it."""
         return read_kimi(text, fed)
 
     def wrap(self, code: str, sentence: str) -> str:
-        """The sections Action and Code."""
         return f"## Action:\n{sentence}\n## Code:\n```python\n{code}\n```"
 
     def form(self, code: str) -> str:
-        """The sections Action and Code, after what is thought."""
         return (
             "Think first. Then answer in two sections:\n## Action:\nwhat you do, in a sentence\n"
             f"## Code:\n```python\n{code}\n```"
@@ -730,11 +720,9 @@ class Aguvis(CodeDialect):
         return read_aguvis(text)
 
     def wrap(self, code: str, sentence: str) -> str:
-        """The recipient and the code."""
         return f"os\n{code}"
 
     def form(self, code: str) -> str:
-        """The recipients and what they are told."""
         return (
             "You may first tell all what you think and what you do, in two lines that begin with "
             "Thought: and Action:. Then tell os the code:\n" + code

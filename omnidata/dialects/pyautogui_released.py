@@ -75,8 +75,8 @@ def _done_action(status: str) -> Action:
 def read_opencua(text: str, fed: Screen) -> tuple[Action, ...]:
     """The actions of an answer of OpenCUA's, each line for itself.
 
-    A place of which both numbers are above 1 is one in pixels, any other a share of the screen; so
-    is every place of `computer.triple_click`.
+    A place is in pixels if both numbers are above 1, else a share of the screen; every place of
+    `computer.triple_click` is a share.
 
     Args:
         text: the whole answer.
@@ -391,7 +391,7 @@ def _after_head(text: str, at: int) -> int | None:
 def project_code(code: str, screen: Screen) -> str:
     """The code with places in pixels, as the released agent rewrites it.
 
-    A place of which no number is above 1 is a share of the screen, and every other one is rounded.
+    A place is a share of the screen if no number is above 1, and is rounded otherwise.
     Where one call cannot be parsed, no place is rewritten; of a call that takes a place only by
     name, what is said without a name is lost.
 

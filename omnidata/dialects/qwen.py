@@ -104,9 +104,9 @@ _STARTS: Final = ("coordinate", "coordinates", "coordinate1", "point", "start_co
 _ENDS_: Final = ("coordinate2", "end_coordinate")
 
 _SECONDS: Final = 2
-"""How long a press or a wait lasts of which nobody says it: the tool needs a number."""
+"""Length of a press or a wait that has none: the tool needs a number."""
 _NOTCHES: Final = 5
-"""How far the wheel turns where nobody says it; likewise."""
+"""Distance of a scroll that has none; likewise."""
 
 _SENTENCES: Final[Mapping[str, str]] = {
     "click": "tap `coordinate`",
@@ -461,7 +461,6 @@ class ToolCalls(Dialect):
     # Asking.
 
     def vocabulary(self, asked: Asked, platform: Platform, fed: Screen) -> str:
-        """See `Dialect.vocabulary`: the declaration of the tool, and the form of a call."""
         mobile = platform == "mobile"
         names = self.mobile if mobile else self.desktop
         if asked == "point":

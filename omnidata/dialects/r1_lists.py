@@ -398,7 +398,6 @@ class GuiR1(_Listed):
         return super().line(replace(past, actions=tuple(plain)), platform)
 
     def name_and_text(self, action: Action) -> tuple[str, str | None]:
-        """See `_Listed.name_and_text`."""
         kind = action.kind
         if kind in ("swipe", "scroll"):
             way = finger_way(action)
@@ -443,7 +442,6 @@ class GuiR1(_Listed):
         return f"press_{action.keys[0]}", None
 
     def vocabulary(self, asked: Asked, platform: Platform, fed: Screen) -> str:
-        """See `Dialect.vocabulary`."""
         names = ("click",) if asked == "point" else _GUI_NAMES[platform]
         return (
             f"{_TASKS[asked]} Think first, between <think> and </think>, then answer between "
@@ -503,7 +501,6 @@ class UiR1(_Listed):
     }
 
     def name_and_text(self, action: Action) -> tuple[str, str | None]:
-        """See `_Listed.name_and_text`."""
         if action.kind == "back":
             return "navigate_back", None
         if action.count != 1 or action.button != "left":
@@ -511,7 +508,6 @@ class UiR1(_Listed):
         return "click", None
 
     def vocabulary(self, asked: Asked, platform: Platform, fed: Screen) -> str:
-        """See `Dialect.vocabulary`."""
         phone = asked == "action" and platform == "mobile"
         names = ("click", "open_app", "scroll", "navigate_back", "input_text")
         return (

@@ -917,7 +917,6 @@ class UITars15(_Boxed):
     frame = Frame("px", 28, 100 * _MERGE, 16384 * _MERGE)
 
     def place(self, point: Point) -> str:
-        """As the model says it."""
         return f"({number_text(point.x)},{number_text(point.y)})"
 
 
@@ -935,11 +934,9 @@ class UITarsDoubao(_Spoken):
     }
 
     def place(self, point: Point) -> str:
-        """As the model says it."""
         return f"<point>{number_text(point.x)} {number_text(point.y)}</point>"
 
     def pattern(self, number: int) -> str:
-        """As the prompts show it."""
         return f"<point>x{number} y{number}</point>"
 
 
@@ -959,17 +956,14 @@ class UITars2(_UITars):
     }
 
     def place(self, point: Point) -> str:
-        """As the model says it."""
         return f"<point>{number_text(point.x)} {number_text(point.y)}</point>"
 
     def read(self, text: str, fed: Screen, *, rules: Rules = "lenient") -> Answer:
-        """Read functions in tags; see `Dialect.read`."""
         if rules == "strict":
             return _read_tags_released(text, self.frame.space)
         return _read_tags(text, self.frame.space)
 
     def write(self, actions: Sequence[Action], fed: Screen, platform: Platform) -> str:
-        """Write functions in tags; see `Dialect.write`."""
         if not actions:
             raise CannotSayError("no action")
         called = [self.values(action, platform) for action in actions]
@@ -981,7 +975,6 @@ class UITars2(_UITars):
         return "<seed:tool_call>\n" + "\n".join(written) + "\n</seed:tool_call>"
 
     def write_keys(self, action: Action) -> tuple[str, Values]:
-        """Keys, or a button of the mouse that is held."""
         if action.kind not in ("hold", "release") or action.keys:
             return super().write_keys(action)
         if action.button not in ("left", "right"):
@@ -1000,7 +993,6 @@ class UITars2(_UITars):
         return found
 
     def write_end(self, action: Action) -> tuple[str, Values]:
-        """An answer that is read as it is written."""
         text = action.text or ""
         if "</answer>" in text or text != text.strip():
             raise CannotSayError("an answer cannot have its own end or blanks around it")
@@ -1017,7 +1009,6 @@ class UITars2(_UITars):
         return "\n".join((*lines, "</function>"))
 
     def vocabulary(self, asked: Asked, platform: Platform, fed: Screen) -> str:
-        """See `Dialect.vocabulary`."""
         form = (
             "## Output Format\n<think>what you see and why you act</think>\n<seed:tool_call>\n"
             "<function=NAME>\n<parameter=PARAMETER>value</parameter>\n</function>\n"

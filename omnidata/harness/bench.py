@@ -81,7 +81,7 @@ class Bench:
     def overall(self, judged: Mapping[str, Judged]) -> dict[str, float]:
         """The metrics of the profile over the steps that were asked about.
 
-        Episodes of which not all steps were asked about are no part of metrics over episodes, as
+        Metrics over episodes leave out episodes whose steps were not all asked about, as
         in `omnidata evaluate --limit`.
 
         Args:

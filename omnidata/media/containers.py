@@ -59,9 +59,12 @@ def open_container(source: Path | bytes, ref: MediaRef, budget: Budget) -> Itera
 
     stream = io.BytesIO(source) if isinstance(source, bytes) else str(source)
     try:
-        with av.open(
-            stream, "r", options=_options(ref, budget), metadata_errors="ignore"
-        ) as container:
+        # FFmpeg decodes a few frames of what the header does not describe.
+        options = {"format_whitelist": _CONTAINERS, "max_pixels": _padded_limit(budget.max_pixels)}
+        if ref.path.lower().endswith(".wav"):
+            # FFmpeg searches 16-bit sound for S/PDIF streams, which takes ten times as long.
+            options["probesize"] = "4096"
+        with av.open(stream, "r", options=options, metadata_errors="ignore") as container:
             yield container
     except (MediaError, StoreError):
         raise
@@ -73,15 +76,6 @@ def open_container(source: Path | bytes, ref: MediaRef, budget: Budget) -> Itera
             expected=f"a complete {ref.kind} file" + _STEADY * (ref.kind == "video"),
             remedy="copy or record it again, or leave the step out with --exclude",
         ) from None
-
-
-def _options(ref: MediaRef, budget: Budget) -> dict[str, str]:
-    # FFmpeg decodes a few frames of what the header does not describe.
-    options = {"format_whitelist": _CONTAINERS, "max_pixels": _padded_limit(budget.max_pixels)}
-    if ref.path.lower().endswith(".wav"):
-        # FFmpeg searches 16-bit sound for S/PDIF streams, ten times as long as all the rest takes.
-        options["probesize"] = "4096"
-    return options
 
 
 def broken_media(

@@ -79,11 +79,6 @@ def open_parquet(path: Path, *, memory_map: bool = False, **options: Any) -> pq.
     return pq.ParquetFile(path, memory_map=memory_map, **options)
 
 
-def _span(chunk: pq.ColumnChunkMetaData) -> tuple[int, int]:
-    start = min(chunk.data_page_offset, chunk.dictionary_page_offset or chunk.data_page_offset)
-    return start, start + chunk.total_compressed_size
-
-
 def page_sizes(file: IO[bytes], chunk: pq.ColumnChunkMetaData) -> Pages:
     """Read the headers of a chunk's pages, without decompressing the pages.
 
@@ -95,7 +90,8 @@ def page_sizes(file: IO[bytes], chunk: pq.ColumnChunkMetaData) -> Pages:
         ValueError: a header is broken, or values have an encoding that makes much out of few bytes.
         OSError: the file cannot be read.
     """
-    at, end = _span(chunk)
+    start = min(chunk.data_page_offset, chunk.dictionary_page_offset or chunk.data_page_offset)
+    at, end = start, start + chunk.total_compressed_size
     parts, values, dictionary, references = [], 0, 0, 0
     while at < end and values < chunk.num_values:
         header, length = _page_header(file, at)

@@ -35,7 +35,7 @@ _MAX_SIDE = 65_535
 
 _MOST_SCANS = 20
 """How often all pixels of the largest picture may be gone over. A progressive JPEG has about ten
-scans; one of kilobytes may have hundreds, each of which takes as long as the picture."""
+scans; one of kilobytes may have hundreds, and each takes as long as the picture."""
 
 _SCAN = b"\xff\xda"
 

@@ -59,7 +59,7 @@ class InMemoryMedia(MediaRef):
 # nearest one: nobody waits for more than `SPACING` bytes that he did not ask for.
 
 SPACING = 16 * 1024**2
-"""Unpacked bytes between two states that are kept, each of which takes about 45 KB."""
+"""Unpacked bytes between two states that are kept; a state takes about 45 KB."""
 
 _CHUNK = 256 * 1024
 _GZIP = b"\x1f\x8b"

@@ -159,7 +159,7 @@ def _statements(data: bytes) -> Iterator[list[tuple[int, str]]]:
             if any(kind not in _SPACE and kind != tokenize.STRING for kind, _ in line):
                 yield line
                 line = []
-            else:  # a docstring, of which the depth alone counts
+            else:  # a docstring: only its depth counts
                 line = [
                     (kind, "") for kind, _ in line if kind in (tokenize.INDENT, tokenize.DEDENT)
                 ]

@@ -72,7 +72,7 @@ class BadLines:
         return sum(reason.count for reason in self._reasons.values())
 
     def add(self, error: PredictionError, count: int = 1, places: Sequence[str] = ()) -> None:
-        """Take note of a line, or of several with the same fault, of which some are at `places`."""
+        """Take note of `count` lines with the same fault; some of them are at `places`."""
         what, key = error.what, _NUMBER.sub("#", error.what)
         if key not in self._reasons and len(self._reasons) >= _KEPT:
             what = key = _OTHER
@@ -192,7 +192,7 @@ def row_of(line: Line, expected: str) -> Mapping[str, Any]:
 
 
 def sift(lines: Iterable[Line], read: Callable[[Line], Any], bad: BadLines) -> Iterator[Any]:
-    """What is read of each line; the lines of which nothing can be read are noted.
+    """Read each line; note the unreadable ones.
 
     Args:
         lines: rows of a file.

@@ -336,8 +336,8 @@ def decode_line(text: bytes, kind: type[Line], path: Path) -> Line:
 def spend_answers(run: RunFolder, budget: Budget) -> None:
     """Count what the answers of a run have used, those out of a batch at its price.
 
-    Answers that gave way to others have cost as well. An answer of which nobody told the tokens
-    counts as one of unknown tokens; failures without any, and answers out of the cache, as none.
+    Replaced answers have cost as well. An answer without token counts is one of unknown tokens;
+    failures without any, and answers out of the cache, count as none.
 
     Args:
         run: its lines.

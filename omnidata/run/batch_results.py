@@ -106,8 +106,8 @@ def read(
     Args:
         out: the run folder.
         files: as the provider wrote them.
-        lost: files of requests of which nothing more will come, and why: "expired" or "cancelled".
-            What no result is known of in them has failed for that reason.
+        lost: files of requests that get no more results, and why: "expired" or "cancelled".
+            Their requests without a result have failed for that reason.
         data: the dataset, if it is not where it was.
         profile: the task's default if None.
         changed_media: go on although media have changed since the requests were written.

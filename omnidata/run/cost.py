@@ -214,7 +214,7 @@ class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def cost(self, tokens: Tokens) -> float:
         """Return the cost of the tokens, in the currency of the file.
 
-        A server that had kept a part of the prompt does not say of which modality it was; it is
+        A server does not report the modality of cached parts of the prompt; they are
         taken to be text as far as there is any, which never makes the sum too low where media
         cost as much as text or more.
         """

@@ -119,7 +119,7 @@ def _beside(work: Coroutine[Any, Any, Result]) -> Result:
     def body() -> None:
         try:
             done.set_result(asyncio.run(begin()))
-        except BaseException as error:  # for whoever waits
+        except BaseException as error:  # raised by the thread that waits
             done.set_exception(error)
 
     thread = threading.Thread(target=body, name="omnidata-run")

@@ -1,7 +1,7 @@
 """The one reason for which most of a score is lost or wrong, with the option that fixes it.
 
-A score of 0.0 over answers in another unit says nothing of the model. Such a reason stands in
-`results.json` under `headline`, and whoever shows the score shows it too.
+A score of 0.0 over answers in another unit says nothing about the model. Such a reason stands in
+`results.json` under `headline`, and is shown beside the score.
 """
 
 from __future__ import annotations

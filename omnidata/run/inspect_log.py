@@ -42,7 +42,7 @@ class LogHead:
     """What a log says of itself.
 
     Attributes:
-        task: the task of ours that it was made with; empty for anybody else's, of which the rest is
+        task: the omnidata task that it was made with; empty for other logs, whose other fields are
             empty, too.
         options: that task's.
         prompt_hash: of its prompts.
@@ -225,7 +225,7 @@ def delivery_of(
 
 
 def receipt_of(output: ModelOutput, kept: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What the model really got, as our own model says it, or else whoever wrote the prompt."""
+    """Return what the model got, by the receipt of our own model or else of the prompt's writer."""
     for own in _own(output, kept):
         if isinstance(own.get("receipt"), dict):
             return dict(own["receipt"])

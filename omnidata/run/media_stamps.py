@@ -43,7 +43,7 @@ class Stamp(msgspec.Struct, frozen=True, omit_defaults=True):
         size: bytes of the file that holds it.
         mtime_ns: when that file was last written, in nanoseconds since 1970.
         sha256: of the medium, in hexadecimal; of one that is cut from a recording, the recording's.
-        until: the share of its time that was shown; None for the whole, of which all else is said.
+        until: the share of its time that was shown; None if all of it was shown.
 
     A medium that a row holds inline has no file, and is part of the annotations: of it there is
     `until` alone.

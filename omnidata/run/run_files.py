@@ -1,4 +1,4 @@
-"""A run as it lies on disk, read with its types: whoever has a value may rely on what it is.
+"""A run as it lies on disk, read and checked once: its values have the types stated here.
 
 A run folder may be old, edited by hand, or somebody else's. Each file has one reader here, but for
 the lines of answers, which `omnidata.predictions` reads. What is no key of these files is anybody's
@@ -53,7 +53,7 @@ FACTS: Final = (
 
 INFO, ANSWERS, SCORES, RESULTS = "run.json", "predictions.jsonl", "scores.jsonl", "results.json"
 
-# Every number is finite, and none of which there are sums is beyond what these can hold.
+# Every number is finite, and small enough that sums stay exact or finite.
 _Number = Annotated[float, Meta(ge=-1e18, le=1e18)]
 _Count = Annotated[int, Meta(ge=0, le=2**53)]
 _Amount = Annotated[float, Meta(ge=-1e100, le=1e100)]  # a cost, or a sum that a server's word made

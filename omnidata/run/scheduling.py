@@ -147,7 +147,7 @@ class Prefetch:
         self._collecting = asyncio.Lock()
 
     def add(self, steps: Sequence[Step]) -> None:
-        """Put steps at the end, each of which is asked for when its turn comes."""
+        """Append steps; each is asked for when its turn comes."""
         self._todo = chain(self._todo, steps)
         self._left += len(steps)
 

@@ -29,7 +29,7 @@ from omnidata.types import LoadedDataset, Progress
 
 Value = str | bool | int | float
 Options = dict[str, Value | list[Value]]
-"""Option -> its value, or several, each of which makes a run of its own."""
+"""Option -> its value, or several values that make a run each."""
 
 
 class LimitsRow(

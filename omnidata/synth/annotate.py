@@ -282,7 +282,7 @@ def _is_png(found: Path | bytes) -> bool:
 
 UNLIMITED = Limits()
 
-# What is asked: about the data, and about others of which the truth is known.
+# The questions: about the data, and about other data with known answers.
 
 _OTHERS = "known:"
 

@@ -318,8 +318,24 @@ def label(task: Asking, asked: Asked, out: Path, asking: ModelSettings) -> Done:
             for step in asked.source.steps
             if step.sample_id in labels
         )
+        steps = [step for episode in asked.episodes for step in episode.steps]
+        wanted = [step.sample_id for step in steps if step.sample_id not in asked.own]
+        found = {name: labels[name] for name in wanted if name in labels}
+        made = [label.action for label in found.values() if label.action]
+        unlabelled = Counter(label.outcome for label in found.values() if not label.action)
+        unlabelled.update(asked.unasked[name] for name in wanted if name in asked.unasked)
         return Result(
-            _counts(asked, labels),
+            {
+                "episodes": len(asked.episodes),
+                "steps": {
+                    "all": len(steps),
+                    "with_target": len(asked.own),
+                    "asked": sum(not is_others(name) for name in labels),
+                    "labelled": len(made),
+                    "unlabelled": dict(sorted(unlabelled.items())),
+                },
+                "primitives": dict(Counter(action.label for action in made).most_common()),
+            },
             measured,
             _UNMEASURED,
             lambda note: _retold(asked, labels, answered.model, note),
@@ -344,23 +360,3 @@ def _retold(
         )
 
     return (retold(episode, change, note) for episode in asked.episodes)
-
-
-def _counts(asked: Asked, labels: Mapping[str, Label]) -> dict[str, Any]:
-    steps = [step for episode in asked.episodes for step in episode.steps]
-    wanted = [step.sample_id for step in steps if step.sample_id not in asked.own]
-    found = {name: labels[name] for name in wanted if name in labels}
-    made = [label.action for label in found.values() if label.action]
-    unlabelled = Counter(label.outcome for label in found.values() if not label.action)
-    unlabelled.update(asked.unasked[name] for name in wanted if name in asked.unasked)
-    return {
-        "episodes": len(asked.episodes),
-        "steps": {
-            "all": len(steps),
-            "with_target": len(asked.own),
-            "asked": sum(not is_others(name) for name in labels),
-            "labelled": len(made),
-            "unlabelled": dict(sorted(unlabelled.items())),
-        },
-        "primitives": dict(Counter(action.label for action in made).most_common()),
-    }

@@ -348,7 +348,17 @@ def recaption(
             cluster=cluster if isinstance(model, Recipe) else None,
             count=count,
         )
-        return _answers(asked, run)
+        lines = {line.sample_id: line for line in predictions.read(run / PREDICTIONS, of_run=True)}
+        found = [line for step in asked.steps if (line := lines.get(step.sample_id))]
+        final = [line for line in found if line.delivery not in TRANSIENT]
+        if waiting := len(asked.steps) - len(final):
+            raise UnansweredError(
+                f"{plural(waiting, 'question')} got no answer",
+                where=str(run),
+                expected="an answer to every question; nothing is written until then",
+                remedy="repeat the command; it asks only for missing answers",
+            )
+        return final
 
     with staging, wrap_os_error(staging.path):
         targets, questions = _questions(targets, left_out, source, staging.path)
@@ -425,20 +435,6 @@ def _questions(
             )
         )
     return kept, replace(source, steps=steps, roles={SCREENSHOT: "image"}, findings=[])
-
-
-def _answers(asked: LoadedDataset, run: Path) -> list[Prediction]:
-    lines = {line.sample_id: line for line in predictions.read(run / PREDICTIONS, of_run=True)}
-    found = [line for step in asked.steps if (line := lines.get(step.sample_id))]
-    final = [line for line in found if line.delivery not in TRANSIENT]
-    if waiting := len(asked.steps) - len(final):
-        raise UnansweredError(
-            f"{plural(waiting, 'question')} got no answer",
-            where=str(run),
-            expected="an answer to every question; nothing is written until then",
-            remedy="repeat the command; it asks only for missing answers",
-        )
-    return final
 
 
 def _collect_captions(

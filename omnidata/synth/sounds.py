@@ -168,21 +168,22 @@ def signal(kind: str, code: int, *, seconds: float, language: Language, vary: fl
         halves = [glide(*pair, seconds=seconds / 2) for pair in (ends, ends[::-1])]
         return np.concatenate(halves)
     if kind == "timbre":
-        return _timbre(code, seconds=seconds, bend=bend)
-    return _bend(speech(language)[code], 1 + 0.12 * vary)
-
-
-def _timbre(code: int, *, seconds: float, bend: float) -> Samples:
-    base = 660 * bend
-    if code == 0:
-        return tone(base, seconds=seconds)
-    if code == 1:
-        notes = [tone(base * (1, 1.26)[k % 2], seconds=0.05) for k in range(int(seconds / 0.05))]
-        return np.concatenate(notes)
-    if code == 2:
-        return pluck(base, seconds=seconds, volume=0.6)
-    fixed = np.random.default_rng(round(bend * 1e6))
-    return fixed.normal(0, 0.15, round(seconds * AUDIO_RATE))
+        base = 660 * bend
+        if code == 0:
+            return tone(base, seconds=seconds)
+        if code == 1:
+            notes = [
+                tone(base * (1, 1.26)[k % 2], seconds=0.05) for k in range(int(seconds / 0.05))
+            ]
+            return np.concatenate(notes)
+        if code == 2:
+            return pluck(base, seconds=seconds, volume=0.6)
+        fixed = np.random.default_rng(round(bend * 1e6))
+        return fixed.normal(0, 0.15, round(seconds * AUDIO_RATE))
+    wave = speech(language)[code]
+    places = np.arange(0, wave.size - 1, 1 + 0.12 * vary)
+    bent: Samples = np.interp(places, np.arange(wave.size), wave)
+    return bent
 
 
 @lru_cache(maxsize=2)
@@ -206,9 +207,3 @@ def speech(language: Language) -> tuple[Samples, ...]:
             word = wave[loud[0] : loud[-1] + 1]
             words.append(0.5 * word / np.abs(word).max())
     return tuple(words)
-
-
-def _bend(wave: Samples, speed: float) -> Samples:
-    places = np.arange(0, wave.size - 1, speed)
-    bent: Samples = np.interp(places, np.arange(wave.size), wave)
-    return bent

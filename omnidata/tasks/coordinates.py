@@ -424,20 +424,6 @@ def point_said(action: Action) -> Pair:
     return point.x, point.y
 
 
-def format_place(action: Action) -> str:
-    """Return the position of an action as two numbers in parentheses.
-
-    Raises:
-        CannotSayError: it has no place.
-
-    Examples:
-        >>> format_place(Action("tap", (Point(0.25, 0.5, "rel"),)))
-        '(0.25, 0.5)'
-    """
-    x, y = point_said(action)
-    return f"({x!r}, {y!r})"
-
-
 def in_pixels(region: Region, screen: Screen) -> Region:
     """Return a region in pixels of a screen.
 

@@ -430,7 +430,7 @@ def tags(
     """What each mark stands for: a place in the unit of answers.
 
     That is the middle of its element; of the smallest one that holds a place where the expert acted
-    it is that place, so that whoever names this element is right whatever its size.
+    it is that place, so that an answer with this element is right whatever its size.
 
     Args:
         elements: those that are marked, in order.

@@ -63,7 +63,7 @@ Turns = Sequence[Turn[Piece]]
 """A prompt as it is written."""
 
 ReadPiece = tuple[Literal["text", "image", "video", "audio"], str]
-"""A text, or a modality of which the list has the next medium."""
+"""A text, or the modality of the list's next medium."""
 
 
 # What a model is trained on: a prompt and the answer behind it.
@@ -282,7 +282,7 @@ def _wrong(what: str, remedy: str = "export again: `omnidata export`") -> DataEr
     return DataError(what, expected=expected, remedy=remedy)
 
 
-# TRL: prompt and completion, of which `SFTTrainer` learns the completion alone.
+# TRL: prompt and completion; `SFTTrainer` learns only the completion.
 
 
 class _TrlPart(msgspec.Struct, frozen=True):
@@ -431,7 +431,7 @@ def by_swift(target: Target) -> str:
     return text
 
 
-# Qwen-VL: questions and answers; whoever is not "human" in these rows is taken for the model.
+# Qwen-VL: questions and answers; every author but "human" is taken for the model.
 
 
 class _Said(msgspec.Struct, frozen=True, rename={"author": "from"}):

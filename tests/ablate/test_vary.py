@@ -12,8 +12,7 @@ from omnidata.analysis.report import report
 from omnidata.analysis.runs import read_runs
 from omnidata.tasks.omnigui.load import load
 from tests.ablate import senses
-from tests.ablate.test_verb import ablated
-from tests.cli.running import omnidata
+from tests.cli.running import here, omnidata
 from tests.conftest import Once
 from tests.export.small import tree
 from tests.goldens.worlds import build
@@ -34,7 +33,7 @@ def test_options_of_task_and_model_are_varied_one_at_a_time_from_a_base(tmp_path
     data, out = tree(tmp_path / "data", episodes=3), tmp_path / "out"
     vary = ("--vary", "history=gold,none", "--vary", "seed=1,2", "--controls", "silence")
     some = ("--model", "baseline:random", "--out", out, "-T", "modalities=IA", *vary)
-    found = settings_of(json.loads(ablated("omnigui", data, *some, "--json").stdout))
+    found = settings_of(json.loads(here("ablate", "omnigui", data, *some, "--json").stdout))
     base = "history=gold, seed=1"
     assert list(found) == [base, "history=none", "seed=2", f"{base}, silence"]
     assert [row["compared_with"] for row in found.values()] == [None, base, base, base]
@@ -45,7 +44,7 @@ def test_options_of_task_and_model_are_varied_one_at_a_time_from_a_base(tmp_path
     assert said[3]["control"]["name"] == "silence"
     change = found["history=none"]["differences"]["overall"]["metrics"]["EM"]
     assert change["difference"] == 0.0  # the same draws
-    shown = ablated("omnigui", data, *some, "--format", "md").stdout
+    shown = here("ablate", "omnigui", data, *some, "--format", "md").stdout
     assert "| history=none | " in shown
 
 
@@ -56,7 +55,7 @@ def test_a_grid_has_every_combination_and_works_for_a_plugin(
     data = odyssey.write(tmp_path / "data", episodes=3)
     vary = ("--grid", "--vary", "history=gold,none", "--vary", "history_screenshots=0,1")
     some = ("--model", "baseline:oracle", "--out", tmp_path / "out", *vary, "--json")
-    found = settings_of(json.loads(ablated("odyssey", data, *some).stdout))
+    found = settings_of(json.loads(here("ablate", "odyssey", data, *some).stdout))
     assert list(found) == [
         f"history={history}, history_screenshots={shots}"
         for history in ("gold", "none")
@@ -76,7 +75,7 @@ def test_a_model_that_needs_the_whole_sound_decides_at_its_end(
     out = tmp_path / "out"
     asked = ("--model", "senses:audio", "-M", f"known={known}", "--limit", "8", "--out", out)
     vary = ("--vary", "media_until=1.0,0.5", "--json")
-    found = settings_of(json.loads(ablated("omnigui", data, *asked, *vary).stdout))
+    found = settings_of(json.loads(here("ablate", "omnigui", data, *asked, *vary).stdout))
     exact = {name: row["results"]["overall"]["EM"] for name, row in found.items()}
     assert exact == {"media_until=1.0": 1.0, "media_until=0.5": 0.0}
     line = (Path(found["media_until=0.5"]["run"]) / "predictions.jsonl").read_text().splitlines()[0]
@@ -127,13 +126,13 @@ def test_rows_say_what_their_own_runs_show(tmp_path: Path) -> None:
     data, out = tree(tmp_path / "data"), tmp_path / "out"
     some = ("--model", "baseline:oracle", "--out", out, "--vary", "history_window=own,0")
     shown = ("--vary", "modalities=IAV,I")
-    found = settings_of(json.loads(ablated("omnigui", data, *some, *shown, "--json").stdout))
+    found = settings_of(json.loads(here("ablate", "omnigui", data, *some, *shown, "--json").stdout))
     base = "history_window=own, modalities=IAV"
     assert list(found) == [base, "history_window=0", "modalities=I"]
     assert [row["modalities"] for row in found.values()] == ["IAV", "IAV", "I"]
     options = [info(out, row)["options"] for row in found.values()]
     assert [each.get("history_window") for each in options] == [None, "0", None]
-    lines = ablated("omnigui", data, *some, *shown, "--format", "csv").stdout.splitlines()
+    lines = here("ablate", "omnigui", data, *some, *shown, "--format", "csv").stdout.splitlines()
     assert {tuple(line.split(",")[:3]) for line in lines if "modalities=I," in line} == {
         ("modalities=I", "text", "I")
     }
@@ -181,7 +180,7 @@ def test_what_means_nothing_together_does_not_cost_the_other_runs(
 ) -> None:
     data = build("androidcontrol", tmp_path / "data")
     some = ("--model", "baseline:majority", "--limit", "1", "--out", tmp_path / "out", "--json")
-    done = ablated("androidcontrol", data, *some, *vary)
+    done = here("ablate", "androidcontrol", data, *some, *vary)
     found = settings_of(json.loads(done.stdout))
     assert list(found) == runs
     assert {row["compared_with"] for row in found.values()} == {None, runs[0]}

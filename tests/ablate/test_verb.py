@@ -18,7 +18,7 @@ from omnidata.tasks.omnigui.load import load
 from omnidata.types import Modality
 from tests import plugs
 from tests.ablate import senses
-from tests.cli.running import omnidata
+from tests.cli.running import here, omnidata
 from tests.conftest import Once
 from tests.data.tiny import wav
 from tests.export.small import tree
@@ -37,17 +37,6 @@ def heard(once: Once) -> Path:
     return once("heard", lambda folder: make_steps(folder, taps, episodes=EPISODES))
 
 
-def ablated(*arguments: str | Path, code: int = 0) -> Any:
-    """The command, in this process."""
-    from typer.testing import CliRunner
-
-    from omnidata.cli import app
-
-    done = CliRunner().invoke(app, ["ablate", *map(str, arguments)], catch_exceptions=False)
-    assert done.exit_code == code, done.stderr
-    return done
-
-
 def test_a_model_that_hears_is_misled_by_other_sounds_and_by_no_clip(
     heard: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -56,7 +45,7 @@ def test_a_model_that_hears_is_misled_by_other_sounds_and_by_no_clip(
     known = senses.learn(source, "audio", tmp_path / "known.json")
     out = tmp_path / "out"
     command = ("omnigui", heard, "--model", "senses:audio", "-M", f"known={known}", "--out", out)
-    found = json.loads(ablated(*command, "--json").stdout)
+    found = json.loads(here("ablate", *command, "--json").stdout)
     rows = {row["name"]: row for row in found["settings"]}
     assert list(rows) == [*GRID, *(f"text-IAV-{name}" for name in WRONG)]
     exact = {name: row["results"]["overall"]["EM"] for name, row in rows.items()}
@@ -78,10 +67,10 @@ def test_a_model_that_hears_is_misled_by_other_sounds_and_by_no_clip(
     assert (run["options"]["modalities"], run["steps"]) == ("IAV", EPISODES)
     before = {path: path.read_bytes() for path in out.rglob("predictions.jsonl")}
     known.write_text("{}")  # a model that is asked again would say something else
-    again = ablated(*command, "--format", "md")
+    again = here("ablate", *command, "--format", "md")
     assert {path: path.read_bytes() for path in out.rglob("predictions.jsonl")} == before
-    (line,) = [line for line in again.stdout.splitlines() if "EM" in line]
-    assert line == "### EM (%)"
+    (title,) = [line for line in again.stdout.splitlines() if "EM" in line]
+    assert title == "### EM (%)"
     assert "| text-IAV-other-sound | " in again.stdout
     assert "-100.0\\* (-100.0 to -100.0)" in again.stdout
 
@@ -119,7 +108,7 @@ def test_spoken_instructions_are_compared_with_written_ones(tmp_path: Path) -> N
         (voice / voice_file(step.instruction)).write_bytes(wav(0))
     given = ("--model", "baseline:center", "-T", f"voice={voice}", "--controls", "none")
     how = ("--modalities", "IAV,I", "--format", "csv")
-    done = ablated("omnigui", data, "--out", tmp_path / "out", *given, *how)
+    done = here("ablate", "omnigui", data, "--out", tmp_path / "out", *given, *how)
     lines = list(csv.DictReader(io.StringIO(done.stdout)))
     against = {line["setting"]: line["compared_with"] for line in lines}
     assert against == {
@@ -142,7 +131,9 @@ def test_a_run_that_fails_stops_no_other_and_exits_with_1(tmp_path: Path) -> Non
     broken.mkdir(parents=True)
     (broken / "run.json").write_text("of somebody else", encoding="utf-8")
     arguments = ("--modalities", "I,IV", "--controls", "none")
-    done = ablated("omnigui", data, "--model", "baseline:center", "--out", out, *arguments, code=1)
+    done = here(
+        "ablate", "omnigui", data, "--model", "baseline:center", "--out", out, *arguments, code=1
+    )
     assert "text-I: failed" in done.stderr
     rows = {row["name"]: row for row in json.loads((out / "ablation.json").read_text())["settings"]}
     assert rows["text-I"]["results"] is None and rows["text-I"]["error"]
@@ -153,7 +144,7 @@ def test_a_control_that_alters_nothing_is_left_out_with_its_reason(tmp_path: Pat
     """An episode alone has no other's sound to get."""
     data, out = tree(tmp_path / "data", episodes=1), tmp_path / "out"
     arguments = ("--modalities", "IAV", "--controls", "other-sound,silence")
-    done = ablated("omnigui", data, "--model", "baseline:center", "--out", out, *arguments)
+    done = here("ablate", "omnigui", data, "--model", "baseline:center", "--out", out, *arguments)
     why = "other-sound: no episode can be altered: no other episode has audio"
     assert f"[control-impossible] {why}" in done.stderr
     rows = json.loads((out / "ablation.json").read_text())["settings"]
@@ -166,13 +157,20 @@ def test_steps_that_a_control_leaves_out_are_left_out_of_its_differences(tmp_pat
     excluded = tmp_path / "exclude.txt"
     excluded.write_text("App/E02/3\n")
     arguments = ("--modalities", "IAV", "--controls", "silence", "--exclude", excluded, "--json")
-    done = ablated(
-        "omnigui", data, "--model", "baseline:center", "--out", tmp_path / "out", *arguments
+    done = here(
+        "ablate",
+        "omnigui",
+        data,
+        "--model",
+        "baseline:center",
+        "--out",
+        tmp_path / "out",
+        *arguments,
     )
     full, silent = json.loads(done.stdout)["settings"]
     few = ("--out", tmp_path / "few", "--limit", "6")
     first = json.loads(
-        ablated("omnigui", data, "--model", "baseline:center", *few, *arguments).stdout
+        here("ablate", "omnigui", data, "--model", "baseline:center", *few, *arguments).stdout
     )
     assert [row["results"]["counts"]["steps"] for row in first["settings"]] == [6, 2]
     assert full["results"]["counts"]["steps"] == 11
@@ -266,7 +264,7 @@ def test_no_run_fails_with_a_model_for_pictures_alone(
     plugs.install(site, "still", "omnidata.adapters", "still = still_plugin:Still")
     monkeypatch.syspath_prepend(site)
     data, out = tree(tmp_path / "data", episodes=2), tmp_path / "out"
-    done = ablated("omnigui", data, "--model", "still:m", "--out", out, "--json")
+    done = here("ablate", "omnigui", data, "--model", "still:m", "--out", out, "--json")
     rows = json.loads(done.stdout)["settings"]
     assert [row["name"] for row in rows] == ["text-I", "text-I-other-picture"]
     assert all(row["results"] and not row["error"] for row in rows)

@@ -13,12 +13,10 @@ from typing import Any
 
 import pytest
 from PIL import Image
-from typer.testing import CliRunner
 
-from omnidata.cli import app
 from omnidata.tasks import get_task
 from tests.adapters.local_models import FAMILIES, Family, Spy, checkpoint
-from tests.cli.running import OMNIDATA, omnidata
+from tests.cli.running import OMNIDATA, here, omnidata
 from tests.conftest import Once
 from tests.export.small import tree
 from tests.full import in_gate
@@ -41,8 +39,8 @@ def evaluate(
 ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     """The command, in this process; its results, and the predictions by sample."""
     argv = ["evaluate", task, data, "--model", f"hf:{folder}", "--out", run, *FEW, *more]
-    done = CliRunner().invoke(app, [*map(str, argv), "--json"], catch_exceptions=False)
-    assert done.exit_code in (0, 1), done.stderr  # 1: random models rarely end an answer
+    done = here(*argv, "--json", code=None)
+    assert done.returncode in (0, 1), done.stderr  # 1: random models rarely end an answer
     return json.loads(done.stdout), predictions(run)
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from omnidata.analysis.audit import audit
 from omnidata.errors import DataError
+from omnidata.registry import get_benchmark
 from omnidata.tasks import get_task
-from omnidata.tasks.agentstudio.criticbench import CriticBench, SameOutcome
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.totals import YesNoTotals
 from tests.audit.planted import CUES, Cue, audited, rows, shuffled
@@ -160,12 +160,11 @@ def test_steps_without_a_usable_target_are_not_called_clean(tmp_path: Path) -> N
 def test_the_column_of_the_score_is_found_wherever_it_stands(
     tmp_path: Path, columns: Sequence[str], column: str
 ) -> None:
-    rule = SameOutcome("paper")
+    benchmark = get_benchmark("criticbench")
+    rule: Any = benchmark.rules[0]
     rule.totals = YesNoTotals(lambda step: bool(step.source["is_success"]))
     rule.totals.columns = dict.fromkeys(columns, "share")
-    benchmark = CriticBench("criticbench", {})
-    benchmark.rules = (rule,)
-    task: Any = Asking(benchmark)
+    task = Asking(benchmark)
     given = rows("none", 0.5, count=15, seed=5)
     steps = task.load(write_lines(tmp_path / "rows.jsonl", given), check_media=False).steps
     report = audit(task, steps, task.profiles[rule.name])

@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
+from typer.testing import CliRunner
 
-from omnidata.cli import main
+from omnidata.cli import app, main
 from tests.cli import nursery
 
 OMNIDATA = [sys.executable, "-c", "from omnidata.cli import main; main()"]
@@ -170,6 +172,19 @@ def here(*arguments: object, code: int | None = 0) -> subprocess.CompletedProces
     done = subprocess.CompletedProcess(argv, ending, out.getvalue(), err.getvalue())
     assert code in (None, done.returncode), done.stderr
     return done
+
+
+def command_group() -> Any:
+    """Return the parser of the command line: a group of verbs."""
+    return typer.main.get_command(app)
+
+
+def help_text(*verb: str, width: int) -> str:
+    """Return the help of a verb in a terminal of so many columns."""
+    env = {"COLUMNS": str(width)}
+    done = CliRunner().invoke(app, [*verb, "--help"], env=env, terminal_width=width)
+    assert done.exit_code == 0
+    return done.stdout
 
 
 def as_json(done: subprocess.CompletedProcess[str]) -> Any:

@@ -12,13 +12,12 @@ import signal
 import struct
 import termios
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
-from omnidata.cli import app
 from omnidata.tasks.omnigui.files import table7
 from omnidata.tasks.omnigui.load import load
 from tests.cli.running import Started, as_json, here, omnidata
@@ -354,21 +353,16 @@ def test_a_run_is_itself_under_every_path(sample: Path, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def failing(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[BaseException], None]]:
-    """Adds a verb that raises the error it is given."""
-    import typer.main
+def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException], None]:
+    """Makes `omnidata cache` raise an error."""
 
-    def add(error: BaseException) -> None:
-        def fail() -> None:
+    def plant(error: BaseException) -> None:
+        def fail() -> NoReturn:
             raise error
 
-        app.command("fail")(fail)
+        monkeypatch.setattr("omnidata.loaders.steps_cache.entries", fail)
 
-    verbs = list(app.registered_commands)
-    plain = typer.main.get_command.__wrapped__  # type: ignore[attr-defined]  # that of the tests remembers
-    monkeypatch.setattr(typer.main, "get_command", plain)
-    yield add
-    app.registered_commands[:] = verbs
+    return plant
 
 
 @pytest.mark.parametrize("debug", ["", "1"])
@@ -395,8 +389,8 @@ def test_an_error_that_nobody_foresaw_is_one_line(
 ) -> None:
     failing(error)
     monkeypatch.setenv("OMNIDATA_DEBUG", debug)
-    *trace, line = here("fail", code=1).stderr.splitlines()
-    assert line.startswith(f"omnidata fail failed: {said}")
+    *trace, line = here("cache", code=1).stderr.splitlines()
+    assert line.startswith(f"omnidata cache failed: {said}")
     assert "OMNIDATA_DEBUG=1" in line
     assert any("Traceback" in each for each in trace) == bool(debug)
     assert debug or not trace
@@ -411,4 +405,4 @@ def test_an_end_from_outside_says_nothing_of_a_fault(
     code: int,
 ) -> None:
     failing(error)
-    assert "failed" not in here("fail", code=code).stderr
+    assert "failed" not in here("cache", code=code).stderr

@@ -8,10 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import typer
-from typer.testing import CliRunner
 
-from omnidata.cli import app
+from tests.cli.running import command_group, help_text
 
 BANNED = (
     *("mend", "mends", "comes", "came", "told", "tells", "lie", "lies", "gives", "room"),
@@ -29,16 +27,14 @@ def verbs(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str,
         yield from verbs(command.get_command(None, name), (*path, name))
 
 
-ROOT = typer.main.get_command(app)
+ROOT = command_group()
 VERBS = dict(verbs(ROOT))
 GROUPS = [path[:1] for path in VERBS if len(path) > 1]
 
 
 def shown(path: tuple[str, ...]) -> str:
     """The help in a terminal of 80 columns."""
-    done = CliRunner().invoke(app, [*path, "--help"], env={"COLUMNS": "80"}, terminal_width=80)
-    assert done.exit_code == 0
-    return done.stdout
+    return help_text(*path, width=80)
 
 
 def examples(text: str) -> list[str]:

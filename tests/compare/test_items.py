@@ -13,15 +13,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from omnidata.analysis.items import Item, analyse, discriminations
 from omnidata.analysis.subsets import choose, facts
-from omnidata.cli import app
-from omnidata.errors import OmnidataError, UsageError
 from omnidata.run.evaluate import evaluate
 from omnidata.tasks import get_task
 from omnidata.types import LoadedDataset, Step
+from tests.cli.running import here
 from tests.compare.making import TEXTS, data, loaded
 from tests.trees import write_lines
 
@@ -148,9 +146,7 @@ def test_a_subset_is_counted_in_the_steps_that_all_runs_have(
 
 
 def invoke(*arguments: object) -> str:
-    done = CliRunner().invoke(app, ["items", *map(str, arguments)], catch_exceptions=False)
-    assert done.exit_code == 0
-    return done.stdout
+    return here("items", *arguments).stdout
 
 
 def test_the_verb_writes_lists_that_evaluate_takes(
@@ -165,13 +161,8 @@ def test_the_verb_writes_lists_that_evaluate_takes(
     assert "| Model | all steps | subset | chosen without it |" in shown.replace("| Setting ", "")
     part = tmp_path / "part"
     place_of_data = json.loads((runs[0] / "run.json").read_text())["data"]
-    done = CliRunner().invoke(
-        app,
-        ["evaluate", "omnigui", place_of_data, "--model", "baseline:oracle", "--exclude", str(rest),
-         "--out", str(part)],
-        catch_exceptions=False,
-    )  # fmt: skip
-    assert done.exit_code == 0
+    model = ("--model", "baseline:oracle")
+    here("evaluate", "omnigui", place_of_data, *model, "--exclude", rest, "--out", part)
     counts = json.loads((part / "results.json").read_text())["counts"]
     assert (counts["steps"], counts["whole_episodes"]) == (12, 6)
     lines = list(csv.DictReader(io.StringIO(invoke(*runs, "--format", "csv"))))
@@ -190,7 +181,4 @@ def test_the_verb_writes_lists_that_evaluate_takes(
 )
 def test_what_cannot_be_done_is_refused(runs: list[Path], arguments: list[str], said: str) -> None:
     names = dict(zip("abcd", map(str, runs), strict=True))
-    done = CliRunner().invoke(app, ["items", *(each.format(**names) for each in arguments)])
-    assert isinstance(done.exception, OmnidataError)
-    assert done.exception.exit_code == UsageError.exit_code
-    assert said in str(done.exception)
+    assert said in here("items", *(each.format(**names) for each in arguments), code=2).stderr

@@ -10,13 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from omnidata.analysis.ranking import GroupSums, rank, significant_order
-from omnidata.cli import app
 from omnidata.errors import RunError, UsageError
 from omnidata.metrics.intervals import Floats
 from omnidata.types import LoadedDataset, Step
+from tests.cli.running import here
 from tests.compare.making import Says, data, loaded, run
 
 EPISODES = 24
@@ -162,9 +161,7 @@ def _resampled(added: Floats, draws: int) -> Floats:
 
 
 def invoke(*arguments: str | Path, code: int = 0) -> str:
-    done = CliRunner().invoke(app, [*map(str, arguments)], catch_exceptions=False)
-    assert done.exit_code == code
-    return done.stdout
+    return here(*arguments, code=code).stdout
 
 
 def compared(*arguments: str | Path) -> str:
@@ -210,8 +207,7 @@ def test_what_cannot_be_ranked_is_refused(
     page.write_text("")
     folders = [runs[name] for name in ("all", "even", "none")]
     for arguments in (folders[:1], [*folders, "--pages-a", page]):
-        done = CliRunner().invoke(app, ["compare", *map(str, arguments)])
-        assert isinstance(done.exception, UsageError)
+        assert here("compare", *arguments, code=2).stderr.startswith("UsageError")
     with pytest.raises(UsageError, match="named twice"):
         rank([folders[0], *folders], source=source)
     other = run(tmp_path / "other", source, lambda step: "right", profile="omnigui-release")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,6 @@ import pytest
 from omnidata import media
 from omnidata.actions import Action, Box, Point, Region, Screen
 from omnidata.table import TextTable
-from omnidata.table_formats import lines
 from omnidata.tasks import get_task
 from omnidata.tasks.statistics import (
     AREA,
@@ -26,7 +25,7 @@ from omnidata.tasks.statistics import (
     statistics,
 )
 from omnidata.types import LoadedDataset, MediaRef, Step
-from tests.cli.running import as_json, omnidata
+from tests.cli.running import as_json, here, omnidata
 from tests.loaders.agentstudio import ground, trajectory, write
 
 
@@ -158,20 +157,37 @@ def test_a_row_that_is_not_as_wide_as_the_header_is_named(row: list[str]) -> Non
         TextTable("Apps", ("", "episodes", "steps"), [row])
 
 
-def test_no_header_from_the_data_is_obeyed_by_a_terminal() -> None:
-    table = TextTable("Apps", ("a\x1b[2J", "b\nc"), [["TED", "1"]])
-    text = "\n".join(line for line, _ in lines(table, 80))
+@pytest.fixture
+def printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[TextTable, int], str]:
+    """Prints a benchmark's table in a terminal of so many columns."""
+    data = write(tmp_path / "rows.jsonl", ground())
+
+    def show(table: TextTable, columns: int) -> str:
+        monkeypatch.setenv("COLUMNS", str(columns))
+        monkeypatch.setattr("omnidata.tasks.overview.View.tables", lambda overview: [table])
+        return here("info", "groundui", data).stdout.partition("\n\n")[0]
+
+    return show
+
+
+def test_no_header_from_the_data_is_obeyed_by_a_terminal(
+    printed: Callable[[TextTable, int], str],
+) -> None:
+    text = printed(TextTable("Apps", ("a\x1b[2J", "b\nc"), [["TED", "1"]]), 80)
     assert r"a\x1b[2J" in text
     assert r"b\nc" in text
     assert "\x1b" not in text
 
 
-def test_long_labels_are_folded_before_a_table_is_printed_in_parts() -> None:
+def test_long_labels_are_folded_before_a_table_is_printed_in_parts(
+    printed: Callable[[TextTable, int], str],
+) -> None:
     header = ("", "aaaaaaaa", "bbbbbbbb", "cccccccc")
     table = TextTable("", header, [["one two three four five six seven", "1", "2", "3"]])
-    made = list(lines(table, 60))
-    assert [line.role for line in made].count("header") == 1
-    assert max(len(line.text) for line in made) <= 60
+    text = printed(table, 60)
+    assert text.count("aaaaaaaa") == text.count("cccccccc") == 1
+    assert max(map(len, text.splitlines())) <= 60
+    assert [line.split() for line in text.splitlines()][:1] == [list(header[1:])]
 
 
 def test_datasets_stand_beside_each_other(tmp_path: Path) -> None:

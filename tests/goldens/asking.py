@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import numpy as np
@@ -23,7 +23,7 @@ from omnidata.predictions import Prediction
 from omnidata.run.histories import Histories
 from omnidata.run.judging import Judge
 from omnidata.run.scoring import get_profile, score
-from omnidata.tasks.coordinates import answer_space, replace_places
+from omnidata.tasks.coordinates import replace_places
 from omnidata.training.rewards import Reward
 from omnidata.types import (
     OUTCOMES,
@@ -120,9 +120,9 @@ class Asking:
         target = self.target(step)
         if target is None or min(step.screen) < 1:
             return []
-        one = convert(
-            Point(reach, reach, "norm1000"), answer_space(self._task.options) or "px", step.screen
-        )
+        unit = self._task.options.get("coordinates", "px")
+        space: Space = "norm1000" if unit == "auto" else cast("Space", unit)
+        one = convert(Point(reach, reach, "norm1000"), space, step.screen)
         moved = [
             [(x + one.x * right, y + one.y * down) for x, y in target.points]
             for right, down in ((1, 0), (0, 1), (-1, 0))

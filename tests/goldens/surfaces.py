@@ -20,12 +20,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
-import typer
-from typer.testing import CliRunner
 
-from omnidata.cli import app
 from tests import plugs
 from tests.ablate import senses
+from tests.cli.running import command_group, help_text
 from tests.goldens.asking import Asking
 from tests.goldens.record import call, drop_hashes
 from tests.goldens.worlds import WORLDS, build
@@ -270,9 +268,9 @@ def _page_texts(folder: Path, _: Sequence[Record]) -> Iterator[Record]:
 
 def _help(folder: Path, _: Sequence[Record]) -> Iterator[Record]:
     with _inside(folder):
-        for path in _verbs(typer.main.get_command(app)):
-            done = CliRunner().invoke(app, [*path, "--help"], terminal_width=100)
-            yield {"kind": "help", "verb": " ".join(path), "is": _plain(done.stdout, folder)}
+        for path in _verbs(command_group()):
+            text = _plain(help_text(*path, width=100), folder)
+            yield {"kind": "help", "verb": " ".join(path), "is": text}
 
 
 def _verbs(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

@@ -11,7 +11,8 @@ import pytest
 
 from omnidata.data.convert import convert
 from omnidata.errors import DataError
-from omnidata.loaders import parquet, repository
+from omnidata.loaders import repository
+from omnidata.loaders.row_files import read_rows
 from omnidata.tasks import get_task
 from omnidata.tasks.omnigui.load import load
 from tests.full import FULL
@@ -25,7 +26,7 @@ LONG = "x" * LIMIT * 12_000
 
 @pytest.fixture
 def _limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet, "MAX_BYTES", LIMIT * 1024**2)
+    monkeypatch.setattr("omnidata.loaders.parquet.MAX_BYTES", LIMIT * 1024**2)
 
 
 def again(text: str, count: int) -> pa.Array:
@@ -38,9 +39,8 @@ def write(path: Path, columns: dict[str, Any], **options: Any) -> Path:
     return path
 
 
-def read(path: Path) -> list[dict[str, Any]]:
-    with pq.ParquetFile(path) as file:
-        return list(parquet.rows(path, file, parquet.leaves(file)))
+def read(path: Path) -> list[object]:
+    return [line.row for line in read_rows(path)]
 
 
 PLAIN = {"use_dictionary": False, "data_page_size": 1, "write_batch_size": 1}
@@ -63,7 +63,7 @@ def test_a_small_file_of_large_rows_is_refused(tmp_path: Path, name: str) -> Non
     columns, options = BOMBS[name]
     path = write(tmp_path / "a.parquet", columns, **options)
     assert path.stat().st_size < 100_000
-    with pytest.raises(ValueError, match=r"rows? (of|in) \d+ bytes|encoding 7"):
+    with pytest.raises(DataError, match=r"rows? (of|in) \d+ bytes|encoding 7"):
         read(path)
 
 
@@ -82,15 +82,14 @@ def test_a_bomb_takes_no_memory(tmp_path: Path) -> None:
         get_task("groundui").load(tmp_path)
     found = cost(
         """
-        import numpy, pyarrow.compute, pyarrow.parquet as pq
-        from omnidata.loaders import parquet
+        import numpy, pyarrow.compute, pyarrow.parquet
+        from omnidata.errors import DataError
+        from omnidata.loaders.row_files import read_rows
         """,
         """
-        path = Path(sys.argv[1])
-        file = pq.ParquetFile(path)
         try:
-            print(sum(1 for _ in parquet.rows(path, file, parquet.leaves(file))))
-        except ValueError as error:
+            print(sum(1 for _ in read_rows(Path(sys.argv[1]))))
+        except DataError as error:
             print(error)
         """,
         path,
@@ -119,11 +118,11 @@ def test_usual_rows_come_as_they_were(tmp_path: Path, options: dict[str, Any]) -
     rows = [
         {
             "id": f"episode/{number}" * 20,
-            "app": ("Clock", None)[number % 2],
+            "app": ("Clock", "")[number % 2],
             "prompt": f"Open window {number} of {number % 7}. " * 30,
-            "history": history[: number % 50] or None,
+            "history": history[: number % 50],
             "known": number % 3 == 0,
-            "point": {"x": number / 7, "y": None},
+            "point": {"x": number / 7} if number % 2 else {"y": 0.5},  # the other one is null
         }
         for number in range(count)
     ]
@@ -138,9 +137,8 @@ def test_a_row_group_larger_than_the_limit_is_read_row_by_row(tmp_path: Path) ->
     texts = [f"{number} and so on, " * 2000 for number in range(count)]
     path = write(tmp_path / "a.parquet", {"t": texts}, **options)
     assert sum(map(len, texts)) > LIMIT * 1024**2 > 4 * path.stat().st_size
-    with pq.ParquetFile(path) as file:
-        found = parquet.rows(path, file, ["t"])
-        assert all(row["t"] == text for row, text in zip(found, texts, strict=True))
+    found = (line.row for line in read_rows(path))
+    assert all(row == {"t": text} for row, text in zip(found, texts, strict=True))
 
 
 def test_a_repository_of_large_rows_is_not_handed_to_datasets(tmp_path: Path) -> None:

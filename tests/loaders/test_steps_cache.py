@@ -12,13 +12,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from omnidata.cli import app
 from omnidata.loaders import steps_cache
 from omnidata.tasks import get_task
 from omnidata.types import LoadedDataset
 from tests import plugs
+from tests.cli.running import here
 from tests.tasks import words
 from tests.trees import row, write_rows
 
@@ -400,18 +399,16 @@ def test_steps_outlive_their_entry(cache: Path, data: Path) -> None:
 
 
 def test_the_command_line_says_lists_and_clears(cache: Path, data: Path) -> None:
-    run = CliRunner().invoke
-    first = run(app, ["info", "omnigui", str(data)])
-    assert "6 steps are in the cache now" in first.stderr
-    assert "in the cache" not in run(app, ["info", "omnigui", str(data)]).stderr
-    listed = json.loads(run(app, ["cache", "--json"]).stdout)
+    assert "6 steps are in the cache now" in here("info", "omnigui", data).stderr
+    assert "in the cache" not in here("info", "omnigui", data).stderr
+    listed = json.loads(here("cache", "--json").stdout)
     assert [(entry["task"], entry["data"]) for entry in listed["entries"]] == [
         ("omnigui", str(data))
     ]
-    assert str(data) in run(app, ["cache"]).stdout
-    assert "removed" in run(app, ["cache", "--clear"]).stdout
+    assert str(data) in here("cache").stdout
+    assert "removed" in here("cache", "--clear").stdout
     assert [*cache.iterdir()] == []
-    assert "cache" not in run(app, ["info", "omnigui", str(data), "--no-cache"]).stderr
+    assert "cache" not in here("info", "omnigui", data, "--no-cache").stderr
     assert [*cache.iterdir()] == []
 
 

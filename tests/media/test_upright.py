@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 import zlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,12 +40,12 @@ from omnidata.media import (
     read_bytes,
 )
 from omnidata.run.evaluate import evaluate
-from omnidata.run.media_stamps import stamps
 from omnidata.run.run_files import read_run
 from omnidata.tasks import get_task
 from omnidata.training.export import Options, export
 from omnidata.types import (
     ByteRange,
+    Completion,
     LoadedDataset,
     MediaRef,
     Message,
@@ -54,7 +55,11 @@ from omnidata.types import (
 )
 from tests.data.segment.films import turn
 from tests.export.small import TAP, folder, load, rows, tree, written
+from tests.loaders.agentstudio import ground
+from tests.loaders.agentstudio import write as ground_rows
 from tests.report.test_view import served
+from tests.run.scripted import Scripted
+from tests.trees import read_lines
 
 WIDTH, HEIGHT = 40, 64
 TAG = 0x0112
@@ -220,12 +225,17 @@ def test_a_stamp_is_that_of_the_bytes_as_they_lie_there(tmp_path: Path) -> None:
     pq.write_table(pa.table({"shot": [{"bytes": content}]}), tmp_path / "s.parquet")
     (tmp_path / "all.bin").write_bytes(b"..." + content)
     cells = (None, ParquetLocation("s.parquet", "shot", 0), ByteRange("all.bin", 3, len(content)))
-    for cell in cells:
-        shot = MediaRef("image", tmp_path, "a.jpg", cell=cell)
-        assert is_upright(image(shot).pixels)
-        prompt = (Message("user", (Part("image", media=shot, role="screenshot"),)),)
-        found = stamps(prompt, frozenset({"image"}))
-        assert found["screenshot"]["sha256"] == hashlib.sha256(content).hexdigest()
+    shots = [MediaRef("image", tmp_path, "a.jpg", cell=cell) for cell in cells]
+    assert all(is_upright(image(shot).pixels) for shot in shots)
+    task, model = get_task("groundui"), Scripted(lambda name, attempt: Completion(text="[1, 1]"))
+    model.accepts = frozenset({"image"})
+    source = task.load(ground_rows(tmp_path / "rows.jsonl", *[ground()] * 3), check_media=False)
+    pairs = zip(source.steps, shots, strict=True)
+    steps = [replace(step, media=dict.fromkeys(step.media, shot)) for step, shot in pairs]
+    evaluate(task, replace(source, steps=steps), model, tmp_path / "run")
+    found = [line["receipt"]["media"] for line in read_lines(tmp_path / "run/predictions.jsonl")]
+    hashes = [stamp["sha256"] for media in found for stamp in media.values()]
+    assert hashes == [hashlib.sha256(content).hexdigest()] * 3
 
 
 QUARTERS: dict[tuple[int, ...], list[str]] = {

@@ -23,7 +23,6 @@ import omnidata
 from omnidata.actions import Action, Kind
 from omnidata.cli import main
 from omnidata.errors import PluginError
-from omnidata.loaders import hooks
 from omnidata.run.run_files import read_run
 from omnidata.tasks import get_task
 from omnidata.viewer.report_data import facts, open_run
@@ -72,7 +71,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     home = tmp_path_factory.mktemp("odyssey")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COLUMNS", "160")
-        patch.delitem(sys.modules, hooks.module_of("odyssey"), raising=False)
+        patch.delitem(sys.modules, "omnidata.loaders.builders.odyssey", raising=False)
         site = odyssey.install(home / "site", patch)
         paths = [str(site), *filter(None, [os.environ.get("PYTHONPATH")])]
         patch.setenv("PYTHONPATH", os.pathsep.join(paths))  # for processes that verbs start

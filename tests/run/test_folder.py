@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import shutil
+import stat
 import subprocess
 import sys
 import time
@@ -24,7 +25,7 @@ from omnidata.run.evaluate import evaluate
 from omnidata.run.folder import RunFolder
 from omnidata.tasks import get_task
 from omnidata.types import Completion, GenerationParams, LoadedDataset, Modality, Prepared
-from tests.cli.running import omnidata
+from tests.cli.running import here, omnidata
 from tests.data.converting import small
 from tests.full import in_gate
 from tests.trees import read_lines, write_lines
@@ -301,10 +302,77 @@ def test_links_in_a_foreign_run_folder_lead_no_writer_out_of_it(
     for name in FORESEEN:
         (run / name).symlink_to(victim)
     omnidata(*ask, "--out", run)
+    for name in ("results.json", "scores.jsonl"):
+        (run / name).unlink()
+        (run / name).symlink_to(victim)
     omnidata("score", "omnigui", sample, run, "--out", run)
+    assert not (run / "results.json").is_symlink() and not (run / "scores.jsonl").is_symlink()
     omnidata("report", run, "--html", run / "p.html", "--card", run / "c.md")
     assert (run / "p.html").stat().st_size and (run / "c.md").stat().st_size
     assert victim.read_bytes() == VICTIM
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o077, 0o002])
+def test_files_have_the_mode_that_the_user_gives_to_new_ones(
+    sample: Path, tmp_path: Path, mask: int
+) -> None:
+    run = tmp_path / "run"
+    before = os.umask(mask)
+    try:
+        ask = ("evaluate", "omnigui", sample, "--model", "baseline:center", "--limit", "2")
+        here(*ask, "--out", run)
+        here("report", run, "--html", run / f"{'a' * 250}.html")  # as long as a name can be
+    finally:
+        os.umask(before)
+    files = [path for path in run.iterdir() if path.name != ".lock"]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o666 & ~mask}
+
+
+def test_a_file_that_cannot_take_its_place_is_not_left_beside_it(
+    sample: Path, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    omnidata("evaluate", "omnigui", sample, "--model", "baseline:center", "--out", run)
+    (run / "scores.jsonl").unlink()
+    (run / "scores.jsonl").mkdir()
+    before = {path.name for path in run.iterdir()}
+    omnidata("score", "omnigui", sample, run, "--out", run, code=2)
+    assert {path.name for path in run.iterdir()} == before
+
+
+@pytest.mark.parametrize("kind", ["link", "dangling", "pipe", "folder"])
+@pytest.mark.parametrize("name", ["predictions.jsonl", "attempts.jsonl"])
+def test_what_is_no_file_of_the_folder_is_not_opened(tmp_path: Path, name: str, kind: str) -> None:
+    with RunFolder(tmp_path / "run", SETTINGS) as run:
+        run.append("a", Completion(text="x"))
+        run.append_attempt("b", Completion(delivery="api_error"))
+    victim, path = tmp_path / "victim", tmp_path / "run" / name
+    path.unlink()
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        path.symlink_to(victim)
+        if kind == "link":
+            victim.write_bytes(VICTIM)
+    with (
+        pytest.raises(RunError, match="cp -rL"),
+        RunFolder(tmp_path / "run", SETTINGS) as run,
+    ):
+        run.append("c", Completion(text="x"))
+        run.append_attempt("d", Completion(delivery="api_error"))
+    with pytest.raises(RunError, match="cp -rL"):
+        list(read(path, of_run=True))
+    assert kind != "link" or victim.read_bytes() == VICTIM
+    assert kind != "dangling" or not victim.exists()
+
+
+def test_a_file_with_a_second_name_is_read(tmp_path: Path) -> None:
+    with RunFolder(tmp_path / "run", SETTINGS) as run:
+        run.append("a", Completion(text="x"))
+    os.link(tmp_path / "run" / "predictions.jsonl", tmp_path / "other")
+    assert [line.sample_id for line in read(tmp_path / "other", of_run=True)] == ["a"]
 
 
 @pytest.mark.parametrize("hard", [False, True])

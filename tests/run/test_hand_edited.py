@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.main import get_command
 
 from omnidata import predictions
-from omnidata.cli import app
 from omnidata.errors import OmnidataError, RunError
 from omnidata.run.evaluate import evaluate
 from omnidata.run.run_files import read_run
 from omnidata.tasks import get_task
+from tests.cli.running import command_group
 from tests.compare import making
 from tests.full import FULL
 from tests.trees import write_lines
@@ -105,7 +104,7 @@ def edits(path: Path, text: str) -> Iterator[tuple[tuple[str | int, ...], str]]:
         yield place, edited(value, place, text) + "\n" + "".join(rest)
 
 
-COMMAND = get_command(app)  # made once: it takes longer than most verbs on this run
+COMMAND = command_group()  # made once: it takes longer than most verbs on this run
 
 
 def fallen(*arguments: str | Path) -> str:

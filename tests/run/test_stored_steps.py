@@ -12,11 +12,9 @@ from typing import Any, NoReturn, SupportsIndex
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from omnidata.adapters import Model
-from omnidata.cli import app
-from omnidata.errors import PredictionError, UsageError
+from omnidata.errors import UsageError
 from omnidata.loaders.steps import Steps
 from omnidata.predictions import Prediction, read
 from omnidata.run.cost import Limits
@@ -28,6 +26,7 @@ from omnidata.run.scoring import get_profile, score
 from omnidata.run.selection import read_exclude, select, shard, whole_episodes
 from omnidata.tasks import get_task
 from omnidata.types import Completion, GenerationParams, LoadedDataset, Prepared
+from tests.cli.running import here
 from tests.loaders.every import is_on_disk
 
 FILES = ("predictions.jsonl", "scores.jsonl", "results.json")
@@ -131,19 +130,18 @@ def test_answers_are_judged_elsewhere_to_the_same_bytes(
     answers = tmp_path / "answers.jsonl"
     answers.write_bytes(b"".join(lines[20:] + lines[:15]))
     monkeypatch.setattr("omnidata.run.judging.CHUNK", 10)
-    command = ["score", "omnigui", str(sample), str(answers), "--out"]
+    command = ("score", "omnigui", sample, answers, "--out")
     elsewhere = ["--engine", "ray", "--address", cluster.address] if spread else []
     for out, options in (("here", []), ("there", ["--workers", "2", *elsewhere])):
-        done = CliRunner().invoke(app, [*command, str(tmp_path / out), *options])
-        assert done.exit_code == 1, done.output  # some steps have no answer
+        here(*command, tmp_path / out, *options, code=1)  # some steps have no answer
     for name in FILES[1:]:
-        here = (tmp_path / "here" / name).read_bytes()
-        assert (tmp_path / "there" / name).read_bytes() == here
+        alone = (tmp_path / "here" / name).read_bytes()
+        assert (tmp_path / "there" / name).read_bytes() == alone
     assert b'"outcome":"missing"' in (tmp_path / "there" / FILES[1]).read_bytes()
     assert b'"cause"' in (tmp_path / "there" / FILES[1]).read_bytes()
     answers.write_bytes(b"".join([*lines, lines[3]]))
-    twice = CliRunner().invoke(app, [*command, str(tmp_path / "twice"), "--workers", "2"])
-    assert isinstance(twice.exception, PredictionError), twice.output
+    twice = here(*command, tmp_path / "twice", "--workers", "2", code=2)
+    assert twice.stderr.startswith("PredictionError")
 
 
 class Unsendable(dict[str, Any]):
@@ -179,9 +177,8 @@ def test_parts_are_merged_and_scored_from_disk(
         ran(monkeypatch, sample, part, ON_DISK, shard=(number, 2))
     merge(parts, tmp_path / "merged")
     assert (tmp_path / "merged" / "results.json").read_bytes() == whole["results.json"]
-    command = ["score", "omnigui", str(sample), str(tmp_path / "merged"), "--out"]
-    done = CliRunner().invoke(app, [*command, str(tmp_path / "again")])
-    assert done.exit_code == 1, done.output  # some answers are cut
+    again = tmp_path / "again"
+    here("score", "omnigui", sample, tmp_path / "merged", "--out", again, code=1)  # some are cut
     scored = json.loads((tmp_path / "again" / "results.json").read_text())
     assert scored == json.loads(whole["results.json"])
 
@@ -189,8 +186,7 @@ def test_parts_are_merged_and_scored_from_disk(
 def test_a_repository_is_the_same_from_disk(
     sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = CliRunner().invoke(app, ["convert", "omnigui", str(sample), str(tmp_path / "parquet")])
-    assert made.exit_code == 0, made.output
+    here("convert", "omnigui", sample, tmp_path / "parquet")
     found = []
     for many in (IN_MEMORY, "7"):
         monkeypatch.setenv("OMNIDATA_STEPS_IN_MEMORY", many)

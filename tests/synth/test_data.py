@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -139,9 +140,17 @@ def test_the_spoken_numbers_differ_and_are_never_required(
     assert with_speech(longer).all_cues == (*longer.all_cues, "speech")
     assert with_speech(TINY) == TINY  # there is no time to say a number
     monkeypatch.setitem(sys.modules, "espeakng_loader", None)
-    from omnidata.synth.sounds import speech
-
-    speech.cache_clear()
-    assert with_speech(longer) == longer
     with pytest.raises(PlatformError, match="voice"):
         make_episodes(tmp_path / "other", spoken, episodes=4)
+
+
+def test_without_a_voice_no_number_is_spoken() -> None:
+    """In a process that has not spoken yet."""
+    script = """
+import subprocess
+import sys
+sys.modules["espeakng_loader"] = None
+from omnidata.synth.episodes import Settings, with_speech
+assert with_speech(Settings(seconds=1.0)) == Settings(seconds=1.0)
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)

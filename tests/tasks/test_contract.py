@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from omnidata.actions import Action, Point, Screen, Space, centre
-from omnidata.dialects import CannotSayError, UnreadError, get_dialect
+from omnidata.dialects import CannotSayError, UnreadError
 from omnidata.errors import UsageError
 from omnidata.predictions import Prediction
 from omnidata.run.evaluate import evaluate
 from omnidata.run.scoring import get_profile, score
+from omnidata.tasks import get_task
 from omnidata.tasks.asking import Asking
-from omnidata.tasks.asking_in_dialect import AskingInDialect
 from omnidata.tasks.benchmark import (
     Benchmark,
     Card,
@@ -31,6 +31,7 @@ from omnidata.tasks.benchmark import (
 from omnidata.tasks.coordinates import resizing
 from omnidata.tasks.totals import Column, EpisodeTotals
 from omnidata.types import Completion, Step, Target, VerdictColumns
+from tests import plugs
 from tests.run.scripted import Scripted
 from tests.trees import write_lines
 
@@ -212,8 +213,16 @@ def test_an_answer_is_explained_by_what_was_parsed(rows: Path) -> None:
     assert found.overlays["screenshot"].answer == Point(150, 300, "px")
 
 
-def test_a_dialects_answer_is_judged_as_actions(rows: Path) -> None:
-    task: Asking = AskingInDialect(buttons(), get_dialect("qwen2.5"))
+@pytest.fixture
+def in_dialect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asking:
+    """The buttons in Qwen2.5-VL's words, which resizes pictures."""
+    site = plugs.on_path(tmp_path / "site", "buttons", monkeypatch)
+    plugs.install(site, "buttons", "omnidata.tasks", f"buttons = {__name__}:Buttons")
+    return get_task("buttons", {"dialect": "qwen2.5"})
+
+
+def test_a_dialects_answer_is_judged_as_actions(in_dialect: Asking, rows: Path) -> None:
+    task = in_dialect
     step = task.load(rows).steps[0]
     target = task.target(step)
     assert target
@@ -224,10 +233,10 @@ def test_a_dialects_answer_is_judged_as_actions(rows: Path) -> None:
 
 
 def test_an_answer_in_own_words_is_explained_by_the_receipt_that_it_was_judged_by(
-    rows: Path, monkeypatch: pytest.MonkeyPatch
+    in_dialect: Asking, rows: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(TapOrBack, "question_kind", lambda *_: None)
-    task = AskingInDialect(buttons(), get_dialect("qwen2.5"))  # which resizes pictures
+    task = in_dialect
     step, text = task.load(rows).steps[0], '{"do": "tap", "at": [150, 300]}'
     verdict = task.verdict(step, text)
     found = task.explanation(step, verdict, text, profile="near")

@@ -14,7 +14,6 @@ from omnidata.actions import Space
 from omnidata.errors import UsageError
 from omnidata.run.evaluate import evaluate
 from omnidata.tasks import get_task
-from omnidata.tasks.androidcontrol.forest import bounds_for_uground
 from omnidata.tasks.asking import Asking
 from omnidata.types import Completion, LoadedDataset, Step
 from tests.loaders.phones import (
@@ -25,6 +24,7 @@ from tests.loaders.phones import (
     episode,
     example,
     forest,
+    png,
     records,
     tree,
     zoo,
@@ -404,9 +404,31 @@ def test_elements_that_are_seen_and_have_a_text_decide_for_uground(
     assert (beside[1], outside[1]) == (not decides, False)
 
 
-def test_nothing_beyond_1080_by_2400_is_an_element_for_uground() -> None:
+@pytest.mark.parametrize(
+    ("box", "counts"),
+    [
+        ((1079, 0, 1440, 3120), True),
+        ((1080, 0, 1440, 3120), False),
+        ((0, 2399, 1440, 3120), True),
+        ((0, 2400, 1440, 3120), False),
+    ],
+)
+def test_nothing_beyond_1080_by_2400_is_an_element_for_uground(
+    tmp_path: Path, box: tuple[int, int, int, int], counts: bool
+) -> None:
     """As in its script, whatever the size of the screen; what begins before that is one."""
-    boxes = [(1079, 0, 1200, 9), (1080, 0, 1200, 9), (0, 2399, 9, 2500), (0, 2400, 9, 2500)]
-    empty = [(-9, 0, 0, 9), (0, -9, 9, 0), (5, 0, 5, 9), (0, 9, 9, 5)]
-    found = bounds_for_uground(tree(*({"bounds": box, "text": "a"} for box in [*boxes, *empty])))
-    assert found == [boxes[0], boxes[2]]
+    screen = (1440, 3120)
+    data = records(
+        tmp_path / "b",
+        episode(
+            {"action_type": "click", "x": 1400, "y": 3000},
+            accessibility_trees=[tree({"bounds": box, "text": "a"})] * 2,
+            screenshots=[png(0, screen)] * 2,
+            screenshot_widths=[screen[0]] * 2,
+            screenshot_heights=[screen[1]] * 2,
+        ),
+    )
+    task = get_task("androidcontrol")
+    (step,) = task.load(data).steps
+    answer = json.dumps({"action_type": "click", "coordinate": [950, 950]})
+    assert values(task, "uground-ac", step, answer)[1] == counts

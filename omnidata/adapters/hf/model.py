@@ -51,7 +51,7 @@ class InputPipeline:
         self.kind, self.family = checkpoint.recognise(path, options)
         native = options.video == "native" and "video" in self.family.accepts
         self.capabilities = Capabilities(
-            accepts=self.family.accepts | {"video"},  # of which it may be shown frames
+            accepts=self.family.accepts | {"video"},  # clips may be shown as frames
             video="native" if native else "frames",
             frames=options.frames,
             frame_times=options.frame_times,

@@ -62,7 +62,7 @@ def _stamp(job: Job) -> str:
 def _stat(path: Path) -> tuple[str, int, int]:
     try:
         found = path.stat()
-    except OSError:  # whoever cuts it says what is wrong
+    except OSError:  # cutting it reports what is wrong
         return str(path.absolute()), 0, 0
     return str(path.absolute()), found.st_size, found.st_mtime_ns
 

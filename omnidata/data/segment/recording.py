@@ -82,7 +82,7 @@ def open_recording(path: Path) -> Recording:
     Raises:
         MediaError: it is missing, no film, or its frames are too large or too small.
     """
-    real = path.resolve()  # whoever names a link means what it leads to
+    real = path.resolve()  # a link stands for its target
     ref = MediaRef("video", real.parent, f"./{real.name}")  # no name is a URL then
     with open_media(ref, BUDGET) as container:
         video = video_stream(container, ref, BUDGET, None)

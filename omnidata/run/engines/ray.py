@@ -1,4 +1,4 @@
-"""Ray: the cluster that work is done on, and workers there, each of which may die.
+"""Ray: the cluster that work is done on, and its workers, which may die.
 
 Ray finds room for workers and says when one has died. What is kept, asked again and believed is
 decided here and in run folders: nothing is retried by Ray, which would repeat paid calls unseen.

@@ -252,10 +252,13 @@ def _report(
         tally.merge(read_json(job.file("tally.json")))
     instructions: dict[str, Any] = {"by": "template"}
     if written is not None:
+        rounds = [number for _, number in written.accepted.values()]
         instructions = {
             "by": "model",
             "accepted": len(written.accepted),
-            "accepted_in_round": _by_round(written),
+            "accepted_in_round": {
+                str(number): rounds.count(number) for number in sorted(set(rounds))
+            },
             "rejected": len(written.rejected),
             "not_accepted": dict(sorted(written.why.items())),
         }
@@ -271,8 +274,3 @@ def _report(
         },
         "findings": [dict(finding.as_dict()) for finding in pool.findings],
     }
-
-
-def _by_round(written: Written) -> dict[str, int]:
-    rounds = [number for _, number in written.accepted.values()]
-    return {str(number): rounds.count(number) for number in sorted(set(rounds))}

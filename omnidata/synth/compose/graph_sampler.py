@@ -213,7 +213,7 @@ def node_names(subtasks: Sequence[str], known: Collection[str]) -> tuple[str, ..
 # One attempt at a task: a graph that grows from below, towards what was asked for.
 
 _TRIED = 6
-"""Candidates of which the best is taken."""
+"""Candidates per node; the best is taken."""
 
 _MAKE = 0.6
 """How often a file that may exist initially is made by a subtask, where one can."""
@@ -264,10 +264,18 @@ def grow(
     )
     plan = PartialPlan(indexed, rule)
     while len(plan.instances) < wanted:
-        following = _best(plan, indexed, group, target, taste, wanted, rng)
-        if following is None:
+        best, score = None, float("-inf")
+        for _ in range(_TRIED):
+            instance = _candidate(plan, group, target, rng)
+            tried = plan.copy()
+            if instance is None or not _reach(tried, instance, indexed, group, wanted, rng):
+                continue
+            found = _score(plan, tried, indexed, target, taste)
+            if found is not None and (found := found + rng.random()) > score:
+                best, score = tried, found
+        if best is None:
             break
-        plan = following
+        plan = best
     if len(plan.instances) < LEAST:
         return None
     return None if target.connected and not plan.connected else plan
@@ -276,27 +284,6 @@ def grow(
 def _lean(target: ComplexityTarget, name: Dimension, rng: random.Random) -> float:
     by_chance = rng.uniform(-1, 1)
     return {"easy": -1.0, "medium": 0.0, "hard": 1.0}.get(target.levels.get(name, ""), by_chance)
-
-
-def _best(
-    plan: PartialPlan,
-    indexed: IndexedPool,
-    group: Group,
-    target: ComplexityTarget,
-    taste: _Taste,
-    wanted: int,
-    rng: random.Random,
-) -> PartialPlan | None:
-    best, score = None, float("-inf")
-    for _ in range(_TRIED):
-        instance = _candidate(plan, group, target, rng)
-        tried = plan.copy()
-        if instance is None or not _reach(tried, instance, indexed, group, wanted, rng):
-            continue
-        found = _score(plan, tried, indexed, target, taste)
-        if found is not None and (found := found + rng.random()) > score:
-            best, score = tried, found
-    return best
 
 
 def _candidate(

@@ -301,7 +301,12 @@ def figure(made: Mapping[str, Any]) -> Figure:
     panels = drawn.subplot_mosaic([["a", "b"], ["c", "d"]], width_ratios=(1.2, 1))
     total = made["sums"]["tasks"]
     _levels(panels["a"], made["levels"], total)
-    _sizes(panels["b"], made["values"]["instruction"])
+    axes = panels["b"]
+    values = made["values"]["instruction"]
+    numbers = sorted(map(int, values))
+    axes.bar(numbers, [values[str(number)] for number in numbers], color=_GREY)
+    axes.set_xticks(numbers)
+    _finish(axes, "(b) Subtasks of a task")
     _draw_bars(panels["c"], "(c) Intents", made["intents"])
     _draw_bars(panels["d"], "(d) Apps", made["apps"])
     return drawn
@@ -319,13 +324,6 @@ def _levels(axes: Axes, levels: Mapping[str, Mapping[str, int]], total: int) -> 
     axes.invert_yaxis()
     axes.legend(ncols=3, frameon=False, fontsize=8, loc="lower right", bbox_to_anchor=(1, 1))
     _finish(axes, f"(a) {total:,} tasks by complexity")
-
-
-def _sizes(axes: Axes, values: Mapping[str, int]) -> None:
-    numbers = sorted(map(int, values))
-    axes.bar(numbers, [values[str(number)] for number in numbers], color=_GREY)
-    axes.set_xticks(numbers)
-    _finish(axes, "(b) Subtasks of a task")
 
 
 def _draw_bars(axes: Axes, title: str, counts: Mapping[str, int]) -> None:

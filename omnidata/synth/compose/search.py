@@ -58,7 +58,15 @@ def identity(labels: Sequence[Hashable], edges: Sequence[tuple[int, int]]) -> by
     for node, colour in enumerate(colours):
         classes[colour].append(node)
     ordered = [classes[colour] for colour in sorted(classes)]
-    key = repr((sorted(colours), _smallest(ordered, edges)))
+    alone = prod(factorial(len(nodes)) for nodes in ordered) > _MOST
+    ways = product(*([tuple(nodes)] if alone else list(permutations(nodes)) for nodes in ordered))
+    best: list[tuple[int, int]] | None = None
+    for way in ways:
+        numbers = {node: number for number, node in enumerate(n for nodes in way for n in nodes)}
+        found = sorted((numbers[first], numbers[second]) for first, second in edges)
+        if best is None or found < best:
+            best = found
+    key = repr((sorted(colours), best or []))
     return hashlib.blake2b(key.encode(), digest_size=16).digest()
 
 
@@ -86,21 +94,6 @@ def _refine(colours: list[str], edges: Sequence[tuple[int, int]]) -> list[str]:
 
 def _digest(value: object) -> str:
     return hashlib.blake2b(repr(value).encode(), digest_size=16).hexdigest()
-
-
-def _smallest(
-    classes: Sequence[Sequence[int]], edges: Sequence[tuple[int, int]]
-) -> list[tuple[int, int]]:
-    """The edges under the numbering that makes them smallest."""
-    alone = prod(factorial(len(nodes)) for nodes in classes) > _MOST
-    ways = product(*([tuple(nodes)] if alone else list(permutations(nodes)) for nodes in classes))
-    best: list[tuple[int, int]] | None = None
-    for way in ways:
-        numbers = {node: number for number, node in enumerate(n for nodes in way for n in nodes)}
-        found = sorted((numbers[first], numbers[second]) for first, second in edges)
-        if best is None or found < best:
-            best = found
-    return best or []
 
 
 BATCH = 512
@@ -203,7 +196,15 @@ def try_batch(job: Job) -> Batch:
             if nearest is None or gap < nearest.gap:
                 nearest = Near(gap, _values(measured))
             continue
-        sketch = _sketch(attempt, place, plan, measured)
+        sketch = Sketch(
+            attempt,
+            place,
+            tuple(plan.instances),
+            tuple(plan.edges),
+            tuple(plan.opened),
+            identity(plan.instances, plan.edges),
+            _values(measured),
+        )
         found.setdefault(sketch.key, sketch)
     return Batch(number, list(found.values()), missed, failed, nearest)
 
@@ -216,18 +217,6 @@ def measure(indexed: IndexedPool, plan: PartialPlan) -> Complexity:
     }
     graph = Graph(tuple(names), tuple((names[a], names[b]) for a, b in plan.edges))
     return complexity(graph, kinds, {})
-
-
-def _sketch(attempt: int, group: int, plan: PartialPlan, measured: Complexity) -> Sketch:
-    return Sketch(
-        attempt,
-        group,
-        tuple(plan.instances),
-        tuple(plan.edges),
-        tuple(plan.opened),
-        identity(plan.instances, plan.edges),
-        _values(measured),
-    )
 
 
 def _values(measured: Complexity) -> tuple[int, int, int, int, int]:

@@ -78,8 +78,26 @@ def make_episodes(
         RunError: a part could not be made, or the disk is full.
         PlatformError: speech is asked for, and the extra `voice` does not work here.
     """
-    _check_range(first, episodes)
-    staging = EpisodesStaging(out, plan=_plan(settings, first, episodes))
+    if first % CODES or not 0 <= first <= MOST_EPISODES - episodes or episodes < 1:
+        raise UsageError(
+            f"episodes {first} to {first + episodes - 1} cannot be made",
+            expected=f"1 to {MOST_EPISODES:,} episodes, the first a multiple of {CODES}: the "
+            "twins of a group stay together",
+        )
+    made_by = {name: version(name) for name in _MADE_BY}
+    if "speech" in settings.all_cues:
+        from omnidata.data.voice_engines import Espeak
+
+        made_by["speech"] = Espeak().name
+    staging = EpisodesStaging(
+        out,
+        plan={
+            "first": first,
+            "episodes": episodes,
+            "settings": settings.as_dict(),
+            "made_by": made_by,
+        },
+    )
     if report := staging.finished_report():
         return report
     with wrap_os_error(out), staging:
@@ -109,29 +127,6 @@ def with_speech(settings: Settings) -> Settings:
     except PlatformError:
         return settings
     return replace(settings, cues=(*settings.all_cues, "speech"))
-
-
-def _check_range(first: int, episodes: int) -> None:
-    if first % CODES or not 0 <= first <= MOST_EPISODES - episodes or episodes < 1:
-        raise UsageError(
-            f"episodes {first} to {first + episodes - 1} cannot be made",
-            expected=f"1 to {MOST_EPISODES:,} episodes, the first a multiple of {CODES}: the "
-            "twins of a group stay together",
-        )
-
-
-def _plan(settings: Settings, first: int, episodes: int) -> dict[str, Any]:
-    made_by = {name: version(name) for name in _MADE_BY}
-    if "speech" in settings.all_cues:
-        from omnidata.data.voice_engines import Espeak
-
-        made_by["speech"] = Espeak().name
-    return {
-        "first": first,
-        "episodes": episodes,
-        "settings": settings.as_dict(),
-        "made_by": made_by,
-    }
 
 
 def _count(settings: Settings, todo: list[Job]) -> dict[str, Any]:
@@ -252,7 +247,12 @@ def make(job: Job) -> Failure | None:
                 tree.add(episode)
         write_json(unfinished / _TALLY, tally)
         _check_parent()
-        _move(unfinished, job.path)
+        try:
+            unfinished.rename(job.path)
+        except OSError:
+            if not job.path.is_dir():
+                raise
+            shutil.rmtree(unfinished)  # another process was faster, and made the same bytes
     except (OSError, OmnidataError) as error:
         return Failure(str(error))
     return None
@@ -267,15 +267,6 @@ def _check_parent() -> None:
     parent = parent_process()
     if parent is not None and not parent.is_alive():
         raise RunError("the process that asked for the part has ended")
-
-
-def _move(unfinished: Path, path: Path) -> None:
-    try:
-        unfinished.rename(path)
-    except OSError:
-        if not path.is_dir():
-            raise
-        shutil.rmtree(unfinished)  # another process was faster, and made the same bytes
 
 
 def _episodes(job: Job, tally: Tally) -> Iterator[TreeEpisode]:

@@ -91,7 +91,22 @@ def make_pool(out: Path, *, seed: int = 0, progress: Progress | None = None) -> 
     with staging, wrap_os_error(staging.path):
         library = _make_library(staging.path, seed, progress or (lambda done, total: None))
         write_library(library, staging.path, pictures=False)
-        made = _report(library, len(list((staging.path / _PICTURES).iterdir())))
+        pictures = len(list((staging.path / _PICTURES).iterdir()))
+        subtasks = library.subtasks.values()
+        made = {
+            "made": {
+                "subtasks": len(library.subtasks),
+                "bindings": sum(len(subtask.parameters) for subtask in subtasks),
+                "trajectories": len(library.trajectories),
+                "steps": sum(len(done.actions) for done in library.trajectories),
+                "pictures": pictures,
+                "apps": dict(Counter(subtask.application for subtask in subtasks)),
+                "categories": dict(Counter(APPS[s.application].category for s in subtasks)),
+                "intents": dict(
+                    Counter(intent for s in subtasks for intent in s.source["task_intents"])
+                ),
+            }
+        }
         staging.publish(made)
     return {**staging.plan, **made}
 
@@ -102,38 +117,34 @@ def _make_library(folder: Path, seed: int, progress: Progress) -> Library:
     trajectories: list[Trajectory] = []
     for number, recipe in enumerate(RECIPES):
         progress(number, len(RECIPES))
-        subtask = _subtask(recipe, values, seed)
+        parameters = places(recipe.template)
+        bindings = values.bindings(recipe.template, parameters)
+        name = uuid.uuid5(uuid.NAMESPACE_URL, f"omnidata pool {seed} {recipe.template}")
+        row = {
+            "id": str(name),
+            "instruction_template": recipe.template,
+            "application": recipe.app,
+            "available_parameters": bindings,
+            "OS": "Windows",
+            "input_resources": list(recipe.inputs),
+            "output_resources": list(recipe.outputs),
+            "category": APPS[recipe.app].category,
+            "task_intents": [INTENTS[key] for key in recipe.intents],
+        }
+        subtask = Subtask(
+            id=str(name),
+            template=recipe.template,
+            application=recipe.app,
+            parameters=tuple(bindings),
+            os="Windows",
+            inputs=recipe.inputs,
+            outputs=recipe.outputs,
+            evaluation=_evaluation(recipe, parameters),
+            source=row,
+        )
         subtasks[subtask.id] = subtask
         trajectories += _trajectories(recipe, subtask, values, album)
     return Library(folder, subtasks, trajectories)
-
-
-def _subtask(recipe: Recipe, values: Values, seed: int) -> Subtask:
-    parameters = places(recipe.template)
-    bindings = values.bindings(recipe.template, parameters)
-    name = uuid.uuid5(uuid.NAMESPACE_URL, f"omnidata pool {seed} {recipe.template}")
-    row = {
-        "id": str(name),
-        "instruction_template": recipe.template,
-        "application": recipe.app,
-        "available_parameters": bindings,
-        "OS": "Windows",
-        "input_resources": list(recipe.inputs),
-        "output_resources": list(recipe.outputs),
-        "category": APPS[recipe.app].category,
-        "task_intents": [INTENTS[key] for key in recipe.intents],
-    }
-    return Subtask(
-        id=str(name),
-        template=recipe.template,
-        application=recipe.app,
-        parameters=tuple(bindings),
-        os="Windows",
-        inputs=recipe.inputs,
-        outputs=recipe.outputs,
-        evaluation=_evaluation(recipe, parameters),
-        source=row,
-    )
 
 
 def _trajectories(
@@ -141,7 +152,21 @@ def _trajectories(
 ) -> Iterator[Trajectory]:
     entries = values.entries(APPS[recipe.app].listed)
     for number, binding in enumerate(subtask.parameters):
-        observations, actions = _record(recipe, binding, entries, album)
+        expert = _Expert(fill(recipe.template, binding), album)
+        expert.click(recipe.app, double=True)
+        running = any(kind.endswith("_in_processing") for kind in recipe.inputs)
+        expert.view = View(recipe.app, "The open file" if running else "", tuple(entries))
+        for act in recipe.acts:
+            if isinstance(act, Ask):
+                expert.ask(act, fill(act.value, binding))
+            elif isinstance(act, Press):
+                expert.click(act.button)
+                expert.see(says=act.says)
+            elif isinstance(act, Pick):
+                expert.pick(fill(act.entry, binding), double=act.double)
+            else:
+                expert.press(act)
+        observations, actions = expert.finish()
         yield Trajectory(
             id=f"{subtask.id}({number})",
             instruction=fill(recipe.template, binding),
@@ -149,26 +174,6 @@ def _trajectories(
             actions=actions,
             subtask_id=subtask.id,
         )
-
-
-def _record(
-    recipe: Recipe, binding: Mapping[str, str], entries: Sequence[str], album: _Album
-) -> tuple[tuple[str, ...], tuple[Mapping[str, Any], ...]]:
-    expert = _Expert(fill(recipe.template, binding), album)
-    expert.click(recipe.app, double=True)
-    running = any(kind.endswith("_in_processing") for kind in recipe.inputs)
-    expert.view = View(recipe.app, "The open file" if running else "", tuple(entries))
-    for act in recipe.acts:
-        if isinstance(act, Ask):
-            expert.ask(act, fill(act.value, binding))
-        elif isinstance(act, Press):
-            expert.click(act.button)
-            expert.see(says=act.says)
-        elif isinstance(act, Pick):
-            expert.pick(fill(act.entry, binding), double=act.double)
-        else:
-            expert.press(act)
-    return expert.finish()
 
 
 class _Album:
@@ -261,24 +266,6 @@ class _Expert:
         }
         self._observations.append(path)
         self._actions.append(action)
-
-
-def _report(library: Library, pictures: int) -> dict[str, Any]:
-    subtasks = library.subtasks.values()
-    return {
-        "made": {
-            "subtasks": len(library.subtasks),
-            "bindings": sum(len(subtask.parameters) for subtask in subtasks),
-            "trajectories": len(library.trajectories),
-            "steps": sum(len(done.actions) for done in library.trajectories),
-            "pictures": pictures,
-            "apps": dict(Counter(subtask.application for subtask in subtasks)),
-            "categories": dict(Counter(APPS[s.application].category for s in subtasks)),
-            "intents": dict(
-                Counter(intent for s in subtasks for intent in s.source["task_intents"])
-            ),
-        }
-    }
 
 
 # Evaluation functions of the sample pool, as text in the paper's form; nothing here runs them.

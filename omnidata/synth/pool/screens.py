@@ -154,24 +154,21 @@ class _Painter:
 
     def screen(self) -> Screen:
         if not self._view.app:
-            self._desktop()
+            for number, app in enumerate(APPS.values()):
+                column, row = number % _COLUMNS, number // _COLUMNS
+                left, top = 22 + column * 100, 20 + row * 122
+                colour = _theme(self._seed, app.name).accent
+                badge = (left + 20, top + 4, left + 75, top + 59)
+                self._rect(badge, fill=colour, outline=WHITE, radius=12)
+                self._canvas.icon(app.icon, (left + 47.5, top + 31.5), size=34, fill=WHITE)
+                self._text(app.name, (left + 47.5, top + 78), WHITE)
+                self._controls[app.name] = (left, top, left + 95, top + 95)
         else:
             self._window()
             if self._view.question:
                 self._controls.clear()  # the dialog is modal
                 self._dialog()
         return Screen(self._canvas.finish(), self._controls)
-
-    def _desktop(self) -> None:
-        for number, app in enumerate(APPS.values()):
-            column, row = number % _COLUMNS, number // _COLUMNS
-            left, top = 22 + column * 100, 20 + row * 122
-            colour = _theme(self._seed, app.name).accent
-            badge = (left + 20, top + 4, left + 75, top + 59)
-            self._rect(badge, fill=colour, outline=WHITE, radius=12)
-            self._canvas.icon(app.icon, (left + 47.5, top + 31.5), size=34, fill=WHITE)
-            self._text(app.name, (left + 47.5, top + 78), WHITE)
-            self._controls[app.name] = (left, top, left + 95, top + 95)
 
     def _window(self) -> None:
         view, theme = self._view, self._theme

@@ -166,8 +166,8 @@ def _steps(path: Path, note: Note) -> Iterator[Line]:
 def form_of(row: Row) -> Form:
     """What a row belongs to, by its columns: its numbers would not tell.
 
-    Rows of Android in the Zoo have no size of the picture, and boxes in pixels; whoever gives the
-    size, as AgentCPM-GUI does when it converts them, has boxes from 0 to 1.
+    Rows of Android in the Zoo have no size of the picture, and boxes in pixels; rows with the size,
+    as AgentCPM-GUI converts them, have boxes from 0 to 1.
 
     Examples:
         >>> form_of({"results/action_type": [4]}), form_of({"image_width": 1080})

@@ -154,7 +154,7 @@ class GraphScorer(OfflineScorer):
         Returns:
             One agent's, for nothing says whose the sequences are; and what is doubtful: of the
             tasks, and sequences of tasks that the data do not have, which are passed over. A task
-            without a sequence is `missing` and counts as one of which nothing was done.
+            without a sequence is `missing` and counts as one where nothing was done.
 
         Raises:
             DataError: a task cannot be read or scored, a sequence is no order of its task, or

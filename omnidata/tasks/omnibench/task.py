@@ -558,8 +558,8 @@ class OmniBench(Benchmark):
             size: width and height of the screenshot as the model is shown it, in pixels.
 
         Returns:
-            None where the action cannot be read, or is a click of which nobody says where it goes,
-            or that goes to a screen of unknown size.
+            None where the action cannot be read, or is a click without a place or on a screen of
+            unknown size.
         """
         action = action_of(step.source)
         if action is None:

@@ -36,7 +36,7 @@ RELEASED = "merged_sorted.json"
 _NO_DATA = {"dataset_info.json", "dataset_infos.json"}  # what the hub keeps beside data
 _METADATA = "name the file of steps; the metadata are in <dimension>.jsonl"
 _FIRST = 50  # rows by whose pictures the folder of media is known
-_PIECE = 1024**2  # bytes of which a digest is taken at once
+_PIECE = 1024**2  # bytes hashed at once
 LAYOUTS = (
     "an app folder (the five <dimension>.jsonl, dataset_<APP>.json, media/), a folder of such "
     f"folders, the released folder ({RELEASED} and benchmark/), or a JSON file of steps"

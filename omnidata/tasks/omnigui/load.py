@@ -541,7 +541,7 @@ _SEEN = frozenset(
         *(name for names in MEDIA_COLUMNS.values() for name in names if name != "image_path"),
     }
 )
-"""Columns of which a row of OmniGUI has one at least."""
+"""A row of OmniGUI has at least one of these columns."""
 
 
 class OmniGuiFiles:

@@ -277,7 +277,7 @@ def _action(call: Call, before: Point | None, at: Point | None) -> Action:
 def calls_for(action: Action) -> Iterator[Call]:
     """What any agent does, as calls of pyautogui; a drag from somewhere begins with a move there.
 
-    To press the enter key is to press it, and an end of which nobody says more is a success.
+    To press the enter key is to press it, and an end without a status is a success.
 
     Raises:
         CannotSayError: pyautogui has no such call.

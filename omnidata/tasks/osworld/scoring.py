@@ -1,7 +1,7 @@
 """OSWorld's success rates over a tree of results, which holds the scores itself.
 
 A tree may hold several agents' results: each action space, observation type and model is an agent
-with rates of its own, which are never pooled. Examples have the same ids whoever tried them, and
+with rates of its own, which are never pooled. An example has the same id for all agents, and
 attempts of one agent at an example are one line.
 """
 

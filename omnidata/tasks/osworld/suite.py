@@ -254,7 +254,7 @@ class Suite:
 
 
 def suite_of(profile: str, tried: Iterable[Task], files: TaskFiles) -> Suite:
-    """The tasks of which agents tried some.
+    """Return the suite that the tried tasks belong to.
 
     A list decides, or examples that the user named. Without either the set's numbers hold where all
     domains are those of a set of the paper; of another suite the tasks are those of its examples

@@ -131,7 +131,7 @@ def _is_reset(row: Row) -> bool:
 
 
 def read_runs(lines: Iterable[tuple[str, Any]], note: Note) -> list[Run]:
-    """The runs of a file, the last of which is the one that its folder's result is about.
+    """Return the runs of a file; the folder's result belongs to the last one.
 
     Lines with the same `step_num` are one turn. A run begins anew where `step_num` goes back, where
     it stays after a line that says it is done, and after an error unless it goes on.

@@ -3,7 +3,7 @@
 Android in the Wild has one number for everything that a finger does: a dual point, which is a tap
 where the finger is lifted within `TAP_REACH` of where it touched, and a swipe otherwise.
 AndroidControl has JSON objects with names. An action holds either without loss of meaning: a swipe
-of which only the two places tell where it goes has no `direction`, for evaluators differ in it. The
+between two places has no `direction`, for evaluators derive it in different ways. The
 datasets' own spelling is kept wherever rows are kept.
 """
 
@@ -64,7 +64,7 @@ WAIT: Final = Action("wait", words="NONE")
 COMPLETE: Final = Action("done", status="success")
 IMPOSSIBLE: Final = Action("done", status="failure")
 STOP: Final = Action("done", words="STOP")
-"""The end of the episode, of which it is not said whether the task is done."""
+"""The end of the episode; whether the task is done is unknown."""
 
 
 def open_app(name: str) -> Action:
@@ -225,7 +225,7 @@ def as_finger(action: Action) -> Action:
     """What any agent does on a phone, in the words of phones; see `Action` for those of others.
 
     A wheel that turns is the swipe that shows the same, its place and how far aside; a drag is a
-    swipe; a key that has a kind of its own is that. An end of which nobody says more is a success.
+    swipe; a key that has a kind of its own is that. An end without a status is a success.
 
     Raises:
         CannotSayError: no finger does it.

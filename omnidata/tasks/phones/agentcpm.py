@@ -15,7 +15,7 @@ process_ac.py`. As released:
 
 Mended: an empty text is in every text; waiting, success and failure are different things; an
 enlarged element at the left or upper edge is moved instead of cut; and in AndroidControl the five
-nearest elements may well be the whole screen, of which every point is right: there it is the
+nearest elements may be the whole screen, where every point would be right: there it is the
 smallest element that holds the expert's point. Long presses are long presses, and no step is left
 out. What compact JSON loses in reading is in `omnidata.dialects.agentcpm`.
 """

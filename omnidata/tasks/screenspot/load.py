@@ -97,7 +97,7 @@ def _is_of_uground(row: Row) -> bool:
 
 
 def _targets(row: Row, boxes: Boxes) -> tuple[Box, ...]:
-    """One box, or several of which each is right; raises a `ValueError` for what is none."""
+    """Return one box, or several boxes that are each right; a ValueError if it is no box."""
     value = row.get("gt_bbox", row.get("bbox"))
     several = isinstance(value, list) and bool(value) and isinstance(value[0], list)
     return tuple(_box(each, boxes) for each in (value if several else [value]))
