@@ -423,7 +423,7 @@ def ids_of(steps: Sequence[Step]) -> Iterable[str]:
 
 def episodes_of(steps: Sequence[Step]) -> Numbers:
     """Return each step's episode as a number, int64 (N,), in order of first occurrence."""
-    return _as_steps(steps).episodes
+    return as_steps(steps).episodes
 
 
 def select_steps(steps: Sequence[Step], numbers: Iterable[int]) -> Sequence[Step]:
@@ -433,7 +433,8 @@ def select_steps(steps: Sequence[Step], numbers: Iterable[int]) -> Sequence[Step
     return [steps[number] for number in numbers]
 
 
-def _as_steps(steps: Sequence[Step]) -> Steps:
+def as_steps(steps: Sequence[Step]) -> Steps:
+    """Return any sequence of steps as `Steps`."""
     return steps if isinstance(steps, Steps) else Steps(steps)
 
 
@@ -448,7 +449,7 @@ class Positions:
     """
 
     def __init__(self, steps: Sequence[Step]) -> None:
-        own = _as_steps(steps)
+        own = as_steps(steps)
         self.get = own.position
         self._length = len(own) - len(own.repeated)
 
@@ -536,7 +537,7 @@ def pack_steps(steps: Sequence[Step], numbers: Sequence[int]) -> Steps:
     Raises:
         UsageError: a plug-in's cannot be.
     """
-    found = _as_steps(steps).select(numbers).pack()
+    found = as_steps(steps).select(numbers).pack()
     if not can_be_sent(found):
         raise UsageError(
             "the steps cannot be sent to other processes",
@@ -551,7 +552,7 @@ def can_be_sent(steps: Sequence[Step]) -> bool:
     """Return whether steps can be sent to other processes; of a list only the first is checked."""
     import pickle
 
-    own = _as_steps(steps)
+    own = as_steps(steps)
     file = own.file or own[:1].pack().file
     assert file is not None  # what is packed has one
     first = file.in_memory

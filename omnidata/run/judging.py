@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -34,7 +34,7 @@ Values = tuple[float | bool | None, ...]
 Kind = tuple[Outcome, Values]
 """What a verdict is, but for what was read."""
 CHUNK = 1000
-"""Answers that are judged together elsewhere: a tenth of a second, and a megabyte with receipts."""
+"""Answers that are judged together: a tenth of a second, and a megabyte with receipts."""
 _CAUSE_PARTS: Mapping[Cause, bytes] = {cause: b',"cause":%b' % encode(cause) for cause in CAUSES}
 _SLACK = 1e-9  # the mean of shares may exceed 1 by this
 _LARGEST = sys.float_info.max
@@ -68,35 +68,49 @@ class Judge:
         self.readings: Counter[tuple[Cause, str]] = Counter()
         self.degraded = 0
 
-    def judge(self, step: Step, answer: Prediction | None) -> tuple[int, bytes]:
-        """The number of the verdict, and the line; without an answer the step is `missing`."""
-        receipt = answer.receipt if answer else None
-        if answer is None:
-            verdict = self.profile.without_answer(step, "missing")
-        elif answer.delivery == "ok":
-            verdict = self.profile.judge(step, answer.output or "", receipt)
-        else:
-            verdict = self.profile.without_answer(step, answer.delivery)
-        if receipt and missing_media(receipt):
-            self.degraded += 1
-        kind = verdict.outcome, verdict.values
-        if not isinstance(verdict.reason, str):
-            raise TypeError(f"the verdict has {verdict.reason!r:.40} as reason")
-        known = self.kinds.get(kind) or self._add(kind)
-        return known[0], b'{"sample_id":%b,%b,"parsed":%b%b%b}\n' % (
-            encode(answer.sample_id if answer else step.sample_id),
-            known[1],
-            b"null" if verdict.parsed is None else encode(verdict.parsed),
-            b',"reason":%b' % encode(verdict.reason) if verdict.reason else b"",
-            self._cause(step, verdict, answer) if known[2] and self.task else b"",
-        )
+    def judge(
+        self, steps: Iterable[Step], answers: Iterable[Prediction | None]
+    ) -> tuple[bytes, bytes]:
+        """Judge answers.
 
-    def _cause(self, step: Step, verdict: Verdict, answer: Prediction | None) -> bytes:
-        assert self.task
+        Args:
+            steps: those that are answered.
+            answers: to each step; one without an answer is `missing`.
+
+        Returns:
+            The number of each verdict, as C's int, and the lines.
+        """
+        profile, verdicts, line = self.profile, array("i"), list[bytes]()
+        for step, answer in zip(steps, answers, strict=True):
+            if answer is None:
+                verdict = profile.without_answer(step, "missing")
+            else:
+                if answer.delivery == "ok":
+                    verdict = profile.judge(step, answer.output or "", answer.receipt)
+                else:
+                    verdict = profile.without_answer(step, answer.delivery)
+                if answer.receipt and missing_media(answer.receipt):
+                    self.degraded += 1
+            if not isinstance(verdict.reason, str):
+                raise TypeError(f"the verdict has {verdict.reason!r:.40} as reason")
+            kind = verdict.outcome, verdict.values
+            number, common, is_wrong = self.kinds.get(kind) or self._add(kind)
+            verdicts.append(number)
+            name = encode(answer.sample_id if answer else step.sample_id)
+            parsed = b"null" if verdict.parsed is None else encode(verdict.parsed)
+            line += b'{"sample_id":', name, common, parsed
+            if verdict.reason:
+                line += b',"reason":', encode(verdict.reason)
+            if is_wrong and self.task:
+                line.append(self._cause(self.task, step, verdict, answer))
+            line.append(b"}\n")
+        return verdicts.tobytes(), b"".join(line)
+
+    def _cause(
+        self, task: Asking, step: Step, verdict: Verdict, answer: Prediction | None
+    ) -> bytes:
         text, receipt = (answer.output or "", answer.receipt) if answer else ("", None)
-        told = self.task.explanation(
-            step, verdict, text, profile=self.profile.name, receipt=receipt
-        )
+        told = task.explanation(step, verdict, text, profile=self.profile.name, receipt=receipt)
         found, target = told.diagnosis or Diagnosis("rule"), told.target_label
         cause, reading, distance = found.cause, found.reading, found.distance
         if cause not in CAUSES or not isinstance(reading, str):
@@ -129,7 +143,8 @@ class Judge:
                 raise ValueError(f"the verdict has {value!r:.40} as {name}")
         common = {"outcome": outcome, "profile": self.profile.name, **named}
         wrong = mark_of(outcome, named) not in ("right", "unjudged")
-        known = self.kinds[kind] = len(self.kinds), encode(common)[1:-1], wrong
+        part = b',%b,"parsed":' % encode(common)[1:-1]
+        known = self.kinds[kind] = len(self.kinds), part, wrong
         return known
 
     def add(self, other: Judged) -> npt.NDArray[np.intc]:
@@ -201,20 +216,16 @@ class Judged:
 
 def judge_chunk(job: Job, chunk: Chunk) -> Judged | OmnidataError:
     """Judge a chunk; an error of a plug-in is given back."""
-    verdicts, found = array("i"), list[bytes]()
     try:
         with blaming(plugin_origin(job.task)):
             judge = Judge(*_rules(job))
-            for step, answer in zip(chunk.steps, chunk.answers, strict=True):
-                number, line = judge.judge(step, answer)
-                verdicts.append(number)
-                found.append(line)
+            verdicts, lines = judge.judge(chunk.steps, chunk.answers)
     except OmnidataError as error:
         return error
     return Judged(
         [*judge.kinds],
-        verdicts.tobytes(),
-        b"".join(found),
+        verdicts,
+        lines,
         judge.causes,
         judge.targets,
         judge.readings,

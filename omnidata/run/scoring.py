@@ -8,6 +8,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ from omnidata.run.headlines import (
     other_unit,
 )
 from omnidata.run.histories import PatchedRollouts, patches_of
-from omnidata.run.judging import Chunks, Job, Judge, judge_chunk
+from omnidata.run.judging import CHUNK, Chunks, Job, Judge, judge_chunk
 from omnidata.run.run_files import ANSWERS, OF_LINE, RESULTS, SCORES
 from omnidata.storage import atomic_write, is_unfinished, wrap_os_error, write_json
 from omnidata.tasks import is_named
@@ -240,11 +241,14 @@ class _Columns:
         self, answers: Iterable[Prediction], ignored: Container[str], plugin: str
     ) -> Iterator[bytes]:
         """Judge every answer, then every step without one; yields the lines of `scores.jsonl`."""
-        judge, verdicts = self.judge.judge, self.verdicts
+        matched = self._match_steps(answers, ignored)
         with blaming(plugin):
-            for number, answer in self._match_steps(answers, ignored):
-                verdicts[number], line = judge(self.steps[number], answer)
-                yield line
+            while part := [*islice(matched, CHUNK)]:
+                numbers, found = zip(*part, strict=True)
+                steps = map(self.steps.__getitem__, numbers)
+                verdicts, lines = self.judge.judge(steps, found)
+                self.column[[*numbers]] = np.frombuffer(verdicts, np.intc)
+                yield lines
 
     def lines_of_others(
         self,
@@ -279,19 +283,21 @@ class _Columns:
     ) -> Iterator[tuple[int, Prediction | None]]:
         unknown: list[str] = []
         answered = False
+        place, verdicts = self.places.get, self.verdicts
         for answer in answers:
-            number = self.places.get(answer.sample_id)
+            number = place(answer.sample_id)
             if number is None:
                 if answer.sample_id not in ignored:
                     unknown.append(answer.sample_id)
                 continue
-            if self.verdicts[number] != _NONE:
+            if verdicts[number] != _NONE:
                 few = self.bad.count < _TOLD  # to find a place is to read the file
                 name = answer.sample_id
                 self.bad.add(repeated_answer(self._place(name) if few else name))
                 continue
-            self.verdicts[number] = _SENT
-            self.kept.add(number, answer)
+            verdicts[number] = _SENT
+            if self.judge.task:  # to say why
+                self.kept.add(number, answer)
             answered = answered or answer.delivery not in TRANSIENT
             yield number, answer
         if unknown:
