@@ -105,10 +105,9 @@ def _plain_places(places: Any) -> tuple[tuple[Any, ...], ...]:
     return tuple(map(msgspec.structs.astuple, places))
 
 
-_ACTION: Final = Action.__struct_fields__
-_PLACES: Final = tuple(map(_ACTION.index, ("start", "end", "path")))
-_THEN: Final = _ACTION.index("then")
 _DEFAULTS: Final = (None, *Action.__struct_defaults__)
+_PATH: Final = Action.__struct_fields__.index("path")
+_THEN: Final = Action.__struct_fields__.index("then")
 
 
 def _plain_action(action: Action | None) -> tuple[Any, ...] | None:
@@ -117,12 +116,12 @@ def _plain_action(action: Action | None) -> tuple[Any, ...] | None:
     if type(action) is not Action or type(action.then) is not tuple:
         raise CannotStoreError(action)
     values = list(msgspec.structs.astuple(action))
-    for number in _PLACES:
+    for number in (1, 2, _PATH):
         if values[number] != ():
             values[number] = _plain_places(values[number])
     if action.then:
         values[_THEN] = tuple(map(_plain_action, action.then))
-    while len(values) > 1 and values[-1] is _DEFAULTS[len(values) - 1]:
+    while len(values) > 3 and values[-1] is _DEFAULTS[len(values) - 1]:
         values.pop()
     return tuple(values)
 
@@ -131,16 +130,16 @@ def _action(values: tuple[Any, ...] | None) -> Action | None:
     """Return an action out of its first values; the others are defaults."""
     if values is None:
         return None
-    held = list(values)
-    for number in _PLACES:
-        if number >= len(held):
-            break
-        if held[number]:
-            places = [Point(*place) if len(place) == 3 else Box(*place) for place in held[number]]
-            held[number] = tuple(places)
-    if len(held) > _THEN:
-        held[_THEN] = tuple(map(_action, held[_THEN]))
-    return Action(*held)
+    kind, start, end, *rest = values
+    if len(values) > _PATH:
+        rest[_PATH - 3] = _regions(values[_PATH])
+    if len(values) > _THEN:
+        rest[_THEN - 3] = tuple(map(_action, values[_THEN]))
+    return Action(kind, start and _regions(start), end and _regions(end), *rest)
+
+
+def _regions(places: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
+    return tuple([Point(*place) if len(place) == 3 else Box(*place) for place in places])
 
 
 _KINDS_OF_CELL: Final = (ParquetLocation, ByteRange, VideoSegment)
@@ -148,7 +147,7 @@ _FIELDS: Final = {
     kind: operator.attrgetter(*(field.name for field in fields(kind)))
     for kind in (MediaRef, *_KINDS_OF_CELL)
 }
-_PATH: Final = type(Path())
+_PATH_TYPE: Final = type(Path())
 
 
 def _plain_media(media: Mapping[str, MediaRef | None], within: tuple[str, ...]) -> dict[str, Any]:
@@ -159,7 +158,7 @@ def _plain_media(media: Mapping[str, MediaRef | None], within: tuple[str, ...]) 
         if ref is None:
             held[role] = None
             continue
-        if type(ref) is not MediaRef or type(ref.root) is not _PATH:
+        if type(ref) is not MediaRef or type(ref.root) is not _PATH_TYPE:
             raise CannotStoreError(ref)
         kind, root, path, inline, cell, sha256, own, until, marks = _FIELDS[MediaRef](ref)
         if cell is not None:

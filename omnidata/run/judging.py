@@ -91,15 +91,15 @@ class Judge:
                     verdict = profile.without_answer(step, answer.delivery)
                 if answer.receipt and missing_media(answer.receipt):
                     self.degraded += 1
-            if not isinstance(verdict.reason, str):
-                raise TypeError(f"the verdict has {verdict.reason!r:.40} as reason")
             kind = verdict.outcome, verdict.values
             number, common, is_wrong = self.kinds.get(kind) or self._add(kind)
             verdicts.append(number)
             name = encode(answer.sample_id if answer else step.sample_id)
             parsed = b"null" if verdict.parsed is None else encode(verdict.parsed)
             line += b'{"sample_id":', name, common, parsed
-            if verdict.reason:
+            if verdict.reason != "":
+                if not isinstance(verdict.reason, str):
+                    raise TypeError(f"the verdict has {verdict.reason!r:.40} as reason")
                 line += b',"reason":', encode(verdict.reason)
             if is_wrong and self.task:
                 line.append(self._cause(self.task, step, verdict, answer))

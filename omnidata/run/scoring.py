@@ -245,8 +245,7 @@ class _Columns:
         with blaming(plugin):
             while part := [*islice(matched, CHUNK)]:
                 numbers, found = zip(*part, strict=True)
-                steps = map(self.steps.__getitem__, numbers)
-                verdicts, lines = self.judge.judge(steps, found)
+                verdicts, lines = self.judge.judge(select_steps(self.steps, numbers), found)
                 self.column[[*numbers]] = np.frombuffer(verdicts, np.intc)
                 yield lines
 
