@@ -151,11 +151,9 @@ class Action(msgspec.Struct, frozen=True):
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise ValueError(f"there is no kind of action {self.kind!r}; {_HINT}")
-        for places in (self.start, self.end):
-            if not isinstance(places, tuple):
-                raise TypeError(
-                    f"the places of an action must be a tuple of regions, not {places!r}"
-                )
+        if not (isinstance(self.start, tuple) and isinstance(self.end, tuple)):
+            places = self.end if isinstance(self.start, tuple) else self.start
+            raise TypeError(f"the places of an action must be a tuple of regions, not {places!r}")
 
     @property
     def label(self) -> str:

@@ -17,11 +17,12 @@ import operator
 import tempfile
 from array import array
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import fields
 from functools import lru_cache
-from itertools import pairwise
+from itertools import repeat
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
 
@@ -105,9 +106,9 @@ def _plain_places(places: Any) -> tuple[tuple[Any, ...], ...]:
     return tuple(map(msgspec.structs.astuple, places))
 
 
-_ACTION: Final = Action.__struct_fields__
-_PLACES: Final = tuple(map(_ACTION.index, ("start", "end", "path")))
-_THEN: Final = _ACTION.index("then")
+_DEFAULTS: Final = (None, *Action.__struct_defaults__)
+_PATH: Final = Action.__struct_fields__.index("path")
+_THEN: Final = Action.__struct_fields__.index("then")
 
 
 def _plain_action(action: Action | None) -> tuple[Any, ...] | None:
@@ -116,25 +117,30 @@ def _plain_action(action: Action | None) -> tuple[Any, ...] | None:
     if type(action) is not Action or type(action.then) is not tuple:
         raise CannotStoreError(action)
     values = list(msgspec.structs.astuple(action))
-    for number in _PLACES:
+    for number in (1, 2, _PATH):
         if values[number] != ():
             values[number] = _plain_places(values[number])
     if action.then:
         values[_THEN] = tuple(map(_plain_action, action.then))
+    while len(values) > 3 and values[-1] is _DEFAULTS[len(values) - 1]:
+        values.pop()
     return tuple(values)
 
 
 def _action(values: tuple[Any, ...] | None) -> Action | None:
+    """Return an action out of its first values; the others are defaults."""
     if values is None:
         return None
-    held = list(values)
-    for number in _PLACES:
-        if held[number]:
-            places = [Point(*place) if len(place) == 3 else Box(*place) for place in held[number]]
-            held[number] = tuple(places)
-    if held[_THEN]:
-        held[_THEN] = tuple(map(_action, held[_THEN]))
-    return Action(*held)
+    kind, start, end, *rest = values
+    if len(values) > _PATH:
+        rest[_PATH - 3] = _regions(values[_PATH])
+    if len(values) > _THEN:
+        rest[_THEN - 3] = tuple(map(_action, values[_THEN]))
+    return Action(kind, start and _regions(start), end and _regions(end), *rest)
+
+
+def _regions(places: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
+    return tuple([Point(*place) if len(place) == 3 else Box(*place) for place in places])
 
 
 _KINDS_OF_CELL: Final = (ParquetLocation, ByteRange, VideoSegment)
@@ -142,7 +148,7 @@ _FIELDS: Final = {
     kind: operator.attrgetter(*(field.name for field in fields(kind)))
     for kind in (MediaRef, *_KINDS_OF_CELL)
 }
-_PATH: Final = type(Path())
+_PATH_TYPE: Final = type(Path())
 
 
 def _plain_media(media: Mapping[str, MediaRef | None], within: tuple[str, ...]) -> dict[str, Any]:
@@ -153,7 +159,7 @@ def _plain_media(media: Mapping[str, MediaRef | None], within: tuple[str, ...]) 
         if ref is None:
             held[role] = None
             continue
-        if type(ref) is not MediaRef or type(ref.root) is not _PATH:
+        if type(ref) is not MediaRef or type(ref.root) is not _PATH_TYPE:
             raise CannotStoreError(ref)
         kind, root, path, inline, cell, sha256, own, until, marks = _FIELDS[MediaRef](ref)
         if cell is not None:
@@ -464,6 +470,7 @@ class StepFile:
         for batch in self.batches:
             self._starts.append(self._starts[-1] + batch.num_rows)
         self._blocks: list[Block | None] = [None] * _SLOTS
+        self._made: tuple[int, list[Step]] = 0, []
 
     @classmethod
     def map(
@@ -495,23 +502,28 @@ class StepFile:
     def step(self, row: int) -> Step:
         """Return the step of a row.
 
+        Rows that are asked for in order are made a block at a time, after its first: what was
+        asked of that one is filled for the others at once.
+
         Raises:
             IndexError: there is none.
         """
+        first, made = self._made
+        if 0 <= row - first < len(made):
+            return made[row - first]
         number, place = divmod(row, BLOCK)
-        block = self._blocks[number % _SLOTS]
-        if block is None or block.number != number:
-            if row >= len(self):
-                raise IndexError(f"there is no step {row} of {len(self)}")
-            block = self.block(number)
-        if place >= block.length:
+        if not 0 <= row < len(self):
             raise IndexError(f"there is no step {row} of {len(self)}")
-        return block.step(place)
+        block = self.block(number)
+        if self.in_memory:
+            return self.in_memory.get(row) or block.steps(place)[0]
+        is_next = place == 1 and row == first + len(made)
+        found = block.steps(place, made[-1]) if is_next else block.steps(place)
+        self._made = row, found
+        return found[0]
 
     def __iter__(self) -> Iterator[Step]:
-        for number in range(-(-len(self) // BLOCK)):
-            block = self.block(number)
-            yield from map(block.step, range(block.length))
+        return map(self.step, range(len(self)))
 
     def column(self, name: str) -> pa.ChunkedArray:
         """Return a column of texts or numbers; null where only the step itself says it."""
@@ -520,15 +532,13 @@ class StepFile:
 
     def values(self, name: str, rows: range) -> Iterator[Any]:
         """Yield a field of neighbouring steps, in order."""
-        if name not in SCHEMA.names or name in _CELLS:
+        if self.in_memory:
             yield from (self.value(row, name) for row in rows)
             return
-        row = rows.start
-        while row < rows.stop:
-            batch, place = self.batch_of(row)
-            for value in batch.column(name).slice(place, rows.stop - row).to_pylist():
-                yield self.value(row, name) if value is None else value
-                row += 1
+        for number in range(rows.start // BLOCK, -(-rows.stop // BLOCK)):
+            first = number * BLOCK
+            places = range(max(rows.start - first, 0), min(rows.stop - first, BLOCK))
+            yield from self.block(number).values(places, name)
 
     def take(self, numbers: Numbers, *, sources: bool = True) -> StepFile:
         """Return some rows as bytes in memory.
@@ -598,8 +608,6 @@ class Block:
         "_columns",
         "_file",
         "_first",
-        "_in_memory",
-        "_read",
         "_start",
         "batch",
         "length",
@@ -610,25 +618,45 @@ class Block:
         self.number = number
         self._file = file
         self._first = number * BLOCK
-        self._in_memory = file.in_memory
         self.batch, self._start = file.batch_of(self._first)
         self.length = min(BLOCK, self.batch.num_rows - self._start)
         self._columns: dict[str, list[Any]] = {}
-        self._read: list[tuple[Callable[[Step, Any], None], list[Any]]] = []
         self._cells: dict[str, tuple[memoryview, list[int]]] = {}
 
-    def step(self, place: int) -> Step:
-        """Return the step of a row, counted from the block's first."""
-        if self._in_memory and self._first + place in self._in_memory:
-            return self._in_memory[self._first + place]
-        step = _new(Step)
-        _set_block(step, self)
-        _set_place(step, place)
-        for fill, column in self._read:  # what others were asked for, this one may be
-            value = column[place]
-            if value is not None and value is not _UNKNOWN:
-                fill(step, value)
-        return step
+    def steps(self, place: int, before: Step | None = None) -> list[Step]:
+        """Return the step of a row; with the step before it, those of all later rows too.
+
+        Args:
+            place: of the row, counted from the block's first.
+            before: whose fields are filled that the others will be asked for.
+        """
+        places = range(place, self.length if before else place + 1)
+        steps = [*map(_new, repeat(Step, len(places)))]
+        _fill(_set_block, steps, repeat(self))
+        _fill(_set_place, steps, places)
+        for name, field in _FIELDS_OF_STEP.items() if before else ():
+            try:
+                field.__get__(before)
+            except AttributeError:  # nobody asked for it
+                continue
+            _fill(field.__set__, steps, self.values(places, name))
+        return steps
+
+    def values(self, places: range, name: str) -> list[Any]:
+        """Return a field of the steps of neighbouring rows."""
+        if name in ("action", "source"):
+            view, ends = self._cells_of(name)
+            found = [marshal.loads(view[ends[place] : ends[place + 1]]) for place in places]
+            if name == "action":
+                known = self._columns.setdefault(name, [_UNKNOWN] * self.length)
+                for place, values in zip(places, found, strict=True):
+                    if known[place] is _UNKNOWN:
+                        known[place] = _action(values)
+                return known[places.start : places.stop]
+            return found
+        if name not in _CELLS and None not in (column := self.column(name)):
+            return column[places.start : places.stop]
+        return [self.value(place, name) for place in places]
 
     def value(self, place: int, name: str) -> Any:
         """Return a field of the step of a row."""
@@ -659,13 +687,8 @@ class Block:
                 found = [None if side[0] is None else side for side in sides]
             else:
                 found = self.batch.column(name).slice(self._start, self.length).to_pylist()
-            self._keep(name, found)
+            self._columns[name] = found
         return found
-
-    def _keep(self, name: str, column: list[Any]) -> None:
-        self._columns[name] = column
-        if fill := _FILL.get(name):
-            self._read.append((fill, column))
 
     def _odd(self, place: int, name: str) -> Any:
         cell = self._cell(place, "odd")
@@ -689,14 +712,8 @@ class Block:
         """One object for a step and the histories after it."""
         found = self._columns.get("action")
         if found is None:
-            found = [_UNKNOWN] * self.length
-            self._keep("action", found)
+            found = self._columns["action"] = [_UNKNOWN] * self.length
         action = found[place]
-        if action is _UNKNOWN and not place:  # the beginning of going through all
-            view, ends = self._cells_of("action")
-            cells = [view[start:end] for start, end in pairwise(ends)]
-            found[:] = [_action(marshal.loads(cell)) if cell else _UNKNOWN for cell in cells]
-            return found[0]  # type: ignore[no-any-return]  # a list of actions
         if action is _UNKNOWN:
             action = found[place] = _action(marshal.loads(self._cell(place, "action")))
         return action  # type: ignore[no-any-return]  # marshal has no types
@@ -704,8 +721,7 @@ class Block:
     def _past(self, place: int, name: str) -> tuple[Any, ...]:
         found = self._columns.get(name)
         if found is None:
-            found = [None] * self.length
-            self._keep(name, found)
+            found = self._columns[name] = [None] * self.length
         past: tuple[Any, ...] | None = found[place]
         if past is not None:
             return past
@@ -735,4 +751,8 @@ class Block:
 _UNKNOWN: Final = object()
 _set_block = Step._block.__set__  # type: ignore[attr-defined]  # a slot
 _set_place = Step._place.__set__  # type: ignore[attr-defined]  # a slot
-_FILL: Final = {field.name: getattr(Step, field.name).__set__ for field in fields(Step)}
+_FIELDS_OF_STEP: Final = {field.name: getattr(Step, field.name) for field in fields(Step)}
+
+
+def _fill(set_field: Callable[[Step, Any], None], steps: list[Step], values: Iterable[Any]) -> None:
+    deque(map(set_field, steps, values), maxlen=0)

@@ -188,7 +188,7 @@ def _remedy(why: Finding | None) -> str:
 
 
 def count_misplaced(
-    task: Asking, profile: Profile, steps: Sequence[Step], judge: Any
+    task: Asking, profile: Profile, steps: Sequence[Step], why: Mapping[tuple[Cause, str, str], int]
 ) -> dict[str, Any]:
     """How many answers are at a wrong place, and are right in another reading, also by chance.
 
@@ -200,19 +200,20 @@ def count_misplaced(
         task: the benchmark with its options.
         profile: that judged.
         steps: what was asked.
-        judge: the `Judge` that has seen all answers.
+        why: how many answers are wrong for each cause, reading and label of the target.
 
     Returns:
         `missed`, `readings` by reading, and `by_chance` by cause, a share of what is missed; None
         where no right answer is wrong for another step. Empty where no answer is right in another
         reading.
     """
-    if not judge.readings:
-        return {}
-    missed = sum(judge.causes[None, "", cause] for cause in PLACED)
     readings: Counter[str] = Counter()
-    for (_, reading), count in judge.readings.items():
-        readings[reading] += count
+    for (_, reading, _), count in why.items():
+        if reading:
+            readings[reading] += count
+    if not readings:
+        return {}
+    missed = sum(count for (cause, _, _), count in why.items() if cause in PLACED)
     chance = _by_chance(task, profile, steps)
     return {"missed": missed, "readings": dict(readings.most_common()), "by_chance": chance}
 

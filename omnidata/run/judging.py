@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -28,14 +27,16 @@ from omnidata.tasks import get_task
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.explaining import mark_of
 from omnidata.tasks.profile import Profile
-from omnidata.types import CAUSES, OUTCOMES, Cause, Diagnosis, Outcome, Step, Verdict
+from omnidata.types import CAUSES, OUTCOMES, Cause, Diagnosis, Outcome, Step
 
 Values = tuple[float | bool | None, ...]
 Kind = tuple[Outcome, Values]
 """What a verdict is, but for what was read."""
+Mistake = tuple[Cause, str, str]
+"""The cause, the reading in which the place is right or an empty text, and the target's label."""
+Numbers = npt.NDArray[np.intc]
 CHUNK = 1000
-"""Answers that are judged together elsewhere: a tenth of a second, and a megabyte with receipts."""
-_CAUSE_PARTS: Mapping[Cause, bytes] = {cause: b',"cause":%b' % encode(cause) for cause in CAUSES}
+"""Answers that are judged together: a tenth of a second, and a megabyte with receipts."""
 _SLACK = 1e-9  # the mean of shares may exceed 1 by this
 _LARGEST = sys.float_info.max
 
@@ -53,67 +54,72 @@ class Judge:
     Attributes:
         kinds: the different verdicts, in the order in which they first came, each with its number,
             its part of a line, and whether it is wrong.
-        causes: how often each cause is named: of all wrong answers, (None, "", cause), and by tag,
-            (axis, group, cause).
-        targets: the same by what was right, (label, cause).
-        readings: how often a place is right in another reading, (cause, reading).
+        mistakes: the different mistakes, each with its number and its part of a line.
         degraded: answers for which the model did not get all media.
     """
 
     def __init__(self, task: Asking | None, profile: Profile) -> None:
         self.task, self.profile = task, profile
         self.kinds: dict[Kind, tuple[int, bytes, bool]] = {}
-        self.causes: Counter[tuple[str | None, str, Cause]] = Counter()
-        self.targets: Counter[tuple[str, Cause]] = Counter()
-        self.readings: Counter[tuple[Cause, str]] = Counter()
+        self.mistakes: dict[Mistake, tuple[int, bytes]] = {}
         self.degraded = 0
 
-    def judge(self, step: Step, answer: Prediction | None) -> tuple[int, bytes]:
-        """The number of the verdict, and the line; without an answer the step is `missing`."""
-        receipt = answer.receipt if answer else None
-        if answer is None:
-            verdict = self.profile.without_answer(step, "missing")
-        elif answer.delivery == "ok":
-            verdict = self.profile.judge(step, answer.output or "", receipt)
-        else:
-            verdict = self.profile.without_answer(step, answer.delivery)
-        if receipt and missing_media(receipt):
-            self.degraded += 1
-        kind = verdict.outcome, verdict.values
-        if not isinstance(verdict.reason, str):
-            raise TypeError(f"the verdict has {verdict.reason!r:.40} as reason")
-        known = self.kinds.get(kind) or self._add(kind)
-        return known[0], b'{"sample_id":%b,%b,"parsed":%b%b%b}\n' % (
-            encode(answer.sample_id if answer else step.sample_id),
-            known[1],
-            b"null" if verdict.parsed is None else encode(verdict.parsed),
-            b',"reason":%b' % encode(verdict.reason) if verdict.reason else b"",
-            self._cause(step, verdict, answer) if known[2] and self.task else b"",
-        )
+    def judge(
+        self, steps: Iterable[Step], answers: Iterable[Prediction | None]
+    ) -> tuple[Numbers, bytes]:
+        """Judge answers.
 
-    def _cause(self, step: Step, verdict: Verdict, answer: Prediction | None) -> bytes:
-        assert self.task
-        text, receipt = (answer.output or "", answer.receipt) if answer else ("", None)
-        told = self.task.explanation(
-            step, verdict, text, profile=self.profile.name, receipt=receipt
-        )
-        found, target = told.diagnosis or Diagnosis("rule"), told.target_label
-        cause, reading, distance = found.cause, found.reading, found.distance
+        Args:
+            steps: those that are answered.
+            answers: to each step; one without an answer is `missing`.
+
+        Returns:
+            C's int (N, 2), the number of each verdict, and of its mistake or -1; and the lines.
+        """
+        profile, numbers, line = self.profile, array("i"), list[bytes]()
+        for step, answer in zip(steps, answers, strict=True):
+            if answer is None:
+                verdict = profile.without_answer(step, "missing")
+            else:
+                if answer.delivery == "ok":
+                    verdict = profile.judge(step, answer.output or "", answer.receipt)
+                else:
+                    verdict = profile.without_answer(step, answer.delivery)
+                if answer.receipt and missing_media(answer.receipt):
+                    self.degraded += 1
+            kind = verdict.outcome, verdict.values
+            number, common, is_wrong = self.kinds.get(kind) or self._add(kind)
+            name = encode(answer.sample_id if answer else step.sample_id)
+            parsed = b"null" if verdict.parsed is None else encode(verdict.parsed)
+            line += b'{"sample_id":', name, common, parsed
+            if verdict.reason != "":
+                if not isinstance(verdict.reason, str):
+                    raise TypeError(f"the verdict has {verdict.reason!r:.40} as reason")
+                line += b',"reason":', encode(verdict.reason)
+            mistake = -1
+            if is_wrong and self.task:
+                text, receipt = (answer.output or "", answer.receipt) if answer else ("", None)
+                told = self.task.explanation(
+                    step, verdict, text, profile=profile.name, receipt=receipt
+                )
+                found = told.diagnosis or Diagnosis("rule")
+                why = found.cause, found.reading, told.target_label
+                mistake, cause = self.mistakes.get(why) or self._add_mistake(why)
+                line.append(cause)
+                if found.distance is not None:
+                    line += b',"cause_distance":', encode(found.distance)
+            line.append(b"}\n")
+            numbers.append(number)
+            numbers.append(mistake)
+        return np.array(numbers, np.intc).reshape(-1, 2), b"".join(line)
+
+    def _add_mistake(self, mistake: Mistake) -> tuple[int, bytes]:
+        cause, reading, _ = mistake
         if cause not in CAUSES or not isinstance(reading, str):
-            raise ValueError(f"the explanation has {found!r:.120}")
-        causes = self.causes
-        causes[None, "", cause] += 1
-        for axis, group in step.tags.items():
-            causes[axis, group, cause] += 1
-        if target:
-            self.targets[target, cause] += 1
-        line = _CAUSE_PARTS[cause]
-        if reading:
-            self.readings[cause, reading] += 1
-            line += b',"cause_reading":%b' % encode(reading)
-        if distance is not None:
-            line += b',"cause_distance":%b' % encode(distance)
-        return line
+            raise ValueError(f"the explanation has {mistake!r:.120}")
+        part = {"cause": cause, **({"cause_reading": reading} if reading else {})}
+        known = self.mistakes[mistake] = len(self.mistakes), b",%b" % encode(part)[1:-1]
+        return known
 
     def _add(self, kind: Kind) -> tuple[int, bytes, bool]:
         outcome, values = kind
@@ -129,22 +135,22 @@ class Judge:
                 raise ValueError(f"the verdict has {value!r:.40} as {name}")
         common = {"outcome": outcome, "profile": self.profile.name, **named}
         wrong = mark_of(outcome, named) not in ("right", "unjudged")
-        known = self.kinds[kind] = len(self.kinds), encode(common)[1:-1], wrong
+        part = b',%b,"parsed":' % encode(common)[1:-1]
+        known = self.kinds[kind] = len(self.kinds), part, wrong
         return known
 
-    def add(self, other: Judged) -> npt.NDArray[np.intc]:
+    def add(self, other: Judged) -> Numbers:
         """Count what another has judged.
 
         Returns:
-            Our number of each of its verdicts, in the order of its answers.
+            Our numbers of its verdicts and mistakes, C's int (N, 2), in the order of its answers.
         """
-        known = (self.kinds.get(kind) or self._add(kind) for kind in other.kinds)
-        ours = np.array([number for number, _, _ in known], np.intc)
-        self.causes.update(other.causes)
-        self.targets.update(other.targets)
-        self.readings.update(other.readings)
+        kinds = [(self.kinds.get(kind) or self._add(kind))[0] for kind in other.kinds]
+        whys = [(self.mistakes.get(why) or self._add_mistake(why))[0] for why in other.mistakes]
         self.degraded += other.degraded
-        return ours[np.frombuffer(other.verdicts, np.intc)]
+        verdicts, mistakes = other.numbers.T
+        ours = np.array(kinds, np.intc)[verdicts], np.array([*whys, -1], np.intc)[mistakes]
+        return np.column_stack(ours)
 
 
 # In other processes.
@@ -185,41 +191,26 @@ class Judged:
     """What came of a chunk.
 
     Attributes:
-        kinds, causes, targets, readings, degraded: as of `Judge`.
-        verdicts: the number of each answer's verdict, as C's int.
-        lines: of `scores.jsonl`.
+        kinds, mistakes, degraded: as of `Judge`.
+        numbers, lines: as `Judge.judge` returns them.
     """
 
     kinds: Sequence[Kind]
-    verdicts: bytes
-    lines: bytes
-    causes: Mapping[tuple[str | None, str, Cause], int]
-    targets: Mapping[tuple[str, Cause], int]
-    readings: Mapping[tuple[Cause, str], int]
+    mistakes: Sequence[Mistake]
     degraded: int
+    numbers: Numbers
+    lines: bytes
 
 
 def judge_chunk(job: Job, chunk: Chunk) -> Judged | OmnidataError:
     """Judge a chunk; an error of a plug-in is given back."""
-    verdicts, found = array("i"), list[bytes]()
     try:
         with blaming(plugin_origin(job.task)):
             judge = Judge(*_rules(job))
-            for step, answer in zip(chunk.steps, chunk.answers, strict=True):
-                number, line = judge.judge(step, answer)
-                verdicts.append(number)
-                found.append(line)
+            numbers, lines = judge.judge(chunk.steps, chunk.answers)
     except OmnidataError as error:
         return error
-    return Judged(
-        [*judge.kinds],
-        verdicts.tobytes(),
-        b"".join(found),
-        judge.causes,
-        judge.targets,
-        judge.readings,
-        judge.degraded,
-    )
+    return Judged([*judge.kinds], [*judge.mistakes], judge.degraded, numbers, lines)
 
 
 @lru_cache(maxsize=4)

@@ -8,6 +8,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from omnidata.errors import (
 )
 from omnidata.files import STREAMED, lines, open_file
 from omnidata.jsontext import write_lines
-from omnidata.loaders.steps import Positions, can_be_sent, ids_of, select_steps
+from omnidata.loaders.steps import Positions, as_steps, can_be_sent, ids_of, select_steps
 from omnidata.plugins import blaming
 from omnidata.predictions import Prediction
 from omnidata.registry import plugin_origin
@@ -43,7 +44,7 @@ from omnidata.run.headlines import (
     other_unit,
 )
 from omnidata.run.histories import PatchedRollouts, patches_of
-from omnidata.run.judging import Chunks, Job, Judge, judge_chunk
+from omnidata.run.judging import CHUNK, Chunks, Job, Judge, Mistake, judge_chunk
 from omnidata.run.run_files import ANSWERS, OF_LINE, RESULTS, SCORES
 from omnidata.storage import atomic_write, is_unfinished, wrap_os_error, write_json
 from omnidata.tasks import is_named
@@ -200,8 +201,8 @@ def score(
         **profile.total(steps, columns.rows(whole)),
     }
     if causes:
-        results["causes"] = _causes(judge, results["by"])
-        if missed := count_misplaced(task, profile, steps, judge):
+        results["causes"] = columns.causes(results["by"])
+        if missed := count_misplaced(task, profile, steps, columns.count_mistakes()):
             results["places"] = missed
         if reasons := [*columns.reasons(task, profile, source, results)]:
             results["headline"] = [reason.as_dict() for reason in reasons]
@@ -235,16 +236,19 @@ class _Columns:
         self.kept = Kept(steps)
         self.bad = bad or BadLines(origin or Path(judge.profile.name))
         self.verdicts = array("i", [_NONE]) * len(steps)
+        self.mistakes = np.full(len(steps), _NONE, np.intc)
 
     def lines(
         self, answers: Iterable[Prediction], ignored: Container[str], plugin: str
     ) -> Iterator[bytes]:
         """Judge every answer, then every step without one; yields the lines of `scores.jsonl`."""
-        judge, verdicts = self.judge.judge, self.verdicts
+        matched = self._match_steps(answers, ignored)
         with blaming(plugin):
-            for number, answer in self._match_steps(answers, ignored):
-                verdicts[number], line = judge(self.steps[number], answer)
-                yield line
+            while part := [*islice(matched, CHUNK)]:
+                numbers, found = zip(*part, strict=True)
+                judged, lines = self.judge.judge(select_steps(self.steps, numbers), found)
+                self.column[[*numbers]], self.mistakes[[*numbers]] = judged.T
+                yield lines
 
     def lines_of_others(
         self,
@@ -268,7 +272,8 @@ class _Columns:
                         expected="enough memory",
                         remedy="use fewer --workers",
                     )
-                self.column[chunks.pop(number)] = self.judge.add(found)
+                numbers = chunks.pop(number)
+                self.column[numbers], self.mistakes[numbers] = self.judge.add(found).T
                 yield found.lines
 
     @property
@@ -280,19 +285,21 @@ class _Columns:
     ) -> Iterator[tuple[int, Prediction | None]]:
         unknown: list[str] = []
         answered = False
+        place, verdicts = self.places.get, self.verdicts
         for answer in answers:
-            number = self.places.get(answer.sample_id)
+            number = place(answer.sample_id)
             if number is None:
                 if answer.sample_id not in ignored:
                     unknown.append(answer.sample_id)
                 continue
-            if self.verdicts[number] != _NONE:
+            if verdicts[number] != _NONE:
                 few = self.bad.count < _TOLD  # to find a place is to read the file
                 name = answer.sample_id
                 self.bad.add(repeated_answer(self._place(name) if few else name))
                 continue
-            self.verdicts[number] = _SENT
-            self.kept.add(number, answer)
+            verdicts[number] = _SENT
+            if self.judge.task:  # to say why
+                self.kept.add(number, answer)
             answered = answered or answer.delivery not in TRANSIENT
             yield number, answer
         if unknown:
@@ -328,6 +335,37 @@ class _Columns:
         with open_file(self.origin, STREAMED) as file:
             there = [str(number) for number, line in enumerate(lines(file), 1) if wanted in line]
         return f"{self.origin}:{','.join(there[:5])}: {sample_id}" if there else sample_id
+
+    def count_mistakes(self) -> dict[Mistake, int]:
+        """Return how many answers have each mistake."""
+        counts = np.bincount(self.mistakes[self.mistakes >= 0], minlength=len(self.judge.mistakes))
+        return dict(zip(self.judge.mistakes, counts.tolist(), strict=True))
+
+    def causes(self, by: Mapping[str, Iterable[str]]) -> dict[str, Any]:
+        """Count the causes: of all answers, by groups of steps, and by what is right."""
+        overall = Counter[Cause]()
+        targets: dict[str, Counter[Cause]] = {}
+        for (cause, _, target), count in self.count_mistakes().items():
+            overall[cause] += count
+            if target:
+                targets.setdefault(target, Counter())[cause] += count
+        steps, mistakes, wrong = as_steps(self.steps), [*self.judge.mistakes], self.mistakes >= 0
+        codes = steps.codes("tags")
+        tags = [*steps.select(np.unique(codes, return_index=True)[1]).column("tags")]
+        found = codes[wrong] * len(mistakes) + self.mistakes[wrong]
+        groups: dict[tuple[str, str], Counter[Cause]] = {}
+        for place, count in zip(*map(np.ndarray.tolist, np.unique_counts(found)), strict=True):
+            code, number = divmod(place, len(mistakes))
+            for group in tags[code].items():
+                groups.setdefault(group, Counter())[mistakes[number][0]] += count
+        return {
+            "overall": _sort_causes(overall),
+            "by": {
+                axis: {name: _sort_causes(groups.get((axis, name), {})) for name in names}
+                for axis, names in by.items()
+            },
+            "by_target": {name: _sort_causes(targets[name]) for name in sorted(targets)},
+        }
 
     def reasons(
         self,
@@ -375,23 +413,6 @@ class _Values(Mapping[str, npt.NDArray[np.float64]]):
 
     def __len__(self) -> int:
         return len(self._numbers)
-
-
-def _causes(judge: Judge, by: Mapping[str, Iterable[str]]) -> dict[str, Any]:
-    groups: dict[tuple[str | None, str], dict[Cause, int]] = {}
-    for (axis, group, cause), count in judge.causes.items():
-        groups.setdefault((axis, group), {})[cause] = count
-    targets: dict[str, dict[Cause, int]] = {}
-    for (target, cause), count in judge.targets.items():
-        targets.setdefault(target, {})[cause] = count
-    return {
-        "overall": _sort_causes(groups.get((None, ""), {})),
-        "by": {
-            axis: {name: _sort_causes(groups.get((axis, name), {})) for name in names}
-            for axis, names in by.items()
-        },
-        "by_target": {name: _sort_causes(targets[name]) for name in sorted(targets)},
-    }
 
 
 def _sort_causes(found: Mapping[Cause, int]) -> dict[Cause, int]:

@@ -342,7 +342,8 @@ def by_action(
     parts = _OfAction(
         verdict, profile, step, step.action, said, receipt, sentence, reach, rules_known
     )
-    return _Lazy(parts, noun="primitive", frames="target")
+    label = step.action.label if step.action else ""
+    return _Lazy(parts, target_label=label, noun="primitive", frames="target")
 
 
 class _OfAction(_Parts):
@@ -353,9 +354,6 @@ class _OfAction(_Parts):
     sentence_of: Callable[[Action, Action, Overlays, bool], str]
     reach: float
     rules_known: bool
-
-    def target_label(self) -> str:
-        return self.wanted.label if self.wanted else ""
 
     def target_labels(self) -> tuple[str, ...]:
         wanted = self.wanted
@@ -395,7 +393,8 @@ class _OfAction(_Parts):
 
     def diagnose_parsed(self, parsed: Mapping[str, Any]) -> Diagnosis:
         assert self.verdict
-        values = dict(zip(self.profile.values, self.verdict.values, strict=True))
+        names, values = self.profile.values, self.verdict.values
+        same_type = values[names.index("type_match")] if "type_match" in names else None
         wanted, said = self.wanted, self.said
         return diagnose(
             self.step,
@@ -403,9 +402,9 @@ class _OfAction(_Parts):
             (said, *said.then) if said else (),
             receipt=self.receipt,
             reach=self.reach,
-            same_type=bool(values.get("type_match")),
+            same_type=bool(same_type),
             # A profile that tells the types apart does so wherever they are.
-            rules_known=self.rules_known or not values.get("type_match", True),
+            rules_known=self.rules_known or ("type_match" in names and not same_type),
         )
 
 

@@ -60,9 +60,9 @@ class Profile:
 
     def judge(self, step: Step, text: str, receipt: Receipt = None) -> Verdict:
         """Read one answer and judge it."""
-        found = self.judge_text(step, text[:LONGEST], receipt)
         if len(text) <= LONGEST:
-            return found
+            return self.judge_text(step, text, receipt)
+        found = self.judge_text(step, text[:LONGEST], receipt)
         note = f"only the first {LONGEST:,} of {len(text):,} characters were read"
         return msgspec.structs.replace(found, reason="; ".join(filter(None, (found.reason, note))))
 

@@ -6,7 +6,6 @@ benchmark with totals of its own derives from one of these classes.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -14,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from omnidata.loaders.steps import Steps, episodes_of, select_steps
+from omnidata.loaders.steps import as_steps
 from omnidata.metrics import episodes
 from omnidata.metrics.classification import RATES, Confusion, rates
 from omnidata.metrics.intervals import Floats, Ints, method_column, sum_by
@@ -53,45 +52,17 @@ class Runs:
 
     @classmethod
     def of(
-        cls, steps: Sequence[Step], stated_length: Callable[[Step], int | None] | None = None
+        cls,
+        steps: Sequence[Step],
+        stated_length: Callable[[Mapping[str, Any]], int | None] | None = None,
     ) -> Runs:
-        """Return the runs of a sequence of steps, in one pass.
+        """Return the runs of a sequence of steps.
 
         Args:
             steps: any.
-            stated_length: returns how many steps the source states for a step's episode.
+            stated_length: returns how many steps a row states for its episode.
         """
-        if isinstance(steps, Steps) and steps.file is not None:
-            return cls._of_columns(steps, stated_length)
-        begins, order, groups = array("q"), array("q"), array("i")
-        beyond, longer = bytearray(), bytearray()
-        tags: list[Mapping[str, str]] = []
-        names: dict[str, int] = {}
-        own, episode = None, None
-        for number, step in enumerate(steps):
-            order.append(step.step_index)
-            if step.tags is not own or step.episode != episode:
-                own, episode = step.tags, step.episode
-                begins.append(number)
-                tags.append(own)
-                groups.append(names.setdefault(step.group, len(names)))
-                stated = stated_length(step) if stated_length else None
-                longer.append(stated is not None and stated > step.num_steps)
-                beyond.append(False)
-            beyond[-1] = step.step_index >= step.num_steps
-        starts, places = np.array(begins, np.int64), np.frombuffer(order, np.int64)
-        near = max(-places.min(initial=0), places.max(initial=0)) < 2**30
-        return cls(
-            np.repeat(np.arange(len(starts), dtype=np.int32), np.diff(starts, append=len(steps))),
-            places.astype(np.int32) if near else places,
-            episodes_of(select_steps(steps, starts)).astype(np.int32),
-            np.frombuffer(groups, np.int32),
-            tags,
-            np.frombuffer(beyond, np.bool_) | np.frombuffer(longer, np.bool_),
-        )
-
-    @classmethod
-    def _of_columns(cls, steps: Steps, stated_length: Callable[[Step], int | None] | None) -> Runs:
+        steps = as_steps(steps)
         episodes, tags = steps.episodes, steps.codes("tags")
         changes = (np.diff(episodes) != 0) | (np.diff(tags) != 0)
         starts = np.concatenate([[0], np.flatnonzero(changes) + 1]) if len(steps) else episodes
@@ -101,7 +72,7 @@ class Runs:
         lacks = order[ends] >= counts[ends]
         firsts = steps.select(starts)
         if stated_length:
-            stated = (stated_length(step) for step in firsts)
+            stated = map(stated_length, firsts.column("source"))
             longer = [
                 length is not None and length > count
                 for length, count in zip(stated, counts[starts].tolist(), strict=True)
@@ -214,7 +185,7 @@ class EpisodeTotals:
         if by is not None:
             self.by = by
 
-    def _stated_length(self, step: Step) -> int | None:
+    def _stated_length(self, row: Mapping[str, Any]) -> int | None:
         return None
 
     def _more_counts(self, rows: VerdictColumns, judged: Mask) -> dict[str, int]:

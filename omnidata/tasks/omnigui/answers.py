@@ -13,6 +13,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final, Literal
 
+from msgspec.structs import replace
+
 from omnidata.actions import Action, Point, Space
 from omnidata.jsontext import BROKEN, decode
 from omnidata.tasks.json_answers import (
@@ -123,7 +125,15 @@ def action_of(answer: Answer, space: PredictedSpace, *, released: bool = False) 
     """
     start = _place(answer.start, space, released) if answer.start else ()
     end = _place(answer.end, space, released) if answer.end else ()
-    return Action.of(LABELS[answer.kind], start, end, text=answer.text)
+    bare = _PRIMITIVES[answer.kind]
+    if not start and not end and answer.text is None:
+        return bare
+    return replace(bare, start=start, end=end, text=answer.text)
+
+
+_PRIMITIVES: Final[Mapping[int, Action]] = {
+    number: Action.of(label) for number, label in LABELS.items()
+}
 
 
 def _place(pair: Pair, space: PredictedSpace, released: bool) -> tuple[Point, ...]:

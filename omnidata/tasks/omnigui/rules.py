@@ -17,6 +17,7 @@ import numpy as np
 from omnidata.actions import NUMBERS, Action, Box, Point, Region, Screen, convert, ratio
 from omnidata.jsontext import decode, whole_number
 from omnidata.loaders.episode_tree import DEPENDENCIES, DIMENSIONS
+from omnidata.loaders.steps import as_steps
 from omnidata.metrics.intervals import Ints, Mask
 from omnidata.tasks.benchmark import ParsedAnswer, Rule, Values
 from omnidata.tasks.totals import VALUES, EpisodeTotals, Runs, number_keys
@@ -79,7 +80,7 @@ _PLACED = frozenset({"tap", "long_press", "swipe"})
 
 
 def _has_point(regions: Sequence[Region]) -> bool:
-    return bool(regions) and (type(regions[0]) is Point or Point in map(type, regions[1:]))
+    return Point in map(type, regions)
 
 
 def _same_text(wanted: str | None, given: str | None) -> bool:
@@ -297,8 +298,8 @@ class Totals(EpisodeTotals):
         "language": (),
     }
 
-    def _stated_length(self, step: Step) -> int | None:
-        return whole_number(step.source.get("episode_length"))
+    def _stated_length(self, row: Mapping[str, Any]) -> int | None:
+        return whole_number(row.get("episode_length"))
 
     def _more_counts(self, rows: VerdictColumns, judged: Mask) -> dict[str, int]:
         return {"judged_by_extension": int(np.nansum(rows.values["extension"][judged]))}
@@ -311,12 +312,12 @@ class ReleaseTotals(Totals):
     of_nothing = 0.0
 
     def _episodes(self, steps: Sequence[Step], runs: Runs) -> Ints:
-        return number_keys(map(_release_episode, steps))
+        tags = (runs.tags[number] for number in runs.number.tolist())
+        return number_keys(map(_release_episode, as_steps(steps).column("source"), tags))
 
 
-def _release_episode(step: Step) -> str:
-    row = step.source
-    default = "unknown" if "app" in row else step.tags["app"]
+def _release_episode(row: Mapping[str, Any], tags: Mapping[str, str]) -> str:
+    default = "unknown" if "app" in row else tags["app"]
     return f"{row.get('subset', default)}-{row.get('episode_id', 'unknown')}"
 
 

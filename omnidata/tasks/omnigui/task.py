@@ -99,7 +99,7 @@ def parse_answer(
 def _on_screen(
     found: Answer, step: Step, receipt: Receipt, space: PredictedSpace, *, released: bool = False
 ) -> ParsedAnswer[Action]:
-    written = action_of(found, space)
+    written = value = action_of(found, space)
     shown = found
     if receipt and space in ("px", "auto"):
         sent = resizing(receipt, step.screen, where=step.sample_id)
@@ -109,8 +109,8 @@ def _on_screen(
             return sent.to_screen(pair) if sent and pair is not None and in_pixels else pair
 
         shown = replace(found, start=to_screen(found.start), end=to_screen(found.end))
-    value = written
-    if released or shown is not found:
+    is_short = (found.start and not written.start) or (found.end and not written.end)
+    if shown is not found or (released and (is_short or space == "auto")):
         value = action_of(shown, space, released=released)
     return ParsedAnswer(value, found.as_dict(), (written,), found.as_prompted)
 
