@@ -256,7 +256,7 @@ def _plain(text: bytes) -> Prediction | None:
 def without_repeated(
     read: Callable[[BadLines], Iterator[Prediction]], bad: BadLines, path: Path
 ) -> Iterator[Prediction]:
-    """The answers without those of steps that have several, for nothing says which one counts.
+    """Yield the answers, except those of steps that have several.
 
     Args:
         read: gives the answers, each time anew.

@@ -36,7 +36,6 @@ from omnidata.types import Completion, Delivery, Step
 TRANSIENT: frozenset[Delivery] = frozenset({"api_error", "media_error"})
 """Deliveries that are tried again when a run is resumed."""
 _DELIVERIES: tuple[Delivery, ...] = get_args(Delivery)
-_PASSED: Final = 254
 _NONE: Final = 255
 
 CODE = "adapter"
@@ -308,52 +307,45 @@ class Answers(Mapping[str, Completion]):
         place = self._position(sample_id)
         return self.others.get(sample_id) if place is None else place
 
-    def _new_place(self, sample_id: str) -> int:
-        place = self._place(sample_id)
-        if place is None:
-            place = self.others[sample_id] = len(self._starts)
-            self._starts.append(0)
-            self._deliveries.append(_NONE)
-        return place
-
     def read(self, *, failed: bool = False) -> bool:
-        """Look through the file, from its beginning; what was known before is forgotten.
+        """Read the file from its beginning.
 
         Args:
-            failed: know the lines of transient failures as well.
+            failed: keep the lines of transient failures too.
 
         Returns:
-            Whether there are any.
+            Whether there are transient failures.
 
         Raises:
             PredictionError: as `omnidata.predictions.read_final`.
         """
         self._forget()
-        found = False
+        found, passed = False, set[str]()
         for start, line in predictions.read_with_offsets(self._path, of_run=True):
-            place = self._new_place(line.sample_id)
-            if self._deliveries[place] != _NONE:
+            if line.sample_id in self or line.sample_id in passed:
                 raise predictions.repeated_line(line, self._path)
             transient = line.delivery in TRANSIENT
             found = found or transient
             if failed or not transient:
-                self._note(place, start, line.delivery)
+                self.note(line.sample_id, start, line.delivery)
             else:
-                self._deliveries[place] = _PASSED
+                passed.add(line.sample_id)
         return found
 
     def note(self, sample_id: str, start: int, delivery: Delivery) -> None:
-        """Know a line, in the place of an earlier one of its step.
+        """Record a line; it replaces an earlier one of the same step.
 
         Args:
             sample_id: of the step.
-            start: where it begins, in bytes.
+            start: the byte where the line begins.
             delivery: of the answer.
         """
-        self._note(self._new_place(sample_id), start, delivery)
-
-    def _note(self, place: int, start: int, delivery: Delivery) -> None:
-        self._length += self._deliveries[place] >= _PASSED
+        place = self._place(sample_id)
+        if place is None:
+            place = self.others[sample_id] = len(self._starts)
+            self._starts.append(0)
+            self._deliveries.append(_NONE)
+        self._length += self._deliveries[place] == _NONE
         self._starts[place], self._deliveries[place] = start, _DELIVERIES.index(delivery)
 
     @property
@@ -372,7 +364,7 @@ class Answers(Mapping[str, Completion]):
             KeyError: it has none.
         """
         place = self._place(sample_id)
-        if place is None or self._deliveries[place] >= _PASSED:
+        if place is None or self._deliveries[place] == _NONE:
             raise KeyError(sample_id)
         return self._read(self._starts[place])
 
@@ -384,10 +376,10 @@ class Answers(Mapping[str, Completion]):
 
     def __contains__(self, sample_id: object) -> bool:
         place = self._place(sample_id) if isinstance(sample_id, str) else None
-        return place is not None and self._deliveries[place] < _PASSED
+        return place is not None and self._deliveries[place] != _NONE
 
     def __iter__(self) -> Iterator[str]:
-        is_known = np.frombuffer(self._deliveries, np.uint8) < _PASSED
+        is_known = np.frombuffer(self._deliveries, np.uint8) != _NONE
         starts = np.sort(np.array(self._starts)[is_known])
         return (self._read(start).sample_id for start in starts.tolist())
 
