@@ -309,20 +309,18 @@ class _Units:
         left = np.fromiter((number for number, name in ids if name not in done), np.int64)
         owner = self._episodes[left]
         order = np.argsort(owner, kind="stable")
-        _, begins, lengths = np.unique(owner[order], return_index=True, return_counts=True)
-        # Units come in the order of their first steps.
-        units = np.argsort(left[order][begins], kind="stable")
         self._numbers = left[order]
-        self._begins, self._lengths = begins[units], lengths[units]
+        begins = np.flatnonzero(np.diff(owner[order], prepend=-1))
+        self._bounds = np.append(begins, len(left))
         self._given = 0
 
     def __len__(self) -> int:
-        return len(self._begins) - self._given
+        return len(self._bounds) - 1 - self._given
 
     def popleft(self) -> _Unit:
-        begin, length = int(self._begins[self._given]), int(self._lengths[self._given])
+        begin, end = self._bounds[self._given : self._given + 2]
         self._given += 1
-        unit: list[int] = self._numbers[begin : begin + length].tolist()
+        unit: list[int] = self._numbers[begin:end].tolist()
         return unit
 
     def cost(self) -> float:
