@@ -1,4 +1,4 @@
-"""A run on a cluster: the driver hands out parts, workers ask, and the run folder has all of it.
+"""A run on a cluster: the driver hands out parts, and workers ask about their steps.
 
 A worker writes each answer into a file of its own below `RUN/parts/` the moment it comes, as a run
 on one machine does; the driver moves lines into `predictions.jsonl`, one per step. So a worker that
@@ -57,7 +57,7 @@ from omnidata.types import Adapter, Completion, GenerationParams, Progress, Step
 _DEADLY = 2
 """How often a step may be alone with a worker that dies."""
 _LARGEST = 2_000
-"""What a part costs at most, as `_cost` has it: its answers are in its worker's memory."""
+"""The highest `_cost` of a part, whose answers its worker holds in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,18 +90,18 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What a worker has to know of a run.
+    """The settings of a run that all its workers share.
 
     Attributes:
-        task: its name.
-        options: the task's.
+        task: the name of the benchmark.
+        options: of the benchmark.
         places: where the dataset and its media lie, on every machine.
         steps: of the whole dataset, for a model that looks at them; else none.
         model: how to make it.
         params: how to decode; the model's own if None.
         limits: of the run; rates and budget are kept by the gate of all workers.
         parts: the folder that lines go to.
-        unnamed: the task itself, where no name leads to it.
+        unnamed: the benchmark itself, if no name leads to it.
     """
 
     task: str
@@ -123,7 +123,7 @@ class PartEnd:
         written: bytes of its lines.
         stopped, failed, slipped: as of `omnidata.run.engine.Engine`.
         timings: as of `StageTimer`.
-        facts: what the model knows of the run.
+        facts: the model's `run_metadata`.
     """
 
     written: int
@@ -138,7 +138,7 @@ class AskingWorker:
     """Asks about parts of a run, in a process of the cluster.
 
     Args:
-        job: what all parts have in common.
+        job: shared by all parts.
     """
 
     def __init__(self, job: Job) -> None:
@@ -147,7 +147,7 @@ class AskingWorker:
         self._breaker = CircuitBreaker()  # of all its parts together
 
     async def here(self) -> str:
-        """The machine."""
+        """Return the name of the machine."""
         return machine()
 
     async def open(self, samples: Sequence[Step], code: str = "") -> About:
@@ -194,8 +194,7 @@ class AskingWorker:
             gate: an actor of `SharedGate`; None where nothing is limited.
 
         Raises:
-            OmnidataError: the folder is not there, its disk takes no more, or a prompt cannot be
-                made.
+            OmnidataError: the folder is missing, its disk is full, or a prompt cannot be made.
         """
         limits, meter = self._job.limits, StageTimer()
         free = Gate(Limits(), Budget(Limits(), self._adapter.name))
@@ -237,7 +236,7 @@ class AskingWorker:
             return {}
 
     async def stop(self, reason: str) -> None:
-        """Begin nothing more; what is under way is waited for."""
+        """Start no more requests; those in flight are waited for."""
         if self._engine:
             self._engine.stop(reason)
 
@@ -247,7 +246,7 @@ class SharedGate:
 
     Args:
         limits: the rates.
-        budget: what was used before.
+        budget: with the answers that the run has.
     """
 
     def __init__(self, limits: Limits, budget: Budget) -> None:
@@ -268,7 +267,7 @@ class SharedGate:
             await self._gate.leave(reserved, usages)
 
     async def leave_dead(self, part: str) -> None:
-        """The worker of a part has died: nobody else tells of what it had under way."""
+        """Release the requests that the dead worker of a part had in flight."""
         for reserved in self._through.pop(part, Counter()).elements():
             await self._gate.leave(reserved, ())
 
@@ -310,20 +309,18 @@ class _Units:
         left = np.fromiter((number for number, name in ids if name not in done), np.int64)
         owner = self._episodes[left]
         order = np.argsort(owner, kind="stable")
-        _, begins, lengths = np.unique(owner[order], return_index=True, return_counts=True)
-        # Units come in the order of their first steps.
-        units = np.argsort(left[order][begins], kind="stable")
         self._numbers = left[order]
-        self._begins, self._lengths = begins[units], lengths[units]
+        begins = np.flatnonzero(np.diff(owner[order], prepend=-1))
+        self._bounds = np.append(begins, len(left))
         self._given = 0
 
     def __len__(self) -> int:
-        return len(self._begins) - self._given
+        return len(self._bounds) - 1 - self._given
 
     def popleft(self) -> _Unit:
-        begin, length = int(self._begins[self._given]), int(self._lengths[self._given])
+        begin, end = self._bounds[self._given : self._given + 2]
         self._given += 1
-        unit: list[int] = self._numbers[begin : begin + length].tolist()
+        unit: list[int] = self._numbers[begin:end].tolist()
         return unit
 
     def cost(self) -> float:
@@ -338,13 +335,13 @@ class OnCluster:
     """Asks about the steps of a run, on a cluster.
 
     Args:
-        job: what workers have to know.
-        cluster: what they are given.
+        job: shared by all workers.
+        cluster: the machines.
 
     Attributes:
         stopped, failed, slipped, asked, reused: as of `omnidata.run.engine.Engine`.
         timings: seconds of all workers together.
-        facts: what each worker's knows of the run, by the worker's name.
+        facts: the model's `run_metadata` in each worker, by the worker's name.
     """
 
     def __init__(self, job: Job, cluster: Cluster) -> None:
@@ -371,14 +368,14 @@ class OnCluster:
         self._alone: Counter[str] = Counter()
 
     def begin(self, stack: Any, steps: Sequence[Step]) -> About:
-        """Connect, and start the first worker, which says what the model is.
+        """Connect, start the first worker, and return its description of the model.
 
         Args:
             stack: an `ExitStack` that ends both.
             steps: that are to be asked about.
 
         Raises:
-            OmnidataError: the cluster, the model or the data are not what they should be.
+            OmnidataError: the cluster, the model or the data cannot be used.
         """
         self._ray = stack.enter_context(connect(self._cluster))
         from_store = any(place.url for place in self._job.places)
@@ -399,7 +396,7 @@ class OnCluster:
 
         Raises:
             RunError: the cluster or a disk is at fault.
-            KeyboardInterrupt: on Ctrl-C; what was under way has been waited for.
+            KeyboardInterrupt: on Ctrl-C, once the requests in flight have ended.
         """
         self._run, self._progress, self._budget = run, progress, budget
         self._steps = as_steps(steps)
@@ -480,7 +477,7 @@ class OnCluster:
         part = self._busy.pop(worker)
         self._join(part)
         if isinstance(outcome, PartEnd):
-            self._crew.praise()
+            self._crew.reset_deaths()
             self._refused = 0
             part.ended, part.until = outcome, time.monotonic() + SEEN_S
             self._joining.append(part)
@@ -497,16 +494,16 @@ class OnCluster:
         if self._gate:
             self._gate.leave_dead.remote(part.name)
         if isinstance(outcome, Died):
-            self._mourn(part, worker, outcome)
+            self._isolate(part, worker, outcome)
         else:  # its disk is full, or a prompt cannot be made: others may do better
             self._crew.dismiss(worker)
             self._refused += 1
             if self._refused >= FUTILE or not self._crew.workers:
                 raise outcome
-            self._waiting.append(_Part(self._still(part), part.deaths))
+            self._waiting.append(_Part(self._units_left(part), part.deaths))
         self._drop(part)
 
-    def _still(self, part: _Part) -> list[_Unit]:
+    def _units_left(self, part: _Part) -> list[_Unit]:
         done = self._run.done
         left = [[each for each in unit if self._ids[each] not in done] for unit in part.units]
         kept = [unit for unit in left if unit]
@@ -514,14 +511,14 @@ class OnCluster:
         over = not_asked(self._task, self._steps.select(beside), done)
         return [unit for unit in kept if self._ids[unit[0]] not in over]
 
-    def _mourn(self, part: _Part, worker: Worker, outcome: Died) -> None:
+    def _isolate(self, part: _Part, worker: Worker, outcome: Died) -> None:
         """Find the step that killed a worker by halving what is left."""
         if part.read:
-            self._crew.praise()
+            self._crew.reset_deaths()
         else:
             # Until the step that kills is alone, nothing may be answered between deaths.
-            self._crew.blame(worker, outcome, FUTILE + (8 * self._at_once).bit_length())
-        left = self._still(part)
+            self._crew.count_death(worker, outcome, FUTILE + (8 * self._at_once).bit_length())
+        left = self._units_left(part)
         if not left:
             return
         if len(left) == 1:
@@ -533,7 +530,7 @@ class OnCluster:
                 why = f"{sample_id}: its worker died {_DEADLY} times: {outcome.why}"
                 failed = Completion(delivery="api_error", error=why)
                 self._record(Prediction.of(sample_id, failed))
-                left = self._still(part)
+                left = self._units_left(part)
             self._waiting.extend([_Part(left)] if left else ())
             return
         # Steps are begun in their order, so the one that killed it is among the first.
@@ -572,7 +569,7 @@ class OnCluster:
                 )
             return
         self._joining.remove(part)
-        if (left := self._still(part)) and not self.stopped:
+        if (left := self._units_left(part)) and not self.stopped:
             self._waiting.append(_Part(left, part.deaths))
         self._drop(part)
 
@@ -595,14 +592,14 @@ class OnCluster:
 
 
 def join_left(run: RunFolder, *, again: bool) -> None:
-    """Join what workers wrote and no driver has: it was killed, whatever engine goes on.
+    """Join the lines that workers wrote for a driver that was killed.
 
     Args:
         run: the folder.
         again: make attempts of transient failures: their steps are to be asked again.
 
     Raises:
-        RunError, PredictionError: the disk takes no more, or a file is none of a worker's.
+        RunError, PredictionError: the disk is full, or a file was not written by a worker.
     """
     folder = run.path / "parts"
     if not folder.is_dir():

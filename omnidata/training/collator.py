@@ -98,11 +98,8 @@ class OmniCollator:
             )
         batch = inputs.batch(turns, special_tokens=examples[0].special_tokens)
         answers = list(map(self._answer, examples))
-        return {**_with_answers(dict(batch.tensors), answers, self._padding), **batch.how}
-
-    @property
-    def _padding(self) -> int:
-        return int(self.processor.tokenizer.pad_token_id)
+        padding = int(self.processor.tokenizer.pad_token_id)
+        return {**_with_answers(dict(batch.tensors), answers, padding), **batch.how}
 
     def _example(self, item: Step | Example | Mapping[str, Any]) -> Example:
         found: Step | Example = item if isinstance(item, Step | Example) else self._of_row(item)
@@ -184,9 +181,12 @@ def _with_answers(
     for name, values in tensors.items():
         if not isinstance(values, Tensor) or values.shape != ids.shape:
             continue
+        more = answers
+        if name != "input_ids":
+            more = [values.new_full(each.shape, int(name == "attention_mask")) for each in answers]
         rows = [
-            torch.cat([row[kept], _behind(name, row, answer)])
-            for row, kept, answer in zip(values, mask, answers, strict=True)
+            torch.cat([row[kept], behind])
+            for row, kept, behind in zip(values, mask, more, strict=True)
         ]
         made[name] = _right(rows, padding if name == "input_ids" else 0)
     labels = [
@@ -195,12 +195,6 @@ def _with_answers(
     ]
     made["labels"] = _right(labels, _IGNORED)
     return made
-
-
-def _behind(name: str, row: Tensor, answer: Tensor) -> Tensor:
-    if name == "input_ids":
-        return answer
-    return row.new_full(answer.shape, int(name == "attention_mask"))
 
 
 def _right(rows: Sequence[Tensor], padding: int) -> Tensor:

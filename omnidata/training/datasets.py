@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     import datasets
 
 
+# Rows of `datasets` as steps, for callers with a table instead of a `LoadedDataset`.
+
+
 class RowSteps(Sequence[Step]):
     """The rows of a table as steps; each step is made when it is indexed.
 

@@ -80,6 +80,15 @@ def test_a_cluster_leaves_what_one_machine_would(
     assert len(failed) + len(read_lines(tmp_path / "alone" / "attempts.jsonl")) == trouble.failed
 
 
+def test_a_baseline_knows_all_steps_of_the_data_on_every_machine(
+    tmp_path: Path, cluster: Cluster
+) -> None:
+    data = make_data(tmp_path, 40)
+    alone = ask(data, tmp_path / "alone", "baseline:majority", None)
+    assert ask(data, tmp_path / "both", "baseline:majority", cluster) == alone
+    assert answers(tmp_path / "both") == answers(tmp_path / "alone")
+
+
 @pytest.mark.full("15 seconds of deaths")
 def test_who_dies_costs_what_was_under_way_and_no_step(
     tmp_path: Path, machines: Any, cluster: Cluster

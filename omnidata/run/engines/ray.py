@@ -1,7 +1,7 @@
 """Ray: the cluster that work is done on, and its workers, which may die.
 
-Ray finds room for workers and says when one has died. What is kept, asked again and believed is
-decided here and in run folders: nothing is retried by Ray, which would repeat paid calls unseen.
+Ray places workers and reports their deaths. It retries nothing, because its retries would repeat
+paid calls unseen.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _LOOK_S = 0.1
 _REACHED_S = 5.0
 _AGAIN_S = 1.0
 SEEN_S = 60.0
-"""Network disks show what another machine wrote after a while; after this one they never will."""
+"""Seconds within which a network disk shows the files that another machine wrote."""
 FUTILE = 3
 """So many workers in a row that die without an answer, and the cluster is at fault."""
 _LEAST_BYTES = 4 * 2**30
@@ -85,11 +85,11 @@ class Cluster:
 
 @contextmanager
 def connect(cluster: Cluster) -> Iterator[Any]:
-    """The library, with a cluster behind it, which ends with the block if it was started for it.
+    """Connect to a cluster, and yield the library `ray`; a cluster started here ends after it.
 
     Raises:
         PlatformError: Ray is not installed.
-        UsageError: nothing answers at the address, or a limit on memory leaves no room for Ray.
+        UsageError: nothing answers at the address, or a limit on memory is too low for Ray.
         KeyboardInterrupt: on SIGTERM, where nothing else handles it.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # it would tell others of runs
@@ -208,12 +208,12 @@ class Worker:
     """A process of the cluster.
 
     Attributes:
-        name: which, and on which machine once it has a place there, for messages.
+        name: with the machine once it is placed, for messages.
         actor: Ray's handle.
-        since: when it was hired (`time.monotonic()`).
+        since: when it was started (`time.monotonic()`).
         call: the call that it is busy with; None if it is free.
-        beat: the question whether it is there; None if none is open.
-        heard: when it last answered that; None before it has a place.
+        beat: an unanswered call of `here`; None if there is none.
+        heard: when it last answered one (`time.monotonic()`); None before it is placed.
     """
 
     name: str
@@ -226,19 +226,19 @@ class Worker:
 
 @dataclass(frozen=True, slots=True)
 class Died:
-    """What a call comes to whose worker has died, or was given up."""
+    """The outcome of a call whose worker died or was given up."""
 
     why: str
 
 
 class Crew:
-    """Workers of one kind, each with one call at a time; who dies is replaced by `fill`.
+    """Workers of one kind, each with one call at a time; `fill` replaces those that died.
 
     Args:
         ray: the library, connected.
-        cluster: what each worker is given.
-        kind: the class that each is one of; it has the async methods `here`, which tells the
-            machine, and `open`, the first call.
+        cluster: the machines, and the cores and GPUs of each worker.
+        kind: the class of the workers; it has the async methods `here`, which returns the machine,
+            and `open`, the first call.
         arguments: of its constructor.
         from_store: whether workers read data on a store, each machine into its own cache.
 
@@ -266,7 +266,7 @@ class Crew:
 
     @property
     def room(self) -> int:
-        """How many workers the cluster has room for now, one at least."""
+        """The number of workers that fit now, at least one."""
         free = self._ray.available_resources()
         shares = [
             free.get(kind, 0.0) / each
@@ -289,13 +289,13 @@ class Crew:
         return any(w.call is not None for w in self.workers if w not in self._opening)
 
     def first(self, *arguments: Any) -> Any:
-        """Start a worker, and wait for what its `open` gives.
+        """Start a worker, and return the result of its `open`.
 
         Args:
             arguments: of `open`.
 
         Raises:
-            OmnidataError: it cannot open, finds no room, or workers die again and again.
+            OmnidataError: it cannot open or is not placed, or workers die again and again.
         """
         while True:
             self.fill(1, *arguments)
@@ -304,12 +304,12 @@ class Crew:
                     return outcome
 
     def fill(self, wanted: int, *arguments: Any) -> None:
-        """Start the workers that are lacking, each with a call of `open`; nobody waits for them.
+        """Start the missing workers, each with a call of `open`, without waiting for them.
 
-        Where others have just died or found no room, none is started for a while.
+        After others died or were not placed, none is started for a while.
 
         Raises:
-            RunError: this machine alone has no room, and no other will come.
+            RunError: a cluster of this machine alone has too few cores or GPUs.
         """
         lacking = wanted - len(self.workers)
         if lacking <= 0 or time.monotonic() < self._shy_until:
@@ -353,12 +353,12 @@ class Crew:
             worker.heard = time.monotonic()
 
     def finished_calls(self) -> list[tuple[Worker, Any]]:
-        """The calls that have ended, each with what came of it: a value, an error or `Died`.
+        """Return the calls that have ended, each with its outcome: a value, an error or `Died`.
 
-        Waits a moment for the first. Who died is no more in `workers`.
+        Waits a moment for the first. A worker that died is removed from `workers`.
 
         Raises:
-            OmnidataError: of the workers that were started none can open, and no other goes on.
+            OmnidataError: no worker can open.
         """
         found = []
         for worker, outcome in self._wait_for_calls(_LOOK_S):
@@ -372,23 +372,23 @@ class Crew:
         self._opening.discard(worker)
         if isinstance(outcome, Died):
             self._shy_until = time.monotonic() + _AGAIN_S
-            self.blame(worker, outcome)
+            self.count_death(worker, outcome)
         elif isinstance(outcome, OmnidataError):
             if worker in self.workers:
                 self.dismiss(worker)
             if not self.workers:
                 raise outcome
-            # Those who have a place go on; after a while there may be room for more.
+            # The others go on; later there may be room for more.
             self._shy_until = time.monotonic() + self._cluster.wait_s
         else:
             return True
         return False
 
-    def blame(self, worker: Worker, died: Died, most: int = FUTILE) -> None:
-        """A worker died before it had done anything.
+    def count_death(self, worker: Worker, died: Died, most: int = FUTILE) -> None:
+        """Count a worker that died without an answer.
 
         Raises:
-            RunError: as so many before it did, and no other is at work.
+            RunError: so many died in a row, and no other worker is busy.
         """
         self._futile += 1
         if self._futile >= most and not self.busy:
@@ -400,8 +400,8 @@ class Crew:
                 remedy="see Ray's logs on that machine; existing answers are kept",
             )
 
-    def praise(self) -> None:
-        """Something was done: who dies next is the first in a row."""
+    def reset_deaths(self) -> None:
+        """Note that an answer came: the next death is the first in a row."""
         self._futile = 0
 
     def _wait_for_calls(self, timeout_s: float) -> list[tuple[Worker, Any]]:
@@ -419,7 +419,7 @@ class Crew:
                 found.append((worker, outcome))
         else:
             time.sleep(timeout_s)
-        return found + self._deaf()
+        return found + self._unresponsive()
 
     def _outcome(self, call: Any) -> Any:
         from ray.exceptions import RayTaskError
@@ -432,7 +432,7 @@ class Crew:
         except Exception as error:  # the worker's process, its machine, or the way there
             return Died(_reason(error))
 
-    def _deaf(self) -> list[tuple[Worker, Any]]:
+    def _unresponsive(self) -> list[tuple[Worker, Any]]:
         now = time.monotonic()
         found: list[tuple[Worker, Any]] = []
         for worker in tuple(self.workers):
@@ -443,7 +443,7 @@ class Crew:
                 worker.beat = worker.actor.here.remote()
             ready, _ = self._ray.wait([worker.beat], timeout=0)
             if ready:
-                with suppress(Exception):  # of one that has died its call tells
+                with suppress(Exception):  # it died, which the outcome of its call says
                     place = self._ray.get(worker.beat)
                     if heard is None:
                         worker.name += f" on {place}"
@@ -499,11 +499,11 @@ class Caller:
         self._began = 0.0
 
     async def here(self) -> str:
-        """The machine."""
+        """Return the name of the machine."""
         return machine()
 
     async def open(self, sees: Sequence[Place]) -> None:
-        """Look whether this machine sees what the work needs.
+        """Check that this machine sees the files.
 
         Raises:
             OmnidataError: as `check_seen`.
@@ -511,7 +511,7 @@ class Caller:
         check_seen(sees)
 
     async def call(self, items: Sequence[bytes]) -> _Answers:
-        """Call the function on each, in order; who is late is left behind in its thread.
+        """Call the function on each item, in order, until one is late.
 
         Args:
             items: pickled.
@@ -620,7 +620,7 @@ class _Calls(Generic[Item, Result]):
         numbers = self._busy.pop(worker)
         if isinstance(outcome, _Answers):
             self._served = True
-            self._crew.praise()
+            self._crew.reset_deaths()
             for number, value in zip(numbers, outcome.values, strict=False):
                 self._put(number, pickle.loads(value), len(value))
             rest = numbers[len(outcome.values) :]
@@ -630,13 +630,13 @@ class _Calls(Generic[Item, Result]):
                 rest = rest[1:]
             self._wait(rest)
         elif isinstance(outcome, Died):
-            self._mourn(worker, outcome, numbers)
+            self._isolate(worker, outcome, numbers)
         else:
             raise outcome
 
-    def _mourn(self, worker: Worker, died: Died, numbers: range) -> None:
+    def _isolate(self, worker: Worker, died: Died, numbers: range) -> None:
         """Find the item that killed a worker by halving what is left."""
-        self._crew.blame(worker, died, FUTILE + _MOST_AT_ONCE.bit_length())
+        self._crew.count_death(worker, died, FUTILE + _MOST_AT_ONCE.bit_length())
         if len(numbers) > 1:
             half = len(numbers) // 2
             self._wait(numbers[:half])
@@ -648,11 +648,11 @@ class _Calls(Generic[Item, Result]):
             return
         self._put(numbers[0], Lost(False, f"the worker process ended ({died.why})"))
         if self._served:  # the item is at fault, not the cluster
-            self._crew.praise()
+            self._crew.reset_deaths()
 
 
 def beside_us(ray: Any, kind: type, *arguments: Any) -> Any:
-    """An actor on this machine, which lives as long as we do; it needs no core of its own."""
+    """Start an actor on this machine; it needs no core of its own and ends with this process."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     here = ray.get_runtime_context().get_node_id()
@@ -669,19 +669,19 @@ def _amount(number: float, what: str) -> str:
 
 
 def machine() -> str:
-    """The name of this machine, as messages have it."""
+    """Return the name of this machine for messages."""
     return socket.gethostname()
 
 
 def wait_until_seen(path: Path, is_seen: Callable[[], bool]) -> None:
-    """Wait for what another machine says that it has written.
+    """Wait until this machine sees a file that another one wrote.
 
     Args:
-        path: of it, for the message.
-        is_seen: whether it is there.
+        path: of the file, for the message.
+        is_seen: returns whether it is there.
 
     Raises:
-        RunError: it does not come into sight.
+        RunError: it is not seen in time.
     """
     until = time.monotonic() + SEEN_S
     while not is_seen():
@@ -712,15 +712,15 @@ class Place:
 
     @classmethod
     def of(cls, path: Path) -> Place:
-        """That of a path of this machine."""
+        """Return the place of a path on this machine."""
         return cls(path.absolute(), remote.url_of(path), remote.listing_of(path))
 
 
 def check_seen(places: Iterable[Place]) -> None:
-    """Refuse a place that another machine has, and this one not.
+    """Raise an error if this machine lacks a place.
 
     Raises:
-        RunError: nothing is there; it names this machine.
+        RunError: a place is missing; the message names this machine.
         OmnidataError: as `omnidata.remote.get`.
     """
     places = tuple(places)
