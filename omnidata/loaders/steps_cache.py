@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import secrets
 import shutil
 import sys
@@ -39,6 +40,7 @@ NO_CACHE: Final = "OMNIDATA_NO_CACHE"
 """The variable of the environment that says, if it is not empty, that no steps are kept."""
 _FORMAT: Final = 1
 _NEW: Final = ".new-"
+_NAME: Final = re.compile("[0-9a-f]{16}-[0-9a-f]{32}")
 _RECENT_NS: Final = 2 * 10**9
 """Some file systems tell times of files by two seconds: a file that was changed in these may change
 again and look the same."""
@@ -100,11 +102,8 @@ def entries() -> list[Entry]:
                 head = json.loads((folder / HEAD).read_bytes())
                 size = sum(path.stat().st_size for path in folder.iterdir())
                 used = (folder / HEAD).stat().st_mtime
-                found.append(
-                    Entry(
-                        folder, str(head["data"]), str(head["task"]), int(head["steps"]), size, used
-                    )
-                )
+                data, task, steps = str(head["data"]), str(head["task"]), int(head["steps"])
+                found.append(Entry(folder, data, task, steps, size, used))
     return sorted(found, key=lambda entry: (-entry.used, entry.path))
 
 
@@ -115,8 +114,10 @@ def clear() -> int:
         The bytes that were freed.
     """
     found = entries()
-    for entry in found:
-        shutil.rmtree(entry.path, ignore_errors=True)
+    with suppress(OSError):
+        for folder in steps_folder().iterdir():
+            if _NAME.fullmatch(folder.name):  # damaged ones too
+                shutil.rmtree(folder, ignore_errors=True)
     _sweep()
     return sum(entry.bytes for entry in found if not entry.path.exists())
 
