@@ -175,8 +175,8 @@ class Origin:
     @property
     def prefix(self) -> str:
         """Return the beginning of the names of all entries for the data, which is quickly made."""
-        facts = self.task, str(self.data), os.path.realpath(self.data)
-        return _hash(repr(facts))[:16]
+        facts = repr((self.task, str(self.data), os.path.realpath(self.data)))
+        return sha256(facts.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
     def key(self) -> tuple[str, int]:
         """Return the name of the entry, and since when the files are known to be the same.
@@ -214,10 +214,6 @@ class Origin:
             yield from islice(neighbours, _NEIGHBOURS)
             if next(neighbours, None):
                 raise OSError("too many files beside the data")
-
-
-def _hash(text: str) -> str:
-    return sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def _listing(place: Path, *, but_runs: bool = False) -> Iterator[_File]:
