@@ -1,7 +1,8 @@
 """Does the cache of steps pay? The first and the second load of large annotations, and `view`.
 
-Each load is a process of its own. Seconds of CPU, seconds, and MiB at most beyond those after the
-imports. With `--python`, checkouts are measured in turns, each by its own interpreter.
+Each load is a process of its own. Seconds of CPU, seconds, and at most so many MiB of its own
+beyond those after the imports: pages of files that it has mapped do not count. With `--python`,
+checkouts are measured in turns, each by its own interpreter.
 
     python benchmarks/cache.py [--keep FOLDER] [--python OTHER/.venv/bin/python ...]
     python benchmarks/cache.py --data tree100000 array2579
@@ -22,20 +23,28 @@ from pathlib import Path
 
 from formats import FORMATS
 
-DATA = ["array2579", "tree100000", "array100000", "mind2web1000000", "array1000000"]
+DATA = ["array2579", "array25000", "tree100000", "array100000", "array1000000"]
 LOAD = """
-import json, pathlib, sys, time
+import json, pathlib, sys, threading, time
 from omnidata.tasks import get_task
 
-def most():
+def held():
     lines = pathlib.Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("RssAnon"))
 
-task, before = get_task(sys.argv[1]), most()
+def watch():
+    while not over.wait(0.1):
+        peaks.append(held())
+
+task, peaks, over = get_task(sys.argv[1]), [], threading.Event()
+before = held()
+threading.Thread(target=watch).start()
 began, worked = time.perf_counter(), time.process_time()
 source = task.load(pathlib.Path(sys.argv[2]), check_media=False)
 found = {"cpu_s": time.process_time() - worked, "s": time.perf_counter() - began}
-found["peak_mib"] = most() - before
+over.set()
+peaks.append(held())
+found |= {"peak_mib": max(peaks) - before, "held_mib": peaks[-1] - before}
 assert len(source.steps) == int(sys.argv[3]), source.findings[:3]
 print(json.dumps({name: round(value, 2) for name, value in found.items()}))
 """
@@ -72,7 +81,7 @@ def measure(python: str, cache: str, task: str, data: Path, count: str) -> None:
         command = [python, "-c", LOAD, task, str(data), count]
         answer = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
         found[turn] = json.loads(answer.stdout)
-    command = [python, "-m", "omnidata", "view", str(data), "--task", task, "--port", "0"]
+    command = [python, "-m", "omnidata", "view", task, str(data)]
     began = time.perf_counter()
     server = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
     try:
@@ -80,6 +89,8 @@ def measure(python: str, cache: str, task: str, data: Path, count: str) -> None:
         addresses = (each for line in server.stdout for each in re.findall(r"http\S+", line))
         urllib.request.urlopen(next(addresses)).read()
         found["view_s"] = round(time.perf_counter() - began, 2)
+        used = Path(f"/proc/{server.pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+        found["view_cpu_s"] = sum(map(int, used)) / os.sysconf("SC_CLK_TCK")
     finally:
         server.terminate()
         server.wait()

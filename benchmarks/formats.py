@@ -1,4 +1,4 @@
-"""Annotations by the million in the formats that benchmarks have, without media, for `scale.py`."""
+"""Annotations by the million in the formats that benchmarks have, without media, for `cache.py`."""
 
 from __future__ import annotations
 

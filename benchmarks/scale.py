@@ -9,9 +9,6 @@ Memory is what a process holds at most (VmHWM) beyond what it holds once all is 
 
     python benchmarks/scale.py [--steps 10000 100000 1000000] [--workers 4] [--keep FOLDER]
     python benchmarks/scale.py --steps 1000000 --answered
-    python benchmarks/scale.py --format tree [--steps ...] [--keep FOLDER]
-
-With `--format` the annotations are in a benchmark's own form (`formats.py`), and only loaded.
 """
 
 from __future__ import annotations
@@ -27,7 +24,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
@@ -39,7 +35,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from cluster import write
-from formats import FORMATS
 from PIL import Image
 from runner import served
 
@@ -71,41 +66,26 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--keep", type=Path, help="a folder for data and runs, which stay there")
     parser.add_argument("--answered", action="store_true", help="make most answers beforehand")
-    parser.add_argument("--format", choices=FORMATS, help="load annotations of this form alone")
     parser.add_argument("--stage", nargs=2, help="measure one stage here, with a server's address")
     given = parser.parse_args()
     if given.stage:
         name, url = given.stage
-        if given.format:
-            load_format(given.format, given.steps[0], given.keep)
-        else:
-            stage(name, url, given.keep, given.steps[0], given.workers)
+        stage(name, url, given.keep, given.steps[0], given.workers)
         return
     os.environ.setdefault("RAY_AUTH_MODE", "disabled")  # a cluster of this machine alone
     with tempfile.TemporaryDirectory() as made, served(0.0) as url:
         folder = given.keep or Path(made)
         folder.mkdir(exist_ok=True)
         for count in given.steps:
-            data = folder / f"{given.format or ''}{count}"
+            data = folder / str(count)
             stages = ["load", *(["answer"] if given.answered else []), "ray", "resume"]
-            form = ["--format", given.format] if given.format else []
-            if form:
-                stages = ["load"]
             if not data.exists():
                 data.mkdir()
-                write_into = FORMATS[given.format][1] if form else partial(write_repository, folder)
-                write_into(data, count)
+                write_repository(folder, data, count)
             for each in stages:
                 command = [sys.executable, __file__, "--stage", each, url, "--keep", str(folder)]
-                command += ["--steps", str(count), "--workers", str(given.workers), *form]
+                command += ["--steps", str(count), "--workers", str(given.workers)]
                 subprocess.run(command, check=True)
-
-
-def load_format(name: str, count: int, folder: Path) -> None:
-    """Load annotations of one form."""
-    source, found = loaded(get_task(FORMATS[name][0]), folder / f"{name}{count}")
-    assert len(source.steps) == count, source.findings[:3]
-    print(json.dumps({"format": name, "steps": count, **rounded(found)}), flush=True)
 
 
 def stage(name: str, url: str, folder: Path, count: int, workers: int) -> None:

@@ -119,10 +119,11 @@ def read_rows(path: Path, *, unread: Collection[str] = ()) -> Iterator[Line]:
         OSError: it cannot be read, or is one JSON value other than a list and has more than
             512 MiB.
     """
-    if is_parquet(path):
+    value = _small_value(path)
+    if value is BROKEN and is_parquet(path):
         yield from _parquet_rows(path, unread)
         return
-    for line in _json_rows(path):
+    for line in _json_rows(path) if value is BROKEN else _document(path, value):
         if unread and isinstance(line.row, dict):
             row = {key: value for key, value in line.row.items() if key not in unread}
             line = replace(line, row=row)
@@ -165,6 +166,15 @@ def head_of(path: Path) -> bytes:
 # JSON.
 
 
+def _small_value(path: Path) -> Any:
+    """The JSON value that a small file is, which is opened once; BROKEN for all others."""
+    if path.suffix.lower() == ".parquet":
+        return BROKEN
+    with open_text(path, ANY) as file:
+        text = file.read(HEAD)
+    return decode_utf8(text) if len(text) < HEAD else BROKEN
+
+
 def _json_rows(path: Path) -> Iterator[Line]:
     mark, by_line = _beginning(path)
     if by_line:
@@ -173,7 +183,7 @@ def _json_rows(path: Path) -> Iterator[Line]:
         with open_text(path, STREAMED) as file:
             yield from _items(path, json_items(file))
     else:
-        yield from _document(path)
+        yield from _document(path, json_file(path, _MAX_FILE))
 
 
 def _is_document(path: Path) -> bool:
@@ -215,8 +225,7 @@ def _items(path: Path, rows: Iterable[Any], of: str = "") -> Iterator[Line]:
     )
 
 
-def _document(path: Path) -> Iterator[Line]:
-    value = json_file(path, _MAX_FILE)
+def _document(path: Path, value: Any) -> Iterator[Line]:
     if isinstance(value, list):
         yield from _items(path, value)
     elif lists := _lists_in(value):

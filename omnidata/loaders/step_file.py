@@ -386,7 +386,7 @@ def write(steps: Iterable[Step]) -> StepFile:
     """
     folder = current_folder()
     path = folder.new_file() if folder else None
-    file: Any = path.open("xb+") if path else tempfile.TemporaryFile(prefix="omnidata-")
+    file: Any = path.open("xb+") if path else tempfile.TemporaryFile(prefix="omnidata-")  # noqa: SIM115
     try:
         writer = StepWriter(file)
         for step in steps:

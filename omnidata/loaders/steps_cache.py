@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import secrets
 import shutil
 import sys
@@ -21,6 +22,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -39,11 +41,15 @@ NO_CACHE: Final = "OMNIDATA_NO_CACHE"
 """The variable of the environment that says, if it is not empty, that no steps are kept."""
 _FORMAT: Final = 1
 _NEW: Final = ".new-"
+_NAME: Final = re.compile("[0-9a-f]{16}-[0-9a-f]{32}")
 _RECENT_NS: Final = 2 * 10**9
 """Some file systems tell times of files by two seconds: a file that was changed in these may change
 again and look the same."""
 _TICK_NS: Final = 5 * 10**7
 """The clock by which a system notes changes may be so late."""
+_NEIGHBOURS: Final = 200_000
+"""So many files beside data that are a file are looked at; the data are not kept if there are more:
+the folder may be the user's home."""
 _BEGAN: Final = time.time_ns()
 _KNOWN: Final = frozenset({"omnidata", *sys.stdlib_module_names})
 _log: Final = logging.getLogger("omnidata")
@@ -100,11 +106,8 @@ def entries() -> list[Entry]:
                 head = json.loads((folder / HEAD).read_bytes())
                 size = sum(path.stat().st_size for path in folder.iterdir())
                 used = (folder / HEAD).stat().st_mtime
-                found.append(
-                    Entry(
-                        folder, str(head["data"]), str(head["task"]), int(head["steps"]), size, used
-                    )
-                )
+                data, task, steps = str(head["data"]), str(head["task"]), int(head["steps"])
+                found.append(Entry(folder, data, task, steps, size, used))
     return sorted(found, key=lambda entry: (-entry.used, entry.path))
 
 
@@ -115,8 +118,10 @@ def clear() -> int:
         The bytes that were freed.
     """
     found = entries()
-    for entry in found:
-        shutil.rmtree(entry.path, ignore_errors=True)
+    with suppress(OSError):
+        for folder in steps_folder().iterdir():
+            if _NAME.fullmatch(folder.name):  # damaged ones too
+                shutil.rmtree(folder, ignore_errors=True)
     _sweep()
     return sum(entry.bytes for entry in found if not entry.path.exists())
 
@@ -145,6 +150,9 @@ def _prune(newest: Path) -> None:
 
 # The key.
 
+_File = tuple[str, tuple[int, ...], int]
+"""A file's name; what changes with its content; from when on it is known to be the same."""
+
 
 @dataclass(frozen=True, slots=True)
 class Origin:
@@ -167,8 +175,8 @@ class Origin:
     @property
     def prefix(self) -> str:
         """Return the beginning of the names of all entries for the data, which is quickly made."""
-        facts = self.task, str(self.data), os.path.realpath(self.data)
-        return _hash(repr(facts))[:16]
+        facts = repr((self.task, str(self.data), os.path.realpath(self.data)))
+        return sha256(facts.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
     def key(self) -> tuple[str, int]:
         """Return the name of the entry, and since when the files are known to be the same.
@@ -185,33 +193,31 @@ class Origin:
             self.depends, self.check_media, os.environ.get(LIMIT_VARIABLE),
         )  # fmt: skip
         digest.update(repr(facts).encode("utf-8", "surrogateescape"))
-        for place in self._places():
-            if is_in_cache(place):  # its path names a listing of the store, which never changes
-                continue
-            for name, about, changed in _listing(place):
-                digest.update(f"{name}\0{about}\n".encode("utf-8", "surrogateescape"))
-                since = max(since, changed)
+        for name, about, changed in self._files():
+            digest.update(f"{name}\0{about}\n".encode("utf-8", "surrogateescape"))
+            since = max(since, changed)
         return f"{self.prefix}-{digest.hexdigest()[:32]}", since
 
-    def _places(self) -> Iterator[Path]:
-        """Yield the folders of all files that may be opened: beside a file, its neighbours."""
-        yield self.data if self.data.is_dir() else self.data.parent
-        yield from self.beside
+    def _files(self) -> Iterator[_File]:
+        """Yield all files that may be opened: beside a file its neighbours, which are few."""
+        places = [self.data, *self.beside]
         if repository.is_repository(self.data):
             roots = map(Path, repository.read_manifest(self.data).roots)
-            yield from (root for root in roots if root.exists() and inside(real(root), bounds()))
+            places += (root for root in roots if root.exists() and inside(real(root), bounds()))
+        for place in places:
+            if is_in_cache(place):  # its path names a listing of the store, which never changes
+                continue
+            if place.is_dir():
+                yield from _listing(place)
+                continue
+            neighbours = _listing(place.parent, but_runs=True)
+            yield from islice(neighbours, _NEIGHBOURS)
+            if next(neighbours, None):
+                raise OSError("too many files beside the data")
 
 
-def _hash(text: str) -> str:
-    return sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
-
-
-def _listing(place: Path) -> Iterator[tuple[str, tuple[int, ...], int]]:
-    """Yield all files and folders in and below a folder, links followed, but for folders of runs.
-
-    Yields:
-        The name; what changes with a file; and from when on it is known to be the same.
-    """
+def _listing(place: Path, *, but_runs: bool = False) -> Iterator[_File]:
+    """Yield a file, or all files and folders in and below a folder; links are followed."""
     waiting, met = [str(place)], set[tuple[int, int]]()
     while waiting:
         path = waiting.pop()
@@ -225,7 +231,7 @@ def _listing(place: Path) -> Iterator[tuple[str, tuple[int, ...], int]]:
         met.add((about.st_dev, about.st_ino))
         with os.scandir(path) as found:
             entries = sorted(found, key=lambda entry: entry.name)
-        if path != str(place) and any(entry.name == "run.json" for entry in entries):
+        if but_runs and path != str(place) and any(each.name == "run.json" for each in entries):
             continue
         for entry in entries:
             if entry.is_dir():
@@ -366,12 +372,13 @@ def _keep(source: LoadedDataset, origin: Origin, folder: Folder, began: int) -> 
         return  # what was read may be another version
     place = steps_folder() / name
     code = {} if is_ours(origin.task) else _loaded_code()
-    if size := steps_entry.keep(source, folder, place, code):
+    if steps_entry.keep(source, folder, place, code):
         _sweep()
         _prune(place)
-        if (report := _REPORT.get()) and place.exists():
-            count, now = len(source.steps), time.time()
-            report(Entry(place, str(origin.data), origin.task, count, size, now))
+        if report := _REPORT.get():
+            for entry in entries():
+                if entry.path == place:
+                    report(entry)
 
 
 def _has_entries(prefix: str) -> bool:

@@ -32,7 +32,7 @@ _CHUNK: Final = 1 << 20
 
 def keep(
     source: LoadedDataset, folder: Folder, place: Path, code: Mapping[str, Sequence[int]]
-) -> int:
+) -> bool:
     """Make an entry of a dataset whose steps were written to a folder.
 
     Args:
@@ -42,12 +42,12 @@ def keep(
         code: files whose code has read it, and their `file_facts`.
 
     Returns:
-        Its bytes; 0 if it cannot be kept: values that no file holds, or a full disk.
+        Whether there is one: there is none of values that no file holds, or on a full disk.
     """
     steps = source.steps
     own = isinstance(steps, Steps) and steps.file and folder.path_of(steps.file)
     if not own or type(source) is not LoadedDataset:
-        return 0
+        return False
     assert isinstance(steps, Steps) and steps.file and folder.path
     try:
         rest = _rest(source, steps)
@@ -64,9 +64,9 @@ def keep(
         except OSError:  # another process was faster
             _check(place)
     except (CannotStoreError, KeyError, TypeError, OSError, ValueError):
-        return 0
+        return False
     steps.file.path = place / _STEPS
-    return sum(size for size, _ in sums.values())
+    return True
 
 
 def _rest(source: LoadedDataset, steps: Steps) -> bytes:
