@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from io import BufferedReader
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import IO, Any, Final
 
 from omnidata import remote
@@ -204,7 +204,7 @@ def unsafe(path: str) -> str:
         return "the path is a URL or has a drive letter"
     if forward.startswith("/"):
         return "the path is absolute"
-    if ".." in PurePosixPath(forward).parts:
+    if ".." in forward.split("/"):
         return 'the path leaves its folder through ".."'
     return ""
 
