@@ -464,22 +464,14 @@ def validate(
     Args:
         source: the result of a task's `load` with `check_media=False`; else media are reported
             twice.
-        workers: processes; as many as there are cores if None, and none, thus no limit, if 0.
-        cluster: its workers decode; None for this machine.
-        limit_s: seconds that one medium may take.
-        budget: limits of one medium.
-        progress: called with the number of media looked at and of all.
+        workers, cluster, limit_s, budget, progress: as in `look`.
 
     Raises:
         PlatformError: processes cannot be started.
     """
+    refs = references(source.steps)
     seen = look(
-        references(source.steps),
-        workers=workers,
-        cluster=cluster,
-        limit_s=limit_s,
-        budget=budget,
-        progress=progress,
+        refs, workers=workers, cluster=cluster, limit_s=limit_s, budget=budget, progress=progress
     )
     return report(source, {key(ref): outcome for ref, outcome in seen})
 
