@@ -464,7 +464,11 @@ def validate(
     Args:
         source: the result of a task's `load` with `check_media=False`; else media are reported
             twice.
-        workers, cluster, limit_s, budget, progress: as in `look`.
+        workers: processes; as many as there are cores if None, and none, thus no limit, if 0.
+        cluster: its workers decode; None for this machine.
+        limit_s: seconds that one medium may take.
+        budget: limits of one medium.
+        progress: called with the number of media looked at and of all.
 
     Raises:
         PlatformError: processes cannot be started.
