@@ -177,7 +177,7 @@ _GROUP_ROWS_LINKED = 5000
 _GROUP_ACTIONS = 50_000
 """Of all histories in a row group: each costs a kilobyte or so when rows become Arrow."""
 
-_UNKNOWN_BYTES = 1024**2  # of a medium whose size nobody has looked up
+_UNKNOWN_BYTES = 1024**2  # of a medium of unknown size
 
 
 @dataclass(frozen=True, slots=True)
@@ -411,7 +411,7 @@ class ShardJobs(Sequence[ShardJob]):
     def __len__(self) -> int:
         return len(self._todo)
 
-    def __getitem__(self, number: int) -> ShardJob:  # type: ignore[override]  # nobody cuts it
+    def __getitem__(self, number: int) -> ShardJob:  # type: ignore[override]  # it is never sliced
         plan = self._todo[number]
         steps = [self._source.steps[each] for each in plan.numbers]
         rows = [None if (row := self._rows[each]) < 0 else row for each in plan.numbers]

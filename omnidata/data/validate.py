@@ -473,13 +473,9 @@ def validate(
     Raises:
         PlatformError: processes cannot be started.
     """
+    refs = references(source.steps)
     seen = look(
-        references(source.steps),
-        workers=workers,
-        cluster=cluster,
-        limit_s=limit_s,
-        budget=budget,
-        progress=progress,
+        refs, workers=workers, cluster=cluster, limit_s=limit_s, budget=budget, progress=progress
     )
     return report(source, {key(ref): outcome for ref, outcome in seen})
 

@@ -91,7 +91,7 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
     DEFAULT_CONFIG_NAME = ALL
     BUILDER_CONFIGS: list[Config] = []  # noqa: RUF012  an instance replaces it, see below
     task: ClassVar[Benchmark]
-    _told_lost = False
+    _has_reported_lost = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -194,8 +194,8 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
                 if len(rows) == _BATCH or size > _BATCH_BYTES or place == high:
                     yield (int(number), place), pa.Table.from_pylist(rows, schema=schema)
                     rows, size = [], 0
-            if lost and not self._told_lost and not any(map(_count_lost, steps[:low])):
-                self._told_lost = True
+            if lost and not self._has_reported_lost and not any(map(_count_lost, steps[:low])):
+                self._has_reported_lost = True
                 others = lost > sum(map(_count_lost, steps[low:high]))
                 _log.warning(
                     "%s: %d%s of the media may not be opened, and the rows lack them; "

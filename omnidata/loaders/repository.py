@@ -288,7 +288,7 @@ class _Refusing:
     Attributes:
         data: the repository's folder.
         roles: the columns with media.
-        within: real paths that may contain linked media; empty if all media are to be bytes.
+        within: real paths of the folders of linked media; empty if all media must be bytes.
         far: the folders of linked media that lie in none of them.
     """
 

@@ -95,9 +95,9 @@ def subsets(source: LoadedDataset) -> tuple[list[Subset], list[str]]:
             groups.setdefault(key, set()).add((tag, value))
     found = []
     for group in groups.values():
-        spelled = sorted(value for _, value in group if _can_name(value))
-        if spelled:
-            found.append(Subset(spelled[0], frozenset(group)))
+        spellings = sorted(value for _, value in group if _can_name(value))
+        if spellings:
+            found.append(Subset(spellings[0], frozenset(group)))
         else:
             unnamable |= {value for _, value in group}
     found.sort(key=lambda subset: subset.name)

@@ -44,7 +44,7 @@ from omnidata.training.reward_recipes import RecipeName
 from omnidata.training.rewards import TERMS, check_terms
 from omnidata.types import Conversation, LoadedDataset, MediaRef, Modality, Part, Step, Target
 
-# What an export may be told, and what cannot be asked of it.
+# The settings of an export, and the refusal of settings that cannot be.
 
 _REMEDIES: Mapping[Modality, str] = {
     "video": "--video frames to give pictures in place of clips",
@@ -308,8 +308,8 @@ class Maker:
                 what = f"{role.replace('_', ' ')}: {kept.what}"
                 return _exclusion(step, "media-broken", what, kept.expected)
         absent = [role for role in _CURRENT if role in step.media and not step.media[role]]
-        told = any(part.about for message in conversation for part in message.parts)
-        if absent or not (told or any(wanted.ref.kind == "image" for _, wanted in media)):
+        described = any(part.about for message in conversation for part in message.parts)
+        if absent or not (described or any(wanted.ref.kind == "image" for _, wanted in media)):
             what = f"there is no {' and no '.join(absent) or 'picture'}"
             return _exclusion(step, "picture-missing", what, "a picture of the screen")
         turns, receipt = render_messages(conversation, self._capabilities, _text, self._pieces)
