@@ -30,8 +30,9 @@ def judge(
     screen: tuple[int, int] = SCREEN,
     sent: tuple[int, int] | None = None,
 ) -> Verdict:
-    target, source = Action("tap", (Box(*box, unit),)), {"row": {"bbox": box}}
-    step = Step("a", "a", 0, 1, "i", screen, {}, (), (), target, {}, source)
+    left, top, right, bottom = box
+    target = Action("tap", (Box(left, top, right, bottom, unit),))
+    step = Step("a", "a", 0, 1, "i", screen, {}, (), (), target, {}, {"row": {}})
     size = {"width": sent[0], "height": sent[1], "original": [*screen]} if sent else None
     receipt = {"parts": [{"role": "screenshot", **size}]} if size else None
     name = "screenspot" if reading == "released" else "screenspot-fixed"
