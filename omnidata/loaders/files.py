@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
@@ -296,13 +297,13 @@ def look_for(*alternatives: Sequence[str | re.Pattern[bytes]]) -> Callable[[Path
     Args:
         alternatives: names, which files have in quotation marks, and patterns.
     """
+    return partial(_look_for, alternatives)
 
-    def look(path: Path) -> Look:
-        head = head_of(path)
-        known = any(all(_is_in(head, sign) for sign in signs) for signs in alternatives)
-        return "known" if known else "other"
 
-    return look
+def _look_for(alternatives: Sequence[Sequence[str | re.Pattern[bytes]]], path: Path) -> Look:
+    head = head_of(path)
+    known = any(all(_is_in(head, sign) for sign in signs) for signs in alternatives)
+    return "known" if known else "other"
 
 
 def _is_in(head: bytes, sign: str | re.Pattern[bytes]) -> bool:

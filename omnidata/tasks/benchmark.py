@@ -27,15 +27,7 @@ from omnidata.jsontext import hash_of
 from omnidata.loaders.load import load_data
 from omnidata.loaders.steps_cache import reader_facts
 from omnidata.tasks.baselines import answer_policy
-from omnidata.tasks.class_checks import (
-    check_columns,
-    check_decision,
-    check_metrics,
-    check_options,
-    check_question,
-    check_reach,
-    fault,
-)
+from omnidata.tasks.class_checks import check_option, check_question, check_rule, fault
 from omnidata.tasks.coordinates import answer_space
 from omnidata.tasks.diagnosis import REACH
 from omnidata.tasks.explaining import RuleWords, by_action, explain_action
@@ -530,13 +522,10 @@ class Benchmark(ABC):
         rules = getattr(self, "rules", ())
         if not rules:
             raise fault(kind, "has no rule", "`rules` with at least one rule that judges answers")
-        check_options(kind, self.allowed)
+        for option, values in self.allowed.items():
+            check_option(kind, option, values)
         for rule in rules:
-            check_reach(kind, rule.name, rule.reach)
-            if isinstance(rule.totals, EpisodeTotals):
-                check_metrics(type(rule), rule.name, rule.totals)
-            check_columns(kind, rule.name, rule.totals.columns)
-            check_decision(kind, rule.name, rule.totals)
+            check_rule(kind, rule)
         if kind.prompt is Benchmark.prompt:
             check_question(kind, self.question)
 

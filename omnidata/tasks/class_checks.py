@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, get_args
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 from omnidata.actions import Space
 from omnidata.errors import PluginError, suggestion
@@ -14,8 +13,10 @@ from omnidata.tasks.coordinates import answer_space
 from omnidata.tasks.explaining import deciding
 from omnidata.tasks.totals import EpisodeTotals, RowTotals
 
-BLANKS: Final = ("instruction", "history")
-"""The placeholders of a question."""
+if TYPE_CHECKING:
+    from omnidata.tasks.benchmark import Rule
+
+_BLANKS: Final = ("{instruction}", "{history}")
 _ALONE: Final = re.compile(r"(?<!\w)\{\s*[^\W\d]\w*\s*\}")
 """A word alone in braces, but for an argument of TeX: no JSON has one."""
 _COUNTS: Final = frozenset(
@@ -41,21 +42,17 @@ def fault(kind: type, what: str, expected: str, remedy: str = "") -> PluginError
     )
 
 
-def check_options(kind: type, allowed: Mapping[str, Sequence[str]]) -> None:
-    """Check the options that a benchmark allows.
-
-    Raises:
-        PluginError: the values of an option are one text, or `coordinates` has an unknown unit.
-    """
-    for option, values in allowed.items():
-        if isinstance(values, str):
-            raise fault(
-                kind,
-                f"has {values!r} as the values of the option {option} in `allowed`",
-                'a tuple of texts, the default first; ("",) where any text is one',
-            )
-    units = allowed.get("coordinates", ())
-    if unknown := [unit for unit in units if answer_space({"coordinates": unit}) is None]:
+def check_option(kind: type, option: str, values: Any) -> None:
+    """Refuse one text as the values of an option, and unknown units of `coordinates`."""
+    if isinstance(values, str):
+        raise fault(
+            kind,
+            f"has {values!r} as the values of the option {option} in `allowed`",
+            'a tuple of texts, the default first; ("",) where any text is one',
+        )
+    if option != "coordinates":
+        return
+    if unknown := [unit for unit in values if answer_space({option: unit}) is None]:
         raise fault(
             kind,
             f"has {unknown[0]!r} as a value of the option coordinates in `allowed`",
@@ -64,67 +61,58 @@ def check_options(kind: type, allowed: Mapping[str, Sequence[str]]) -> None:
         )
 
 
-def check_reach(kind: type, name: str, reach: Any) -> None:
-    """Check the allowed distance from a target point, of one profile.
-
-    Raises:
-        PluginError: it is not in thousandths of the screen.
-    """
-    if reach != 0 and not 1 <= reach < math.inf:
-        raise fault(
-            kind,
-            f"has {reach!r:.80} as `reach` of its profile {name}",
-            "the allowed distance from a target point, in thousandths of the screen: 140 for 14 %",
-        )
-
-
 def check_question(kind: type, question: str) -> None:
-    """Check that a question has no placeholders but `BLANKS`.
-
-    Raises:
-        PluginError: it has another word in braces.
-    """
-    blanks = [f"{{{name}}}" for name in BLANKS]
+    """Refuse a word in braces that is no placeholder of a question."""
     for found in _ALONE.findall(question):
-        if found not in blanks:
+        if found not in _BLANKS:
             raise fault(
                 kind,
                 f"has {found} in `question`, which is no placeholder",
-                f"{' or '.join(blanks)}; braces around several words stay as they are",
-                suggestion(found, blanks)
+                f"{' or '.join(_BLANKS)}; braces around several words stay as they are",
+                suggestion(found, _BLANKS)
                 or "use other characters than braces, or override `prompt`",
             )
 
 
-def check_metrics(kind: type, name: str, totals: EpisodeTotals) -> None:
-    """Check that each column of episodes is one of our metrics, or the mean of a value.
+def check_rule(kind: type, rule: Rule[Any]) -> None:
+    """Refuse a reach in another unit, and columns that no table can have."""
+    if rule.reach != 0 and not 1 <= rule.reach < math.inf:
+        raise fault(
+            kind,
+            f"has {rule.reach!r:.80} as `reach` of its profile {rule.name}",
+            "the allowed distance from a target point, in thousandths of the screen: 140 for 14 %",
+        )
+    totals = rule.totals
+    if isinstance(totals, EpisodeTotals) and type(totals).total is EpisodeTotals.total:
+        _check_metrics(rule, totals)
+    if found := next((column for column in totals.columns if column in _COUNTS), ""):
+        raise fault(
+            kind,
+            f"has a column {found} in its profile {rule.name}, but tables have a count of that "
+            "name",
+            f"columns that are not called {', '.join(sorted(_COUNTS))}",
+            "choose another name for the column",
+        )
+    if type(totals).total in (RowTotals.total, EpisodeTotals.total):
+        _check_decision(kind, rule.name, totals)
 
-    Totals of other kinds may differ.
 
-    Args:
-        kind: the class of the rule.
-        name: of the rule.
-        totals: of the rule.
-
-    Raises:
-        PluginError: a column is none.
-    """
-    if type(totals).total is not EpisodeTotals.total:
-        return
-    known = (*episodes.METRICS, "GP")
+def _check_metrics(rule: Rule[Any], totals: EpisodeTotals) -> None:
+    known, metrics = (*episodes.METRICS, "GP"), totals.metrics
     wrong = [
         f"`columns` has {name}"
         for name in totals.columns
-        if name not in totals.metrics and name not in totals.means
+        if name not in metrics and name not in totals.means
     ]
     wrong += [
         f"`metrics` has {name} as {metric}"
-        for name, metric in totals.metrics.items()
+        for name, metric in metrics.items()
         if metric not in known
     ]
     if wrong:
+        kind = type(rule)
         raise PluginError(
-            f"the profile {name} does not say which metrics it has: {', '.join(wrong)}",
+            f"the profile {rule.name} does not say which metrics it has: {', '.join(wrong)}",
             where=f"{kind.__module__}.{kind.__qualname__}",
             expected=f"each of `columns` in `metrics`, as one of {', '.join(known)}, "
             "or the mean of a value",
@@ -132,34 +120,8 @@ def check_metrics(kind: type, name: str, totals: EpisodeTotals) -> None:
         )
 
 
-def check_columns(kind: type, name: str, columns: Mapping[str, Any]) -> None:
-    """Check that no column of a profile has the name of a count that tables have anyway.
-
-    Raises:
-        PluginError: a column has.
-    """
-    if found := next((column for column in columns if column in _COUNTS), ""):
-        raise fault(
-            kind,
-            f"has a column {found} in its profile {name}, but tables have a count of that name",
-            f"columns that are not called {', '.join(sorted(_COUNTS))}",
-            "choose another name for the column",
-        )
-
-
-def check_decision(kind: type, name: str, totals: RowTotals | EpisodeTotals) -> None:
-    """Check that the value that says whether an answer is right is larger for better answers.
-
-    Args:
-        kind: the class of the benchmark.
-        name: of the rule.
-        totals: of the rule; totals of other kinds may differ.
-
-    Raises:
-        PluginError: a smaller value is better.
-    """
-    if type(totals).total not in (RowTotals.total, EpisodeTotals.total):
-        return
+def _check_decision(kind: type, name: str, totals: RowTotals | EpisodeTotals) -> None:
+    """The value that says whether an answer is right must be larger for better answers."""
     if isinstance(totals, EpisodeTotals):
         values, decisive = totals.means, totals.step_metric[1]
     else:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, get_args
 
 import pytest
 
-from omnidata.actions import Action, Direction, Point, Screen
+from omnidata.actions import Action, Box, Direction, Point, Screen
 from omnidata.dialects import (
     Answer,
     Asked,
@@ -251,12 +251,10 @@ def test_a_number_beyond_all_reckoning_stops_no_run(name: str, number: str) -> N
     spot = re.search(r"\d+(\.\d+)?(?=[^\d]*\d+(\.\d+)?[^\d]*$)", text)
     assert spot
     hostile = text[: spot.start()] + number + text[spot.end() :]
-    source = {
-        "row": {"img_filename": "a.png", "bbox": [10, 10, 900, 1900], "data_type": "text"},
-        "boxes": "columns",
-    }
+    target = Action("tap", (Box(10, 10, 910, 1910, "px"),))
+    asked = replace(step, action=target, source={"row": {"img_filename": "a.png"}})
     for profile in task.profiles.values():
-        verdict = profile.judge(replace(step, source=source), hostile)
+        verdict = profile.judge(asked, hostile)
         assert verdict.outcome in ("ok", "unparsed")
 
 

@@ -276,7 +276,7 @@ def test_files_without_a_row_are_refused(tmp_path: Path, content: str) -> None:
         assert caught.value.expected
     signs = '[{"result_touch_yx": "", "result_action_type": 4}, '
     (tmp_path / "b.json").write_text(signs)
-    with pytest.raises(DataError, match="no row could be read: it is no JSON"):
+    with pytest.raises(DataError, match="no row of aitw could be read: it is no JSON"):
         load(tmp_path / "b.json")
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import omnidata
+from omnidata.actions import Action, Box, Space
 from omnidata.types import Step, Verdict
 
 SCREEN = (1280, 720)
@@ -25,12 +26,13 @@ def judge(
     *,
     space: str = "rel",
     box: Sequence[float] = BOX,
-    form: str = "xyxy-px",
+    unit: Space = "px",
     screen: tuple[int, int] = SCREEN,
     sent: tuple[int, int] | None = None,
 ) -> Verdict:
-    source = {"row": {"bbox": box}, "boxes": form}
-    step = Step("a", "a", 0, 1, "i", screen, {}, (), (), None, {}, source)
+    left, top, right, bottom = box
+    target = Action("tap", (Box(left, top, right, bottom, unit),))
+    step = Step("a", "a", 0, 1, "i", screen, {}, (), (), target, {}, {"row": {}})
     size = {"width": sent[0], "height": sent[1], "original": [*screen]} if sent else None
     receipt = {"parts": [{"role": "screenshot", **size}]} if size else None
     name = "screenspot" if reading == "released" else "screenspot-fixed"
@@ -64,13 +66,13 @@ def test_every_unit_means_the_same_place() -> None:
         assert hit(text, space=space) is True
     assert hit("(641, 360)", space="px") is False
     assert hit("(320, 180)", space="px", sent=(640, 360)) is True
-    assert hit("(0.5, 0.5)", box=[0.25, 0.25, 0.5, 0.5], form="xyxy-rel", screen=(0, 0)) is True
+    assert hit("(0.5, 0.5)", box=[0.25, 0.25, 0.5, 0.5], unit="rel", screen=(0, 0)) is True
 
 
 def test_pixels_of_an_unknown_screen_are_not_judged() -> None:
     assert hit("(0.3, 0.3)", screen=(0, 0)) is None
     assert hit("negative", screen=(0, 0)) is None
-    assert hit("(3, 3)", space="px", box=[0, 0, 1, 1], form="xyxy-rel", screen=(0, 0)) is None
+    assert hit("(3, 3)", space="px", box=[0, 0, 1, 1], unit="rel", screen=(0, 0)) is None
 
 
 @pytest.mark.parametrize(

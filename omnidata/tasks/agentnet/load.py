@@ -18,11 +18,10 @@ from msgspec.structs import replace
 from omnidata.actions import Action, Screen
 from omnidata.dialects.pyautogui import read_code
 from omnidata.dialects.pyautogui_actions import as_action
-from omnidata.errors import DataError, MediaError
-from omnidata.loaders.files import Look, RowFiles, images, walk
-from omnidata.loaders.load import Note, RowContext, about, short
-from omnidata.loaders.row_files import Line, head_of
-from omnidata.media import image_size, unsafe
+from omnidata.errors import DataError
+from omnidata.loaders.files import RowFiles, images, look_for, walk
+from omnidata.loaders.load import Note, RowContext, about, short, size_of
+from omnidata.loaders.row_files import Line
 from omnidata.tasks.agentnet.actions import (
     POINTED,
     action_of_object,
@@ -48,19 +47,10 @@ IMAGES: Final = ("images", "ubuntu_images", "win_mac_images")
 STEPS: Final[Mapping[Form, str]] = {"agentnet": "traj", "agentnetbench": "steps"}
 """The column that has a trajectory's steps."""
 
-_SIGNS: Final = ((b'"task_id"', b'"traj"'), (b'"task_id"', b'"ground_truth_actions"'))
-
-
-def _look(path: Path) -> Look:
-    head = head_of(path)
-    known = any(all(sign in head for sign in signs) for signs in _SIGNS)
-    return "known" if known else "other"
-
-
 FILES: Final = RowFiles(
     "JSON lines with task_id, instruction and traj (AgentNet), or a JSON file per trajectory with "
     "task_id and steps of image and ground_truth_actions (AgentNetBench)",
-    _look,
+    look_for(("task_id", "traj"), ("task_id", "ground_truth_actions")),
 )
 
 
@@ -202,7 +192,6 @@ trajectories, and whether the task was completed."""
 ROLES: Final[Mapping[str, Modality]] = {"screenshot": "image", "video": "video"}
 """`screenshot` is taken before the action; `video` is the part of the recording up to it."""
 
-UNKNOWN: Final[Screen] = (0, 0)
 MAX_STEPS: Final = 1000
 """The most steps of one trajectory; memory grows with its square, as each step has its history."""
 
@@ -232,8 +221,17 @@ class StepReader:
             what = f"it has no list {STEPS[form]}"
             place.refuse("json-invalid", what, FILES.columns)
             return
-        own = self._identity(found.row, place)
-        if own is None or not self._are_usable(rows, place):
+        own = found.row.get("task_id")
+        if not isinstance(own, str) or not own.strip():
+            place.refuse("id-missing", f"task_id is {short(own)}", "a text")
+            return
+        if own in self._seen:
+            what = f"a trajectory {short(own)} exists already"
+            place.refuse("id-repeated", what, "an id of its own")
+            return
+        if not 0 < len(rows) <= MAX_STEPS or not all(isinstance(row, dict) for row in rows):
+            what = f"it has {len(rows)} steps, or one that is not an object"
+            place.refuse("steps-unusable", what, f"1 to {MAX_STEPS} JSON objects")
             return
         self._seen.add(own)
         rest = {key: value for key, value in found.row.items() if key != STEPS[form]}
@@ -247,8 +245,16 @@ class StepReader:
         history: list[Action | None] = []
         screens: list[Screen] = []
         for number, (name, source) in enumerate(zip(names, sources, strict=True)):
-            shot, screen = self._picture(found, source["step"], name)
-            action = self._action(source, done[number], name) if done[number] else None
+            shot = self._picture(found, source["step"])
+            screen = size_of(shot)
+            action = action_of(source, done[number]) if done[number] else None
+            if action is None and done[number]:
+                RowContext(name, about(self.note, name)).warn(
+                    "action-inexpressible",
+                    "the code does nothing, or is unreadable",
+                    "calls of pyautogui or `computer`",
+                    "add the code; until then the step has no action, but is judged",
+                )
             yield Step(
                 sample_id=name,
                 episode_id=own,
@@ -265,27 +271,6 @@ class StepReader:
             )
             history.append(action)
             screens.append(screen)
-
-    def _identity(self, row: Mapping[str, Any], place: RowContext) -> str | None:
-        own = row.get("task_id")
-        if not isinstance(own, str) or not own.strip():
-            place.refuse("id-missing", f"task_id is {short(own)}", "a text")
-            return None
-        if own in self._seen:
-            place.refuse(
-                "id-repeated", f"a trajectory {short(own)} exists already", "an id of its own"
-            )
-            return None
-        return own
-
-    def _are_usable(self, rows: Sequence[Any], place: RowContext) -> bool:
-        if not 0 < len(rows) <= MAX_STEPS:
-            what = f"it has {len(rows)} steps"
-        elif not all(isinstance(row, dict) for row in rows):
-            what = "a step is not an object"
-        else:
-            return True
-        return place.refuse("steps-unusable", what, f"1 to {MAX_STEPS} JSON objects")
 
     def _truth(self, source: Mapping[str, Any], name: str) -> Sequence[Action]:
         place = RowContext(name, about(self.note, name))
@@ -316,19 +301,6 @@ class StepReader:
             )
         return truths[0]
 
-    def _action(
-        self, source: Mapping[str, Any], truth: Sequence[Action], name: str
-    ) -> Action | None:
-        found = action_of(source, truth)
-        if found is None:
-            RowContext(name, about(self.note, name)).warn(
-                "action-inexpressible",
-                "the code does nothing, or is unreadable",
-                "calls of pyautogui or `computer`",
-                "add the code; until then the step has no action, but is judged",
-            )
-        return found
-
     def _timeline(
         self, found: Line, done: Sequence[Sequence[Action]], place: RowContext
     ) -> Timeline | None:
@@ -353,27 +325,13 @@ class StepReader:
         )
         return ""
 
-    def _picture(
-        self, found: Line, row: Mapping[str, Any], name: str
-    ) -> tuple[MediaRef | None, Screen]:
+    def _picture(self, found: Line, row: Mapping[str, Any]) -> MediaRef | None:
         value = row.get("image")
         if not isinstance(value, str) or not value:
-            return None, UNKNOWN
-        if reason := unsafe(value):
-            RowContext(name, about(self.note, name)).refuse(
-                "path-unsafe",
-                f"image: {reason}",
-                "a path below the folder of pictures",
-                "correct the name; the step lacks the picture until then",
-            )
-            return MediaRef("image", self.root, value), UNKNOWN  # never opened
+            return None
         if found.path not in self._folders:
             self._folders[found.path] = _pictures(found.path)
-        ref = MediaRef("image", self._folders[found.path], value)
-        try:
-            return ref, image_size(ref)
-        except MediaError:
-            return ref, UNKNOWN
+        return MediaRef("image", self._folders[found.path], value)
 
 
 def _pictures(path: Path) -> Path:

@@ -24,10 +24,9 @@ from functools import cmp_to_key
 from typing import Final, Literal
 
 from omnidata.actions import Action, Box, Direction, Kind, Pair, Point, Screen, convert
-from omnidata.tasks.phones.actions import Truth, middle, touch_of
+from omnidata.tasks.phones.actions import Match, Truth, middle, touch_of
 
 Type = Literal["click", "scroll", "type", "press", "stop"]
-Verdict = tuple[bool, bool]
 Edges = tuple[float, float, float, float]
 """Left, top, right, bottom in pixels."""
 
@@ -69,7 +68,7 @@ def _direction_of(action: Action) -> Direction | None:
     return "left" if to_x < x else "right"
 
 
-def match_released(truth: Truth, said: Action, screen: Screen) -> Verdict | None:
+def match_released(truth: Truth, said: Action, screen: Screen) -> Match | None:
     """What the evaluator gives.
 
     Args:
@@ -97,7 +96,7 @@ def match_released(truth: Truth, said: Action, screen: Screen) -> Verdict | None
     return True, wanted == "stop" or truth.action.kind == said.kind
 
 
-def match_fixed(truth: Truth, said: Action, screen: Screen) -> Verdict | None:
+def match_fixed(truth: Truth, said: Action, screen: Screen) -> Match | None:
     """Match by the corrected rules; arguments and result as in `match_released`."""
     wanted, action = _type_of(truth.action), truth.action
     if wanted == "click" and min(screen) < 1:

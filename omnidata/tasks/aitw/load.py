@@ -8,30 +8,30 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from omnidata.actions import Action, Screen
-from omnidata.errors import DataError, Finding, MediaError, MissingMediaError
+from omnidata.errors import Finding, MediaError, MissingMediaError
 from omnidata.jsontext import is_integer
 from omnidata.loaders.files import check_media_files
 from omnidata.loaders.load import (
     Note,
     RowContext,
     about,
-    load_data,
     picture_broken,
     short,
     size_of,
     stated_size,
 )
 from omnidata.loaders.repository import is_repository, read_manifest
-from omnidata.loaders.steps import Steps, row_ids, select_steps
+from omnidata.loaders.steps import row_ids, select_steps
 from omnidata.loaders.stored_rows import ScatteredRows
 from omnidata.media import InMemoryMedia, image, image_size, read_bytes, unsafe
 from omnidata.tasks.aitw import rows as aitw_files
 from omnidata.tasks.aitw.rows import PICTURE, Line, Row, action_of, form_of, one
+from omnidata.tasks.loading import read_steps
 from omnidata.tasks.phones.actions import middle, with_direction
 from omnidata.tasks.phones.splits import read_splits
 from omnidata.types import ByteRange, LoadedDataset, MediaRef, Modality, Step
@@ -312,7 +312,7 @@ def _tags(line: Line, subset: str) -> dict[str, str]:
     return {tag: value for tag, value in found.items() if value}
 
 
-def load(data: Path | str, *, strict: bool = False, check_media: bool = True) -> LoadedDataset:
+def read(data: Path, *, check_media: bool) -> LoadedDataset:
     """Read annotations; no picture is decoded.
 
     A step's `source` is the untouched row: of a TFRecord the features of its example as lists, with
@@ -322,76 +322,39 @@ def load(data: Path | str, *, strict: bool = False, check_media: bool = True) ->
 
     Args:
         data: TFRecords, or JSON files of episodes, in a folder with as many folders as they like;
-            one such file; or a Parquet repository.
-        strict: make the first finding an error.
+            or one such file.
         check_media: look whether the pictures exist and are whole.
 
     Returns:
         Steps in the order of the episodes' first rows, named `<SUBSET>-<episode_id>/<step_id>`.
 
     Raises:
-        DataError: nothing readable as Android in the Wild is there, or `strict` and there is a
-            finding.
+        DataError: nothing readable as Android in the Wild is there.
     """
-    data = Path(data)
-    return load_data(
-        data,
-        "aitw",
-        _tags_of(data),
-        lambda: _read(data, check_media=check_media),
-        strict=strict,
-        check_media=check_media,
-        depends=(),
-    )
+    reader = StepReader(data if data.is_dir() else data.parent, lambda finding: None, check_media)
 
+    def steps(data: Path, note: Note) -> Iterator[Step]:
+        reader.note = note
+        reader.splits = {
+            f"{SPLIT}{path.stem}": read_splits(path, note) for path in aitw_files.find_splits(data)
+        }
+        for line in aitw_files.read(aitw_files.FILES.find(data), note):
+            reader.add(line)
+        yield from reader.steps()
 
-def _read(data: Path, *, check_media: bool) -> LoadedDataset:
-    findings: list[Finding] = []
-    splits = {
-        f"{SPLIT}{path.stem}": read_splits(path, findings.append)
-        for path in aitw_files.find_splits(data)
-    }
-    root = data if data.is_dir() else data.parent
-    reader = StepReader(root, findings.append, check_media, splits)
-    for line in aitw_files.read(aitw_files.FILES.find(data), findings.append):
-        reader.add(line)
-    steps = Steps.of(reader.steps())
-    if not steps:
-        first = findings[0] if findings else None
-        raise DataError(
-            f"no row could be read{f': {first.what}' if first else ''}",
-            where=first.where if first else str(data),
-            expected=first.expected if first else "rows of Android in the Wild",
-            remedy="correct the rows, or name other data",
-        )
-    _check_boxes(reader.unscaled, findings, data)
-    if check_media and reader.in_files:
-        check_media_files(select_steps(steps, reader.in_files), findings.append)
-    return LoadedDataset(
+    source = read_steps(
         "aitw",
         data,
         steps,
-        findings,
-        sum(finding.code in _SKIPPING for finding in findings),
-        aitw_files.FILES.fingerprint(data),
-        row_ids(steps, reader.rows.step_numbers()),
-        (*TAGS, *splits),
-        ROLES,
+        lambda step: None,
+        tags=TAGS,
+        roles=ROLES,
+        fingerprint=aitw_files.FILES.fingerprint,
+        expected="rows of Android in the Wild",
+        check_media=False,  # of TFRecords they are checked while they are read
     )
-
-
-def _tags_of(data: Path) -> tuple[str, ...]:
-    if not is_repository(data):
-        return TAGS
-    said = read_manifest(data).tags[len(TAGS) :]
-    return (*TAGS, *(tag for tag in said if tag.startswith(SPLIT)))
-
-
-_SKIPPING = frozenset({"json-invalid", "record-broken", "id-missing", "id-repeated"})
-
-
-def _check_boxes(lost: Sequence[str], findings: list[Finding], data: Path) -> None:
-    if lost:
+    findings = [*source.findings]
+    if lost := reader.unscaled:
         findings.append(
             Finding(
                 "boxes-unusable",
@@ -404,6 +367,18 @@ def _check_boxes(lost: Sequence[str], findings: list[Finding], data: Path) -> No
                 tuple(lost),
             )
         )
+    if check_media and reader.in_files:
+        check_media_files(select_steps(source.steps, reader.in_files), findings.append)
+    ids = row_ids(source.steps, reader.rows.step_numbers())
+    return replace(source, findings=findings, tags=(*TAGS, *reader.splits), row_ids=ids)
+
+
+def tags_of(data: Path) -> tuple[str, ...]:
+    """Return the tags of steps, some of which a repository may have from splits."""
+    if not is_repository(data):
+        return TAGS
+    said = read_manifest(data).tags[len(TAGS) :]
+    return (*TAGS, *(tag for tag in said if tag.startswith(SPLIT)))
 
 
 def dump(source: LoadedDataset) -> Iterator[dict[str, Any]]:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from omnidata.actions import Action, Pair, Point, Screen
 from omnidata.errors import DataError, Finding
-from omnidata.jsontext import decode, is_integer, is_number
+from omnidata.jsontext import decode, is_coordinate, is_integer
 from omnidata.loaders import files, tfrecord
 from omnidata.loaders.files import SKIPPED
 from omnidata.loaders.load import Note, short
@@ -220,7 +220,6 @@ _PLAIN: Mapping[Code, Action] = {
     Code.STATUS_TASK_IMPOSSIBLE: IMPOSSIBLE,
 }
 _MOST_RECTS = 10_000
-_FARTHEST = 1e6
 
 
 def one(row: Row, name: str) -> Any:
@@ -299,19 +298,13 @@ def _scale(rect: list[float], screen: Screen) -> Rect:
 
 
 def _is_rect(value: object) -> bool:
-    return isinstance(value, list) and len(value) == 4 and all(map(_is_number, value))
-
-
-def _is_number(value: object) -> bool:
-    if not is_number(value):
-        return False
-    return abs(value) <= _FARTHEST  # False for NaN too
+    return isinstance(value, list) and len(value) == 4 and all(map(is_coordinate, value))
 
 
 def _pair(row: Row, name: str) -> Pair:
     """Rows have y before x."""
     value = _value(row.get(name))
-    if not isinstance(value, list) or len(value) != 2 or not all(map(_is_number, value)):
+    if not isinstance(value, list) or len(value) != 2 or not all(map(is_coordinate, value)):
         raise ValueError(f"{name} is {short(row.get(name))}, not [y, x] from 0 to 1")
     return value[1], value[0]
 

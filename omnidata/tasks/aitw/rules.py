@@ -31,6 +31,7 @@ from omnidata.actions import Action, Direction, Pair, heading
 from omnidata.tasks.phones.actions import (
     TAP_REACH,
     Code,
+    Match,
     Rect,
     Truth,
     direction_of,
@@ -48,8 +49,6 @@ ENLARGED = 1.4
 """What is added to an element's width and height, as a share of them."""
 
 _AWAY = 0.3
-Verdict = tuple[bool, bool]
-"""Type match and match."""
 
 _CODES: Mapping[str, Code] = {
     "TAP": Code.DUAL_POINT,
@@ -96,7 +95,7 @@ def dual_point(action: Action) -> tuple[Pair, Pair] | None:
     return touch, (touch[0] + _AWAY * way[0], touch[1] + _AWAY * way[1])
 
 
-def match_released(truth: Truth, said: Action) -> Verdict:
+def match_released(truth: Truth, said: Action) -> Match:
     """What `check_actions_match` gives.
 
     Examples:
@@ -148,7 +147,7 @@ def _in_same(
     return bool((inside[0] & inside[1]).any())
 
 
-def match_fixed(truth: Truth, said: Action) -> Verdict:
+def match_fixed(truth: Truth, said: Action) -> Match:
     """The rules with opposite swipes, other texts and elements beyond the edge put right.
 
     Texts are equal where they are so without spaces around them and in any case.

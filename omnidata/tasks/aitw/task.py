@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from omnidata.actions import Action, Pair
+from omnidata.loaders.load import load_data
 from omnidata.tasks.aitw import aitz_rules, rules
 from omnidata.tasks.aitw import load as loader
 from omnidata.tasks.aitw.rows import FILES, truth_of
@@ -149,7 +150,15 @@ class Aitw(PhoneBenchmark):
     )
 
     def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
-        return loader.load(data, check_media=check_media, strict=strict)
+        return load_data(
+            data,
+            self.name,
+            loader.tags_of(data),
+            lambda: loader.read(data, check_media=check_media),
+            strict=strict,
+            check_media=check_media,
+            depends=(),
+        )
 
     def steps(self, data: Path, note: Note) -> Iterable[Step | None]:
         return self.load(data, check_media=False).steps

@@ -15,7 +15,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from omnidata.actions import OPPOSITE, Action, Screen, centre, convert
+from omnidata.actions import OPPOSITE, Action, Screen
 from omnidata.errors import DataError, MediaError, UsageError
 from omnidata.jsontext import BROKEN, decode
 from omnidata.loaders import files, tfrecord
@@ -26,7 +26,7 @@ from omnidata.tasks.androidcontrol import json_rows
 from omnidata.tasks.androidcontrol.forest import Bounds, bounds_of, elements_of
 from omnidata.tasks.loading import read_steps
 from omnidata.tasks.observation import Element, broken_tree, pack, unpack
-from omnidata.tasks.phones.actions import Truth, middle, read_call
+from omnidata.tasks.phones.actions import Truth, middle, read_call, truth_in_shares
 from omnidata.tasks.phones.splits import read_splits
 from omnidata.tasks.phones.step_rows import BOXES, WordSense
 from omnidata.types import ByteRange, LoadedDataset, MediaRef, Modality, Step
@@ -78,20 +78,10 @@ def truth_of(row: Row, screen: Screen, *, places: Places = bounds_of) -> Truth |
         action = call_of(row)
     except ValueError:
         return None
-    if not action.start:
-        return Truth(action)
-    if min(screen) < 1:
-        return None
-    start = tuple(convert(centre(region), "rel", screen) for region in action.start)
-    packed = row.get(FOREST)
+    packed = row.get(FOREST) if action.start else None
     # A row of JSON lists what may be clicked.
-    found = _read_places(packed, places) if isinstance(packed, str) else row.get(BOXES, ())
-    width, height = screen
-    rects = tuple(
-        (top / height, left / width, (bottom - top) / height, (right - left) / width)
-        for left, top, right, bottom in found
-    )
-    return Truth(replace(action, start=start), rects)
+    boxes = _read_places(packed, places) if isinstance(packed, str) else row.get(BOXES, ())
+    return truth_in_shares(action, boxes, screen)
 
 
 @lru_cache(maxsize=32)  # several rules judge a step in turn

@@ -19,17 +19,14 @@ from __future__ import annotations
 from typing import Final
 
 from omnidata.actions import Action
-from omnidata.tasks.phones.actions import Truth, direction_of, holds, near, touch_of
+from omnidata.tasks.phones.actions import Match, Truth, direction_of, holds, near, touch_of
 from omnidata.tasks.phones.agentcpm import smallest
-
-Verdict = tuple[bool, bool]
-"""Type match and exact match."""
 
 REACH: Final = 0.14
 """Of OS-Atlas, as a share of the screen."""
 
 
-def os_atlas(truth: Truth, said: Action) -> Verdict:
+def os_atlas(truth: Truth, said: Action) -> Match:
     """OS-Atlas's verdict.
 
     Examples:
@@ -59,7 +56,7 @@ def _alike(wanted: str | None, given: str | None) -> bool:
     return first == other
 
 
-def uground(truth: Truth, said: Action) -> Verdict:
+def uground(truth: Truth, said: Action) -> Match:
     """UGround's verdict.
 
     Its equivalent actions are not applied: a click on the icon in place of opening an app, and a

@@ -17,9 +17,9 @@ import numpy as np
 
 from omnidata.actions import Screen, Space
 from omnidata.dialects import UnreadError
-from omnidata.loaders.files import Look, RowFiles
+from omnidata.loaders.files import RowFiles, look_for
 from omnidata.loaders.load import Note, RowContext, about
-from omnidata.loaders.row_files import Line, head_of
+from omnidata.loaders.row_files import Line
 from omnidata.metrics.calibration import calibration
 from omnidata.metrics.classification import RATES
 from omnidata.metrics.paired import Unit
@@ -197,13 +197,13 @@ class _Shown(msgspec.Struct):
     medium: str
 
 
-class _Turn(msgspec.Struct):
+class _Turn(msgspec.Struct, omit_defaults=True):
     shown: list[str | _Shown]
     answer: str
     size: tuple[int, int] | None = None
 
 
-class _Row(msgspec.Struct):
+class _Row(msgspec.Struct, omit_defaults=True):
     sample_id: Annotated[str, msgspec.Meta(min_length=1)]
     asks: str
     instruction: str
@@ -217,39 +217,27 @@ class _Row(msgspec.Struct):
     cause: str = ""
 
 
-def _look(path: Path, *, name: Name) -> Look:
-    head = head_of(path)
-    asks = re.search(rb'"asks"\s*:\s*"([a-z-]+)"', head)
-    known = asks and asks[1].decode() == name and b'"turns"' in head
-    return "known" if known else "other"
-
-
 def _row(judged: Judged, *, name: Name) -> dict[str, Any]:
-    return {
-        "sample_id": judged.name,
-        "asks": name,
-        "instruction": judged.instruction,
-        "group": judged.group,
-        "source": judged.source,
-        "model": judged.model,
-        "right": judged.right,
-        "screen": list(judged.screen),
-        "media": {
-            role: {"kind": kind, "path": path} for role, (kind, path) in judged.media.items()
-        },
-        "turns": [
-            {
-                "shown": [
-                    part.text if part.kind == "text" else {"medium": part.role}
-                    for part in turn.shown
-                ],
-                "answer": turn.answer,
-                **({"size": list(turn.size)} if turn.size else {}),
-            }
+    row = _Row(
+        sample_id=judged.name,
+        asks=name,
+        instruction=judged.instruction,
+        group=judged.group,
+        source=judged.source,
+        model=judged.model,
+        right=judged.right,
+        screen=judged.screen,
+        media={role: _Medium(kind, path) for role, (kind, path) in judged.media.items()},
+        turns=[
+            _Turn(
+                [part.text if part.kind == "text" else _Shown(part.role) for part in turn.shown],
+                turn.answer,
+                turn.size,
+            )
             for turn in judged.turns
         ],
-        **judged.about,
-    }
+    )
+    return {**msgspec.to_builtins(row), **judged.about}
 
 
 class _Record(TypedDict):
@@ -290,7 +278,7 @@ class Critic(Benchmark):
         )
         self.files: RowFiles = RowFiles(
             f'JSON lines of "asks": "{name}", with turns, media and right',
-            partial(_look, name=self._task),
+            look_for(("turns", re.compile(rb'"asks"\s*:\s*"%s"' % name.encode()))),
         )
         self.derivation = Derivation(
             "criticbench",

@@ -23,20 +23,19 @@ from omnidata.tasks.phones.actions import (
     HOME,
     IMPOSSIBLE,
     RECENTS,
+    Match,
     Truth,
     direction_of,
     holds,
+    kind_of,
     touch_of,
 )
-
-Verdict = tuple[bool, bool]
-"""Type match and exact match."""
 
 REACH: Final = 0.14
 _ALIKE: Final = 0.5
 
 
-def match_released(truth: Truth, said: Action) -> Verdict:
+def match_released(truth: Truth, said: Action) -> Match:
     """What the evaluator gives.
 
     Examples:
@@ -48,7 +47,7 @@ def match_released(truth: Truth, said: Action) -> Verdict:
     return _match(truth, said, wanted.strip(), given.strip())
 
 
-def match_fixed(truth: Truth, said: Action) -> Verdict:
+def match_fixed(truth: Truth, said: Action) -> Match:
     """The rules with their faults corrected.
 
     Examples:
@@ -58,23 +57,19 @@ def match_fixed(truth: Truth, said: Action) -> Verdict:
     """
     wanted, given = ((action.text or "").strip() for action in (truth.action, said))
     if bool(wanted) != bool(given):
-        return _kind(truth.action) == _kind(said), False
+        return kind_of(truth.action) == kind_of(said), False
     return _match(truth, said, wanted, given)
 
 
-def _match(truth: Truth, said: Action, wanted: str, given: str) -> Verdict:
+def _match(truth: Truth, said: Action, wanted: str, given: str) -> Match:
     action = truth.action
-    if _kind(action) != _kind(said):
+    if kind_of(action) != kind_of(said):
         return False, False
     if action.kind in ("tap", "long_press"):
         return True, _touches(truth, touch_of(said))
     if action.kind == "swipe":
         return True, direction_of(action) == direction_of(said)
     return True, action.kind != "type" or _alike(wanted, given)
-
-
-def _kind(action: Action) -> tuple[str, int, str | None]:
-    return action.kind, action.count, action.status
 
 
 def _touches(truth: Truth, own: Pair | None) -> bool:

@@ -10,7 +10,7 @@ datasets' own spelling is kept wherever rows are kept.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final, get_args
@@ -24,6 +24,7 @@ from omnidata.actions import (
     Pair,
     Point,
     Region,
+    Screen,
     Space,
     centre,
     convert,
@@ -101,6 +102,41 @@ class Truth:
 
     action: Action
     rects: tuple[Rect, ...] = ()
+
+
+Match = tuple[bool, bool]
+"""Whether the type of an answer is right, and whether all of it is."""
+
+
+def kind_of(action: Action) -> tuple[str, int, str | None]:
+    """Return what tells actions apart in kind: its name, how many taps, and how a task ended."""
+    return action.kind, action.count, action.status
+
+
+def truth_in_shares(
+    action: Action, boxes: Iterable[Sequence[float]], screen: Screen
+) -> Truth | None:
+    """Return an expert's action and the boxes of elements from 0 to 1.
+
+    Args:
+        action: in pixels.
+        boxes: left, top, right and bottom in pixels; not looked at for an action without a place.
+        screen: width and height in pixels.
+
+    Returns:
+        None for a place on a screen of unknown size.
+    """
+    if not action.start:
+        return Truth(action)
+    if min(screen) < 1:
+        return None
+    width, height = screen
+    rects = tuple(
+        (top / height, left / width, (bottom - top) / height, (right - left) / width)
+        for left, top, right, bottom in boxes
+    )
+    start = tuple(convert(centre(region), "rel", screen) for region in action.start)
+    return Truth(replace(action, start=start), rects)
 
 
 def is_tap(touch: Pair, lift: Pair) -> bool:

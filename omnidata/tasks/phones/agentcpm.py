@@ -30,6 +30,7 @@ import numpy as np
 
 from omnidata.actions import Action, Direction, Kind, Pair
 from omnidata.tasks.phones.actions import (
+    Match,
     Rect,
     Truth,
     direction_of,
@@ -40,7 +41,6 @@ from omnidata.tasks.phones.actions import (
 )
 
 Type = Literal["click", "long_point", "scroll", "type", "press", "stop"]
-Verdict = tuple[bool, bool]
 
 REACH: Final = 0.14
 REACH_AC: Final = 0.04
@@ -77,12 +77,12 @@ def _type_of(action: Action) -> Type | None:
     return _TYPES.get(action.kind)
 
 
-def match_released(truth: Truth, said: Action) -> Verdict:
+def match_released(truth: Truth, said: Action) -> Match:
     """Match as released for Android in the Zoo, CAGUI and GUI-Odyssey."""
     return _match_released(truth, said, _holding(truth), REACH)
 
 
-def match_released_ac(truth: Truth, said: Action) -> Verdict | None:
+def match_released_ac(truth: Truth, said: Action) -> Match | None:
     """Match as with `--eval_android_control`; None for a step that its data leave out."""
     action = truth.action
     if action.kind == "open_app" or (action.kind == "type" and action.start):
@@ -92,7 +92,7 @@ def match_released_ac(truth: Truth, said: Action) -> Verdict | None:
     return _match_released(truth, said, _nearest(truth), REACH_AC)
 
 
-def _match_released(truth: Truth, said: Action, around: Sequence[Rect], reach: float) -> Verdict:
+def _match_released(truth: Truth, said: Action, around: Sequence[Rect], reach: float) -> Match:
     wanted, given = _type_of(truth.action), _type_of(said)
     if wanted is None or wanted != given:
         return False, False
@@ -160,19 +160,19 @@ def _direction(action: Action) -> Direction | None:
     return max(_WAYS, key=lambda way: x / length * way[1][0] + y / length * way[1][1])[0]
 
 
-def match_fixed(truth: Truth, said: Action) -> Verdict:
+def match_fixed(truth: Truth, said: Action) -> Match:
     """Match by the corrected rules."""
     touch = touch_of(truth.action)
     around = [rect for rect in truth.rects if touch and holds(rect, touch, more=_MORE)]
     return _match_fixed(truth, said, around, REACH)
 
 
-def match_fixed_ac(truth: Truth, said: Action) -> Verdict:
+def match_fixed_ac(truth: Truth, said: Action) -> Match:
     """Match by the corrected rules for AndroidControl."""
     return _match_fixed(truth, said, smallest(truth), REACH_AC)
 
 
-def _match_fixed(truth: Truth, said: Action, around: Sequence[Rect], reach: float) -> Verdict:
+def _match_fixed(truth: Truth, said: Action, around: Sequence[Rect], reach: float) -> Match:
     action = truth.action
     wanted, given = _type_of(action) or action.kind, _type_of(said) or said.kind
     if wanted != given or (wanted == "stop" and (action.kind == "wait") != (said.kind == "wait")):

@@ -29,7 +29,7 @@ from omnidata.dialects.r1_lists import ReleasedFields, read_fields
 from omnidata.metrics.texts import token_f1
 from omnidata.tasks.benchmark import ParsedAnswer, Values
 from omnidata.tasks.coordinates import sent_size
-from omnidata.tasks.phones.actions import Truth, direction_of, touch_of
+from omnidata.tasks.phones.actions import Truth, direction_of, kind_of, touch_of
 from omnidata.tasks.phones.rules import Evaluator, PhoneRule, TruthOf, without_size
 from omnidata.tasks.totals import Column, PartTotals
 from omnidata.types import Step, Verdict, VerdictColumns
@@ -52,7 +52,7 @@ def rule(truth: Truth, said: Action) -> tuple[bool, bool]:
         (False, True)
     """
     action = truth.action
-    same = _kind(action) == _kind(said)
+    same = kind_of(action) == kind_of(said)
     if action.kind in _PLACED:
         x, y = touch_of(action) or _NO_PLACE
         across, down = touch_of(said) or _NO_PLACE
@@ -60,10 +60,6 @@ def rule(truth: Truth, said: Action) -> tuple[bool, bool]:
     if action.kind in _WORDY:
         return same, _is_hit(_text(said) or _NOTHING, action)
     return same, same
-
-
-def _kind(action: Action) -> tuple[str, int, str | None]:
-    return action.kind, action.count, action.status
 
 
 def _text(action: Action) -> str | None:
@@ -126,7 +122,7 @@ def _is_bare(action: Action | None, wanted: Action) -> bool:
         return False
     bare = not action.start if action.kind != "scroll" else finger_way(action) is None
     named = replace(action, kind="swipe") if action.kind == "scroll" else action
-    return bare and action.button == "left" and _kind(named) == _kind(wanted)
+    return bare and action.button == "left" and kind_of(named) == kind_of(wanted)
 
 
 def _words(action: Action) -> str | None:
@@ -184,7 +180,7 @@ class GuiR1Totals(PartTotals):
 
     def _kind_of(self, step: Step) -> str:
         truth = self._truth(step)
-        return "" if truth is None else " ".join(map(str, _kind(truth.action)))
+        return "" if truth is None else " ".join(map(str, kind_of(truth.action)))
 
 
 class GuiR1Rule(PhoneRule):

@@ -23,9 +23,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
-from msgspec.structs import replace
-
-from omnidata.actions import OPPOSITE, Action, Direction, Screen, centre, convert, heading
+from omnidata.actions import OPPOSITE, Action, Direction, Screen, heading
 from omnidata.errors import DataError, MediaError, UsageError, plural
 from omnidata.jsontext import BROKEN, as_name, compact, decode, is_coordinate
 from omnidata.loaders.load import Note, RowContext, about, short, size_of, stated_size
@@ -37,9 +35,9 @@ from omnidata.tasks.phones.actions import (
     DIRECTIONS,
     IMPOSSIBLE,
     RECENTS,
-    Rect,
     Truth,
     read_call,
+    truth_in_shares,
 )
 from omnidata.tasks.phones.conversations import as_row
 from omnidata.types import LoadedDataset, MediaRef, Step
@@ -236,21 +234,7 @@ def truth_of(source: Row, screen: Screen) -> Truth | None:
         action = read_any(decode(source["actions"][0]))
     except (LookupError, TypeError, ValueError, RecursionError):
         return None
-    if not action.start:
-        return Truth(action)
-    if min(screen) < 1:
-        return None
-    start = tuple(convert(centre(region), "rel", screen) for region in action.start)
-    return Truth(replace(action, start=start), rects_of(source, screen))
-
-
-def rects_of(source: Row, screen: Screen) -> tuple[Rect, ...]:
-    """Return the boxes of a row, (y, x, height, width) from 0 to 1."""
-    width, height = screen
-    return tuple(
-        (top / height, left / width, (bottom - top) / height, (right - left) / width)
-        for left, top, right, bottom in source.get(BOXES, ())
-    )
+    return truth_in_shares(action, source.get(BOXES, ()), screen)
 
 
 # Steps.
