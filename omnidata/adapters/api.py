@@ -21,12 +21,11 @@ import msgspec
 
 from omnidata import jsontext
 from omnidata.adapters.base import Model
-from omnidata.adapters.batch_forms import BatchForm
 from omnidata.adapters.http import fault, open_session
 from omnidata.adapters.keys import Key, credentials_in, secrets_in
 from omnidata.adapters.media_budget import arrange, lacking
 from omnidata.adapters.presets import Preset
-from omnidata.adapters.render import RenderedMessage, RenderedPart, render
+from omnidata.adapters.render import RenderedMessage, render
 from omnidata.errors import CallError, UsageError
 from omnidata.jsontext import is_number
 from omnidata.types import (
@@ -217,46 +216,6 @@ class ApiModel(Model):
         Raises:
             CallError: no answer came.
         """
-
-
-class BatchModel(ApiModel):
-    """A model whose provider also answers files of requests, which it is sent in one go.
-
-    Attributes:
-        batch: what the files look like.
-        refer: gives the name by which a request has a medium that lies elsewhere; None puts the
-            media into the requests.
-    """
-
-    batch: BatchForm
-    refer: Callable[[RenderedPart], str] | None = None
-
-    @abstractmethod
-    def body(self, payload: Any, params: GenerationParams) -> bytes:
-        """The JSON text of a request, byte by byte what `send` sends."""
-
-    @abstractmethod
-    def read(self, body: str, params: GenerationParams, where: str, *, tools: bool) -> Completion:
-        """What a server said, as `send` has it.
-
-        Args:
-            body: the JSON text.
-            params: how it was asked.
-            where: the place, for errors.
-            tools: whether the prompt has a tool.
-
-        Raises:
-            CallError: it is no answer.
-        """
-
-    def headers(self, params: GenerationParams, tools: Sequence[str]) -> dict[str, str]:
-        """What a request says in headers of its own beside the key; nothing by default.
-
-        Args:
-            params: how to decode.
-            tools: the names of those that are declared.
-        """
-        return {}
 
 
 def _names(body: Mapping[str, Any]) -> set[str]:

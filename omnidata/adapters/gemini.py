@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import io
+import json
 import warnings
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from typing import Any, cast
+from itertools import islice
+from pathlib import Path
+from typing import Any, ClassVar, Final, cast
 
 import msgspec
 
 from omnidata.adapters.api import (
-    BatchModel,
     delivery_of,
     error_in_answer,
     first_of,
@@ -24,8 +26,18 @@ from omnidata.adapters.api import (
     token_usage,
     tool_called,
 )
-from omnidata.adapters.batch_forms import GEMINI
-from omnidata.adapters.http import fault, parse_json, sendable
+from omnidata.adapters.batch_api import (
+    LISTED,
+    TIMEOUT_S,
+    BatchForm,
+    BatchModel,
+    BatchService,
+    Job,
+    Returned,
+    State,
+    save,
+)
+from omnidata.adapters.http import connection_error, fault, parse_json, sendable
 from omnidata.adapters.keys import Key
 from omnidata.adapters.presets import Preset
 from omnidata.adapters.render import RenderedMessage, RenderedPart, items_of
@@ -265,10 +277,6 @@ def _look_at(task: asyncio.Task[File]) -> None:
         task.exception()
 
 
-ADDRESS = "https://generativelanguage.googleapis.com"
-API_VERSION = "v1beta"
-"""Named in every request: left to the SDK, it would change with the SDK and the environment."""
-
 _ROLES = {"user": "user", "assistant": "model"}
 
 
@@ -280,6 +288,119 @@ class _Written:
     tools: tuple[types.ToolDict, ...] = ()
 
 
+def _gemini_row(form: BatchForm, custom_id: str, body: bytes) -> bytes:
+    return json.dumps({"key": custom_id})[:-1].encode() + b',"request":' + body + b"}"
+
+
+def _gemini_read(row: Mapping[str, Any]) -> Returned | None:
+    match row:
+        case {"key": str(name), "response": dict(body)} if not row.get("error"):
+            return Returned(custom_id=name, status=200, body=json.dumps(body))
+        case {"key": str(name), "error": error} | {"key": str(name), "status": error} if error:
+            return Returned(custom_id=name, error=error)
+    return None
+
+
+_BATCH: Final = BatchForm(
+    name="gemini",
+    max_bytes=2_000_000_000,
+    media="upload",
+    row=_gemini_row,
+    read=_gemini_read,
+)
+
+
+_ADDRESS = "https://generativelanguage.googleapis.com"
+_API_VERSION = "v1beta"
+"""Named in every request: left to the SDK, it would change with the SDK and the environment."""
+
+
+def _connect(preset: Preset, key: Key, **connections: Any) -> genai.Client:
+    """Return a client without retries, whose `connections` are ours to close."""
+    return genai.Client(
+        api_key=key.value or "none",
+        vertexai=False,
+        http_options=types.HttpOptions(
+            base_url=preset.base_url or _ADDRESS,
+            api_version=preset.api_version or _API_VERSION,
+            retry_options=types.HttpRetryOptions(attempts=1),
+            **connections,
+        ),
+    )
+
+
+class GeminiBatches(BatchService):
+    """Google's: a file is uploaded to the File API, and a job with a name is made of it."""
+
+    _STATES: ClassVar[Mapping[str, State]] = {
+        "JOB_STATE_SUCCEEDED": "done",
+        "JOB_STATE_PARTIALLY_SUCCEEDED": "done",
+        "JOB_STATE_FAILED": "failed",
+        "JOB_STATE_EXPIRED": "expired",
+        "JOB_STATE_CANCELLED": "cancelled",
+    }
+
+    def __init__(self, model: BatchModel) -> None:
+        super().__init__(model)
+        self.where = model.preset.base_url or "Gemini"
+        self._http = httpx2.Client(follow_redirects=False, timeout=TIMEOUT_S)
+        self.client = _connect(model.preset, model.key, httpx_client=self._http)
+
+    def call_error(self, error: Any) -> CallError | None:
+        """Return an error of the SDK as a CallError."""
+        if isinstance(error, errors.APIError):
+            return self.fault(error.code, {}, str(error.message or ""))
+        if isinstance(error, httpx2.HTTPError):
+            return connection_error(error.__cause__ or error, self.where)
+        return None
+
+    def upload(self, path: Path, label: str) -> str:
+        """Upload a file of requests."""
+        with self.calling():
+            made = self.client.files.upload(
+                file=str(path), config={"display_name": label, "mime_type": "application/jsonl"}
+            )
+        return str(made.name)
+
+    def create(self, path: Path, uploaded: str, label: str, headers: Mapping[str, str]) -> str:
+        """Make a job of a file."""
+        with self.calling():
+            made = self.client.batches.create(
+                model=self.model.preset.model, src=uploaded, config={"display_name": label}
+            )
+        return str(made.name)
+
+    def find(self, label: str) -> str | None:
+        """The job whose name for people is the label."""
+        with self.calling():
+            jobs = islice(self.client.batches.list(config={"page_size": 100}), LISTED)
+            return next((str(job.name) for job in jobs if job.display_name == label), None)
+
+    def look(self, job: str) -> Job:
+        """How things stand with a job."""
+        with self.calling():
+            found = self.client.batches.get(name=job)
+        word = found.state.name if found.state else ""
+        result = found.dest.file_name if found.dest else None
+        return Job(
+            state=self._STATES.get(word, "running"),
+            word=word,
+            said=str(found.error.message or "") if found.error else "",
+            results=(result,) if result else (),
+        )
+
+    def download(self, job: str, result: str, path: Path) -> None:
+        """Write the results."""
+        with self.calling():
+            data = self.client.files.download(file=result)
+        save((data,), path, self.model.key)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self.client.close()
+        self._http.close()
+
+
 class Gemini(BatchModel):
     """Sends media inline, or through the File API where a request would grow too large.
 
@@ -289,7 +410,8 @@ class Gemini(BatchModel):
     """
 
     wire = "gemini"
-    batch = GEMINI
+    batch = _BATCH
+    batch_service = GeminiBatches
     tools = frozenset({"computer_use"})
     ours = frozenset(
         {
@@ -303,7 +425,7 @@ class Gemini(BatchModel):
 
     def __init__(self, preset: Preset, key: Key) -> None:
         super().__init__(preset, key)
-        self.url = preset.base_url or ADDRESS
+        self.url = preset.base_url or _ADDRESS
 
     def session_headers(self) -> Mapping[str, str]:
         """Return none: the SDK sends the key in a header of its own."""
@@ -456,16 +578,7 @@ class Gemini(BatchModel):
         if self._client is None or self._uploads is None:
             # The SDK's warnings of words that it does not know quote the server's answer.
             warnings.filterwarnings("ignore", module=r"google\.genai\._common")
-            self._client = genai.Client(
-                api_key=self.key.value or "none",
-                vertexai=False,
-                http_options=types.HttpOptions(
-                    base_url=self.url,
-                    api_version=self.preset.api_version or API_VERSION,
-                    aiohttp_client=self.session(),
-                    retry_options=types.HttpRetryOptions(attempts=1),
-                ),
-            )
+            self._client = _connect(self.preset, self.key, aiohttp_client=self.session())
             self._uploads = Uploads(self._client.aio.files)
         return self._client, self._uploads
 
@@ -496,38 +609,8 @@ class Gemini(BatchModel):
 def _echo() -> genai.Client:
     """Return a client that answers with its own request; making one is slow."""
     transport = httpx2.MockTransport(lambda request: httpx2.Response(200, content=request.content))
-    return genai.Client(
-        api_key="none",
-        vertexai=False,
-        http_options=types.HttpOptions(
-            base_url=ADDRESS,
-            api_version=API_VERSION,
-            httpx_client=httpx2.Client(transport=transport),
-        ),
-    )
-
-
-def connect(
-    preset: Preset, key: Key, http: httpx2.Client
-) -> tuple[genai.Client, type[errors.APIError]]:
-    """A client for calls outside of a run, and the errors that it raises.
-
-    Args:
-        preset: whose server it asks.
-        key: the secret that the server asks for.
-        http: makes the connections; whoever made it closes it.
-    """
-    client = genai.Client(
-        api_key=key.value or "none",
-        vertexai=False,
-        http_options=types.HttpOptions(
-            base_url=preset.base_url or ADDRESS,
-            api_version=preset.api_version or API_VERSION,
-            httpx_client=http,
-            retry_options=types.HttpRetryOptions(attempts=1),
-        ),
-    )
-    return client, errors.APIError
+    preset = Preset(spec="", wire="gemini", model="")
+    return _connect(preset, Key(), httpx_client=httpx2.Client(transport=transport))
 
 
 def _model_parts(parts: Sequence[RenderedPart]) -> Iterator[dict[str, Any]]:

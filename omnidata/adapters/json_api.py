@@ -14,7 +14,8 @@ import msgspec
 from multidict import CIMultiDict
 
 from omnidata import jsontext
-from omnidata.adapters.api import BatchModel, error_in_answer
+from omnidata.adapters.api import error_in_answer
+from omnidata.adapters.batch_api import BatchModel
 from omnidata.adapters.http import BoundedResponse, parse_json
 from omnidata.adapters.keys import Key
 from omnidata.adapters.media_budget import ALL

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, ClassVar, Final
 
 import msgspec
 
@@ -14,7 +18,16 @@ from omnidata.adapters.api import (
     only_reasoning_error,
     tool_called,
 )
-from omnidata.adapters.batch_forms import openai_rows
+from omnidata.adapters.batch_api import (
+    LISTED,
+    BatchForm,
+    Job,
+    Returned,
+    SdkService,
+    State,
+    save,
+)
+from omnidata.adapters.http import is_whole
 from omnidata.adapters.json_api import JsonModel, Written, answer_of, data_url, raw_text
 from omnidata.adapters.keys import Key, is_openai
 from omnidata.adapters.presets import Preset
@@ -60,6 +73,126 @@ class _Answer(msgspec.Struct):
     usage: Any = None
 
 
+# Batches, whose files vLLM reads as well.
+
+
+def _openai_row(form: BatchForm, custom_id: str, body: bytes) -> bytes:
+    head = {"custom_id": custom_id, "method": "POST", "url": form.url}
+    return json.dumps(head, separators=(",", ":"))[:-1].encode() + b',"body":' + body + b"}"
+
+
+def _openai_read(row: Mapping[str, Any]) -> Returned | None:
+    match row:
+        case {"custom_id": str(name), "error": {"code": "batch_expired", **rest}}:
+            return Returned(custom_id=name, ended="expired", error=rest.get("message", ""))
+        case {"custom_id": str(name), "error": {"code": "batch_cancelled", **rest}}:
+            return Returned(custom_id=name, ended="cancelled", error=rest.get("message", ""))
+        case {"custom_id": str(name), "response": {"status_code": said, "body": dict(body)}}:
+            status = _status(said)
+            if is_whole(status) and not row.get("error"):
+                return Returned(custom_id=name, status=status, body=json.dumps(body))
+            return Returned(custom_id=name, status=status, error=row.get("error") or body)
+        case {"custom_id": str(name), "error": error, **rest} if error:
+            response = rest.get("response")
+            told = response.get("status_code") if isinstance(response, dict) else 0
+            return Returned(custom_id=name, status=_status(told), error=error)
+    return None
+
+
+def _status(value: object) -> int:
+    """Return an HTTP status or 0; a huge number in a row turns all its numbers into floats."""
+    return int(value) if isinstance(value, int | float) and 100 <= value < 600 else 0
+
+
+_OPENAI: Final = BatchForm(
+    name="openai",
+    max_requests=50_000,
+    max_bytes=200_000_000,
+    row=_openai_row,
+    read=_openai_read,
+)
+_VLLM: Final = replace(
+    _OPENAI, name="vllm", max_requests=None, max_bytes=None, price=1.0, media="file"
+)
+
+
+def openai_rows(base_url: str, path: str) -> BatchForm:
+    """The form of files for a server that speaks one of OpenAI's wire formats.
+
+    Args:
+        base_url: its address; any but OpenAI's own is taken for vLLM's or one like it.
+        path: of requests, behind the address.
+    """
+    return replace(_OPENAI if is_openai(base_url) else _VLLM, url=f"/v1{path}")
+
+
+_LABEL = "omnidata"
+
+
+class OpenAIBatches(SdkService):
+    """OpenAI's: a file is uploaded, and a job is made of it."""
+
+    package = "openai"
+    client_class = "OpenAI"
+    _STATES: ClassVar[Mapping[str, State]] = {
+        "completed": "done",
+        "failed": "failed",
+        "expired": "expired",
+        "cancelled": "cancelled",
+    }
+
+    def upload(self, path: Path, label: str) -> str:
+        """Upload a file of requests."""
+        with self.calling(), path.open("rb") as file:
+            name = f"{label}.jsonl"
+            made = self.client.files.create(file=(name, file), purpose="batch")
+        return str(made.id)
+
+    def create(self, path: Path, uploaded: str, label: str, headers: Mapping[str, str]) -> str:
+        """Make a job of a file."""
+        with self.calling():
+            made = self.client.with_options(max_retries=0).batches.create(
+                input_file_id=uploaded,
+                endpoint=self.model.batch.url,
+                completion_window="24h",
+                metadata={_LABEL: label},
+                extra_headers=dict(headers),
+            )
+        return str(made.id)
+
+    def find(self, label: str) -> str | None:
+        """The job whose metadata have the label."""
+        with self.calling():
+            jobs = islice(self.client.batches.list(limit=100), LISTED)
+            return next(
+                (str(job.id) for job in jobs if (job.metadata or {}).get(_LABEL) == label), None
+            )
+
+    def look(self, job: str) -> Job:
+        """How things stand with a job."""
+        with self.calling():
+            found = self.client.batches.retrieve(job)
+        counts = found.request_counts
+        errors = (found.errors.data if found.errors else None) or ()
+        return Job(
+            state=self._STATES.get(found.status, "running"),
+            word=found.status,
+            counts={name: getattr(counts, name) for name in ("total", "completed", "failed")}
+            if counts
+            else {},
+            said="; ".join(str(error.message) for error in errors),
+            results=tuple(filter(None, (found.output_file_id, found.error_file_id))),
+        )
+
+    def download(self, job: str, result: str, path: Path) -> None:
+        """Write one file of results."""
+        with self.calling(), self.client.files.with_streaming_response.content(result) as response:
+            save(response.iter_bytes(), path, self.model.key)
+
+
+# One request.
+
+
 class OpenAIChat(JsonModel):
     """A model behind Chat Completions.
 
@@ -79,6 +212,7 @@ class OpenAIChat(JsonModel):
     """
 
     wire: ClassVar[str] = "openai"
+    batch_service = OpenAIBatches
     path: ClassVar[str] = "/chat/completions"
     environment: ClassVar[Mapping[str, str]] = {
         "OpenAI-Organization": "OPENAI_ORG_ID",

@@ -9,10 +9,9 @@ import msgspec
 
 from omnidata import jsontext
 from omnidata.adapters.api import delivery_of, only_reasoning_error, tool_called
-from omnidata.adapters.batch_forms import openai_rows
 from omnidata.adapters.json_api import JsonModel, Written, answer_of, data_url, raw_text
 from omnidata.adapters.keys import Key
-from omnidata.adapters.openai_chat import OpenAIChat
+from omnidata.adapters.openai_chat import OpenAIBatches, OpenAIChat, openai_rows
 from omnidata.adapters.presets import Preset
 from omnidata.adapters.render import RenderedMessage, RenderedPart, items_of
 from omnidata.types import Completion, GenerationParams, Modality
@@ -64,6 +63,7 @@ class OpenAIResponses(JsonModel):
     """
 
     wire: ClassVar[str] = "openai-responses"
+    batch_service = OpenAIBatches
     path: ClassVar[str] = "/responses"
     environment: ClassVar[Mapping[str, str]] = OpenAIChat.environment
     custom_headers: ClassVar[str] = OpenAIChat.custom_headers
