@@ -93,11 +93,11 @@ class AnthropicBatches(SdkService):
         return str(made.id)
 
     def find(self, label: str) -> str | None:
-        """Nobody can tell."""
+        """Raise LookupError: jobs have no labels."""
         raise LookupError(label)
 
     def look(self, job: str) -> Job:
-        """How things stand with a job."""
+        """Return the state of a job."""
         with self.calling():
             found = self.client.messages.batches.retrieve(job)
         ended = found.processing_status == "ended"
@@ -176,7 +176,7 @@ class AnthropicMessages(JsonModel):
             )
 
     def write(self, messages: Sequence[RenderedMessage]) -> tuple[Written, int]:
-        """The messages and tools as JSON, pictures in base64."""
+        """Return the messages and tools as JSON, pictures in base64."""
         heads = [part for turn in messages if turn.role == "system" for part in turn.parts]
         system = "\n\n".join(part.text for part in heads if part.kind == "text")
         tools = [part for part in heads if part.kind == "tool"]
@@ -189,7 +189,7 @@ class AnthropicMessages(JsonModel):
         return Written(encoded, tuple(part.role for part in tools)), len(encoded)
 
     def read(self, body: str, params: GenerationParams, where: str, *, tools: bool) -> Completion:
-        """What the server said.
+        """Read an answer of the server.
 
         Raises:
             CallError: it is no answer.
@@ -197,7 +197,7 @@ class AnthropicMessages(JsonModel):
         return _completion(body, where, tools=tools)
 
     def request_settings(self, params: GenerationParams, tools: Sequence[str]) -> dict[str, Any]:
-        """All of the request but its messages, its tools and `extra_body`."""
+        """Return all of the request but its messages, its tools and `extra_body`."""
         settings: dict[str, Any] = {
             "model": self.preset.model,
             "max_tokens": params.max_new_tokens,
@@ -209,7 +209,7 @@ class AnthropicMessages(JsonModel):
         return settings
 
     def headers(self, params: GenerationParams, tools: Sequence[str]) -> dict[str, str]:
-        """The version of the API that has a temperature, and the betas of tools."""
+        """Return the version of the API that has a temperature, and the betas of tools."""
         headers: dict[str, str] = {}
         if params.temperature is not None:
             headers["anthropic-version"] = _WITH_TEMPERATURE

@@ -84,11 +84,11 @@ class BatchModel(ApiModel):
 
     @abstractmethod
     def body(self, payload: Any, params: GenerationParams) -> bytes:
-        """The JSON text of a request, byte by byte what `send` sends."""
+        """Return the JSON text of a request, byte by byte what `send` sends."""
 
     @abstractmethod
     def read(self, body: str, params: GenerationParams, where: str, *, tools: bool) -> Completion:
-        """What a server said, as `send` has it.
+        """Read an answer of the server, as `send` does.
 
         Args:
             body: the JSON text.
@@ -101,7 +101,7 @@ class BatchModel(ApiModel):
         """
 
     def headers(self, params: GenerationParams, tools: Sequence[str]) -> dict[str, str]:
-        """What a request says in headers of its own beside the key; nothing by default.
+        """Return the headers of one request; none by default.
 
         Args:
             params: how to decode.
@@ -187,7 +187,7 @@ class BatchService(ABC):
 
     @abstractmethod
     def find(self, label: str) -> str | None:
-        """The job with a label; None if there is none.
+        """Return the job with a label; None if there is none.
 
         Raises:
             LookupError: the provider's jobs have no labels.
@@ -195,7 +195,7 @@ class BatchService(ABC):
 
     @abstractmethod
     def look(self, job: str) -> Job:
-        """How things stand with a job."""
+        """Return the state of a job."""
 
     @abstractmethod
     def download(self, job: str, result: str, path: Path) -> None:

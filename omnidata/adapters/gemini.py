@@ -103,7 +103,7 @@ class _Answer(_Named):
 
 
 def completion(body: str, where: str, *, tools: bool = False) -> Completion:
-    """The answer; thoughts are left out of its text.
+    """Return the answer; thoughts are left out of its text.
 
     Where the prompt has a tool, the text is a JSON list of the parts: texts and function calls.
 
@@ -207,7 +207,7 @@ class Uploads:
         self._names: list[str] = []
 
     async def uri(self, part: RenderedPart) -> str:
-        """Where the service keeps the medium, once the model can read it.
+        """Upload a medium and return its address, once the model can read it.
 
         Raises:
             CallError: it cannot be uploaded, or the service cannot read it.
@@ -371,13 +371,13 @@ class GeminiBatches(BatchService):
         return str(made.name)
 
     def find(self, label: str) -> str | None:
-        """The job whose name for people is the label."""
+        """Return the job whose display name is the label; None if there is none."""
         with self.calling():
             jobs = islice(self.client.batches.list(config={"page_size": 100}), LISTED)
             return next((str(job.name) for job in jobs if job.display_name == label), None)
 
     def look(self, job: str) -> Job:
-        """How things stand with a job."""
+        """Return the state of a job."""
         with self.calling():
             found = self.client.batches.get(name=job)
         word = found.state.name if found.state else ""
@@ -432,7 +432,7 @@ class Gemini(BatchModel):
         return {}
 
     def write(self, messages: Sequence[RenderedMessage]) -> tuple[_Written, int]:
-        """The messages, and which of their media are to be uploaded."""
+        """Return the messages, and which of their media are to be uploaded."""
         parts = [part for message in messages for part in message.parts]
         heads = [part for turn in messages if turn.role == "system" for part in turn.parts]
         system = [sendable(part.text) for part in heads if part.kind == "text"]
@@ -445,7 +445,7 @@ class Gemini(BatchModel):
         return written, sum(len(part.data) + len(part.text) for part in parts)
 
     async def send(self, payload: _Written, params: GenerationParams) -> Completion:
-        """One attempt.
+        """Send one request.
 
         Raises:
             CallError: no answer came.
@@ -471,7 +471,7 @@ class Gemini(BatchModel):
         return completion((http and http.body) or "", where, tools=bool(payload.tools))
 
     def body(self, payload: _Written, params: GenerationParams) -> bytes:
-        """The JSON text of a request as the SDK makes it, which knows no other way than to send it.
+        """Return the JSON text of a request, which the SDK makes only while it sends it.
 
         Media are in it however large they are, as it is no request of its own, or named.
         """
@@ -487,7 +487,7 @@ class Gemini(BatchModel):
         return http.body.encode()
 
     def read(self, body: str, params: GenerationParams, where: str, *, tools: bool) -> Completion:
-        """What the server said.
+        """Read an answer of the server.
 
         Raises:
             CallError: it is no answer.

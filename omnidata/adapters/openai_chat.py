@@ -117,7 +117,7 @@ _VLLM: Final = replace(
 
 
 def openai_rows(base_url: str, path: str) -> BatchForm:
-    """The form of files for a server that speaks one of OpenAI's wire formats.
+    """Return the form of files for a server that speaks one of OpenAI's wire formats.
 
     Args:
         base_url: its address; any but OpenAI's own is taken for vLLM's or one like it.
@@ -161,7 +161,7 @@ class OpenAIBatches(SdkService):
         return str(made.id)
 
     def find(self, label: str) -> str | None:
-        """The job whose metadata have the label."""
+        """Return the job whose metadata have the label."""
         with self.calling():
             jobs = islice(self.client.batches.list(limit=100), LISTED)
             return next(
@@ -169,7 +169,7 @@ class OpenAIBatches(SdkService):
             )
 
     def look(self, job: str) -> Job:
-        """How things stand with a job."""
+        """Return the state of a job."""
         with self.calling():
             found = self.client.batches.retrieve(job)
         counts = found.request_counts
@@ -235,7 +235,7 @@ class OpenAIChat(JsonModel):
                 self.controls |= {"prefix"}
 
     def write(self, messages: Sequence[RenderedMessage]) -> tuple[Written, int]:
-        """The messages as JSON, media in base64; behind them that an answer has begun, if so."""
+        """Write the messages as JSON, media in base64, and whether an answer has begun."""
         body: dict[str, Any] = {
             "messages": [
                 {"role": message.role, "content": [self._part(part) for part in message.parts]}
@@ -257,7 +257,7 @@ class OpenAIChat(JsonModel):
         return {"type": kind, kind: {"url": self.refer(part) if self.refer else data_url(part)}}
 
     def read(self, body: str, params: GenerationParams, where: str, *, tools: bool) -> Completion:
-        """What the server said.
+        """Read an answer of the server.
 
         Raises:
             CallError: it is no answer.
@@ -265,7 +265,7 @@ class OpenAIChat(JsonModel):
         return _completion(body, params, where)
 
     def request_settings(self, params: GenerationParams, tools: Sequence[str]) -> dict[str, Any]:
-        """All of the request but its messages and `extra_body`."""
+        """Return all of the request but its messages and `extra_body`."""
         settings = {
             "model": self.preset.model,
             "temperature": params.temperature,

@@ -79,7 +79,7 @@ class OpenAIResponses(JsonModel):
         self.batch = openai_rows(preset.base_url, self.path)
 
     def write(self, messages: Sequence[RenderedMessage]) -> tuple[Written, int]:
-        """The input and the tools as JSON, pictures as data URLs."""
+        """Return the input and the tools as JSON, pictures as data URLs."""
         tools = [part for turn in messages for part in turn.parts if part.kind == "tool"]
         names = tuple(part.role for part in tools)
         # What is clicked on has to be seen as it is; the other tool's models have no such detail.
@@ -91,7 +91,7 @@ class OpenAIResponses(JsonModel):
         return Written(encoded, names), len(encoded)
 
     def read(self, body: str, params: GenerationParams, where: str, *, tools: bool) -> Completion:
-        """What the server said.
+        """Read an answer of the server.
 
         Raises:
             CallError: it is no answer.
@@ -99,7 +99,7 @@ class OpenAIResponses(JsonModel):
         return _completion(body, where, tools=tools)
 
     def request_settings(self, params: GenerationParams, tools: Sequence[str]) -> dict[str, Any]:
-        """All of the request but its input, its tools and `extra_body`."""
+        """Return all of the request but its input, its tools and `extra_body`."""
         settings: dict[str, Any] = {"model": self.preset.model, "store": False}
         if _PREVIEW in tools:  # its model has to shorten long prompts
             settings["truncation"] = "auto"
