@@ -207,7 +207,7 @@ class ApiModel(Model):
 
     @abstractmethod
     def write(self, messages: Sequence[RenderedMessage]) -> tuple[Any, int]:
-        """Return the request without its generation settings, as encoded as can be, and its bytes."""
+        """Return the request without its generation settings, and its size in bytes."""
 
     @abstractmethod
     async def send(self, payload: Any, params: GenerationParams) -> Completion:
