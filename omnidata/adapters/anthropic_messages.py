@@ -194,7 +194,34 @@ class AnthropicMessages(JsonModel):
         Raises:
             CallError: it is no answer.
         """
-        return _completion(body, where, tools=tools)
+        message = answer_of(body, _Message, "message", where)
+        calls = [block for block in message.content if block.type == "tool_use"]
+        texts = [block.text for block in message.content if block.type == "text" and block.text]
+        reason = message.stop_reason
+        # With a tool in the prompt a call is what was asked for, and its turn ends like any other.
+        delivery = delivery_of(
+            "end_turn" if tools and reason == "tool_use" else reason, where=where
+        )
+        error = {
+            "truncated": "the answer was cut at its greatest length",
+            "refused": f"the model ended its answer: {reason}",
+        }.get(delivery, "")
+        if delivery == "ok":
+            if calls and not tools:
+                raise tool_called(where)
+            if (
+                not texts
+                and not calls
+                and any("thinking" in block.type for block in message.content)
+            ):
+                raise only_reasoning_error(where)
+        return Completion(
+            delivery=delivery,
+            text=_blocks_as_json(message.content) if tools else "".join(texts),
+            error=error,
+            usage=message.usage if isinstance(message.usage, dict) else {},
+            receipt={"model": message.model[:_EXCERPT]} if isinstance(message.model, str) else {},
+        )
 
     def request_settings(self, params: GenerationParams, tools: Sequence[str]) -> dict[str, Any]:
         """Return all of the request but its messages, its tools and `extra_body`."""
@@ -271,31 +298,6 @@ def _block(part: RenderedPart) -> dict[str, Any]:
         return {"type": "text", "text": raw_text(part.text)}
     source = {"type": "base64", "media_type": part.mime, "data": part.data}
     return {"type": "image", "source": source}
-
-
-def _completion(body: str, where: str, *, tools: bool) -> Completion:
-    message = answer_of(body, _Message, "message", where)
-    calls = [block for block in message.content if block.type == "tool_use"]
-    texts = [block.text for block in message.content if block.type == "text" and block.text]
-    reason = message.stop_reason
-    # With a tool in the prompt a call is what was asked for, and its turn ends like any other.
-    delivery = delivery_of("end_turn" if tools and reason == "tool_use" else reason, where=where)
-    error = {
-        "truncated": "the answer was cut at its greatest length",
-        "refused": f"the model ended its answer: {reason}",
-    }.get(delivery, "")
-    if delivery == "ok":
-        if calls and not tools:
-            raise tool_called(where)
-        if not texts and not calls and any("thinking" in block.type for block in message.content):
-            raise only_reasoning_error(where)
-    return Completion(
-        delivery=delivery,
-        text=_blocks_as_json(message.content) if tools else "".join(texts),
-        error=error,
-        usage=message.usage if isinstance(message.usage, dict) else {},
-        receipt={"model": message.model[:_EXCERPT]} if isinstance(message.model, str) else {},
-    )
 
 
 def _blocks_as_json(content: Sequence[_Block]) -> str:

@@ -102,62 +102,6 @@ class _Answer(_Named):
     error: Any = None
 
 
-def completion(body: str, where: str, *, tools: bool = False) -> Completion:
-    """Return the answer; thoughts are left out of its text.
-
-    Where the prompt has a tool, the text is a JSON list of the parts: texts and function calls.
-
-    A blocked prompt and a candidate that was stopped for its content are refusals. A candidate that
-    stopped for another reason than its end or its length is no answer.
-
-    Args:
-        body: the JSON that the server sent.
-        where: the server's address, for errors.
-        tools: whether the prompt has a tool.
-
-    Raises:
-        CallError: there is no candidate, or it is no answer.
-    """
-    try:
-        answer = msgspec.convert(parse_json(body), _Answer)
-    except (ValueError, RecursionError):
-        said = " ".join(body[:_EXCERPT].split())
-        raise CallError(f"the answer cannot be read: {said or '(nothing)'}", where=where) from None
-    if answer.error:
-        raise error_in_answer(answer.error, where=where)
-    model = answer.model_version
-    about = Completion(
-        usage=in_snake_case(token_usage(answer.usage_metadata, str)),
-        receipt={"model": model[:_EXCERPT]} if isinstance(model, str) else {},
-    )
-    feedback = answer.prompt_feedback
-    if feedback and feedback.block_reason:
-        said = f"{feedback.block_reason} {feedback.block_reason_message or ''}".rstrip()
-        error = f"the prompt was blocked: {said}"
-        return msgspec.structs.replace(about, delivery="refused", error=error)
-    if not answer.candidates:
-        raise CallError("the answer has no candidate", where=where)
-    candidate = answer.candidates[first_of([each.index for each in answer.candidates], where)]
-    message = candidate.finish_message or ""
-    delivery = delivery_of(candidate.finish_reason, message, where=where)
-    if delivery == "truncated":
-        error = "the answer was cut at its greatest length"
-    else:
-        error = f"{candidate.finish_reason} {message}".strip()[:_EXCERPT]
-    parts = (candidate.content.parts if candidate.content else None) or []
-    text = "".join(part.text for part in parts if not part.thought)
-    if delivery == "ok":
-        _check_answered(parts, text, where, tools=tools)
-    if tools:
-        text = _parts_as_json(parts)
-    return msgspec.structs.replace(
-        about,
-        delivery=delivery,
-        text=text,
-        error="" if delivery == "ok" else error,
-    )
-
-
 def _parts_as_json(parts: Sequence[_Part]) -> str:
     items: list[dict[str, Any]] = []
     for part in parts:
@@ -468,7 +412,7 @@ class Gemini(BatchModel):
                 f"the answer cannot be read ({type(error).__name__})", where=where
             ) from None
         http = response.sdk_http_response
-        return completion((http and http.body) or "", where, tools=bool(payload.tools))
+        return self.read((http and http.body) or "", params, where, tools=bool(payload.tools))
 
     def body(self, payload: _Written, params: GenerationParams) -> bytes:
         """Return the JSON text of a request, which the SDK makes only while it sends it.
@@ -487,12 +431,53 @@ class Gemini(BatchModel):
         return http.body.encode()
 
     def read(self, body: str, params: GenerationParams, where: str, *, tools: bool) -> Completion:
-        """Read an answer of the server.
+        """Read an answer of the server, without its thoughts.
+
+        A blocked prompt, or a candidate that was stopped for its content, is a refusal.
 
         Raises:
-            CallError: it is no answer.
+            CallError: there is no candidate, or it is no answer.
         """
-        return completion(body, where, tools=tools)
+        try:
+            answer = msgspec.convert(parse_json(body), _Answer)
+        except (ValueError, RecursionError):
+            said = " ".join(body[:_EXCERPT].split())
+            raise CallError(
+                f"the answer cannot be read: {said or '(nothing)'}", where=where
+            ) from None
+        if answer.error:
+            raise error_in_answer(answer.error, where=where)
+        model = answer.model_version
+        about = Completion(
+            usage=in_snake_case(token_usage(answer.usage_metadata, str)),
+            receipt={"model": model[:_EXCERPT]} if isinstance(model, str) else {},
+        )
+        feedback = answer.prompt_feedback
+        if feedback and feedback.block_reason:
+            said = f"{feedback.block_reason} {feedback.block_reason_message or ''}".rstrip()
+            error = f"the prompt was blocked: {said}"
+            return msgspec.structs.replace(about, delivery="refused", error=error)
+        if not answer.candidates:
+            raise CallError("the answer has no candidate", where=where)
+        candidate = answer.candidates[first_of([each.index for each in answer.candidates], where)]
+        message = candidate.finish_message or ""
+        delivery = delivery_of(candidate.finish_reason, message, where=where)
+        if delivery == "truncated":
+            error = "the answer was cut at its greatest length"
+        else:
+            error = f"{candidate.finish_reason} {message}".strip()[:_EXCERPT]
+        parts = (candidate.content.parts if candidate.content else None) or []
+        text = "".join(part.text for part in parts if not part.thought)
+        if delivery == "ok":
+            _check_answered(parts, text, where, tools=tools)
+        if tools:
+            text = _parts_as_json(parts)
+        return msgspec.structs.replace(
+            about,
+            delivery=delivery,
+            text=text,
+            error="" if delivery == "ok" else error,
+        )
 
     def _config(self, payload: _Written, params: GenerationParams) -> types.GenerateContentConfig:
         return types.GenerateContentConfig(

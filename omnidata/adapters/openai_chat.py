@@ -262,7 +262,44 @@ class OpenAIChat(JsonModel):
         Raises:
             CallError: it is no answer.
         """
-        return _completion(body, params, where)
+        answer = answer_of(body, _Answer, "chat completion", where)
+        if not answer.choices:
+            said = " ".join(body[:_EXCERPT].split())
+            raise CallError(f"the answer has no choices: {said}", where=where)
+        choice = answer.choices[first_of([each.index for each in answer.choices], where)]
+        message = choice.message
+        if failure := choice.error or message.error:
+            raise error_in_answer(failure, where=where)
+        content = _text(message, where)
+        completion = Completion(
+            text=content or "",
+            usage=answer.usage if isinstance(answer.usage, dict) else {},
+            receipt={"model": answer.model[:_EXCERPT]} if isinstance(answer.model, str) else {},
+        )
+        if refusal := message.refusal or "".join(part.refusal or "" for part in _parts(message)):
+            return msgspec.structs.replace(completion, delivery="refused", error=refusal)
+        delivery = delivery_of(choice.finish_reason, where=where)
+        if delivery == "ok" and choice.native_finish_reason:
+            # Gateways say "stop" of answers that the server behind them cut or failed to give.
+            delivery = delivery_of(choice.native_finish_reason, where=where)
+        if delivery == "refused":
+            reason = "the answer was held back by a content filter"
+            return msgspec.structs.replace(completion, delivery="refused", error=reason)
+        if delivery == "truncated":
+            limit = params.max_new_tokens
+            reason = f"the answer was cut at {limit} tokens" if limit else "the answer was cut"
+            return msgspec.structs.replace(completion, delivery="truncated", error=reason)
+        if message.tool_calls or message.function_call:
+            raise tool_called(where)
+        if not completion.text.strip() and _has_reasoning(message):
+            raise only_reasoning_error(where)
+        if content is None:
+            raise CallError(
+                "the server sent a message without content",
+                where=where,
+                expected="a text as the message's `content`, which may be empty",
+            )
+        return completion
 
     def request_settings(self, params: GenerationParams, tools: Sequence[str]) -> dict[str, Any]:
         """Return all of the request but its messages and `extra_body`."""
@@ -281,47 +318,6 @@ def _format(mime: str) -> str:
     """Return the name for `input_audio`: "wav" for audio/x-wav and audio/wav."""
     name = mime.partition("/")[2].removeprefix("x-")
     return {"mpeg": "mp3", "wave": "wav", "mp4": "m4a"}.get(name, name)
-
-
-def _completion(body: str, params: GenerationParams, where: str) -> Completion:
-    answer = answer_of(body, _Answer, "chat completion", where)
-    if not answer.choices:
-        said = " ".join(body[:_EXCERPT].split())
-        raise CallError(f"the answer has no choices: {said}", where=where)
-    choice = answer.choices[first_of([each.index for each in answer.choices], where)]
-    message = choice.message
-    if failure := choice.error or message.error:
-        raise error_in_answer(failure, where=where)
-    content = _text(message, where)
-    completion = Completion(
-        text=content or "",
-        usage=answer.usage if isinstance(answer.usage, dict) else {},
-        receipt={"model": answer.model[:_EXCERPT]} if isinstance(answer.model, str) else {},
-    )
-    if refusal := message.refusal or "".join(part.refusal or "" for part in _parts(message)):
-        return msgspec.structs.replace(completion, delivery="refused", error=refusal)
-    delivery = delivery_of(choice.finish_reason, where=where)
-    if delivery == "ok" and choice.native_finish_reason:
-        # Gateways say "stop" of answers that the server behind them cut or failed to give.
-        delivery = delivery_of(choice.native_finish_reason, where=where)
-    if delivery == "refused":
-        reason = "the answer was held back by a content filter"
-        return msgspec.structs.replace(completion, delivery="refused", error=reason)
-    if delivery == "truncated":
-        limit = params.max_new_tokens
-        reason = f"the answer was cut at {limit} tokens" if limit else "the answer was cut"
-        return msgspec.structs.replace(completion, delivery="truncated", error=reason)
-    if message.tool_calls or message.function_call:
-        raise tool_called(where)
-    if not completion.text.strip() and _has_reasoning(message):
-        raise only_reasoning_error(where)
-    if content is None:
-        raise CallError(
-            "the server sent a message without content",
-            where=where,
-            expected="a text as the message's `content`, which may be empty",
-        )
-    return completion
 
 
 def _parts(message: _Message) -> list[_Part]:

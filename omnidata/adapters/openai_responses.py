@@ -96,7 +96,31 @@ class OpenAIResponses(JsonModel):
         Raises:
             CallError: it is no answer.
         """
-        return _completion(body, where, tools=tools)
+        response = answer_of(body, _Response, "response", where)
+        why = response.incomplete_details.reason if response.incomplete_details else None
+        delivery = delivery_of(why or response.status, where=where)
+        parts = [part for item in response.output for part in item.content or ()]
+        parts = [part for part in parts if part.type in ("output_text", "refusal")]
+        calls = [item for item in response.output if item.type.endswith("_call")]
+        refusal = "".join(part.refusal or "" for part in parts)
+        error = ""
+        if delivery == "truncated":
+            error = "the answer was cut at its greatest length"
+        elif refusal or delivery == "refused":
+            delivery, error = "refused", refusal or "the answer was held back by a content filter"
+        elif calls and not (tools and all(item.type == "computer_call" for item in calls)):
+            raise tool_called(where)
+        elif not calls and not parts:
+            raise only_reasoning_error(where)
+        return Completion(
+            delivery=delivery,
+            text=_items_as_json(response.output)
+            if tools
+            else "".join(part.text or "" for part in parts),
+            error=error,
+            usage=response.usage if isinstance(response.usage, dict) else {},
+            receipt={"model": response.model[:_EXCERPT]} if isinstance(response.model, str) else {},
+        )
 
     def request_settings(self, params: GenerationParams, tools: Sequence[str]) -> dict[str, Any]:
         """Return all of the request but its input, its tools and `extra_body`."""
@@ -164,34 +188,6 @@ def _content(part: RenderedPart, detail: str) -> dict[str, Any]:
     if part.kind == "text":
         return {"type": "input_text", "text": raw_text(part.text)}
     return {"type": "input_image", "image_url": data_url(part), "detail": detail}
-
-
-def _completion(body: str, where: str, *, tools: bool) -> Completion:
-    response = answer_of(body, _Response, "response", where)
-    why = response.incomplete_details.reason if response.incomplete_details else None
-    delivery = delivery_of(why or response.status, where=where)
-    parts = [part for item in response.output for part in item.content or ()]
-    parts = [part for part in parts if part.type in ("output_text", "refusal")]
-    calls = [item for item in response.output if item.type.endswith("_call")]
-    refusal = "".join(part.refusal or "" for part in parts)
-    error = ""
-    if delivery == "truncated":
-        error = "the answer was cut at its greatest length"
-    elif refusal or delivery == "refused":
-        delivery, error = "refused", refusal or "the answer was held back by a content filter"
-    elif calls and not (tools and all(item.type == "computer_call" for item in calls)):
-        raise tool_called(where)
-    elif not calls and not parts:
-        raise only_reasoning_error(where)
-    return Completion(
-        delivery=delivery,
-        text=_items_as_json(response.output)
-        if tools
-        else "".join(part.text or "" for part in parts),
-        error=error,
-        usage=response.usage if isinstance(response.usage, dict) else {},
-        receipt={"model": response.model[:_EXCERPT]} if isinstance(response.model, str) else {},
-    )
 
 
 def _items_as_json(output: Sequence[_Item]) -> str:
