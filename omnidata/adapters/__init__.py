@@ -122,12 +122,12 @@ def get_adapter(
 
 
 def asks_nobody(spec: str) -> bool:
-    """Whether a SPEC names a baseline or recorded answers, which cost nothing."""
+    """Return whether a SPEC names a baseline or recorded answers, which cost nothing."""
     return spec.partition(":")[0] in ("baseline", "replay")
 
 
 def is_light(spec: str) -> bool:
-    """Whether making the model is fast: it loads no weights and no plug-in code."""
+    """Return whether making the model is fast: it loads no weights and no plug-in code."""
     kind = spec.partition(":")[0]
     return kind != "hf" and kind not in PLUGINS.names()
 

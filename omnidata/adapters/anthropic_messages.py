@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar, Final
+from urllib.parse import quote
 
 import msgspec
 
 from omnidata import jsontext
 from omnidata.adapters.api import delivery_of, only_reasoning_error, tool_called
-from omnidata.adapters.batch_forms import ANTHROPIC
+from omnidata.adapters.batch_api import BatchForm, Job, Returned, SdkService, save
 from omnidata.adapters.json_api import JsonModel, Written, answer_of, raw_text
 from omnidata.adapters.keys import Key
 from omnidata.adapters.presets import Preset
@@ -43,6 +46,88 @@ class _Message(msgspec.Struct):
     usage: Any = None
 
 
+# Batches. The file is ours: the API takes its rows as a list.
+
+
+def _anthropic_row(form: BatchForm, custom_id: str, body: bytes) -> bytes:
+    return json.dumps({"custom_id": custom_id})[:-1].encode() + b',"params":' + body + b"}"
+
+
+def _anthropic_read(row: Mapping[str, Any]) -> Returned | None:
+    match row:
+        case {"custom_id": str(name), "result": {"type": "succeeded", "message": dict(body)}}:
+            return Returned(custom_id=name, status=200, body=json.dumps(body))
+        case {"custom_id": str(name), "result": {"type": "errored", **rest}}:
+            error = rest.get("error")
+            inner = error.get("error") if isinstance(error, dict) else None
+            return Returned(custom_id=name, error=inner or error or "errored")
+        case {"custom_id": str(name), "result": {"type": "expired"}}:
+            return Returned(custom_id=name, ended="expired")
+        case {"custom_id": str(name), "result": {"type": "canceled"}}:
+            return Returned(custom_id=name, ended="cancelled")
+    return None
+
+
+_BATCH: Final = BatchForm(
+    name="anthropic",
+    max_requests=100_000,
+    max_bytes=256_000_000,
+    row=_anthropic_row,
+    read=_anthropic_read,
+)
+
+
+class AnthropicBatches(SdkService):
+    """Anthropic's: a job is made of rows, and has no label."""
+
+    package = "anthropic"
+    client_class = "Anthropic"
+
+    def create(self, path: Path, uploaded: str, label: str, headers: Mapping[str, str]) -> str:
+        """Make a job of a file."""
+        rows = [json.loads(line) for line in path.read_bytes().splitlines()]
+        with self.calling():
+            made = self.client.with_options(max_retries=0).messages.batches.create(
+                requests=rows, extra_headers=dict(headers)
+            )
+        return str(made.id)
+
+    def find(self, label: str) -> str | None:
+        """Raise LookupError: jobs have no labels."""
+        raise LookupError(label)
+
+    def look(self, job: str) -> Job:
+        """Return the state of a job."""
+        with self.calling():
+            found = self.client.messages.batches.retrieve(job)
+        ended = found.processing_status == "ended"
+        return Job(
+            state="done" if ended else "running",
+            word=found.processing_status,
+            counts={name: int(number) for name, number in found.request_counts if number},
+            results=("results",) if ended and found.results_url else (),
+        )
+
+    def download(self, job: str, result: str, path: Path) -> None:
+        """Write the results, from the address that the job has, not from one that is named."""
+        import httpx2
+
+        with self.calling():
+            response = self.client.get(
+                f"/v1/messages/batches/{quote(job, safe='')}/results",
+                cast_to=httpx2.Response,
+                stream=True,
+                stream_cls=self.sdk.Stream[Any],
+            )
+            try:
+                save(response.iter_bytes(), path, self.model.key)
+            finally:
+                response.close()
+
+
+# One request.
+
+
 class AnthropicMessages(JsonModel):
     """A model behind Messages.
 
@@ -63,7 +148,8 @@ class AnthropicMessages(JsonModel):
     path: ClassVar[str] = "/v1/messages"
     fixed_headers: ClassVar[Mapping[str, str]] = {"anthropic-version": _NEWEST}
     custom_headers: ClassVar[str] = "ANTHROPIC_CUSTOM_HEADERS"
-    batch = ANTHROPIC
+    batch = _BATCH
+    batch_service = AnthropicBatches
     sends: ClassVar[frozenset[Modality]] = frozenset({"image"})
     controls: frozenset[str] = frozenset({"temperature", "max_new_tokens", "stop"})
     tools: ClassVar[frozenset[str]] = frozenset(_BETAS)
@@ -90,7 +176,7 @@ class AnthropicMessages(JsonModel):
             )
 
     def write(self, messages: Sequence[RenderedMessage]) -> tuple[Written, int]:
-        """The messages and tools as JSON, pictures in base64."""
+        """Return the messages and tools as JSON, pictures in base64."""
         heads = [part for turn in messages if turn.role == "system" for part in turn.parts]
         system = "\n\n".join(part.text for part in heads if part.kind == "text")
         tools = [part for part in heads if part.kind == "tool"]
@@ -103,15 +189,42 @@ class AnthropicMessages(JsonModel):
         return Written(encoded, tuple(part.role for part in tools)), len(encoded)
 
     def read(self, body: str, params: GenerationParams, where: str, *, tools: bool) -> Completion:
-        """What the server said.
+        """Read an answer of the server.
 
         Raises:
             CallError: it is no answer.
         """
-        return _completion(body, where, tools=tools)
+        message = answer_of(body, _Message, "message", where)
+        calls = [block for block in message.content if block.type == "tool_use"]
+        texts = [block.text for block in message.content if block.type == "text" and block.text]
+        reason = message.stop_reason
+        # With a tool in the prompt a call is what was asked for, and its turn ends like any other.
+        delivery = delivery_of(
+            "end_turn" if tools and reason == "tool_use" else reason, where=where
+        )
+        error = {
+            "truncated": "the answer was cut at its greatest length",
+            "refused": f"the model ended its answer: {reason}",
+        }.get(delivery, "")
+        if delivery == "ok":
+            if calls and not tools:
+                raise tool_called(where)
+            if (
+                not texts
+                and not calls
+                and any("thinking" in block.type for block in message.content)
+            ):
+                raise only_reasoning_error(where)
+        return Completion(
+            delivery=delivery,
+            text=_blocks_as_json(message.content) if tools else "".join(texts),
+            error=error,
+            usage=message.usage if isinstance(message.usage, dict) else {},
+            receipt={"model": message.model[:_EXCERPT]} if isinstance(message.model, str) else {},
+        )
 
     def request_settings(self, params: GenerationParams, tools: Sequence[str]) -> dict[str, Any]:
-        """All of the request but its messages, its tools and `extra_body`."""
+        """Return all of the request but its messages, its tools and `extra_body`."""
         settings: dict[str, Any] = {
             "model": self.preset.model,
             "max_tokens": params.max_new_tokens,
@@ -123,7 +236,7 @@ class AnthropicMessages(JsonModel):
         return settings
 
     def headers(self, params: GenerationParams, tools: Sequence[str]) -> dict[str, str]:
-        """The version of the API that has a temperature, and the betas of tools."""
+        """Return the version of the API that has a temperature, and the betas of tools."""
         headers: dict[str, str] = {}
         if params.temperature is not None:
             headers["anthropic-version"] = _WITH_TEMPERATURE
@@ -185,31 +298,6 @@ def _block(part: RenderedPart) -> dict[str, Any]:
         return {"type": "text", "text": raw_text(part.text)}
     source = {"type": "base64", "media_type": part.mime, "data": part.data}
     return {"type": "image", "source": source}
-
-
-def _completion(body: str, where: str, *, tools: bool) -> Completion:
-    message = answer_of(body, _Message, "message", where)
-    calls = [block for block in message.content if block.type == "tool_use"]
-    texts = [block.text for block in message.content if block.type == "text" and block.text]
-    reason = message.stop_reason
-    # With a tool in the prompt a call is what was asked for, and its turn ends like any other.
-    delivery = delivery_of("end_turn" if tools and reason == "tool_use" else reason, where=where)
-    error = {
-        "truncated": "the answer was cut at its greatest length",
-        "refused": f"the model ended its answer: {reason}",
-    }.get(delivery, "")
-    if delivery == "ok":
-        if calls and not tools:
-            raise tool_called(where)
-        if not texts and not calls and any("thinking" in block.type for block in message.content):
-            raise only_reasoning_error(where)
-    return Completion(
-        delivery=delivery,
-        text=_blocks_as_json(message.content) if tools else "".join(texts),
-        error=error,
-        usage=message.usage if isinstance(message.usage, dict) else {},
-        receipt={"model": message.model[:_EXCERPT]} if isinstance(message.model, str) else {},
-    )
 
 
 def _blocks_as_json(content: Sequence[_Block]) -> str:

@@ -21,12 +21,11 @@ import msgspec
 
 from omnidata import jsontext
 from omnidata.adapters.base import Model
-from omnidata.adapters.batch_forms import BatchForm
 from omnidata.adapters.http import fault, open_session
 from omnidata.adapters.keys import Key, credentials_in, secrets_in
 from omnidata.adapters.media_budget import arrange, lacking
 from omnidata.adapters.presets import Preset
-from omnidata.adapters.render import RenderedMessage, RenderedPart, render
+from omnidata.adapters.render import RenderedMessage, render
 from omnidata.errors import CallError, UsageError
 from omnidata.jsontext import is_number
 from omnidata.types import (
@@ -105,7 +104,7 @@ class ApiModel(Model):
         self.settings: Mapping[str, Any] = settings
 
     def unsupported_reason(self, conversation: Conversation) -> str:
-        """What of the conversation the model cannot take, unless it may be left out."""
+        """Return why the model cannot take the whole conversation; empty if it may take a part."""
         if self.capabilities.degrade:
             return ""
         arranged, _ = arrange(conversation, self.preset.layout, self.preset.release)
@@ -157,7 +156,7 @@ class ApiModel(Model):
     def finish_answer(
         self, answer: Completion, receipt: Mapping[str, Any], latency_s: float = 0.0
     ) -> Completion:
-        """What a run keeps of an answer.
+        """Return an answer as a run records it.
 
         Args:
             answer: as it was read; the usage as the server has it, as is the `model` of its
@@ -208,55 +207,15 @@ class ApiModel(Model):
 
     @abstractmethod
     def write(self, messages: Sequence[RenderedMessage]) -> tuple[Any, int]:
-        """The request without its generation settings, encoded as far as can be, and its bytes."""
+        """Return the request without its generation settings, and its size in bytes."""
 
     @abstractmethod
     async def send(self, payload: Any, params: GenerationParams) -> Completion:
-        """One attempt; the usage is as the server has it, as is the `model` of the receipt.
+        """Send one request; usage and the `model` of the receipt are as the server has them.
 
         Raises:
             CallError: no answer came.
         """
-
-
-class BatchModel(ApiModel):
-    """A model whose provider also answers files of requests, which it is sent in one go.
-
-    Attributes:
-        batch: what the files look like.
-        refer: gives the name by which a request has a medium that lies elsewhere; None puts the
-            media into the requests.
-    """
-
-    batch: BatchForm
-    refer: Callable[[RenderedPart], str] | None = None
-
-    @abstractmethod
-    def body(self, payload: Any, params: GenerationParams) -> bytes:
-        """The JSON text of a request, byte by byte what `send` sends."""
-
-    @abstractmethod
-    def read(self, body: str, params: GenerationParams, where: str, *, tools: bool) -> Completion:
-        """What a server said, as `send` has it.
-
-        Args:
-            body: the JSON text.
-            params: how it was asked.
-            where: the place, for errors.
-            tools: whether the prompt has a tool.
-
-        Raises:
-            CallError: it is no answer.
-        """
-
-    def headers(self, params: GenerationParams, tools: Sequence[str]) -> dict[str, str]:
-        """What a request says in headers of its own beside the key; nothing by default.
-
-        Args:
-            params: how to decode.
-            tools: the names of those that are declared.
-        """
-        return {}
 
 
 def _names(body: Mapping[str, Any]) -> set[str]:
@@ -303,7 +262,7 @@ _DATED = re.compile(r"\d{2,}")
 
 
 def delivery_of(reason: str | None, message: str = "", *, where: str) -> Delivery:
-    """What a reason to stop means for the text that came with it.
+    """Return the delivery that a reason to stop stands for.
 
     Args:
         reason: the server's word, in any case; None where it gives none.
@@ -342,7 +301,7 @@ def delivery_of(reason: str | None, message: str = "", *, where: str) -> Deliver
 
 
 def first_of(indices: Sequence[object], where: str) -> int:
-    """Which of several answers to one request is the answer: the one with index 0.
+    """Return the place of the answer among several to one request: the one with index 0.
 
     Servers may send them in any order. One alone is the answer whatever its index; where none has
     an index, the first is.
@@ -377,7 +336,7 @@ def first_of(indices: Sequence[object], where: str) -> int:
 
 
 def tool_called(where: str, how: str = "") -> CallError:
-    """The error that stands for a call of a tool: its text, if any, is not the answer."""
+    """Return the error for a call of a tool, whose text is not the answer."""
     return CallError(
         f"the model called a tool in place of an answer{how}",
         where=where,
@@ -387,7 +346,7 @@ def tool_called(where: str, how: str = "") -> CallError:
 
 
 def only_reasoning_error(where: str) -> CallError:
-    """The error that stands for reasoning without an answer behind it."""
+    """Return the error that stands for reasoning without an answer behind it."""
     return CallError(
         "the server sent the model's reasoning and no answer",
         where=where,
@@ -397,7 +356,7 @@ def only_reasoning_error(where: str) -> CallError:
 
 
 def error_in_answer(error: Any, *, where: str) -> CallError:
-    """The error that an answer with status 200 reports beside its text, or in place of it.
+    """Return the error that an answer with status 200 reports beside or without a text.
 
     Gateways send one where the model fails after they have begun to answer.
     """
@@ -410,7 +369,7 @@ def error_in_answer(error: Any, *, where: str) -> CallError:
 
 
 def is_another(asked: str, said: str) -> bool:
-    """Whether a server names plainly another model than it was asked for.
+    """Return whether a server plainly names another model than it was asked for.
 
     Servers answer with the version behind a name, with or without the provider's: that is the
     model. Another size, family or dated version is not.
@@ -443,7 +402,7 @@ _MOST = 64
 
 
 def token_usage(usage: object, redact: Callable[[str], str]) -> dict[str, Any]:
-    """The numbers of a usage by their names, and those one level below; all others are left out.
+    """Return the numbers of a usage by name, and those one level below; nothing else.
 
     Args:
         usage: as the server has it.

@@ -86,18 +86,18 @@ class FlatModel(ApiModel):
 
 
 def text_of(messages: Sequence[RenderedMessage]) -> str:
-    """All texts in order: those of a message on lines of their own, messages a blank line apart."""
+    """Return all texts, those of a message on lines of their own, messages a blank line apart."""
     turns = ("\n".join(p.text for p in turn.parts if p.kind == "text") for turn in messages)
     return "\n\n".join(filter(None, turns))
 
 
 def media_of(messages: Sequence[RenderedMessage], kind: str) -> list[RenderedPart]:
-    """All media of a kind, in order."""
+    """Return all media of a kind, in order."""
     return [part for turn in messages for part in turn.parts if part.kind == kind]
 
 
 def form(fields: Mapping[str, Any], files: Mapping[str, RenderedPart]) -> aiohttp.FormData:
-    """A multipart body; it can be sent once. Fields that are no text are sent as JSON."""
+    """Return a multipart body, which can be sent once; fields that are no text become JSON."""
     data = aiohttp.FormData(default_to_multipart=True)
     for name, value in fields.items():
         text = value if isinstance(value, str) else jsontext.encode(value).decode()
@@ -137,7 +137,7 @@ class FormModel(FlatModel):
     end: ClassVar[str]
 
     def write(self, messages: Sequence[RenderedMessage]) -> tuple[_Form, int]:
-        """The text and the files."""
+        """Return the text and the files."""
         text = text_of(messages)
         files = {
             self.file_field.format(kind): part
@@ -147,7 +147,7 @@ class FormModel(FlatModel):
         return (text, files), len(text) + sum(len(part.data) for part in files.values())
 
     async def send(self, payload: _Form, params: GenerationParams) -> Completion:
-        """One attempt.
+        """Send one request.
 
         Raises:
             CallError: no answer came.
@@ -219,7 +219,7 @@ class MiniCPM(FlatModel):
     }
 
     def write(self, messages: Sequence[RenderedMessage]) -> tuple[bytes, int]:
-        """The message and its media as JSON."""
+        """Return the message and its media as JSON."""
         text = msgspec.Raw(jsontext.encode(text_of(messages)))
         body: dict[str, Any] = {"messages": [{"role": "user", "content": text}]}
         if images := media_of(messages, "image"):
@@ -231,7 +231,7 @@ class MiniCPM(FlatModel):
         return encoded, len(encoded)
 
     async def send(self, payload: bytes, params: GenerationParams) -> Completion:
-        """One attempt.
+        """Send one request.
 
         Raises:
             CallError: no answer came.

@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import io
+import json
 import warnings
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from typing import Any, cast
+from itertools import islice
+from pathlib import Path
+from typing import Any, ClassVar, Final, cast
 
 import msgspec
 
 from omnidata.adapters.api import (
-    BatchModel,
     delivery_of,
     error_in_answer,
     first_of,
@@ -24,8 +26,18 @@ from omnidata.adapters.api import (
     token_usage,
     tool_called,
 )
-from omnidata.adapters.batch_forms import GEMINI
-from omnidata.adapters.http import fault, parse_json, sendable
+from omnidata.adapters.batch_api import (
+    LISTED,
+    TIMEOUT_S,
+    BatchForm,
+    BatchModel,
+    BatchService,
+    Job,
+    Returned,
+    State,
+    save,
+)
+from omnidata.adapters.http import connection_error, fault, parse_json, sendable
 from omnidata.adapters.keys import Key
 from omnidata.adapters.presets import Preset
 from omnidata.adapters.render import RenderedMessage, RenderedPart, items_of
@@ -90,62 +102,6 @@ class _Answer(_Named):
     error: Any = None
 
 
-def completion(body: str, where: str, *, tools: bool = False) -> Completion:
-    """The answer; thoughts are left out of its text.
-
-    Where the prompt has a tool, the text is a JSON list of the parts: texts and function calls.
-
-    A blocked prompt and a candidate that was stopped for its content are refusals. A candidate that
-    stopped for another reason than its end or its length is no answer.
-
-    Args:
-        body: the JSON that the server sent.
-        where: the server's address, for errors.
-        tools: whether the prompt has a tool.
-
-    Raises:
-        CallError: there is no candidate, or it is no answer.
-    """
-    try:
-        answer = msgspec.convert(parse_json(body), _Answer)
-    except (ValueError, RecursionError):
-        said = " ".join(body[:_EXCERPT].split())
-        raise CallError(f"the answer cannot be read: {said or '(nothing)'}", where=where) from None
-    if answer.error:
-        raise error_in_answer(answer.error, where=where)
-    model = answer.model_version
-    about = Completion(
-        usage=in_snake_case(token_usage(answer.usage_metadata, str)),
-        receipt={"model": model[:_EXCERPT]} if isinstance(model, str) else {},
-    )
-    feedback = answer.prompt_feedback
-    if feedback and feedback.block_reason:
-        said = f"{feedback.block_reason} {feedback.block_reason_message or ''}".rstrip()
-        error = f"the prompt was blocked: {said}"
-        return msgspec.structs.replace(about, delivery="refused", error=error)
-    if not answer.candidates:
-        raise CallError("the answer has no candidate", where=where)
-    candidate = answer.candidates[first_of([each.index for each in answer.candidates], where)]
-    message = candidate.finish_message or ""
-    delivery = delivery_of(candidate.finish_reason, message, where=where)
-    if delivery == "truncated":
-        error = "the answer was cut at its greatest length"
-    else:
-        error = f"{candidate.finish_reason} {message}".strip()[:_EXCERPT]
-    parts = (candidate.content.parts if candidate.content else None) or []
-    text = "".join(part.text for part in parts if not part.thought)
-    if delivery == "ok":
-        _check_answered(parts, text, where, tools=tools)
-    if tools:
-        text = _parts_as_json(parts)
-    return msgspec.structs.replace(
-        about,
-        delivery=delivery,
-        text=text,
-        error="" if delivery == "ok" else error,
-    )
-
-
 def _parts_as_json(parts: Sequence[_Part]) -> str:
     items: list[dict[str, Any]] = []
     for part in parts:
@@ -195,7 +151,7 @@ class Uploads:
         self._names: list[str] = []
 
     async def uri(self, part: RenderedPart) -> str:
-        """Where the service keeps the medium, once the model can read it.
+        """Upload a medium and return its address, once the model can read it.
 
         Raises:
             CallError: it cannot be uploaded, or the service cannot read it.
@@ -265,10 +221,6 @@ def _look_at(task: asyncio.Task[File]) -> None:
         task.exception()
 
 
-ADDRESS = "https://generativelanguage.googleapis.com"
-API_VERSION = "v1beta"
-"""Named in every request: left to the SDK, it would change with the SDK and the environment."""
-
 _ROLES = {"user": "user", "assistant": "model"}
 
 
@@ -280,6 +232,119 @@ class _Written:
     tools: tuple[types.ToolDict, ...] = ()
 
 
+def _gemini_row(form: BatchForm, custom_id: str, body: bytes) -> bytes:
+    return json.dumps({"key": custom_id})[:-1].encode() + b',"request":' + body + b"}"
+
+
+def _gemini_read(row: Mapping[str, Any]) -> Returned | None:
+    match row:
+        case {"key": str(name), "response": dict(body)} if not row.get("error"):
+            return Returned(custom_id=name, status=200, body=json.dumps(body))
+        case {"key": str(name), "error": error} | {"key": str(name), "status": error} if error:
+            return Returned(custom_id=name, error=error)
+    return None
+
+
+_BATCH: Final = BatchForm(
+    name="gemini",
+    max_bytes=2_000_000_000,
+    media="upload",
+    row=_gemini_row,
+    read=_gemini_read,
+)
+
+
+_ADDRESS = "https://generativelanguage.googleapis.com"
+_API_VERSION = "v1beta"
+"""Named in every request: left to the SDK, it would change with the SDK and the environment."""
+
+
+def _connect(preset: Preset, key: Key, **connections: Any) -> genai.Client:
+    """Return a client without retries, whose `connections` are ours to close."""
+    return genai.Client(
+        api_key=key.value or "none",
+        vertexai=False,
+        http_options=types.HttpOptions(
+            base_url=preset.base_url or _ADDRESS,
+            api_version=preset.api_version or _API_VERSION,
+            retry_options=types.HttpRetryOptions(attempts=1),
+            **connections,
+        ),
+    )
+
+
+class GeminiBatches(BatchService):
+    """Google's: a file is uploaded to the File API, and a job with a name is made of it."""
+
+    _STATES: ClassVar[Mapping[str, State]] = {
+        "JOB_STATE_SUCCEEDED": "done",
+        "JOB_STATE_PARTIALLY_SUCCEEDED": "done",
+        "JOB_STATE_FAILED": "failed",
+        "JOB_STATE_EXPIRED": "expired",
+        "JOB_STATE_CANCELLED": "cancelled",
+    }
+
+    def __init__(self, model: BatchModel) -> None:
+        super().__init__(model)
+        self.where = model.preset.base_url or "Gemini"
+        self._http = httpx2.Client(follow_redirects=False, timeout=TIMEOUT_S)
+        self.client = _connect(model.preset, model.key, httpx_client=self._http)
+
+    def call_error(self, error: Any) -> CallError | None:
+        """Return an error of the SDK as a CallError."""
+        if isinstance(error, errors.APIError):
+            return self.fault(error.code, {}, str(error.message or ""))
+        if isinstance(error, httpx2.HTTPError):
+            return connection_error(error.__cause__ or error, self.where)
+        return None
+
+    def upload(self, path: Path, label: str) -> str:
+        """Upload a file of requests."""
+        with self.calling():
+            made = self.client.files.upload(
+                file=str(path), config={"display_name": label, "mime_type": "application/jsonl"}
+            )
+        return str(made.name)
+
+    def create(self, path: Path, uploaded: str, label: str, headers: Mapping[str, str]) -> str:
+        """Make a job of a file."""
+        with self.calling():
+            made = self.client.batches.create(
+                model=self.model.preset.model, src=uploaded, config={"display_name": label}
+            )
+        return str(made.name)
+
+    def find(self, label: str) -> str | None:
+        """Return the job whose display name is the label; None if there is none."""
+        with self.calling():
+            jobs = islice(self.client.batches.list(config={"page_size": 100}), LISTED)
+            return next((str(job.name) for job in jobs if job.display_name == label), None)
+
+    def look(self, job: str) -> Job:
+        """Return the state of a job."""
+        with self.calling():
+            found = self.client.batches.get(name=job)
+        word = found.state.name if found.state else ""
+        result = found.dest.file_name if found.dest else None
+        return Job(
+            state=self._STATES.get(word, "running"),
+            word=word,
+            said=str(found.error.message or "") if found.error else "",
+            results=(result,) if result else (),
+        )
+
+    def download(self, job: str, result: str, path: Path) -> None:
+        """Write the results."""
+        with self.calling():
+            data = self.client.files.download(file=result)
+        save((data,), path, self.model.key)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self.client.close()
+        self._http.close()
+
+
 class Gemini(BatchModel):
     """Sends media inline, or through the File API where a request would grow too large.
 
@@ -289,7 +354,8 @@ class Gemini(BatchModel):
     """
 
     wire = "gemini"
-    batch = GEMINI
+    batch = _BATCH
+    batch_service = GeminiBatches
     tools = frozenset({"computer_use"})
     ours = frozenset(
         {
@@ -303,14 +369,14 @@ class Gemini(BatchModel):
 
     def __init__(self, preset: Preset, key: Key) -> None:
         super().__init__(preset, key)
-        self.url = preset.base_url or ADDRESS
+        self.url = preset.base_url or _ADDRESS
 
     def session_headers(self) -> Mapping[str, str]:
         """Return none: the SDK sends the key in a header of its own."""
         return {}
 
     def write(self, messages: Sequence[RenderedMessage]) -> tuple[_Written, int]:
-        """The messages, and which of their media are to be uploaded."""
+        """Return the messages, and which of their media are to be uploaded."""
         parts = [part for message in messages for part in message.parts]
         heads = [part for turn in messages if turn.role == "system" for part in turn.parts]
         system = [sendable(part.text) for part in heads if part.kind == "text"]
@@ -323,7 +389,7 @@ class Gemini(BatchModel):
         return written, sum(len(part.data) + len(part.text) for part in parts)
 
     async def send(self, payload: _Written, params: GenerationParams) -> Completion:
-        """One attempt.
+        """Send one request.
 
         Raises:
             CallError: no answer came.
@@ -346,10 +412,10 @@ class Gemini(BatchModel):
                 f"the answer cannot be read ({type(error).__name__})", where=where
             ) from None
         http = response.sdk_http_response
-        return completion((http and http.body) or "", where, tools=bool(payload.tools))
+        return self.read((http and http.body) or "", params, where, tools=bool(payload.tools))
 
     def body(self, payload: _Written, params: GenerationParams) -> bytes:
-        """The JSON text of a request as the SDK makes it, which knows no other way than to send it.
+        """Return the JSON text of a request, which the SDK makes only while it sends it.
 
         Media are in it however large they are, as it is no request of its own, or named.
         """
@@ -365,12 +431,53 @@ class Gemini(BatchModel):
         return http.body.encode()
 
     def read(self, body: str, params: GenerationParams, where: str, *, tools: bool) -> Completion:
-        """What the server said.
+        """Read an answer of the server, without its thoughts.
+
+        A blocked prompt, or a candidate that was stopped for its content, is a refusal.
 
         Raises:
-            CallError: it is no answer.
+            CallError: there is no candidate, or it is no answer.
         """
-        return completion(body, where, tools=tools)
+        try:
+            answer = msgspec.convert(parse_json(body), _Answer)
+        except (ValueError, RecursionError):
+            said = " ".join(body[:_EXCERPT].split())
+            raise CallError(
+                f"the answer cannot be read: {said or '(nothing)'}", where=where
+            ) from None
+        if answer.error:
+            raise error_in_answer(answer.error, where=where)
+        model = answer.model_version
+        about = Completion(
+            usage=in_snake_case(token_usage(answer.usage_metadata, str)),
+            receipt={"model": model[:_EXCERPT]} if isinstance(model, str) else {},
+        )
+        feedback = answer.prompt_feedback
+        if feedback and feedback.block_reason:
+            said = f"{feedback.block_reason} {feedback.block_reason_message or ''}".rstrip()
+            error = f"the prompt was blocked: {said}"
+            return msgspec.structs.replace(about, delivery="refused", error=error)
+        if not answer.candidates:
+            raise CallError("the answer has no candidate", where=where)
+        candidate = answer.candidates[first_of([each.index for each in answer.candidates], where)]
+        message = candidate.finish_message or ""
+        delivery = delivery_of(candidate.finish_reason, message, where=where)
+        if delivery == "truncated":
+            error = "the answer was cut at its greatest length"
+        else:
+            error = f"{candidate.finish_reason} {message}".strip()[:_EXCERPT]
+        parts = (candidate.content.parts if candidate.content else None) or []
+        text = "".join(part.text for part in parts if not part.thought)
+        if delivery == "ok":
+            _check_answered(parts, text, where, tools=tools)
+        if tools:
+            text = _parts_as_json(parts)
+        return msgspec.structs.replace(
+            about,
+            delivery=delivery,
+            text=text,
+            error="" if delivery == "ok" else error,
+        )
 
     def _config(self, payload: _Written, params: GenerationParams) -> types.GenerateContentConfig:
         return types.GenerateContentConfig(
@@ -456,16 +563,7 @@ class Gemini(BatchModel):
         if self._client is None or self._uploads is None:
             # The SDK's warnings of words that it does not know quote the server's answer.
             warnings.filterwarnings("ignore", module=r"google\.genai\._common")
-            self._client = genai.Client(
-                api_key=self.key.value or "none",
-                vertexai=False,
-                http_options=types.HttpOptions(
-                    base_url=self.url,
-                    api_version=self.preset.api_version or API_VERSION,
-                    aiohttp_client=self.session(),
-                    retry_options=types.HttpRetryOptions(attempts=1),
-                ),
-            )
+            self._client = _connect(self.preset, self.key, aiohttp_client=self.session())
             self._uploads = Uploads(self._client.aio.files)
         return self._client, self._uploads
 
@@ -496,38 +594,8 @@ class Gemini(BatchModel):
 def _echo() -> genai.Client:
     """Return a client that answers with its own request; making one is slow."""
     transport = httpx2.MockTransport(lambda request: httpx2.Response(200, content=request.content))
-    return genai.Client(
-        api_key="none",
-        vertexai=False,
-        http_options=types.HttpOptions(
-            base_url=ADDRESS,
-            api_version=API_VERSION,
-            httpx_client=httpx2.Client(transport=transport),
-        ),
-    )
-
-
-def connect(
-    preset: Preset, key: Key, http: httpx2.Client
-) -> tuple[genai.Client, type[errors.APIError]]:
-    """A client for calls outside of a run, and the errors that it raises.
-
-    Args:
-        preset: whose server it asks.
-        key: the secret that the server asks for.
-        http: makes the connections; its creator closes it.
-    """
-    client = genai.Client(
-        api_key=key.value or "none",
-        vertexai=False,
-        http_options=types.HttpOptions(
-            base_url=preset.base_url or ADDRESS,
-            api_version=preset.api_version or API_VERSION,
-            httpx_client=http,
-            retry_options=types.HttpRetryOptions(attempts=1),
-        ),
-    )
-    return client, errors.APIError
+    preset = Preset(spec="", wire="gemini", model="")
+    return _connect(preset, Key(), httpx_client=httpx2.Client(transport=transport))
 
 
 def _model_parts(parts: Sequence[RenderedPart]) -> Iterator[dict[str, Any]]:

@@ -40,7 +40,7 @@ _WHOLE = frozenset({200, 201, 203, 204})
 
 
 def is_whole(status: int) -> bool:
-    """Whether a status says that its body is all of an answer: 206 is a part, 202 a promise.
+    """Return whether a status promises a whole answer: 206 is a part, 202 a promise.
 
     Examples:
         >>> is_whole(200), is_whole(206), is_whole(302)
@@ -50,7 +50,7 @@ def is_whole(status: int) -> bool:
 
 
 def fault(status: int, headers: Mapping[str, str], body: str, *, where: str) -> CallError:
-    """The error that a status stands for.
+    """Return the error that a status stands for.
 
     Transient are 408, 409, 425, 429, 5xx but 501 and 505, and a success whose body is not the whole
     answer (206). Hopeless are those that every request
@@ -120,7 +120,7 @@ def retry_after(headers: Mapping[str, str], body: str = "") -> float | None:
 
 
 def sendable(text: str) -> str:
-    r"""The text with a question mark for each lone surrogate, which UTF-8 cannot hold.
+    r"""Return the text with a question mark for each lone surrogate, which UTF-8 cannot hold.
 
     Examples:
         >>> sendable("go \ud800 back")
@@ -130,7 +130,7 @@ def sendable(text: str) -> str:
 
 
 def parse_json(body: str) -> Any:
-    """The JSON value of an answer, or `jsontext.BROKEN`.
+    """Return the JSON value of an answer, or `jsontext.BROKEN`.
 
     Raises:
         RecursionError: the value is nested too deeply.
@@ -160,7 +160,7 @@ class _Doubled(dict[str, Any]):
 
 
 def doubled_key(body: str) -> str:
-    """The first key that an object of a JSON text says twice, and not the same.
+    """Return the first key that a JSON object has twice with different values.
 
     Which of the two a parser takes is its own affair: what such a text says is not known.
 
@@ -214,7 +214,7 @@ def _mark_doubled(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def text_of(body: bytes, where: str) -> str:
-    """The text of an answer.
+    """Return the text of an answer.
 
     Raises:
         CallError: it is not UTF-8, or says something twice and not the same.
@@ -330,7 +330,7 @@ class BoundedResponse(aiohttp.ClientResponse):
         return (await self.text()).encode()
 
     async def begin(self) -> str:
-        """The first `MAX_ERROR_BYTES` of the body as text; the rest is given up.
+        """Return the first `MAX_ERROR_BYTES` of the body as text, and drop the rest.
 
         Raises:
             CallError: the connection broke.
@@ -473,7 +473,7 @@ def open_session(key: Key, base_url: str, headers: Mapping[str, str] = {}) -> ai
 
 
 def address(url: yarl.URL) -> str:
-    """Where an error happened: the URL without user, password and query.
+    """Return a URL without user, password and query.
 
     Examples:
         >>> address(yarl.URL("http://me:secret@localhost:8000/v1?key=secret"))
@@ -483,7 +483,7 @@ def address(url: yarl.URL) -> str:
 
 
 def connection_error(error: BaseException, where: str) -> CallError:
-    """The error for a connection that broke, or was never made."""
+    """Return the error for a connection that broke, or was never made."""
     # Libraries put errors of their own around the one that says why.
     links = (error, error.__cause__, error.__context__)
     certificate = any(isinstance(link, aiohttp.ClientConnectorCertificateError) for link in links)

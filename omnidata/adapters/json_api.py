@@ -14,7 +14,8 @@ import msgspec
 from multidict import CIMultiDict
 
 from omnidata import jsontext
-from omnidata.adapters.api import BatchModel, error_in_answer
+from omnidata.adapters.api import error_in_answer
+from omnidata.adapters.batch_api import BatchModel
 from omnidata.adapters.http import BoundedResponse, parse_json
 from omnidata.adapters.keys import Key
 from omnidata.adapters.media_budget import ALL
@@ -95,7 +96,7 @@ class JsonModel(BatchModel):
 
     @abstractmethod
     def request_settings(self, params: GenerationParams, tools: Sequence[str]) -> dict[str, Any]:
-        """All of a request but what `write` has written, and `extra_body`.
+        """Return all of a request but what `write` has written, and `extra_body`.
 
         Args:
             params: how to decode.
@@ -103,7 +104,7 @@ class JsonModel(BatchModel):
         """
 
     async def send(self, payload: Written, params: GenerationParams) -> Completion:
-        """One attempt.
+        """Send one request.
 
         Raises:
             CallError: no answer came.
@@ -118,7 +119,7 @@ class JsonModel(BatchModel):
             return self.read(text, params, response.where, tools=bool(payload.tools))
 
     def body(self, payload: Written, params: GenerationParams) -> bytes:
-        """The JSON text of a request."""
+        """Return the JSON text of a request."""
         return b"".join(self._pieces(payload, params))
 
     def _pieces(self, payload: Written, params: GenerationParams) -> tuple[bytes, bytes]:
@@ -137,7 +138,7 @@ T = TypeVar("T")
 
 
 def answer_of(body: str, form: type[T], noun: str, where: str) -> T:
-    """What the server said, in its form.
+    """Return the server's answer in its form.
 
     Args:
         body: as it came.
@@ -159,11 +160,11 @@ def answer_of(body: str, form: type[T], noun: str, where: str) -> T:
 
 
 def data_url(part: RenderedPart) -> msgspec.Raw:
-    """The medium as a JSON string; base64 and MIME types hold nothing that JSON escapes."""
+    """Return a medium as a JSON string; base64 and MIME types need no escapes."""
     coded = msgspec.json.encode(part.data)  # a third of the time of `base64`
     return msgspec.Raw(b'"data:%b;base64,%b' % (part.mime.encode(), coded[1:]))
 
 
 def raw_text(text: str) -> msgspec.Raw:
-    """The text as a JSON string, lone surrogates among its letters or not."""
+    """Return a text as a JSON string, lone surrogates included."""
     return msgspec.Raw(jsontext.encode(text))

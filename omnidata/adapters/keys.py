@@ -59,7 +59,7 @@ class Key:
         self.margin = _LONGEST_QUOTE * max(map(len, secrets), default=0)
 
     def also(self, others: Sequence[str]) -> Key:
-        """The same key, which hides other secrets as well."""
+        """Return the same key, which hides other secrets as well."""
         return Key(self.value, others) if others else self
 
     def __repr__(self) -> str:
@@ -88,15 +88,15 @@ class Key:
         return cls(_check_key(value, f"${env}") if value.strip() else "")
 
     def redact(self, text: str) -> str:
-        """The text with `[key]` in place of the secret, also as URLs, JSON and base64 quote it."""
+        """Return the text with `[key]` for the secret, also as URLs, JSON and base64 quote it."""
         return self._quoted.sub(_HIDDEN, text) if self._quoted else text
 
     def redact_bytes(self, body: bytes) -> bytes:
-        """The same for a text that is not decoded yet."""
+        """Redact a text that is not decoded yet."""
         return self._quoted_bytes.sub(_HIDDEN.encode(), body) if self._quoted_bytes else body
 
     def redact_start(self, body: bytes, most: int) -> str:
-        """The first bytes of a text that may have been cut off anywhere behind them.
+        """Return the first bytes of a text that may have been cut off anywhere behind them.
 
         Args:
             body: as much of it as was read: of a longer one at least `most + self.margin` bytes.
@@ -209,7 +209,7 @@ _CREDENTIAL = re.compile(
 
 
 def without_credentials(settings: Any) -> Any:
-    """A JSON value with `[key]` in place of what names like `api_key` hold, also in texts of JSON.
+    """Return a JSON value with `[key]` for the values of names like `api_key`, in JSON texts too.
 
     Examples:
         >>> without_credentials({"extra_body": '{"auth": {"api_key": "sk-1"}, "top_k": 1}'})
@@ -230,7 +230,7 @@ def without_credentials(settings: Any) -> Any:
 
 
 def credentials_in(settings: Any) -> Iterator[str]:
-    """What names like `api_key` hold in a JSON value.
+    """Yield the values of names like `api_key` in a JSON value.
 
     Examples:
         >>> list(credentials_in({"auth": [{"api_key": "sk-1"}], "top_k": 1}))
@@ -270,7 +270,7 @@ _SECRET = re.compile(
 
 
 def check_address(url: str, where: str) -> str:
-    """The address without the slash at its end.
+    """Return the address without the slash at its end.
 
     Raises:
         UsageError: it is no address of an HTTP server, or could hold a secret; a message never
@@ -302,7 +302,7 @@ def check_address(url: str, where: str) -> str:
 
 
 def secrets_in(url: str) -> tuple[str, ...]:
-    """The parts of an address's path that look like keys, as gateways have them there.
+    """Return the parts of an address's path that look like keys, as gateways have them there.
 
     Examples:
         >>> secrets_in("https://gateway/t/0f3a9c1b7d5e2468/v1/models/llama-3.1-70b-instruct")
@@ -312,6 +312,6 @@ def secrets_in(url: str) -> tuple[str, ...]:
 
 
 def is_openai(url: str) -> bool:
-    """Whether the server is OpenAI's own, or its form on Azure."""
+    """Return whether the server is OpenAI's own, or its form on Azure."""
     host = urlsplit(url).hostname or ""
     return host == "api.openai.com" or host.endswith((".api.openai.com", ".openai.azure.com"))

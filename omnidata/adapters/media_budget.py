@@ -88,7 +88,7 @@ class ReleaseRules:
 def arrange(
     conversation: Conversation, layout: Layout, release: ReleaseRules
 ) -> tuple[Conversation, Dropped]:
-    """The conversation in the order of a layout.
+    """Return the conversation in the order of a layout.
 
     Args:
         conversation: as the benchmark's paper has it.
@@ -169,7 +169,7 @@ _FIRST_KEPT: tuple[Modality, ...] = ("video", "image", "audio")
 
 
 def excess(parts: Sequence[Part], capabilities: Capabilities) -> dict[int, str]:
-    """The media that do not fit within `max_videos`, `max_audios` and `max_media`.
+    """Return the media that do not fit within `max_videos`, `max_audios` and `max_media`.
 
     Of one kind the last ones are kept, as the current screen comes after those before it; of
     several kinds clips before images before tracks (the order of OmniGUI's released adapter for
@@ -247,7 +247,7 @@ class Fit:
 
 
 def lacking(conversation: Conversation, capabilities: Capabilities) -> str:
-    """What of a conversation a model cannot take; empty if nothing.
+    """Return why a model cannot take a conversation; empty if it can.
 
     Examples:
         >>> from pathlib import Path
@@ -317,7 +317,7 @@ def fit(parts: Sequence[Part], capabilities: Capabilities) -> Fit:
 
 
 def flat(conversation: Conversation) -> list[Part]:
-    """The parts of all messages, in order."""
+    """Return the parts of all messages, in order."""
     return [part for message in conversation for part in message.parts]
 
 

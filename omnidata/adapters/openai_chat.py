@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, ClassVar, Final
 
 import msgspec
 
@@ -14,7 +18,16 @@ from omnidata.adapters.api import (
     only_reasoning_error,
     tool_called,
 )
-from omnidata.adapters.batch_forms import openai_rows
+from omnidata.adapters.batch_api import (
+    LISTED,
+    BatchForm,
+    Job,
+    Returned,
+    SdkService,
+    State,
+    save,
+)
+from omnidata.adapters.http import is_whole
 from omnidata.adapters.json_api import JsonModel, Written, answer_of, data_url, raw_text
 from omnidata.adapters.keys import Key, is_openai
 from omnidata.adapters.presets import Preset
@@ -60,6 +73,126 @@ class _Answer(msgspec.Struct):
     usage: Any = None
 
 
+# Batches, whose files vLLM reads as well.
+
+
+def _openai_row(form: BatchForm, custom_id: str, body: bytes) -> bytes:
+    head = {"custom_id": custom_id, "method": "POST", "url": form.url}
+    return json.dumps(head, separators=(",", ":"))[:-1].encode() + b',"body":' + body + b"}"
+
+
+def _openai_read(row: Mapping[str, Any]) -> Returned | None:
+    match row:
+        case {"custom_id": str(name), "error": {"code": "batch_expired", **rest}}:
+            return Returned(custom_id=name, ended="expired", error=rest.get("message", ""))
+        case {"custom_id": str(name), "error": {"code": "batch_cancelled", **rest}}:
+            return Returned(custom_id=name, ended="cancelled", error=rest.get("message", ""))
+        case {"custom_id": str(name), "response": {"status_code": said, "body": dict(body)}}:
+            status = _status(said)
+            if is_whole(status) and not row.get("error"):
+                return Returned(custom_id=name, status=status, body=json.dumps(body))
+            return Returned(custom_id=name, status=status, error=row.get("error") or body)
+        case {"custom_id": str(name), "error": error, **rest} if error:
+            response = rest.get("response")
+            told = response.get("status_code") if isinstance(response, dict) else 0
+            return Returned(custom_id=name, status=_status(told), error=error)
+    return None
+
+
+def _status(value: object) -> int:
+    """Return an HTTP status or 0; a huge number in a row turns all its numbers into floats."""
+    return int(value) if isinstance(value, int | float) and 100 <= value < 600 else 0
+
+
+_OPENAI: Final = BatchForm(
+    name="openai",
+    max_requests=50_000,
+    max_bytes=200_000_000,
+    row=_openai_row,
+    read=_openai_read,
+)
+_VLLM: Final = replace(
+    _OPENAI, name="vllm", max_requests=None, max_bytes=None, price=1.0, media="file"
+)
+
+
+def openai_rows(base_url: str, path: str) -> BatchForm:
+    """Return the form of files for a server that speaks one of OpenAI's wire formats.
+
+    Args:
+        base_url: its address; any but OpenAI's own is taken for vLLM's or one like it.
+        path: of requests, behind the address.
+    """
+    return replace(_OPENAI if is_openai(base_url) else _VLLM, url=f"/v1{path}")
+
+
+_LABEL = "omnidata"
+
+
+class OpenAIBatches(SdkService):
+    """OpenAI's: a file is uploaded, and a job is made of it."""
+
+    package = "openai"
+    client_class = "OpenAI"
+    _STATES: ClassVar[Mapping[str, State]] = {
+        "completed": "done",
+        "failed": "failed",
+        "expired": "expired",
+        "cancelled": "cancelled",
+    }
+
+    def upload(self, path: Path, label: str) -> str:
+        """Upload a file of requests."""
+        with self.calling(), path.open("rb") as file:
+            name = f"{label}.jsonl"
+            made = self.client.files.create(file=(name, file), purpose="batch")
+        return str(made.id)
+
+    def create(self, path: Path, uploaded: str, label: str, headers: Mapping[str, str]) -> str:
+        """Make a job of a file."""
+        with self.calling():
+            made = self.client.with_options(max_retries=0).batches.create(
+                input_file_id=uploaded,
+                endpoint=self.model.batch.url,
+                completion_window="24h",
+                metadata={_LABEL: label},
+                extra_headers=dict(headers),
+            )
+        return str(made.id)
+
+    def find(self, label: str) -> str | None:
+        """Return the job whose metadata have the label."""
+        with self.calling():
+            jobs = islice(self.client.batches.list(limit=100), LISTED)
+            return next(
+                (str(job.id) for job in jobs if (job.metadata or {}).get(_LABEL) == label), None
+            )
+
+    def look(self, job: str) -> Job:
+        """Return the state of a job."""
+        with self.calling():
+            found = self.client.batches.retrieve(job)
+        counts = found.request_counts
+        errors = (found.errors.data if found.errors else None) or ()
+        return Job(
+            state=self._STATES.get(found.status, "running"),
+            word=found.status,
+            counts={name: getattr(counts, name) for name in ("total", "completed", "failed")}
+            if counts
+            else {},
+            said="; ".join(str(error.message) for error in errors),
+            results=tuple(filter(None, (found.output_file_id, found.error_file_id))),
+        )
+
+    def download(self, job: str, result: str, path: Path) -> None:
+        """Write one file of results."""
+        with self.calling(), self.client.files.with_streaming_response.content(result) as response:
+            save(response.iter_bytes(), path, self.model.key)
+
+
+# One request.
+
+
 class OpenAIChat(JsonModel):
     """A model behind Chat Completions.
 
@@ -79,6 +212,7 @@ class OpenAIChat(JsonModel):
     """
 
     wire: ClassVar[str] = "openai"
+    batch_service = OpenAIBatches
     path: ClassVar[str] = "/chat/completions"
     environment: ClassVar[Mapping[str, str]] = {
         "OpenAI-Organization": "OPENAI_ORG_ID",
@@ -101,7 +235,7 @@ class OpenAIChat(JsonModel):
                 self.controls |= {"prefix"}
 
     def write(self, messages: Sequence[RenderedMessage]) -> tuple[Written, int]:
-        """The messages as JSON, media in base64; behind them that an answer has begun, if so."""
+        """Write the messages as JSON, media in base64, and whether an answer has begun."""
         body: dict[str, Any] = {
             "messages": [
                 {"role": message.role, "content": [self._part(part) for part in message.parts]}
@@ -123,15 +257,52 @@ class OpenAIChat(JsonModel):
         return {"type": kind, kind: {"url": self.refer(part) if self.refer else data_url(part)}}
 
     def read(self, body: str, params: GenerationParams, where: str, *, tools: bool) -> Completion:
-        """What the server said.
+        """Read an answer of the server.
 
         Raises:
             CallError: it is no answer.
         """
-        return _completion(body, params, where)
+        answer = answer_of(body, _Answer, "chat completion", where)
+        if not answer.choices:
+            said = " ".join(body[:_EXCERPT].split())
+            raise CallError(f"the answer has no choices: {said}", where=where)
+        choice = answer.choices[first_of([each.index for each in answer.choices], where)]
+        message = choice.message
+        if failure := choice.error or message.error:
+            raise error_in_answer(failure, where=where)
+        content = _text(message, where)
+        completion = Completion(
+            text=content or "",
+            usage=answer.usage if isinstance(answer.usage, dict) else {},
+            receipt={"model": answer.model[:_EXCERPT]} if isinstance(answer.model, str) else {},
+        )
+        if refusal := message.refusal or "".join(part.refusal or "" for part in _parts(message)):
+            return msgspec.structs.replace(completion, delivery="refused", error=refusal)
+        delivery = delivery_of(choice.finish_reason, where=where)
+        if delivery == "ok" and choice.native_finish_reason:
+            # Gateways say "stop" of answers that the server behind them cut or failed to give.
+            delivery = delivery_of(choice.native_finish_reason, where=where)
+        if delivery == "refused":
+            reason = "the answer was held back by a content filter"
+            return msgspec.structs.replace(completion, delivery="refused", error=reason)
+        if delivery == "truncated":
+            limit = params.max_new_tokens
+            reason = f"the answer was cut at {limit} tokens" if limit else "the answer was cut"
+            return msgspec.structs.replace(completion, delivery="truncated", error=reason)
+        if message.tool_calls or message.function_call:
+            raise tool_called(where)
+        if not completion.text.strip() and _has_reasoning(message):
+            raise only_reasoning_error(where)
+        if content is None:
+            raise CallError(
+                "the server sent a message without content",
+                where=where,
+                expected="a text as the message's `content`, which may be empty",
+            )
+        return completion
 
     def request_settings(self, params: GenerationParams, tools: Sequence[str]) -> dict[str, Any]:
-        """All of the request but its messages and `extra_body`."""
+        """Return all of the request but its messages and `extra_body`."""
         settings = {
             "model": self.preset.model,
             "temperature": params.temperature,
@@ -147,47 +318,6 @@ def _format(mime: str) -> str:
     """Return the name for `input_audio`: "wav" for audio/x-wav and audio/wav."""
     name = mime.partition("/")[2].removeprefix("x-")
     return {"mpeg": "mp3", "wave": "wav", "mp4": "m4a"}.get(name, name)
-
-
-def _completion(body: str, params: GenerationParams, where: str) -> Completion:
-    answer = answer_of(body, _Answer, "chat completion", where)
-    if not answer.choices:
-        said = " ".join(body[:_EXCERPT].split())
-        raise CallError(f"the answer has no choices: {said}", where=where)
-    choice = answer.choices[first_of([each.index for each in answer.choices], where)]
-    message = choice.message
-    if failure := choice.error or message.error:
-        raise error_in_answer(failure, where=where)
-    content = _text(message, where)
-    completion = Completion(
-        text=content or "",
-        usage=answer.usage if isinstance(answer.usage, dict) else {},
-        receipt={"model": answer.model[:_EXCERPT]} if isinstance(answer.model, str) else {},
-    )
-    if refusal := message.refusal or "".join(part.refusal or "" for part in _parts(message)):
-        return msgspec.structs.replace(completion, delivery="refused", error=refusal)
-    delivery = delivery_of(choice.finish_reason, where=where)
-    if delivery == "ok" and choice.native_finish_reason:
-        # Gateways say "stop" of answers that the server behind them cut or failed to give.
-        delivery = delivery_of(choice.native_finish_reason, where=where)
-    if delivery == "refused":
-        reason = "the answer was held back by a content filter"
-        return msgspec.structs.replace(completion, delivery="refused", error=reason)
-    if delivery == "truncated":
-        limit = params.max_new_tokens
-        reason = f"the answer was cut at {limit} tokens" if limit else "the answer was cut"
-        return msgspec.structs.replace(completion, delivery="truncated", error=reason)
-    if message.tool_calls or message.function_call:
-        raise tool_called(where)
-    if not completion.text.strip() and _has_reasoning(message):
-        raise only_reasoning_error(where)
-    if content is None:
-        raise CallError(
-            "the server sent a message without content",
-            where=where,
-            expected="a text as the message's `content`, which may be empty",
-        )
-    return completion
 
 
 def _parts(message: _Message) -> list[_Part]:

@@ -9,10 +9,9 @@ import msgspec
 
 from omnidata import jsontext
 from omnidata.adapters.api import delivery_of, only_reasoning_error, tool_called
-from omnidata.adapters.batch_forms import openai_rows
 from omnidata.adapters.json_api import JsonModel, Written, answer_of, data_url, raw_text
 from omnidata.adapters.keys import Key
-from omnidata.adapters.openai_chat import OpenAIChat
+from omnidata.adapters.openai_chat import OpenAIBatches, OpenAIChat, openai_rows
 from omnidata.adapters.presets import Preset
 from omnidata.adapters.render import RenderedMessage, RenderedPart, items_of
 from omnidata.types import Completion, GenerationParams, Modality
@@ -64,6 +63,7 @@ class OpenAIResponses(JsonModel):
     """
 
     wire: ClassVar[str] = "openai-responses"
+    batch_service = OpenAIBatches
     path: ClassVar[str] = "/responses"
     environment: ClassVar[Mapping[str, str]] = OpenAIChat.environment
     custom_headers: ClassVar[str] = OpenAIChat.custom_headers
@@ -79,7 +79,7 @@ class OpenAIResponses(JsonModel):
         self.batch = openai_rows(preset.base_url, self.path)
 
     def write(self, messages: Sequence[RenderedMessage]) -> tuple[Written, int]:
-        """The input and the tools as JSON, pictures as data URLs."""
+        """Return the input and the tools as JSON, pictures as data URLs."""
         tools = [part for turn in messages for part in turn.parts if part.kind == "tool"]
         names = tuple(part.role for part in tools)
         # What is clicked on has to be seen as it is; the other tool's models have no such detail.
@@ -91,15 +91,39 @@ class OpenAIResponses(JsonModel):
         return Written(encoded, names), len(encoded)
 
     def read(self, body: str, params: GenerationParams, where: str, *, tools: bool) -> Completion:
-        """What the server said.
+        """Read an answer of the server.
 
         Raises:
             CallError: it is no answer.
         """
-        return _completion(body, where, tools=tools)
+        response = answer_of(body, _Response, "response", where)
+        why = response.incomplete_details.reason if response.incomplete_details else None
+        delivery = delivery_of(why or response.status, where=where)
+        parts = [part for item in response.output for part in item.content or ()]
+        parts = [part for part in parts if part.type in ("output_text", "refusal")]
+        calls = [item for item in response.output if item.type.endswith("_call")]
+        refusal = "".join(part.refusal or "" for part in parts)
+        error = ""
+        if delivery == "truncated":
+            error = "the answer was cut at its greatest length"
+        elif refusal or delivery == "refused":
+            delivery, error = "refused", refusal or "the answer was held back by a content filter"
+        elif calls and not (tools and all(item.type == "computer_call" for item in calls)):
+            raise tool_called(where)
+        elif not calls and not parts:
+            raise only_reasoning_error(where)
+        return Completion(
+            delivery=delivery,
+            text=_items_as_json(response.output)
+            if tools
+            else "".join(part.text or "" for part in parts),
+            error=error,
+            usage=response.usage if isinstance(response.usage, dict) else {},
+            receipt={"model": response.model[:_EXCERPT]} if isinstance(response.model, str) else {},
+        )
 
     def request_settings(self, params: GenerationParams, tools: Sequence[str]) -> dict[str, Any]:
-        """All of the request but its input, its tools and `extra_body`."""
+        """Return all of the request but its input, its tools and `extra_body`."""
         settings: dict[str, Any] = {"model": self.preset.model, "store": False}
         if _PREVIEW in tools:  # its model has to shorten long prompts
             settings["truncation"] = "auto"
@@ -164,34 +188,6 @@ def _content(part: RenderedPart, detail: str) -> dict[str, Any]:
     if part.kind == "text":
         return {"type": "input_text", "text": raw_text(part.text)}
     return {"type": "input_image", "image_url": data_url(part), "detail": detail}
-
-
-def _completion(body: str, where: str, *, tools: bool) -> Completion:
-    response = answer_of(body, _Response, "response", where)
-    why = response.incomplete_details.reason if response.incomplete_details else None
-    delivery = delivery_of(why or response.status, where=where)
-    parts = [part for item in response.output for part in item.content or ()]
-    parts = [part for part in parts if part.type in ("output_text", "refusal")]
-    calls = [item for item in response.output if item.type.endswith("_call")]
-    refusal = "".join(part.refusal or "" for part in parts)
-    error = ""
-    if delivery == "truncated":
-        error = "the answer was cut at its greatest length"
-    elif refusal or delivery == "refused":
-        delivery, error = "refused", refusal or "the answer was held back by a content filter"
-    elif calls and not (tools and all(item.type == "computer_call" for item in calls)):
-        raise tool_called(where)
-    elif not calls and not parts:
-        raise only_reasoning_error(where)
-    return Completion(
-        delivery=delivery,
-        text=_items_as_json(response.output)
-        if tools
-        else "".join(part.text or "" for part in parts),
-        error=error,
-        usage=response.usage if isinstance(response.usage, dict) else {},
-        receipt={"model": response.model[:_EXCERPT]} if isinstance(response.model, str) else {},
-    )
 
 
 def _items_as_json(output: Sequence[_Item]) -> str:

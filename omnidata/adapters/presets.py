@@ -76,7 +76,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     inline_limit_mb: Annotated[float, msgspec.Meta(ge=0, le=1e6)] | UnsetType = UNSET
 
     def set_options(self) -> dict[str, Any]:
-        """What is set, by name."""
+        """Return the options that are set, by name."""
         values = {name: getattr(self, name) for name in Options.__struct_fields__}
         return {name: value for name, value in values.items() if value is not UNSET}
 
@@ -85,7 +85,7 @@ _TYPES = get_type_hints(Options, include_extras=True)
 
 
 def parse(options: Mapping[str, str], wire: str) -> dict[str, Any]:
-    """The options given as `-M key=value`, each with the type that it has.
+    """Return the options given as `-M key=value`, each with the type that it has.
 
     A list is separated by commas, `extra_body` is JSON, and `none` is no value.
 
@@ -120,7 +120,7 @@ def _value(name: str, text: str, allowed: list[str]) -> Any:
 
 
 def allowed_words(hint: Any) -> str:
-    """What an option's type expects, for messages: `one of image, video`; empty for any text."""
+    """Return the words that an option may be: `one of image, video`; empty for any text."""
     words = _words(hint)
     return f"one of {', '.join(words)}" if words else ""
 
@@ -233,7 +233,7 @@ def find(
     base_url: str | None = None,
     models: Path | None = None,
 ) -> Preset | None:
-    """The model that a SPEC names: a wire format and a model, as `openai:MODEL`, or a row's name.
+    """Return the model of a SPEC: wire format and model, as in `openai:MODEL`, or a row's name.
 
     Args:
         spec: the SPEC.
@@ -278,7 +278,7 @@ def find(
 
 
 def table(models: Path | None = None) -> dict[str, Row]:
-    """The built-in rows and the user's, by name.
+    """Return the built-in rows and the user's, by name.
 
     Raises:
         UsageError: the user's file cannot be read; the message names file, row and key.

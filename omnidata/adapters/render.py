@@ -293,7 +293,7 @@ def _hash(data: bytes) -> str:
 
 
 def items_of(call: str) -> list[dict[str, Any]]:
-    """What a call of a tool holds, as `omnidata.types.Part` has it: a list of JSON objects.
+    """Return the JSON objects of a tool call, which is a list of them.
 
     Raises:
         UsageError: the text is no such list.

@@ -235,7 +235,7 @@ _ROPE: dict[str, Any] = {"rope_type": "default", "rope_theta": 1e6}
 
 
 def qwen2_5_omni(texts: Iterable[str] = ()) -> tuple[PreTrainedModel, ProcessorMixin]:
-    """A thinker of Qwen2.5-Omni and its processor; weights by torch's seed."""
+    """Return a thinker of Qwen2.5-Omni and its processor; weights by torch's seed."""
     from transformers import (
         Qwen2_5OmniProcessor,
         Qwen2_5OmniThinkerConfig,
@@ -263,7 +263,7 @@ def qwen2_5_omni(texts: Iterable[str] = ()) -> tuple[PreTrainedModel, ProcessorM
 
 
 def qwen3_omni(texts: Iterable[str] = ()) -> tuple[PreTrainedModel, ProcessorMixin]:
-    """A thinker of Qwen3-Omni, with two of four experts per token, and its processor."""
+    """Return a thinker of Qwen3-Omni, with two of four experts per token, and its processor."""
     from transformers import (
         Qwen3OmniMoeProcessor,
         Qwen3OmniMoeThinkerConfig,
@@ -369,7 +369,7 @@ _SOFT_TOKENS = 70
 
 
 def gemma4(texts: Iterable[str] = ()) -> tuple[PreTrainedModel, ProcessorMixin]:
-    """A Gemma 4 with both towers and per-layer embeddings, and its processor."""
+    """Return a Gemma 4 with both towers and per-layer embeddings, and its processor."""
     from transformers import (
         Gemma4AudioFeatureExtractor,
         Gemma4Config,

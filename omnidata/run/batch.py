@@ -19,8 +19,7 @@ from typing import Any
 import msgspec
 
 from omnidata.adapters import is_light
-from omnidata.adapters.api import BatchModel
-from omnidata.adapters.batch_forms import BatchForm
+from omnidata.adapters.batch_api import BatchForm, BatchModel
 from omnidata.adapters.keys import credentials_in
 from omnidata.adapters.render import RenderedPart
 from omnidata.errors import CallError, RunError, UsageError, plural

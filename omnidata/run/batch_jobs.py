@@ -17,8 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from omnidata.adapters.api import BatchModel
-from omnidata.adapters.batch_service import BatchService, Job, check_served, service
+from omnidata.adapters.batch_api import BatchModel, BatchService, Job
 from omnidata.adapters.render import RenderedPart
 from omnidata.errors import CallError, RunError, UsageError
 from omnidata.files import read_file
@@ -82,7 +81,7 @@ class _Open:
         self.jobs = self.folder.jobs()
         self.model = _model_with_key(task, self.manifest, place)
         self.params = decoding(task, self.model, None)
-        self.service = service(self.model, self.manifest.form)
+        self.service = self.model.batch_service(self.model)
         stack.callback(self.service.close)
 
     def save(self) -> None:
@@ -95,7 +94,13 @@ class _Open:
 
 def _model_with_key(task: Asking, manifest: Manifest, place: Place) -> BatchModel:
     """Send the key where the user says, never where a run folder says."""
-    check_served(manifest.form)
+    if manifest.form == "vllm":
+        raise UsageError(
+            "`vllm run-batch` reads the files itself, so nothing can be submitted",
+            where="a batch of the form vllm",
+            expected="a batch of OpenAI, Gemini or Anthropic",
+            remedy="run it on the files, then `omnidata batch read RUN RESULTS`",
+        )
     check_models(manifest, place.models)
     check_light(manifest.spec)
     recipe = Recipe(manifest.spec, manifest.options, place.base_url, place.key_file, place.models)

@@ -376,7 +376,7 @@ def prepare_step(
     *,
     failed: Callable[[CallError], None],
 ) -> tuple[Prepared | Completion, dict[str, Any]]:
-    """The request for a step, or what its line says in place of one.
+    """Return the request for a step, or the completion that its line gets without one.
 
     Args:
         task: makes the prompt.

@@ -194,7 +194,7 @@ _Value = bool | _Number | None
 
 
 def read_info(run: Path) -> dict[str, Any]:
-    """The content of a run's `run.json`, without the secrets that older versions wrote there.
+    """Return a run's `run.json` without the secrets that older versions wrote there.
 
     Raises:
         RunError: it is missing, cannot be read, or a value is not of its kind.
@@ -254,7 +254,7 @@ def without_secrets(info: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_results(run: Path) -> dict[str, Any]:
-    """The content of a run's `results.json`.
+    """Return the content of a run's `results.json`.
 
     Raises:
         RunError: it is missing, cannot be read, or a value is not of its kind.
@@ -293,7 +293,7 @@ def _check_totals(run: Run) -> None:
 def read_scores(
     run: Path, profile: str, *, values: Collection[str] = (), parsed: Any = dict[str, Any]
 ) -> dict[str, Mapping[str, Any]]:
-    """The lines of a run's `scores.jsonl` by sample id.
+    """Return the lines of a run's `scores.jsonl` by sample id.
 
     Args:
         run: the folder.
@@ -415,7 +415,7 @@ def recorded_task(
     *,
     run: Path | None = None,
 ) -> Asking:
-    """The task, set up as far as loading and judging depend on it.
+    """Return the task with the options that loading and judging depend on.
 
     Options that allow any text name folders and files of the prompt's, which may be gone by now.
 
@@ -473,7 +473,7 @@ class RecordedOptions:
 def recorded_options(
     info: Mapping[str, Any], run: Path, given: Mapping[str, str] = {}
 ) -> RecordedOptions:
-    """The options that prompts of a run were made with.
+    """Return the options that prompts of a run were made with.
 
     A run folder may be somebody else's: a path in it opens no file. The user names files.
 
@@ -509,7 +509,7 @@ def recorded_options(
 
 
 def recorded_data(info: Mapping[str, Any], run: Path, data: Path | None = None) -> Path:
-    """Where the data of a run lie.
+    """Return where the data of a run lie.
 
     A run folder may be somebody else's: an address in it is asked nothing, as the request would
     bear the user's credentials.
@@ -559,7 +559,7 @@ def recorded_data(info: Mapping[str, Any], run: Path, data: Path | None = None) 
 
 
 def recorded_steps(info: Mapping[str, Any], source: LoadedDataset, run: Path) -> Sequence[Step]:
-    """The steps that the run asks about.
+    """Return the steps that the run asks about.
 
     Args:
         info: the content of `run.json`.
@@ -656,7 +656,7 @@ class Run:
 
     @cached_property
     def asking(self) -> Asking:
-        """The task, set up as far as loading and judging depend on it.
+        """Return the task with the options that loading and judging depend on.
 
         Raises:
             RunError: this omnidata does not know the task or an option.
@@ -671,7 +671,7 @@ class Run:
 
     @cached_property
     def columns(self) -> Mapping[str, Unit]:
-        """The totals that a table shows, in order, and how they are printed.
+        """Return the totals that a table shows, in order, and how they are printed.
 
         Raises:
             RunError: this omnidata does not know the profile.
@@ -696,7 +696,7 @@ class Run:
 
     @cached_property
     def scores(self) -> Mapping[str, Mapping[str, Any]]:
-        """The lines of `scores.jsonl` by sample id: outcome, the profile's values, parsed, reason.
+        """Return the lines of `scores.jsonl` by sample id: outcome, values, parsed, reason.
 
         Raises:
             RunError: see `read_scores`; or this omnidata does not know the task.
@@ -713,7 +713,7 @@ class Run:
 
     @cached_property
     def predictions(self) -> Mapping[str, Prediction]:
-        """The answers by sample id; none where the folder has scores alone.
+        """Return the answers by sample id; none where the folder has scores alone.
 
         Raises:
             PredictionError: a line is no prediction, or a step has two.
@@ -746,7 +746,7 @@ def _control(info: Mapping[str, Any]) -> str:
 
 
 def read_run(folder: Path) -> Run:
-    """The run of a folder: one of `omnidata evaluate`, or of `omnidata score --out`.
+    """Return the run in a folder, of `omnidata evaluate` or `omnidata score --out`.
 
     Args:
         folder: holds `results.json`; `run.json` and `predictions.jsonl` where the run was made
@@ -826,7 +826,7 @@ def _flat(settings: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]
 
 
 def changes(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[Change]:
-    """The settings that are not the same as JSON values; a null is as good as none."""
+    """Return the settings that differ as JSON values; null equals absent."""
     left, right = (flat(json.loads(json.dumps(each))) for each in (a, b))
     return [
         Change(name, left.get(name), right.get(name))
@@ -848,12 +848,12 @@ def describe_changes(found: Iterable[Change], form: str = "{name}: {a} there, {b
 
 
 def brief(value: Any) -> str:
-    """A JSON value as a text of at most 60 characters."""
+    """Return a JSON value as a text of at most 60 characters."""
     return shorten(json.dumps(value, ensure_ascii=False))
 
 
 def shorten(text: str) -> str:
-    """A text of at most 60 characters."""
+    """Return a text of at most 60 characters."""
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
 
 

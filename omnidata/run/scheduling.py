@@ -51,7 +51,7 @@ class StageTimer:
 
     @contextmanager
     def asking(self) -> Iterator[None]:
-        """A request is under way."""
+        """Count a request as under way."""
         self._turn()
         self._under_way += 1
         try:
@@ -62,7 +62,7 @@ class StageTimer:
 
     @contextmanager
     def waiting_for_media(self) -> Iterator[None]:
-        """A sender has nothing to send."""
+        """Count a sender as waiting."""
         self._turn()
         self._waiting += 1
         try:
@@ -82,7 +82,7 @@ class StageTimer:
 
     @contextmanager
     def pausing(self) -> Iterator[None]:
-        """A request waits before it is sent again."""
+        """Add the time of a pause between attempts."""
         began = time.perf_counter()
         try:
             yield
@@ -90,7 +90,7 @@ class StageTimer:
             self.pause_s += time.perf_counter() - began
 
     def timings(self) -> dict[str, float]:
-        """The stages, for `run.json`."""
+        """Return the stages, for `run.json`."""
         return {
             name: getattr(self, name)
             for name in ("media_s", "media_wait_s", "model_s", "in_flight_s", "disk_s", "pause_s")
@@ -159,7 +159,7 @@ class Prefetch:
             self._changed.notify_all()
 
     async def take(self, most: int) -> list[tuple[Step, Prepared | Completion]]:
-        """The next ready requests, up to `most`; fewer only if no other is being made."""
+        """Return the next ready requests, up to `most`; fewer only if no other is being made."""
         taken: list[tuple[Step, Prepared | Completion]] = []
         async with self._collecting, self._changed:
             if self._like:
@@ -349,7 +349,7 @@ class Gate:
         return reserved
 
     async def leave(self, reserved: float, usages: Sequence[Mapping[str, Any]]) -> None:
-        """A request has ended.
+        """Settle the reservation of a request that has ended.
 
         Args:
             reserved: as `enter` returned it.
@@ -451,11 +451,11 @@ class AdaptiveConcurrency:
             self._place.notify_all()
 
     def note_answer(self) -> None:
-        """An answer came: one place more for every full window of answers."""
+        """Widen the window: one place for every full window of answers."""
         self.limit = min(self.size, self.limit + 1 / self.limit)
 
     def slow_down(self, sent: float, wait: float) -> None:
-        """The model asked for fewer requests.
+        """Halve the window, and hold all requests back.
 
         Args:
             sent: when the request went out (`time.monotonic()`); requests from before the last
@@ -491,12 +491,12 @@ class CircuitBreaker:
         self._any_answer = answered
 
     def note_answer(self) -> None:
-        """An answer came; whatever failed before, not everything does."""
+        """Forget the failures before an answer."""
         self._failures = self._hopeless = 0
         self._any_answer = True
 
     def note_failure(self, error: CallError) -> str:
-        """A step got no answer in all its attempts.
+        """Count a step that got no answer in all its attempts.
 
         Returns:
             Why the run is to stop; empty to go on.

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def load(path: str, options: Mapping[str, str]) -> LocalModel:
-    """A checkpoint as a model.
+    """Return a checkpoint as a model.
 
     Args:
         path: a folder, or the name of a model that transformers finds.

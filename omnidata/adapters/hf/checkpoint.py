@@ -63,7 +63,7 @@ def _import() -> None:
 
 
 def _cpu_only() -> bool:
-    """Whether torch has no GPU code; with it, a missing operator means a mismatched torchvision."""
+    """Return whether torch has no GPU code; a missing operator then means a wrong torchvision."""
     import torch
 
     return torch.version.cuda is None and torch.version.hip is None
@@ -107,7 +107,7 @@ def _transformers() -> Any:
 
 
 def recognise(path: str, options: LocalOptions) -> tuple[str, Family]:
-    """The type of a checkpoint, and what is known of it.
+    """Return the type of a checkpoint, and what is known of it.
 
     Raises:
         PlatformError: the libraries do not load.
@@ -166,7 +166,7 @@ def _unknown(path: str, error: Exception) -> UsageError:
 
 
 def load_processor(path: str, options: LocalOptions) -> Any:
-    """The checkpoint's processor.
+    """Return the checkpoint's processor.
 
     Raises:
         PlatformError: a library that it needs is missing.
@@ -223,7 +223,7 @@ def sampling_rate(processor: Any) -> int | None:
 
 
 def load_model(path: str, options: LocalOptions, known: Family) -> Any:
-    """The weights, ready to generate.
+    """Return the weights, ready to generate.
 
     Raises:
         CallError: they cannot be loaded; no request of the run can be answered.
@@ -276,7 +276,7 @@ _ANSWERED: dict[str, Any] = {"role": "assistant", "content": [{"type": "text", "
 
 
 def chat_suffix(processor: Any, path: str) -> str:
-    """The text that ends an answer, special tokens included: `<|im_end|>` and a line break.
+    """Return the text that ends an answer, special tokens included: `<|im_end|>` and a line break.
 
     A template that marks what the assistant says with `{% generation %}` says it itself. Otherwise
     it is what follows the answer where the prompt, as the model is given it in evaluation, is the

@@ -113,14 +113,14 @@ def _ends(model: Any, processor: Any) -> list[int]:
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Whether a smaller batch may succeed."""
+    """Return whether a smaller batch may succeed."""
     return isinstance(error, torch.OutOfMemoryError) or (
         isinstance(error, RuntimeError) and any(words in str(error) for words in _NO_MEMORY)
     )
 
 
 def is_device_lost(error: Exception) -> bool:
-    """Whether the GPU answers nobody any more until the process is started again."""
+    """Return whether the GPU is lost until the process is started again."""
     return isinstance(error, torch.AcceleratorError) and not is_out_of_memory(error)
 
 

@@ -75,7 +75,7 @@ class Decoder:
         self._fps = fps
 
     def decode(self, conversation: Conversation) -> tuple[list[Turn[Decoded]], Mapping[str, Any]]:
-        """The messages, and the receipt.
+        """Return the messages, and the receipt.
 
         Raises:
             MediaError: a medium is missing or broken.
@@ -220,7 +220,7 @@ class Inputs:
         }
 
     def forged_token(self, turns: Turns) -> str:
-        """A token in a text that the processor would obey; empty if there is none.
+        """Return a token in a text that the processor would obey; empty if there is none.
 
         Placeholders of media are taken for media. Other control tokens are encoded as plain text,
         but where sound is interleaved with clips.
@@ -233,7 +233,7 @@ class Inputs:
         return next((name for name in sorted(names) for text in texts if name in text), "")
 
     def interleaves(self, turns: Turns) -> bool:
-        """Whether the sound of the step goes between the frames of its clips.
+        """Return whether the sound of the step goes between the frames of its clips.
 
         The model is told so for a whole batch, and would look for the sound of every clip in it.
         """
@@ -241,12 +241,12 @@ class Inputs:
         return self._audio_in_video and 0 < len(clips) == len(_clip_sounds(turns))
 
     def kind(self, turns: Turns) -> Hashable:
-        """What steps of one batch have in common."""
+        """Return a value that the steps of one batch share."""
         _, begun = _split_prefix(turns)
         return self.interleaves(turns), begun, str(self._picture_size([turns]))
 
     def batch(self, steps: Sequence[Turns], *, special_tokens: bool = False) -> Batch:
-        """The tensors for some steps, on the CPU, padded on the left.
+        """Return the tensors for some steps, on the CPU, padded on the left.
 
         Clips are taken at the rate at which they were read, and tracks whole. A last turn of the
         assistant's is the beginning of the answer, with which the model goes on.

@@ -68,7 +68,7 @@ class InputPipeline:
     def decode(
         self, conversation: Conversation, sample_id: str
     ) -> tuple[list[Turn[Decoded]], Line]:
-        """The messages with their media as arrays, and the receipt.
+        """Return the messages with their media as arrays, and the receipt.
 
         Raises:
             MediaError: a medium cannot be read, or a text holds what the processor would take for
@@ -133,7 +133,7 @@ class LocalModel(Model):
         self._new_tokens = self._steps = 0
 
     def unsupported_reason(self, conversation: Conversation) -> str:
-        """What of the conversation the model cannot take, unless it may be left out."""
+        """Return why the model cannot take the whole conversation; empty if it may take a part."""
         return "" if self.options.degrade else lacking(conversation, self.capabilities)
 
     def prepare(self, request: Request) -> Prepared:

@@ -68,7 +68,7 @@ _TYPES = get_type_hints(LocalOptions, include_extras=True)
 
 
 def parse(options: Mapping[str, str]) -> LocalOptions:
-    """The options given as `-M key=value`; `none` is no value.
+    """Return the options given as `-M key=value`; `none` is no value.
 
     Raises:
         UsageError: an option or a value that does not exist.
@@ -218,7 +218,7 @@ CONTROLS = frozenset(token for known in FAMILIES.values() for token in known.con
 
 
 def family(model_type: str, where: str) -> Family:
-    """The family of a checkpoint.
+    """Return the family of a checkpoint.
 
     Args:
         model_type: of its `config.json`.
