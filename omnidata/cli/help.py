@@ -76,7 +76,7 @@ class Verb(TyperCommand):
         if examples:
             with formatter.section("Example" if len(examples) == 1 else "Examples"):
                 for example in examples:
-                    formatter.write(command_lines(example, formatter.width))
+                    formatter.write(_command_lines(example, formatter.width))
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Arguments, then options by group; few options are one group."""
@@ -117,11 +117,11 @@ def write_verbs(formatter: Any, verbs: Mapping[str, Any], widest: int = 0) -> No
         formatter.write(f"  {name:{widest}}  {first}\n")
 
 
-def command_lines(command: str, width: int) -> str:
+def _command_lines(command: str, width: int) -> str:
     r"""A command, indented and continued with a backslash where it is too long.
 
     Examples:
-        >>> print(command_lines("omnidata info data --plot figure.png", 30), end="")
+        >>> print(_command_lines("omnidata info data --plot figure.png", 30), end="")
           omnidata info data \
             --plot figure.png
     """

@@ -57,7 +57,7 @@ _decoder = json.JSONDecoder()
 
 
 @dataclass(frozen=True, slots=True)
-class Items:
+class _Items:
     """What an answer consists of.
 
     Attributes:
@@ -71,7 +71,7 @@ class Items:
     whole: bool = True
 
 
-def items_in(text: str) -> Items:
+def _items_in(text: str) -> _Items:
     """The items of an answer; a text without any object is one text.
 
     Of a list that is cut off the whole objects count.
@@ -80,9 +80,9 @@ def items_in(text: str) -> Items:
         UnreadError: there is nothing, or nothing but broken JSON.
 
     Examples:
-        >>> items_in('[{"type": "text", "text": "Done."}]').leaves
+        >>> _items_in('[{"type": "text", "text": "Done."}]').leaves
         ({'type': 'text', 'text': 'Done.'},)
-        >>> items_in('I click: {"action": "left_click"} and').rest
+        >>> _items_in('I click: {"action": "left_click"} and').rest
         'and'
     """
     stripped = text.strip()
@@ -91,7 +91,7 @@ def items_in(text: str) -> Items:
     try:
         value = decode(stripped)
         if value is not BROKEN and isinstance(value, dict | list):
-            return Items(tuple(_leaves(value, _DEEPEST)))
+            return _Items(tuple(_leaves(value, _DEEPEST)))
         found, before, rest = _find_objects(stripped)
     except RecursionError:
         raise UnreadError("the answer is nested too deeply") from None
@@ -100,7 +100,7 @@ def items_in(text: str) -> Items:
         raise UnreadError(f"the answer is broken JSON: {_quote(stripped)}")
     if before := before.strip().strip("[").strip():
         leaves.insert(0, {"text": before})
-    return Items(tuple(leaves), rest, whole=False)
+    return _Items(tuple(leaves), rest, whole=False)
 
 
 def _find_objects(text: str) -> tuple[list[Any], str, str]:
@@ -140,8 +140,7 @@ def _leaves(value: Any, depth: int) -> Iterator[dict[str, Any]]:
             yield from _leaves(value[around], depth - 1)
 
 
-def words_in(leaf: Mapping[str, Any]) -> str | None:
-    """What an item says; None where it is no text."""
+def _words_in(leaf: Mapping[str, Any]) -> str | None:
     if leaf.get("type") == "redacted_thinking":
         return ""
     if leaf.get("type", "text") not in _TEXTS or "action" in leaf:
@@ -350,13 +349,13 @@ class ProviderDialect(Dialect):
         A call beside which the provider's safety checks want the user's consent is read with an
         action "ask" behind it.
         """
-        items = items_in(text)
+        items = _items_in(text)
         if rules == "strict" and not items.whole:
             raise UnreadError("the answer is more than the API's objects")
         said: list[str] = []
         actions: list[Action] = []
         for leaf in items.leaves:
-            words = words_in(leaf)
+            words = _words_in(leaf)
             if words is None:
                 actions += self.actions(leaf, fed, rules)
             elif words:

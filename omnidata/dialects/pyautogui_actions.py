@@ -101,7 +101,7 @@ def each_action(statements: Sequence[Call], *, space: Space) -> list[Action]:
     pointer: Point | None = None
     paused: float | None = None
     for call in statements:
-        before, pointer = pointer, pointer_after(call, pointer, space=space)
+        before, pointer = pointer, _pointer_after(call, pointer, space=space)
         if call.kind == "sleep":
             paused = (paused or 0) + (call.seconds or 0)
             continue
@@ -120,7 +120,7 @@ def each_action(statements: Sequence[Call], *, space: Space) -> list[Action]:
     return found or ([] if paused is None else [Action("wait", seconds=paused)])
 
 
-class Placed(NamedTuple):
+class _PlacedCall(NamedTuple):
     """A call that does more than to move the pointer on its way, or to pause.
 
     Attributes:
@@ -135,7 +135,7 @@ class Placed(NamedTuple):
     moved: bool
 
 
-def in_place(statements: Sequence[Call | Code], *, space: Space) -> Iterator[Placed]:
+def in_place(statements: Sequence[Call | Code], *, space: Space) -> Iterator[_PlacedCall]:
     """The calls of a turn, each with its place; to move there is a part of what is done there.
 
     Args:
@@ -153,25 +153,19 @@ def in_place(statements: Sequence[Call | Code], *, space: Space) -> Iterator[Pla
     for call in statements:
         if isinstance(call, Code) or call.kind == "sleep":
             continue
-        before, pointer = pointer, pointer_after(call, pointer, space=space)
+        before, pointer = pointer, _pointer_after(call, pointer, space=space)
         if call.kind in ("move", "move_by"):
             move = call
             continue
-        yield Placed(call, before, pointer, move is not None)
+        yield _PlacedCall(call, before, pointer, move is not None)
         if call.kind in _POINTED:
             move = None
     if move is not None:
-        yield Placed(move, pointer, pointer, True)
+        yield _PlacedCall(move, pointer, pointer, True)
 
 
-def pointer_after(call: Call, pointer: Point | None, *, space: Space) -> Point | None:
-    """Where the pointer is after a call, or where the call is done; None where nobody says.
-
-    Args:
-        call: any call.
-        pointer: where it was before; None where nobody says.
-        space: the unit of the call's coordinates.
-    """
+def _pointer_after(call: Call, pointer: Point | None, *, space: Space) -> Point | None:
+    """Where the pointer is after a call, or where the call is done; None if unknown."""
     if call.kind in ("move_by", "drag_by"):
         if pointer is None:
             return None

@@ -150,12 +150,7 @@ def _content(part: RenderedPart) -> Content:
     return ContentVideo(video=f"data:{part.mime};base64,{encoded}", format=format)
 
 
-def conversation_of(messages: Sequence[ChatMessage]) -> Conversation:
-    """Messages of inspect_ai as ours.
-
-    Raises:
-        UsageError: one has what our models are not told, as the result of a tool.
-    """
+def _conversation_of(messages: Sequence[ChatMessage]) -> Conversation:
     made = []
     for message in messages:
         if message.role == "tool":
@@ -308,7 +303,7 @@ class OmnidataModel(ModelAPI):
             stop=tuple(config.stop_seqs or ()),
             special_tokens=told.get("special_tokens") is True,
         )
-        request = Request(str(told.get("sample_id", "")), conversation_of(input))
+        request = Request(str(told.get("sample_id", "")), _conversation_of(input))
         try:
             prepared = await to_thread.run_sync(render_request, None, self._adapter, request)
         except MediaError as error:

@@ -52,11 +52,8 @@ def mime_of(kind: Modality, head: bytes) -> str | None:
     return next(found, None)
 
 
-def is_named_so(path: Path, mime: str) -> bool:
-    """Whether the suffix of a file fits its media type.
-
-    A link to a picture called `a.html` would open it as a page.
-    """
+def _has_fitting_suffix(path: Path, mime: str) -> bool:
+    """A link to a picture called `a.html` would open it as a page."""
     return any(path.suffix.lower() in names for _, _, _, known, names in _MAGIC if known == mime)
 
 
@@ -107,7 +104,7 @@ def file_of(ref: MediaRef) -> Path | None:
             mime = mime_of(ref.kind, file.read(HEAD))
     except (MediaError, OSError):
         return None
-    return path if mime and is_named_so(path, mime) and not is_turned(ref) else None
+    return path if mime and _has_fitting_suffix(path, mime) and not is_turned(ref) else None
 
 
 def is_turned(ref: MediaRef) -> bool:
