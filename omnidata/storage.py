@@ -252,7 +252,7 @@ class StagedFolder(ABC):
         """Return whether the folder has a writer's files of this kind and no others."""
 
     def begin(self) -> None:
-        """What is done first under the lock; nothing, unless a kind has something."""
+        """Run first under the lock. Does nothing by default."""
         return
 
     def __enter__(self) -> Self:

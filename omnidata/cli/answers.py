@@ -47,7 +47,7 @@ def find_answers(
     harness: str | None,
     rows: Path | None,
 ) -> Answers:
-    """The answers that the user means.
+    """Return the answers that the user means.
 
     Args:
         task: the benchmark's name.
@@ -131,7 +131,7 @@ def _run(task: str, data: Path, folder: Path) -> Answers:
 def read_counted(
     answers: Answers, source: LoadedDataset, task: Asking, bad: BadLines
 ) -> Iterator[Prediction]:
-    """The answers that count: where bad lines are left out, none to a step that has several.
+    """Yield the answers that count: where bad lines are left out, none to a step that has several.
 
     Raises:
         UnansweredError: behind the last answer; each of them is null, as where a server died.

@@ -40,7 +40,7 @@ _POINTED: Final = frozenset(
 def as_action(
     statements: Sequence[Call | Code], *, space: Space, said: str | None = None
 ) -> Action | None:
-    """What some calls do: the first thing, and in `then` what follows.
+    """Return some calls as one action: the first, with the others in `then`.
 
     To move the pointer is a part of what is done there next, and pauses are left out, unless there
     is nothing else. A button that goes down and comes up elsewhere has dragged.
@@ -82,7 +82,7 @@ def as_action(
 
 
 def each_action(statements: Sequence[Call], *, space: Space) -> list[Action]:
-    """What some calls do, one action for each.
+    """Return some calls as actions, one each.
 
     A place is a call's own: nothing is told of where the pointer is. Only what moves the pointer to
     where a drag begins is a part of the drag, and pauses are left out where something else is done.
@@ -136,7 +136,7 @@ class _PlacedCall(NamedTuple):
 
 
 def in_place(statements: Sequence[Call | Code], *, space: Space) -> Iterator[_PlacedCall]:
-    """The calls of a turn, each with its place; to move there is a part of what is done there.
+    """Yield the calls of a turn, each with its place; a move there is part of the call.
 
     Args:
         statements: from `read_code`; `Code` is passed over.
@@ -165,7 +165,7 @@ def in_place(statements: Sequence[Call | Code], *, space: Space) -> Iterator[_Pl
 
 
 def _pointer_after(call: Call, pointer: Point | None, *, space: Space) -> Point | None:
-    """Where the pointer is after a call, or where the call is done; None if unknown."""
+    """Return where the pointer is after a call, or where the call is done; None if unknown."""
     if call.kind in ("move_by", "drag_by"):
         if pointer is None:
             return None
@@ -176,7 +176,7 @@ def _pointer_after(call: Call, pointer: Point | None, *, space: Space) -> Point 
 
 
 def action_of(call: Call, before: Point | None, at: Point | None) -> Action | None:
-    """What one call does; None for an end with a word that nobody knows.
+    """Return the action of a call; None for an end with an unknown word.
 
     Args:
         call: any call but a pause.

@@ -236,7 +236,7 @@ def _is_plain(text: str) -> bool:
 
 
 def decode_json5(text: str) -> Any:
-    """The JSON5 value of the whole text, or `BROKEN`.
+    """Return the JSON5 value of the whole text, or `BROKEN`.
 
     Examples:
         >>> decode_json5("{action: 'click', coordinate: [+1, .5,],}")
@@ -256,7 +256,7 @@ def decode_json5(text: str) -> Any:
 
 
 def _loose_objects(text: str, begin: int = 0) -> Iterator[tuple[dict[str, Any], bool, int, int]]:
-    """The objects in a text that do not stand in another one.
+    """Yield the objects in a text that do not stand in another one.
 
     Yields:
         The members that are whole, whether the object is, and where it begins and ends.
@@ -286,7 +286,7 @@ def _loose_objects(text: str, begin: int = 0) -> Iterator[tuple[dict[str, Any], 
 
 
 def find_calls(text: str) -> Calls:
-    r"""The calls of tools in a text, in tags or bare.
+    r"""Return the calls of tools in a text, in tags or bare.
 
     What is thought in tags comes after nothing: its calls count only where no other ones are.
 

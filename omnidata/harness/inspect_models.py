@@ -86,7 +86,7 @@ def convert_errors() -> Iterator[None]:
 
 
 def texts_of(value: Any) -> Sequence[str]:
-    """What a user may have written of a value that inspect_ai has read as YAML.
+    """Return the texts that a user may have written for a value that inspect_ai read as YAML.
 
     Examples:
         >>> texts_of(8), texts_of(False), texts_of(["I", "A"]), texts_of("gold")
@@ -257,11 +257,11 @@ class OmnidataModel(ModelAPI):
         self._loop = loop
 
     def max_connections(self) -> int:
-        """As many as are under way in `omnidata evaluate`."""
+        """Return the number of open requests of `omnidata evaluate`."""
         return self._adapter.concurrency * self._adapter.max_batch
 
     def should_retry(self, ex: Exception) -> RetryDecision:
-        """As the adapter says it of its error."""
+        """Return whether the adapter calls its error transient."""
         if not isinstance(ex, CallError) or not ex.transient or ex.hopeless:
             return RetryDecision.no()
         decide = RetryDecision.rate_limit if ex.throttled else RetryDecision.transient
@@ -390,5 +390,5 @@ class OmnidataModel(ModelAPI):
 
 @modelapi(name=NAME)
 def omnidata() -> type[ModelAPI]:
-    """The provider, by which inspect_ai finds the class."""
+    """Return the provider, by which inspect_ai finds the class."""
     return OmnidataModel

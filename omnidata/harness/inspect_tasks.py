@@ -74,7 +74,7 @@ def _bench(
 
 
 def _options(name: str, given: Mapping[str, Any]) -> dict[str, str]:
-    """The task's options as texts: of `off`, which YAML takes for False, the value that there is.
+    """Return the task's options as texts; YAML reads `off` as False, which is undone.
 
     Examples:
         >>> _options("idm-multiple", {"gemini_limit": False})
@@ -95,7 +95,7 @@ def inspect_task(
     clips: Clips | None = None,
     **options: Any,
 ) -> Task:
-    """A registered task as one of inspect_ai.
+    """Return a registered task as one of inspect_ai.
 
     Args:
         name: as in `omnidata evaluate NAME`.
@@ -251,7 +251,7 @@ def verdicts(task: str, data: str, profile: str | None, options: dict[str, str])
 
 @metric
 def totals(task: str, data: str, profile: str | None, options: dict[str, str]) -> Metric:
-    """The metrics of the profile over the steps that were asked: over steps, and over episodes."""
+    """Return the metrics of the profile over the asked steps and their episodes."""
     bench = _bench(task, data, profile, options)
 
     def total(scores: list[SampleScore]) -> Mapping[str, float]:

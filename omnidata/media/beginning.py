@@ -97,7 +97,7 @@ def _sound(
 def _length(
     source: Path | bytes, whole: MediaRef, budget: Budget
 ) -> tuple[float, float, Fraction, bool]:
-    """When a clip begins; its seconds, the last frame for a tick; the rate; if it has a sound."""
+    """Return a clip's start and length in seconds, its frame rate, and whether it has sound."""
     with open_container(source, whole, budget) as container:
         video = video_stream(container, whole, budget, None)
         rate = frame_rate(video)

@@ -257,7 +257,7 @@ def _jumping(
     stream: int | None,
     budget: Budget,
 ) -> Frames | None:
-    """The frames of a long clip by seeking; None where that does not pay or is not exact.
+    """Return the frames of a long clip by seeking; None where that does not pay or is not exact.
 
     They are spread over as many as the header states, where it does.
     """
@@ -337,7 +337,7 @@ def _at(decoded: Iterator[Decoded], wanted: list[int]) -> Iterator[Decoded]:
 
 
 def _sample_ticks(decoded: Iterator[Decoded], fps: float) -> Iterator[Decoded]:
-    """The frame that is on the screen at each tick: the last that began by then."""
+    """Yield the frame that is on the screen at each tick: the last that began by then."""
     last: Decoded | None = None
     begin, tick = 0.0, 0
     for found in decoded:

@@ -108,7 +108,7 @@ def file_of(ref: MediaRef) -> Path | None:
 
 
 def is_turned(ref: MediaRef) -> bool:
-    """Whether it is a readable picture stored turned."""
+    """Return whether it is a readable picture stored turned."""
     try:
         return ref.kind == "image" and picture_info(ref).turned
     except MediaError:

@@ -125,7 +125,7 @@ class PagesStaging(StagedFolder):
     hidden = ()
 
     def is_ours(self, folder: Path) -> bool:
-        """Whether the folder holds pages and nothing else."""
+        """Return whether the folder holds pages and nothing else."""
         if folder.is_symlink() or not (folder / _MARK).is_file():
             return False
         return all(_is_known(path) for path in folder.iterdir())

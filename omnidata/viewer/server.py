@@ -66,7 +66,7 @@ async def serve(book: Book, port: int, started: Callable[[str], None]) -> None:
 
 
 def _is_ours(record: logging.LogRecord) -> bool:
-    """Whether a failure is the server's, not that of a malformed request."""
+    """Return whether a failure is the server's, not that of a malformed request."""
     return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
 
 

@@ -268,7 +268,7 @@ class Found:
     nearest: Near | None = None
 
     def as_dict(self) -> Mapping[str, int]:
-        """The counts; every attempt that is no task is one of the three others."""
+        """Return the counts; every attempt that is no task is one of the three others."""
         return {
             "attempts": self.attempts,
             "isomorphic_copies": self.attempts - len(self.sketches) - self.missed - self.failed,

@@ -132,7 +132,7 @@ class Screen:
 
 
 def draw(view: View, *, seed: int) -> Screen:
-    """The screen of a view; the seed decides the colours."""
+    """Return the screen of a view; the seed decides the colours."""
     return _Painter(view, seed).screen()
 
 
