@@ -144,7 +144,7 @@ def _check_steps(given: Any) -> None:
         )
 
 
-def shared(steps: Sequence[Step], *, sources: bool) -> Steps:
+def shareable_steps(steps: Sequence[Step], *, sources: bool) -> Steps:
     """Return steps that worker processes share: those of a file as they are, others as bytes.
 
     A million steps as Python objects are pickled for every spawned worker, and copied page by page
@@ -192,7 +192,7 @@ class StepDataset(Dataset[Item]):
         for role in decoding.roles or ():
             _check_role(role, found)
         packed = isinstance(found, list | tuple | Steps)
-        self._steps = shared(found, sources=False) if packed else found
+        self._steps = shareable_steps(found, sources=False) if packed else found
         self.decoding = decoding
 
     def __len__(self) -> int:

@@ -22,7 +22,7 @@ from omnidata.run.selection import Split
 from omnidata.storage import PLAN
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.common_options import AT_LOADING
-from omnidata.training.datasets import shared
+from omnidata.training.datasets import shareable_steps
 from omnidata.training.export import REPORT
 from omnidata.training.formats import Example, FormatName, read
 from omnidata.training.prompt_formats import PROMPT_FORMATS, PromptFormat
@@ -64,7 +64,7 @@ def training_table(task: Asking, steps: LoadedDataset | Sequence[Step]) -> datas
         )
     _check_targets(task, found)
     rows = datasets.Dataset.from_dict({"number": range(len(found))})
-    return rows.with_transform(_StepLookup(shared(found, sources=True)))
+    return rows.with_transform(_StepLookup(shareable_steps(found, sources=True)))
 
 
 def check(
