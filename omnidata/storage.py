@@ -97,7 +97,7 @@ def open_own(path: Path, mode: Literal["rb", "ab", "rb+"], *, buffering: int = -
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise _foreign(path, "the file is a link") from None
-        if error.errno in (errno.ENXIO, errno.EISDIR):  # a pipe that nobody reads, a folder
+        if error.errno in (errno.ENXIO, errno.EISDIR):  # a pipe without a reader, a folder
             raise _foreign(path, "it is no regular file") from None
         raise
 

@@ -1,6 +1,6 @@
 """Tables as text for the terminal, Markdown, LaTeX, CSV and JSON, and texts of data within these.
 
-Names and labels come from data that nobody has vetted: whatever reads a format must not obey them.
+Names and labels come from unvetted data: readers of a format must not obey them.
 """
 
 from __future__ import annotations

@@ -543,7 +543,7 @@ def data_of(task: str | None, place: Path) -> Path:
     with terminal.resumable(), terminal.bytes_progress("fetching") as moves:
         place = local_place(place, task, terminal.note, moves)
     inner = place / "data"
-    own = inner.is_dir() and inside(real(inner), [real(place)])  # and no link of somebody else's
+    own = inner.is_dir() and inside(real(inner), [real(place)])  # and no link that leads outside
     if not own or _holds(place, task) or not _holds(inner, task):
         return place
     terminal.note(f"reading {inner}: {place} itself holds no data")

@@ -152,7 +152,7 @@ _LETTERS: Final = {"n": "\n", "t": "\t", "r": "\r"}
 
 
 def unescape(text: str) -> str:
-    r"""Return the text that a quoted string means; an escape that nobody knows stays as it is.
+    r"""Return the text that a quoted string means; an unknown escape stays as it is.
 
     Examples:
         >>> unescape(r"it\'s C:\\ \d")

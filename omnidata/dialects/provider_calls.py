@@ -261,7 +261,7 @@ def region_in(value: Any, name: str) -> tuple[Region, ...]:
 
 
 def place_of(action: Action) -> tuple[float, float] | None:
-    """Return where an action is done or begins, as numbers of JSON; None where nobody says."""
+    """Return where an action is done or begins, as numbers of JSON; None if unknown."""
     return _pair(action.start[0]) if action.start else None
 
 
@@ -290,7 +290,7 @@ def content_way(action: Action) -> Direction:
 
 
 def size_error(name: str) -> UsageError:
-    """Return the error of a tool that has to declare a size which nobody knows."""
+    """Return the error of a tool that has to declare an unknown size."""
     return UsageError(
         f"the tool of {name} declares the size of the screenshot, which is unknown",
         where=f"-T dialect={name}",

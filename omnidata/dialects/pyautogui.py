@@ -605,7 +605,7 @@ class _Reader:
             if ours and (node.attr in _BUTTON_NAMES or _TWEEN.fullmatch(node.attr)):
                 return node.attr.lower()
         if isinstance(node, ast.Name) and node.id not in self._names and tag_of(node):
-            return None  # a mark whose place nobody told: the call is known, the place is not
+            return None  # a mark of unknown place: the call is known, the place is not
         return resolve(node, self._names)
 
     def _function(self, node: ast.expr) -> tuple[str, str]:

@@ -125,7 +125,7 @@ class _PlacedCall(NamedTuple):
 
     Attributes:
         call: a move only where nothing is done at its end.
-        before, at: where the pointer was, and where the call is done; None where nobody says.
+        before, at: where the pointer was, and where the call is done; None if unknown.
         moved: whether the pointer was moved since something was done at its place.
     """
 
@@ -180,7 +180,7 @@ def action_of(call: Call, before: Point | None, at: Point | None) -> Action | No
 
     Args:
         call: any call but a pause.
-        before: where the pointer was, from which a drag begins; None where nobody says.
+        before: where the pointer was, from which a drag begins; None if unknown.
         at: where the call is done, or where a drag ends.
     """
     place = (at,) if at else ()

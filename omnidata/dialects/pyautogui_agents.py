@@ -205,7 +205,7 @@ def _statements(code: str) -> tuple[tuple[Call, ...], str]:
 _MARKS: Final = (_FENCE, "<|", "<think", "</think", "◁")
 _NOTCHES: Final = 5
 _PAGES: Final = 0.1
-"""How far a wheel turns where nobody says it."""
+"""Distance of a scroll that has none."""
 
 
 def _text(value: str) -> str:

@@ -80,7 +80,7 @@ def read_opencua(text: str, fed: Screen) -> tuple[Action, ...]:
 
     Args:
         text: the whole answer.
-        fed: width and height in pixels of the picture as it was fed; (0, 0) where nobody knows.
+        fed: width and height in pixels of the picture as it was fed; (0, 0) if unknown.
 
     Raises:
         UnreadError: the parser finds nothing, or fails.

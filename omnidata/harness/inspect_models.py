@@ -78,7 +78,7 @@ _FORMATS: Final[Mapping[str, Any]] = {
 
 @contextmanager
 def convert_errors() -> Iterator[None]:
-    """Say an error of ours as inspect_ai says what a user has to mend: without a traceback."""
+    """Raise our errors as the one that inspect_ai prints without a traceback."""
     try:
         yield
     except OmnidataError as error:

@@ -8,7 +8,7 @@ that the numbers of a log are those of `omnidata evaluate` on the same answers.
   way.
 * A step without an answer is scored as failed, which is wrong, and never left out of a mean.
 * `totals` gives the metrics of the profile, over steps and over episodes; beside them each value
-  of a verdict has its mean, with a standard error over what belongs together. Two standard errors
+  of a verdict has its mean, with a standard error over groups of related steps. Two standard errors
   of one value would have the same name in a log, which keeps the first alone.
 """
 
@@ -55,7 +55,7 @@ Clips = Literal["whole", "frames"]
 _WHOLE: Final = ("google", "mockllm")
 """Providers of inspect_ai that take clips; others are shown pictures of them."""
 _GROUP: Final = "group"
-"""The metadata of a sample that says what belongs together: `Step.group`."""
+"""The metadata of a sample with the group of related steps: `Step.group`."""
 
 
 _Key = tuple[str, str, str | None, tuple[tuple[str, str], ...]]

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 _CRF = 10
-"""What is cut is encoded again, finely enough that nobody sees it: two cuts of a clip, and the
+"""What is cut is encoded again, without a visible difference: two cuts of a clip, and the
 whole, are to differ in their time alone."""
 _TIE = 1e-3  # of a tick: clocks in milliseconds are usual
 

@@ -56,7 +56,7 @@ class InMemoryMedia(MediaRef):
 #
 # Datasets pack gigabytes of screenshots into one gzip stream, in which there is no seeking. While a
 # stream is read, zlib's state is kept every few megabytes, and a later read goes on from the
-# nearest one: nobody waits for more than `SPACING` bytes that he did not ask for.
+# nearest one: no reader waits for more than `SPACING` bytes that it did not ask for.
 
 SPACING = 16 * 1024**2
 """Unpacked bytes between two states that are kept; a state takes about 45 KB."""

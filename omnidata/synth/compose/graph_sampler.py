@@ -65,7 +65,7 @@ class PartialPlan:
         self.depths: list[int] = []
         self._versions: dict[int, int] = {}  # resource -> the place that last made or changed it
         self._opened: set[int] = set()  # resources that exist initially and were needed
-        self._closed: set[int] = set()  # resources that somebody only needed: never changed again
+        self._closed: set[int] = set()  # resources that were only needed: never changed again
         self._slots: dict[int, int] = {}  # slot -> the resource in it
         self._seen: dict[int, tuple[int, dict[int, int]]] = {}  # instance -> place, its versions
 

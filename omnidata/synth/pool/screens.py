@@ -20,7 +20,7 @@ Listed = Literal["people", "topics", "dishes", "windows", "files", "none"]
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """An app that nobody has made.
+    """An invented app.
 
     Attributes:
         name: of the app.
