@@ -292,7 +292,7 @@ def open_parts(path: Path) -> IO[bytes]:
 
 
 def read_file(path: Path, limit: int = WHOLE) -> bytes:
-    """All bytes of a regular file.
+    """Return all bytes of a regular file.
 
     Args:
         path: of the file.
@@ -333,7 +333,7 @@ def open_text(path: Path, limit: int) -> IO[bytes]:
 
 
 def read_text(path: Path, limit: int = WHOLE) -> bytes:
-    """All of a text file as UTF-8 without a mark; see `open_text`.
+    """Return all of a text file as UTF-8 without a mark; see `open_text`.
 
     Raises:
         FileError, OSError: as `read_file`, or it is no text in the encoding of its beginning.

@@ -23,16 +23,7 @@ MAX_NODES: Final = 1000
 _SHOWN = 12
 
 
-def index_nodes(nodes: Sequence[str], where: str) -> dict[str, int]:
-    """Return the index of each node id.
-
-    Args:
-        nodes: ids.
-        where: names the source in errors.
-
-    Raises:
-        DataError: no node, too many, or a repeated one.
-    """
+def _index_nodes(nodes: Sequence[str], where: str) -> dict[str, int]:
     if not 0 < len(nodes) <= MAX_NODES:
         raise DataError(
             f"the graph has {len(nodes)} nodes",
@@ -44,7 +35,7 @@ def index_nodes(nodes: Sequence[str], where: str) -> dict[str, int]:
     for node in nodes:
         if node in index:
             raise DataError(
-                f"node {short_id(node)} is repeated",
+                f"node {_short_id(node)} is repeated",
                 where=where,
                 expected="each node once",
                 remedy="number the instances of a subtask that occurs twice: C1, C2",
@@ -53,25 +44,15 @@ def index_nodes(nodes: Sequence[str], where: str) -> dict[str, int]:
     return index
 
 
-def check_edges(edges: Sequence[tuple[str, str]], index: Mapping[str, int], where: str) -> None:
-    """Check pairs (before, after) against the nodes.
-
-    Args:
-        edges: the pairs.
-        index: has the nodes as keys.
-        where: names the source in errors.
-
-    Raises:
-        DataError: an edge from or to a node that is not there, a self loop, or a repeated edge.
-    """
+def _check_edges(edges: Sequence[tuple[str, str]], index: Mapping[str, int], where: str) -> None:
     seen: set[tuple[str, str]] = set()
     for edge in edges:
         stranger = next((node for node in edge if node not in index), None)
         if stranger is not None:
-            what = f"the edge {_path(edge)} names {short_id(stranger)}, which is no node"
+            what = f"the edge {_path(edge)} names {_short_id(stranger)}, which is no node"
             remedy = "add it to the nodes, or remove the edge"
         elif edge[0] == edge[1]:
-            what, remedy = f"node {short_id(edge[0])} waits for itself", "remove the edge"
+            what, remedy = f"node {_short_id(edge[0])} waits for itself", "remove the edge"
         elif edge in seen:
             what, remedy = f"the edge {_path(edge)} is repeated", "keep one of them"
         else:
@@ -95,22 +76,14 @@ def read_edges(value: object, where: str) -> dict[str, list[str]]:
     if not isinstance(value, Mapping):
         raise _form_error(f"the edges are a {type(value).__name__}", where)
     return {
-        _read_id(key, "the edges", where): read_ids(others, f"the edges of {short_id(key)}", where)
+        _read_id(key, "the edges", where): _read_ids(
+            others, f"the edges of {_short_id(key)}", where
+        )
         for key, others in value.items()
     }
 
 
-def read_ids(value: object, what: str, where: str) -> list[str]:
-    """Read a list of node ids of a task's JSON.
-
-    Args:
-        value: what stands there.
-        what: names it in errors.
-        where: names the source in errors.
-
-    Raises:
-        DataError: it has another form.
-    """
+def _read_ids(value: object, what: str, where: str) -> list[str]:
     if not isinstance(value, list | tuple):
         raise _form_error(f"{what} are a {type(value).__name__}", where)
     return [_read_id(item, what, where) for item in value]
@@ -145,13 +118,7 @@ def _form_error(what: str, where: str) -> DataError:
     )
 
 
-def cycle_error(cycle: Sequence[str], where: str) -> DataError:
-    """Return the error for nodes that wait for each other.
-
-    Args:
-        cycle: the nodes, the first again at the end.
-        where: names the source.
-    """
+def _cycle_error(cycle: Sequence[str], where: str) -> DataError:
     return DataError(
         f"the edges form a cycle: {_path(cycle)}",
         where=where,
@@ -160,13 +127,7 @@ def cycle_error(cycle: Sequence[str], where: str) -> DataError:
     )
 
 
-def order_error(what: str, where: str) -> DataError:
-    """Return the error for an order of subtasks.
-
-    Args:
-        what: is wrong with it.
-        where: names the order.
-    """
+def _order_error(what: str, where: str) -> DataError:
     return DataError(
         what,
         where=where,
@@ -175,13 +136,12 @@ def order_error(what: str, where: str) -> DataError:
     )
 
 
-def short_id(node: str) -> str:
-    """Return a node's id for a message, at most 80 characters."""
+def _short_id(node: str) -> str:
     return f"{node!r:.80}"
 
 
 def _path(nodes: Sequence[str]) -> str:
-    names = [short_id(node) for node in nodes]
+    names = [_short_id(node) for node in nodes]
     if len(names) > _SHOWN:
         names[_SHOWN - 1 : -1] = ["..."]
     return " -> ".join(names)
@@ -232,17 +192,17 @@ class Graph:
     _depths: dict[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self, where: str) -> None:
-        index = index_nodes(self.nodes, where)
+        index = _index_nodes(self.nodes, where)
         before: dict[str, list[str]] = {node: [] for node in self.nodes}
         after: dict[str, list[str]] = {node: [] for node in self.nodes}
-        check_edges(self.edges, index, where)
+        _check_edges(self.edges, index, where)
         for first, second in self.edges:
             before[second].append(first)
             after[first].append(second)
         try:
             order = tuple(TopologicalSorter(before).static_order())
         except CycleError as error:
-            raise cycle_error(error.args[1], where) from None
+            raise _cycle_error(error.args[1], where) from None
         depths = dict.fromkeys(self.nodes, 1)
         for node in order:
             for other in after[node]:
@@ -280,7 +240,7 @@ class Graph:
             parts = dag
         edges = read_edges(parts.get("edges", {}), where)
         if "nodes" in parts:
-            nodes = read_ids(parts["nodes"], "the nodes", where)
+            nodes = _read_ids(parts["nodes"], "the nodes", where)
         else:
             nodes = list(dict.fromkeys(id for key in edges for id in (key, *edges[key])))
         return cls(tuple(nodes), tuple((a, b) for a in edges for b in edges[a]), where)
@@ -335,19 +295,19 @@ class Graph:
         for place, node in enumerate(order, start=1):
             number = self.index.get(node)
             if number is None:
-                raise order_error(f"place {place} is {short_id(node)}, which is no node", where)
+                raise _order_error(f"place {place} is {_short_id(node)}, which is no node", where)
             if done >> number & 1:
-                raise order_error(f"place {place} is {short_id(node)} for a second time", where)
+                raise _order_error(f"place {place} is {_short_id(node)} for a second time", where)
             missing = self.before[number] & ~done
             if missing:
                 other = self.nodes[(missing & -missing).bit_length() - 1]
-                late = short_id(other)
-                what = f"place {place} is {short_id(node)}, but {late} is not done before it"
-                raise order_error(what, where)
+                late = _short_id(other)
+                what = f"place {place} is {_short_id(node)}, but {late} is not done before it"
+                raise _order_error(what, where)
             done |= 1 << number
         if complete and len(order) < len(self.nodes):
             missed = next(node for node in self.nodes if not done >> self.index[node] & 1)
-            raise order_error(f"{short_id(missed)} is not in the order", where)
+            raise _order_error(f"{_short_id(missed)} is not in the order", where)
 
     def orders(self, limit: int | None = None) -> Iterator[tuple[str, ...]]:
         """Yield topological orders, sorted by the indices of their nodes.

@@ -435,7 +435,7 @@ def as_name(value: object) -> str | None:
 
 
 def whole_number(value: object) -> int | None:
-    """An int, or a float without fraction (Arrow makes one of an int column with a gap).
+    """Return an int, or a float without fraction (Arrow makes one of an int column with a gap).
 
     Examples:
         >>> whole_number(3.0), whole_number(3.5), whole_number(True)

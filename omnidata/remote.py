@@ -535,7 +535,7 @@ def _fetch(path: Path, root: _Root, store: Any) -> None:
     if not stat.S_ISREG(found.st_mode):
         return
     with _lock(root.cache, str(zlib.crc32(os.fsencode(path)) % _LOCKS)):
-        if not _is_downloaded(path.lstat()):  # nobody else has, meanwhile
+        if not _is_downloaded(path.lstat()):  # no other process has, meanwhile
             _download(path, root, found, store)
 
 

@@ -97,7 +97,7 @@ def open_own(path: Path, mode: Literal["rb", "ab", "rb+"], *, buffering: int = -
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise _foreign(path, "the file is a link") from None
-        if error.errno in (errno.ENXIO, errno.EISDIR):  # a pipe that nobody reads, a folder
+        if error.errno in (errno.ENXIO, errno.EISDIR):  # a pipe without a reader, a folder
             raise _foreign(path, "it is no regular file") from None
         raise
 
@@ -252,7 +252,7 @@ class StagedFolder(ABC):
         """Return whether the folder has a writer's files of this kind and no others."""
 
     def begin(self) -> None:
-        """What is done first under the lock; nothing, unless a kind has something."""
+        """Run first under the lock. Does nothing by default."""
         return
 
     def __enter__(self) -> Self:

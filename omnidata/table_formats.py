@@ -1,6 +1,6 @@
 """Tables as text for the terminal, Markdown, LaTeX, CSV and JSON, and texts of data within these.
 
-Names and labels come from data that nobody has vetted: whatever reads a format must not obey them.
+Names and labels come from unvetted data: readers of a format must not obey them.
 """
 
 from __future__ import annotations
@@ -79,13 +79,13 @@ def _pad(text: str, width: int, *, left: bool = True) -> str:
     return text + pad if left else pad + text
 
 
-def bands(widths: Sequence[int], room: int) -> list[list[int]]:
+def _bands(widths: Sequence[int], room: int) -> list[list[int]]:
     """Return which things of these widths stand beside each other, in lines that fit.
 
     A thing that is wider than the room has a line of its own.
 
     Examples:
-        >>> bands([4, 4, 4, 20, 4], 10)
+        >>> _bands([4, 4, 4, 20, 4], 10)
         [[0, 1], [2], [3], [4]]
     """
     found: list[list[int]] = [[]]
@@ -117,7 +117,7 @@ def text(table: Table, *, width: int | None) -> str:
     if sum(map(_size, blocks)) > width - left:
         blocks = _blocks(table, width - left, narrow=True)
     lines = textwrap.wrap(_line_of(table.caption), width, break_on_hyphens=False)
-    for places in bands([*map(_size, blocks)], width - left):
+    for places in _bands([*map(_size, blocks)], width - left):
         band = [blocks[place] for place in places]
         strips = [*labels, *(each for block in band for each in block.strips)]
         lines.append("")
@@ -161,7 +161,7 @@ def _blocks(table: Table, room: int, *, narrow: bool = False) -> list[_Block]:
         parts = [[place] for place in range(len(own))]
         if head.header:
             whole = _widen(_line_of(table.head_text(head)), own)
-            parts = bands([each.width + len(_GAP) for each in whole], room)
+            parts = _bands([each.width + len(_GAP) for each in whole], room)
         for part in parts:
             columns = tuple(head.columns[place] for place in part)
             header = _line_of(table.head_text(Head(head.header, columns)))
@@ -222,7 +222,7 @@ def lines(table: TextTable, width: int, *, together: int = 1) -> Iterator[Line]:
         label = _fold_labels(label, max(_SHORTEST, label.width - excess))
     elif 0 < over <= label.width - _READABLE:
         label = _fold_labels(label, label.width - over)
-    for nth, places in enumerate(bands(sizes, width - label.width - 2 * len(edge))):
+    for nth, places in enumerate(_bands(sizes, width - label.width - 2 * len(edge))):
         strips = [label, *(each for place in places for each in blocks[place])]
         wide = size(strips) - len(gap) + 2 * len(edge)
         if nth and compact:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from omnidata.cli import main
+from tests.cli.running import here
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 pytestmark = pytest.mark.skipif(not DOCS.is_dir(), reason="needs a checkout: the sdist has no docs")
@@ -38,19 +38,13 @@ def commands(page: Path) -> list[list[str]]:
     ]
 
 
-def run(words: list[str]) -> object:
-    with pytest.raises(SystemExit) as ended:
-        main(words)
-    return ended.value.code
-
-
 def make_demo(data: Path) -> None:
     """Make what `omnidata demo` leaves, out of data that are there already."""
     Path("omnidata-demo").mkdir()
     Path("omnidata-demo/data").symlink_to(data)
     for name in ("oracle", "center"):
         command = f"evaluate omnigui omnidata-demo/data --model baseline:{name} --out"
-        assert run([*command.split(), f"omnidata-demo/runs/baseline-{name}-seed0"]) == 0
+        here(*command.split(), f"omnidata-demo/runs/baseline-{name}-seed0")
 
 
 @pytest.mark.parametrize(
@@ -61,11 +55,7 @@ def make_demo(data: Path) -> None:
     ],
 )  # fmt: skip
 def test_the_pages_commands_run_on_the_demo(
-    name: str,
-    demo: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    name: str, demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page = (DOCS / f"{name}.md").read_text("utf-8")
     if "--figures" in page:
@@ -74,10 +64,10 @@ def test_the_pages_commands_run_on_the_demo(
     make_demo(demo)
     found = [words for words in commands(DOCS / f"{name}.md") if words != ["demo"]]
     assert found
+    printed = ""
     for words in found:
         paths = [sorted(map(str, Path().glob(word))) if "*" in word else [word] for word in words]
         expected = 1 if words[0] == "audit" else 0  # the page says which leak the demo has
-        assert run([word for each in paths for word in each]) == expected, words
-    printed = capsys.readouterr().out
+        printed += here(*(word for each in paths for word in each), code=expected).stdout
     figures = FIGURES.get(name, [])
     assert [each for each in figures if each not in page or each not in printed] == []

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from omnidata.cli import main
+from tests.cli.running import here
 from tests.goldens.worlds import WORLDS, build
 from tests.trees import write_lines
 
@@ -64,13 +64,6 @@ def test_nothing_that_a_paper_prints_is_forgotten() -> None:
     }
 
 
-def omnidata(*arguments: object) -> None:
-    """The command line, in this process; it ends with code 0."""
-    with pytest.raises(SystemExit) as done:
-        main([str(argument) for argument in arguments])
-    assert not done.value.code, arguments
-
-
 @pytest.fixture(scope="module")
 def places(few: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """What the capital words of the page stand for."""
@@ -82,7 +75,7 @@ def places(few: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pat
         run = found[f"RUN-{name}"] = home / f"run-{name}"
         task = WORLDS[name.lower()][0]
         model = "baseline:majority" if name == "CRITICBENCH" else "baseline:oracle"
-        omnidata("evaluate", task, place, "--model", model, "--out", run)
+        here("evaluate", task, place, "--model", model, "--out", run)
     voiced = found["RUN-VOICE"] = Path(shutil.copytree(found["RUN-OMNIGUI"], home / "voiced"))
     info = json.loads((voiced / "run.json").read_text())
     info["options"]["voice"] = "voices"
@@ -90,29 +83,27 @@ def places(few: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pat
     for name in ("OMNIGUI", "VOICE"):
         run = shutil.copytree(found[f"RUN-{name}"], home / f"released-{name}")
         rules = ("--profile", "omnigui-release", "--out", run)
-        omnidata("score", "omnigui", few, run, *rules)
+        here("score", "omnigui", few, run, *rules)
         found[f"RELEASED-{name}"] = Path(run)
     log = found["LOG"] = write_lines(home / "log.jsonl", [{"task_id": "1", "passed": ["A"]}])
     walked, scored = home / "walked", home / "scored"
-    omnidata("score", "osworld", data["OSWORLD"], "--out", scored)
-    omnidata("score", "omnibench", data["OMNIBENCH"], "--actions", log, "--out", walked)
-    omnidata("synth", "pool", home / "pool")
+    here("score", "osworld", data["OSWORLD"], "--out", scored)
+    here("score", "omnibench", data["OMNIBENCH"], "--actions", log, "--out", walked)
+    here("synth", "pool", home / "pool")
     control = home / "control"
     low = ("--model", "baseline:oracle", "-T", "level=low", "--out", control)
-    omnidata("evaluate", "androidcontrol", data["ANDROIDCONTROL"], *low)
+    here("evaluate", "androidcontrol", data["ANDROIDCONTROL"], *low)
     rules = ("--profile", "os-atlas-ac", "--out", control)
-    omnidata("score", "androidcontrol", data["ANDROIDCONTROL"], control, *rules)
+    here("score", "androidcontrol", data["ANDROIDCONTROL"], control, *rules)
     found |= {"SCORED-OSWORLD": scored, "SCORED-OMNIBENCH": walked}
     return found | {"SCORED-ANDROIDCONTROL": control, "POOL": home / "pool"}
 
 
-def output(
-    command: str, places: dict[str, Path], out: Path, capsys: pytest.CaptureFixture[str]
-) -> str:
+def output(command: str, places: dict[str, Path], out: Path) -> str:
     """What the command prints on stdout."""
     words = {"OUT": out / "out", "OUT.svg": out / "out.svg", "MODEL": "baseline:oracle"}
-    omnidata(*({**places, **words}.get(word, word) for word in shlex.split(command)[1:]))
-    return capsys.readouterr().out
+    argv = ({**places, **words}.get(word, word) for word in shlex.split(command)[1:])
+    return here(*argv).stdout
 
 
 OMNIGUI_3 = (r"OmniGUI, Table 3: as published", r"Gemini 3 Pro †\s+80\.0\s+63\.6\s+33\.4\s+43\.6")
@@ -203,9 +194,9 @@ def test_every_command_has_its_content() -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_command_makes_what_is_said(
-    command: str, places: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    command: str, places: dict[str, Path], tmp_path: Path
 ) -> None:
-    printed = output(command, places, tmp_path, capsys)
+    printed = output(command, places, tmp_path)
     files = [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")]
     found = "\n".join([printed, *files])
     for begin, wanted in CONTENT.items():

@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from omnidata import load_dataset, media
-from omnidata.cli import main
 from omnidata.errors import DataError, MediaError, PlatformError, StoreError, UsageError
 from omnidata.loaders import steps_cache
 from omnidata.loaders.hub import sending_token
 from omnidata.run.evaluate import evaluate
 from omnidata.tasks import get_task
 from omnidata.types import ByteRange, LoadedDataset, MediaRef
+from tests.cli.running import here
 from tests.hub_server import TOKEN, Answer, Hub, files_of, online
 from tests.run.scripted import Looking, finals
 from tests.trees import row, write_app
@@ -161,17 +161,12 @@ def test_a_run_reads_only_the_media_that_it_shows_and_records_the_url(
 
 
 def test_verbs_take_urls_and_name_them(
-    store: S3Server, uploaded: str, few: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    store: S3Server, uploaded: str, few: Path, tmp_path: Path
 ) -> None:
     store.put("broken/Chirp/localization.jsonl", b"{not json}\n")
-    with pytest.raises(SystemExit) as done:
-        main(["info", uploaded, "--json"])
-    assert done.value.code == 0, capsys.readouterr().err
-    assert json.loads(capsys.readouterr().out)
-    with pytest.raises(SystemExit) as done:
-        main(["info", "omnigui", "s3://bucket/broken", "--cache-dir", str(tmp_path / "other")])
-    assert done.value.code == 2
-    told = capsys.readouterr().err
+    assert json.loads(here("info", uploaded, "--json").stdout)
+    other = ("--cache-dir", tmp_path / "other")
+    told = here("info", "omnigui", "s3://bucket/broken", *other, code=2).stderr
     assert "s3://bucket/broken" in told
     assert str(tmp_path) not in told
     assert (tmp_path / "other" / "remote").is_dir()
@@ -189,29 +184,17 @@ def test_verbs_take_urls_and_name_them(
     ],
 )
 def test_what_is_written_lies_on_a_disk(
-    verb: str,
-    store: S3Server,
-    few: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    verb: str, store: S3Server, few: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit) as refused:
-        main(verb.format(data=few).split())
-    assert refused.value.code == 2
-    said = capsys.readouterr().err
+    said = here(*verb.format(data=few).split(), code=2).stderr
     assert "this must be on a disk" in said or "written without a scheme" in said
     assert not list(tmp_path.glob("s3*")) and not list(tmp_path.glob("file*"))
 
 
-def test_media_on_a_store_are_not_linked(
-    store: S3Server, uploaded: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as refused:
-        main(["convert", "omnigui", uploaded, str(tmp_path / "out"), "--link"])
-    assert refused.value.code == 2
-    assert "cannot be linked" in capsys.readouterr().err
+def test_media_on_a_store_are_not_linked(store: S3Server, uploaded: str, tmp_path: Path) -> None:
+    done = here("convert", "omnigui", uploaded, tmp_path / "out", "--link", code=2)
+    assert "cannot be linked" in done.stderr
 
 
 def test_tables_of_a_store_hold_the_media_themselves(
@@ -510,18 +493,12 @@ def test_annotations_that_a_store_does_not_give_end_the_work(
     ],
 )
 def test_nothing_lasting_is_made_without_media_that_a_store_does_not_give(
-    verb: str,
-    store: S3Server,
-    uploaded: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    verb: str, store: S3Server, uploaded: str, tmp_path: Path
 ) -> None:
     store.fails = lambda key: key.endswith(".wav")
     out = tmp_path / "out"
-    with pytest.raises(SystemExit) as ended:
-        main(verb.format(data=uploaded, out=out).split())
-    assert ended.value.code == 2
-    assert "StoreError: s3://bucket/omnigui/" in capsys.readouterr().err
+    done = here(*verb.format(data=uploaded, out=out).split(), code=2)
+    assert "StoreError: s3://bucket/omnigui/" in done.stderr
     assert not out.exists() or not list(out.iterdir())
 
 
@@ -754,52 +731,47 @@ def test_a_listing_of_the_hub_that_is_none_is_one_refusal(
 # All files of a URL at once.
 
 
-def call(capsys: Any, *argv: object) -> tuple[int, str]:
+def call(*argv: object) -> tuple[int, str]:
     """Run a command; its exit code and output."""
-    with pytest.raises(SystemExit) as ended:
-        main([str(each) for each in argv])
-    return int(ended.value.code or 0), "".join(capsys.readouterr())
+    done = here(*argv, code=None)
+    return done.returncode, done.stdout + done.stderr
 
 
-def test_fetch_downloads_all_files_of_a_url_into_the_cache(
-    store: S3Server, tmp_path: Path, capsys: Any
-) -> None:
+def test_fetch_downloads_all_files_of_a_url_into_the_cache(store: S3Server, tmp_path: Path) -> None:
     store.put_folder(screens(tmp_path / "data", 3, side=40), "all")
-    code, said = call(capsys, "fetch", "s3://bucket/all", "--dry-run")
+    code, said = call("fetch", "s3://bucket/all", "--dry-run")
     assert code == 0 and said.startswith("s3://bucket/all: 5 files, ")
     assert not store.gets
-    assert call(capsys, "fetch", "s3://bucket/all")[0] == 0
+    assert call("fetch", "s3://bucket/all")[0] == 0
     assert len(store.gets) == 5
     for ref in screenshots(load("s3://bucket/all")):
         media.read_bytes(ref)
     assert len(store.gets) == 5
 
 
-def test_fetch_copies_a_url_into_a_folder_and_resumes(
-    store: S3Server, tmp_path: Path, capsys: Any
-) -> None:
+def test_fetch_copies_a_url_into_a_folder_and_resumes(store: S3Server, tmp_path: Path) -> None:
     data, out = screens(tmp_path / "data", 3, side=40), tmp_path / "out"
     store.put_folder(data, "copied")
     store.fails = lambda key: key.endswith("2.png")
-    assert call(capsys, "fetch", "s3://bucket/copied", out)[0] == 2
+    assert call("fetch", "s3://bucket/copied", out)[0] == 2
     assert not out.exists()
     store.fails = lambda key: False
-    assert call(capsys, "fetch", "s3://bucket/copied", out)[0] == 0
+    assert call("fetch", "s3://bucket/copied", out)[0] == 0
     assert len(store.gets) == len(set(store.gets)) == 5
     assert files_of(out / "data") == files_of(data)
     assert TASK.load(out / "data").fingerprint == load("s3://bucket/copied").fingerprint
-    assert call(capsys, "fetch", "s3://bucket/copied", out)[0] == 0
+    assert call("fetch", "s3://bucket/copied", out)[0] == 0
     assert len(store.gets) == 5
     store.put("copied/TED/more.txt", b"more")
-    code, said = call(capsys, "fetch", "s3://bucket/copied", out)
+    code, said = call("fetch", "s3://bucket/copied", out)
     assert code == 2 and "add --overwrite" in said
-    assert call(capsys, "fetch", "s3://bucket/copied", out, "--overwrite")[0] == 0
+    assert call("fetch", "s3://bucket/copied", out, "--overwrite")[0] == 0
     assert (out / "data" / "TED" / "more.txt").read_bytes() == b"more"
     assert len(store.gets) == 6
 
 
 def test_fetch_of_a_url_refuses_what_it_cannot_do(
-    store: S3Server, tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+    store: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.put("refused/a.png", b"x" * 1000)
     monkeypatch.setenv("OMNIDATA_CACHE_BYTES", "999")
@@ -809,15 +781,15 @@ def test_fetch_of_a_url_refuses_what_it_cannot_do(
         (["s3://bucket/refused", "--only", "*.png"], "--only is for the data of a task"),
         ([tmp_path.as_uri()], "this is a local path"),
     ):
-        code, said = call(capsys, "fetch", *argv)
+        code, said = call("fetch", *argv)
         assert code == 2 and error in said
     assert not store.gets
 
 
-def test_fetch_of_the_hub_pins_the_commit(hub: Hub, tmp_path: Path, capsys: Any) -> None:
+def test_fetch_of_the_hub_pins_the_commit(hub: Hub, tmp_path: Path) -> None:
     data = files_of(screens(tmp_path / "data", 2, side=40))
     sha = hub.add("org/name", data)
-    code, said = call(capsys, "fetch", "hf://org/name", tmp_path / "out")
+    code, said = call("fetch", "hf://org/name", tmp_path / "out")
     assert code == 0 and f"hf://org/name@{sha}: 4 files" in said
     assert files_of(tmp_path / "out" / "data") == data
 
@@ -840,15 +812,13 @@ def test_the_remedy_for_media_in_a_zip_unpacks_it(repeats: bool, tmp_path: Path)
     assert not TASK.load(data).findings
 
 
-def test_data_that_are_all_in_a_zip_name_the_command(tmp_path: Path, capsys: Any) -> None:
+def test_data_that_are_all_in_a_zip_name_the_command(tmp_path: Path) -> None:
     data = screens(tmp_path / "data", 1, side=40)
     with zipfile.ZipFile(tmp_path / "packed.zip", "w") as archive:
         for path in data.rglob("*.*"):
             archive.write(path, path.relative_to(data))
-    with pytest.raises(SystemExit) as refused:
-        main(["info", "omnigui", str(tmp_path / "packed.zip")])
-    assert refused.value.code == 2
-    assert f"zipfile -e {tmp_path}/packed.zip {tmp_path}/packed" in capsys.readouterr().err
+    done = here("info", "omnigui", tmp_path / "packed.zip", code=2)
+    assert f"zipfile -e {tmp_path}/packed.zip {tmp_path}/packed" in done.stderr
 
 
 def test_media_in_a_zip_on_a_store_are_to_be_downloaded_and_unpacked(

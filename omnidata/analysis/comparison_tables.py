@@ -96,8 +96,7 @@ def method(found: Comparison, by: Sequence[str] = ()) -> str:
     return text
 
 
-def axes_of(found: Comparison) -> list[str]:
-    """Return the tags that `by` can name."""
+def _axes_of(found: Comparison) -> list[str]:
     return list(dict.fromkeys(each.axis for each in found.slices if each.axis))
 
 
@@ -108,13 +107,13 @@ def blocks(found: Comparison, by: Sequence[str] = (), *, wide: bool = True) -> l
 
     Args:
         found: the comparison.
-        by: the tags; see `axes_of`.
+        by: the tags; see `_axes_of`.
         wide: with all columns; without, tables of short names fit 80 columns.
 
     Raises:
         UsageError: the comparison has no such tag.
     """
-    known = axes_of(found)
+    known = _axes_of(found)
     for axis in by:
         if axis not in known:
             raise UsageError(
@@ -141,7 +140,7 @@ def blocks(found: Comparison, by: Sequence[str] = (), *, wide: bool = True) -> l
 
 def next_steps(found: Comparison, by: Sequence[str]) -> str:
     """Name the tags that are not shown; empty if all are."""
-    more = [axis for axis in axes_of(found) if axis not in by]
+    more = [axis for axis in _axes_of(found) if axis not in by]
     return f"breakdowns: --by {', --by '.join(more)}" if more else ""
 
 

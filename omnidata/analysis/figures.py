@@ -184,16 +184,11 @@ def tree_lengths(run: Run) -> list[tuple[int, bool]]:
 
 def _reliabilities(runs: Sequence[Run]) -> Iterator[Drawing]:
     for run, name, end in _each(runs):
-        if "calibration" in run.results and (sure := confidences(run)):
+        if "calibration" in run.results and (sure := _confidences(run)):
             yield Drawing(f"reliability{end}", partial(reliabilities, sure, name))
 
 
-def confidences(run: Run) -> list[tuple[float, bool]]:
-    """Return the stated confidence of each answer that has one, and whether it is right.
-
-    Raises:
-        RunError: one is not in [0, 1].
-    """
+def _confidences(run: Run) -> list[tuple[float, bool]]:
     found = []
     for name, line in run.scores.items():
         if (sure := line.get("confidence")) is None:
@@ -426,7 +421,7 @@ def reliabilities(sure: Sequence[tuple[float, bool]], name: str) -> Figure:
     """Draw the reliability diagram: the share of right answers by confidence, in 15 bins.
 
     Args:
-        sure: see `confidences`; not empty.
+        sure: see `_confidences`; not empty.
         name: of the run.
     """
     from matplotlib.figure import Figure

@@ -215,7 +215,7 @@ def card_text(runs: Sequence[Run], datasets: Mapping[str, str] = {}) -> str:
         runs: of one model.
         datasets: task -> id of its data on the Hub.
     """
-    metadata = _yaml({"model-index": model_index(runs, datasets)})
+    metadata = _yaml({"model-index": _model_index(runs, datasets)})
     shown = [
         table
         for same in by_profile(runs)
@@ -224,15 +224,8 @@ def card_text(runs: Sequence[Run], datasets: Mapping[str, str] = {}) -> str:
     return "\n\n".join([f"---\n{metadata}---", *map(formats.markdown, shown)]) + "\n"
 
 
-def model_index(runs: Sequence[Run], datasets: Mapping[str, str] = {}) -> list[dict[str, Any]]:
-    """Return the value of `model-index`: one result per run, each with its task's totals.
-
-    Readers join results with equal `config`, so it has all options of a run.
-
-    Args:
-        runs: of one model.
-        datasets: task -> id of its data on the Hub. Default: the task's name.
-    """
+def _model_index(runs: Sequence[Run], datasets: Mapping[str, str] = {}) -> list[dict[str, Any]]:
+    """Readers join results with equal `config`, so it has all options of a run."""
     results = [_result(run, datasets.get(run.task, run.task)) for run in runs]
     return [{"name": runs[0].name, "results": results}]
 

@@ -230,11 +230,10 @@ def step_metric(run: Run) -> tuple[str, str]:
 
 def size(run: Run) -> int:
     """Return how many steps, tasks or rows were judged."""
-    return int(run.results["counts"].get(size_unit(run), 0))
+    return int(run.results["counts"].get(_size_unit(run), 0))
 
 
-def size_unit(run: Run) -> str:
-    """Return the unit of the size: steps, tasks or rows."""
+def _size_unit(run: Run) -> str:
     counts = run.results["counts"]
     return next((name for name in ("steps", "tasks", "rows") if name in counts), "steps")
 
@@ -331,7 +330,7 @@ def _notes_on_published(rows: Sequence[PublishedRow], runs: Sequence[Run]) -> It
     own = {size(run) for run in runs}
     if steps and own != steps:
         here = ", ".join(f"{number:,}" for number in sorted(own))
-        yield f"Published on {max(steps):,} {size_unit(runs[0])}; the runs here on {here}."
+        yield f"Published on {max(steps):,} {_size_unit(runs[0])}; the runs here on {here}."
     metrics = {metric for row in rows for _, metric in row.values}
     notes = runs[0].asking.benchmark.paper.published().notes.get(runs[0].profile, {})
     yield from (note for metric, note in notes.items() if metric in metrics)

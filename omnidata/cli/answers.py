@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from omnidata.errors import RunError, UnansweredError, UsageError, plural
 
@@ -14,113 +14,28 @@ if TYPE_CHECKING:
     from omnidata.predictions import Prediction
     from omnidata.run.answer_files import BadLines
     from omnidata.tasks.asking import Asking
-    from omnidata.training.trainer_logs import TrainerLog
     from omnidata.types import LoadedDataset, Step
 
 SKIP_BAD = "--skip-bad"
 
 
-class Answers(Protocol):
-    """Answers that exist."""
-
-    @property
-    def lines(self) -> Path:
-        """The file that they are in, for messages."""
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """What is known of how they were made, as in `run.json`; empty where nothing is."""
-
-    @property
-    def flag(self) -> str:
-        """The option that leaves bad lines out; empty where a bad line is damage."""
-
-    def steps(self, source: LoadedDataset, task: Asking) -> Sequence[Step]:
-        """The steps that were asked about."""
-
-    def read(self, source: LoadedDataset, task: Asking, bad: BadLines) -> Iterator[Prediction]:
-        """The answers in any order, each time anew; `bad` takes note of lines without one."""
-
-
 @dataclass(frozen=True, slots=True)
-class _Run:
-    folder: Path
+class Answers:
+    """Answers that exist.
+
+    Attributes:
+        lines: the file that they are in, for messages.
+        settings: how they were made, as in `run.json`; empty if unknown.
+        steps: returns the steps that were asked about.
+        read: yields the answers in any order, each time anew; notes lines without an answer.
+        flag: the option that leaves bad lines out; empty if a bad line is damage.
+    """
+
     lines: Path
     settings: Mapping[str, Any]
-    flag: str = ""
-
-    def steps(self, source: LoadedDataset, task: Asking) -> Sequence[Step]:
-        from omnidata.run.run_files import recorded_steps
-
-        return recorded_steps(self.settings, source, self.folder)
-
-    def read(self, source: LoadedDataset, task: Asking, bad: BadLines) -> Iterator[Prediction]:
-        from omnidata.predictions import read
-
-        return read(self.lines, of_run=True)
-
-
-@dataclass(frozen=True, slots=True)
-class _Lines:
-    lines: Path
-    settings: Mapping[str, Any]
+    steps: Callable[[LoadedDataset, Asking], Sequence[Step]]
+    read: Callable[[LoadedDataset, Asking, BadLines], Iterator[Prediction]]
     flag: str = SKIP_BAD
-
-    def steps(self, source: LoadedDataset, task: Asking) -> Sequence[Step]:
-        return source.steps
-
-    def read(self, source: LoadedDataset, task: Asking, bad: BadLines) -> Iterator[Prediction]:
-        from omnidata.run.answer_files import read_answers
-
-        return read_answers(self.lines, bad)
-
-
-@dataclass(frozen=True, slots=True)
-class _Own:
-    harness: str | None
-    lines: Path
-    settings: Mapping[str, Any]
-    flag: str = SKIP_BAD
-
-    def steps(self, source: LoadedDataset, task: Asking) -> Sequence[Step]:
-        return source.steps
-
-    def read(self, source: LoadedDataset, task: Asking, bad: BadLines) -> Iterator[Prediction]:
-        from omnidata.run.logs import own_answers
-
-        return own_answers(source.steps, bad, fed=self.harness is not None)
-
-
-@dataclass(frozen=True, slots=True)
-class _Log:
-    harness: str
-    lines: Path
-    settings: Mapping[str, Any]
-    flag: str = SKIP_BAD
-
-    def steps(self, source: LoadedDataset, task: Asking) -> Sequence[Step]:
-        from omnidata.run.logs import check_log
-
-        return check_log(self.harness, self.lines, source, task)
-
-    def read(self, source: LoadedDataset, task: Asking, bad: BadLines) -> Iterator[Prediction]:
-        from omnidata.run.logs import read_log
-
-        return read_log(self.harness, self.lines, source, task, bad)
-
-
-@dataclass(frozen=True, slots=True)
-class _Trained:
-    log: TrainerLog
-    lines: Path
-    settings: Mapping[str, Any]
-    flag: str = SKIP_BAD
-
-    def steps(self, source: LoadedDataset, task: Asking) -> Sequence[Step]:
-        return self.log.steps(source)
-
-    def read(self, source: LoadedDataset, task: Asking, bad: BadLines) -> Iterator[Prediction]:
-        return self.log.read(bad)
 
 
 def find_answers(
@@ -132,7 +47,7 @@ def find_answers(
     harness: str | None,
     rows: Path | None,
 ) -> Answers:
-    """The answers that the user means.
+    """Return the answers that the user means.
 
     Args:
         task: the benchmark's name.
@@ -147,7 +62,8 @@ def find_answers(
         RunError: the folder is no run, or its files are broken.
         PredictionError: a log or a trainer's file cannot be read, or is of another task.
     """
-    from omnidata.run.logs import HARNESSES, log_settings
+    from omnidata.run.answer_files import read_answers
+    from omnidata.run.logs import HARNESSES, check_log, log_settings, own_answers, read_log
     from omnidata.training.trainer_logs import TRAINERS, TrainerLog
 
     if harness is not None and harness not in (*HARNESSES, *TRAINERS):
@@ -164,17 +80,34 @@ def find_answers(
         )
     if harness in TRAINERS:
         log = TrainerLog(harness, place, rows)
-        return _Trained(log, place, log.settings(task))
+        return Answers(
+            place,
+            log.settings(task),
+            lambda source, _: log.steps(source),
+            lambda _, __, bad: log.read(bad),
+        )
     settings = log_settings(harness, place, task, options) if harness else {}
     if place.exists() and data.exists() and place.samefile(data):
-        return _Own(harness, place, settings)
+        return Answers(
+            place,
+            settings,
+            lambda source, _: source.steps,
+            lambda source, _, bad: own_answers(source.steps, bad, fed=harness is not None),
+        )
     if harness:
-        return _Log(harness, place, settings)
-    return _run(task, data, place) if place.is_dir() else _Lines(place, {})
+        return Answers(
+            place, settings, partial(check_log, harness, place), partial(read_log, harness, place)
+        )
+    if place.is_dir():
+        return _run(task, data, place)
+    return Answers(
+        place, {}, lambda source, _: source.steps, lambda _, __, bad: read_answers(place, bad)
+    )
 
 
 def _run(task: str, data: Path, folder: Path) -> Answers:
-    from omnidata.run.run_files import ANSWERS, INFO, read_info
+    from omnidata.predictions import read
+    from omnidata.run.run_files import ANSWERS, INFO, read_info, recorded_steps
 
     lines = folder / ANSWERS
     if not (folder / INFO).exists():
@@ -185,13 +118,20 @@ def _run(task: str, data: Path, folder: Path) -> Answers:
             remedy="name the file of predictions: omnidata score "
             f"{task} {data} {lines if lines.exists() else 'PREDICTIONS'}",
         )
-    return _Run(folder, lines, read_info(folder))
+    settings = read_info(folder)
+    return Answers(
+        lines,
+        settings,
+        lambda source, _: recorded_steps(settings, source, folder),
+        lambda *_: read(lines, of_run=True),
+        flag="",
+    )
 
 
 def read_counted(
     answers: Answers, source: LoadedDataset, task: Asking, bad: BadLines
 ) -> Iterator[Prediction]:
-    """The answers that count: where bad lines are left out, none to a step that has several.
+    """Yield the answers that count: where bad lines are left out, none to a step that has several.
 
     Raises:
         UnansweredError: behind the last answer; each of them is null, as where a server died.

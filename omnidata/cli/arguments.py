@@ -35,17 +35,17 @@ def _find_data(context: typer.Context, place: Path | None) -> Path | None:
 
 
 def data_argument(help: str) -> Any:
-    """An argument that names a dataset's folder or file, or a folder whose `data` is one."""
+    """Return an argument that names a dataset's folder or file, or a folder whose `data` is one."""
     return typer.Argument(metavar="DATA", help=help, callback=_find_data)
 
 
 def data_option(help: str, *names: str) -> Any:
-    """The same as an option, which is called like its parameter unless it has other names."""
+    """Return the same as an option; its default name is the parameter's."""
     return typer.Option(*names, metavar="DATA", help=help, callback=_find_data)
 
 
 def repeatable(help: str, *names: str, metavar: str) -> Any:
-    """An option that may be given more than once, for a parameter without a default."""
+    """Return an option that may be given more than once, for a parameter without a default."""
     return typer.Option(
         *names, metavar=metavar, help=help, default_factory=list, show_default=False
     )
@@ -133,11 +133,11 @@ class ModelOptions:
     def adapter(
         self, spec: str, task: Asking, steps: Sequence[Step], *, asks: bool = True
     ) -> Adapter:
-        """The model that a SPEC names; see `omnidata.adapters.get_adapter`."""
+        """Return the model that a SPEC names; see `omnidata.adapters.get_adapter`."""
         return self.recipe(spec).make(task, steps, asks=asks)
 
     def recipe(self, spec: str) -> Recipe:
-        """How to make it, on whichever machine."""
+        """Return how to make it, on whichever machine."""
         from omnidata.run.cluster import Recipe
 
         return Recipe(spec, self.options, self.base_url, self.key_file, self.models)
@@ -245,7 +245,7 @@ def with_options(
     *,
     instead_of: str = "",
 ) -> Callable[..., None]:
-    """A verb as the command line sees it, with more options than its own.
+    """Return a verb as the command line sees it, with more options than its own.
 
     Args:
         verb: the verb.
@@ -302,7 +302,7 @@ def asks(verb: Callable[..., None]) -> Callable[..., None]:
 
 
 def prices_only(verb: Callable[..., None]) -> Callable[..., None]:
-    """The same for a verb that sends nothing: of the limits it has the prices and what is reused.
+    """Give a verb that sends nothing these options, of the limits only prices and reuse.
 
     Raises:
         UsageError: when called, a model option is no KEY=VALUE.
@@ -528,7 +528,7 @@ def finds(verb: Callable[..., None]) -> Callable[..., None]:
 
 
 def data_of(task: str | None, place: Path) -> Path:
-    """The place, or its folder `data` where only that holds data: what `omnidata demo` was given.
+    """Return the place, or its folder `data` if only that holds data, as after `omnidata demo`.
 
     Args:
         task: the benchmark, built in or a plug-in's; None where it is not known yet.
@@ -543,7 +543,7 @@ def data_of(task: str | None, place: Path) -> Path:
     with terminal.resumable(), terminal.bytes_progress("fetching") as moves:
         place = local_place(place, task, terminal.note, moves)
     inner = place / "data"
-    own = inner.is_dir() and inside(real(inner), [real(place)])  # and no link of somebody else's
+    own = inner.is_dir() and inside(real(inner), [real(place)])  # and no link that leads outside
     if not own or _holds(place, task) or not _holds(inner, task):
         return place
     terminal.note(f"reading {inner}: {place} itself holds no data")
@@ -618,7 +618,7 @@ def write_exclude(path: Path, ids: Sequence[str], *, head: str) -> None:
 
 
 def only_task(data: Path, usage: str, naming: Callable[[str, object], str]) -> str:
-    """The benchmark that the data are rows of.
+    """Return the benchmark that the data are rows of.
 
     Args:
         data: the dataset's folder or file.

@@ -215,11 +215,10 @@ def read(
         prices=prices,
         models=models,
     )
-    print_read(found, task, run, as_json)
+    _print_read(found, task, run, as_json)
 
 
-def print_read(found: Read, task: Asking, run: Path, as_json: bool) -> None:
-    """What a batch brought, and the table; ends with 1 if steps have no answer."""
+def _print_read(found: Read, task: Asking, run: Path, as_json: bool) -> None:
     about: dict[str, Any] = {"rows": found.rows, "answered": found.answered}
     about |= {**found.failed, "repeated": found.repeated, "kept": found.kept}
     about["missing"] = found.missing
@@ -245,7 +244,7 @@ def print_read(found: Read, task: Asking, run: Path, as_json: bool) -> None:
 _PLACE: Mapping[str, Any] = {name: WAY[name] for name in ("base_url", "key_file", "models")}
 
 
-def at_provider(verb: Callable[..., None]) -> Callable[..., None]:
+def _at_provider(verb: Callable[..., None]) -> Callable[..., None]:
     """Give a verb the options of a provider's place in place of its parameter `place`."""
     verb.__annotations__.pop("place")
 
@@ -259,7 +258,7 @@ def at_provider(verb: Callable[..., None]) -> Callable[..., None]:
 
 
 @app.command("submit", cls=Verb)
-@at_provider
+@_at_provider
 def submit(
     run: _Run,
     *,
@@ -282,7 +281,7 @@ def submit(
 
 
 @app.command("status", cls=Verb)
-@at_provider
+@_at_provider
 def status(
     run: _Run,
     *,
@@ -305,7 +304,7 @@ def status(
 
 @app.command("fetch", cls=Verb)
 @reading_data
-@at_provider
+@_at_provider
 def fetch(
     run: _Run,
     wait: Annotated[
@@ -351,7 +350,7 @@ def fetch(
         prices=prices,
         models=place.models,
     )
-    print_read(found, task, run, as_json)
+    _print_read(found, task, run, as_json)
 
 
 def _print_files(files: Mapping[str, FileState], as_json: bool) -> None:

@@ -61,7 +61,7 @@ class Verb(TyperCommand):
         return [_argument(piece) for piece in pieces]
 
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
-        """The text of the docstring, then its examples, each in lines that can be pasted."""
+        """Return the text of the docstring, then its examples, each in lines that can be pasted."""
         paragraphs = (self.help or "").split("\n\n")
         examples = [
             " ".join(paragraph.strip().removeprefix(EXAMPLE).split())
@@ -76,7 +76,7 @@ class Verb(TyperCommand):
         if examples:
             with formatter.section("Example" if len(examples) == 1 else "Examples"):
                 for example in examples:
-                    formatter.write(command_lines(example, formatter.width))
+                    formatter.write(_command_lines(example, formatter.width))
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Arguments, then options by group; few options are one group."""
@@ -103,25 +103,25 @@ class Verbs(TyperGroup):
     """Verbs below a verb, each in one whole line."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """The first line of each verb's help."""
+        """Return the first line of each verb's help."""
         names = self.list_commands(ctx)
         with formatter.section("Commands"):
             write_verbs(formatter, {name: self.get_command(ctx, name) for name in names})
 
 
 def write_verbs(formatter: Any, verbs: Mapping[str, Any], widest: int = 0) -> None:
-    """A line for each verb: its name and the first line of its help."""
+    """Return a line for each verb: its name and the first line of its help."""
     widest = widest or max(map(len, verbs))
     for name, verb in verbs.items():
         first = (verb.help or "").strip().partition("\n")[0]
         formatter.write(f"  {name:{widest}}  {first}\n")
 
 
-def command_lines(command: str, width: int) -> str:
-    r"""A command, indented and continued with a backslash where it is too long.
+def _command_lines(command: str, width: int) -> str:
+    r"""Return a command, indented and continued with a backslash where it is too long.
 
     Examples:
-        >>> print(command_lines("omnidata info data --plot figure.png", 30), end="")
+        >>> print(_command_lines("omnidata info data --plot figure.png", 30), end="")
           omnidata info data \
             --plot figure.png
     """

@@ -52,11 +52,11 @@ def is_doubtful(results: Mapping[str, Any]) -> bool:
     return any(lacking(results)) or bool(results.get("headline"))
 
 
-def headline(results: Mapping[str, Any]) -> str:
+def _headline(results: Mapping[str, Any]) -> str:
     """Return how many steps have no full answer, for a table's headline; empty if none.
 
     Examples:
-        >>> headline({"outcomes": {"ok": 14, "missing": 135}, "counts": {}})
+        >>> _headline({"outcomes": {"ok": 14, "missing": 135}, "counts": {}})
         '135 of 149 steps have no full answer (135 missing) and count as wrong'
     """
     failed = lacking(results)[0]
@@ -96,13 +96,13 @@ def print_results(
     """
     if as_json:
         terminal.print_headline(results, to=terminal.note)
-        if lacks := headline(results):
+        if lacks := _headline(results):
             terminal.note(lacks)
         terminal.print_json(results)
     else:
         profile = task.profiles[results["profile"]]
         named = legend_of(profile), episode_metrics(profile)
-        terminal.print_results(results, profile.columns, *named, lacks=headline(results))
+        terminal.print_results(results, profile.columns, *named, lacks=_headline(results))
         if line := _format_resampling(results, steps):
             terminal.note(line)
 
@@ -193,7 +193,7 @@ def print_profiles(
     }
     header = ("", *columns, "steps", "left out")
     lacks = max(found.values(), key=lambda results: sum(results["outcomes"].values()))
-    title = ": ".join(filter(None, (f"{title} by every profile (%)", headline(lacks))))
+    title = ": ".join(filter(None, (f"{title} by every profile (%)", _headline(lacks))))
     terminal.print_table(title, header, rows, legend)
     for name, said in about.items():
         leaves_out = said["leaves_out"] and f"leaves out: {said['leaves_out']}"

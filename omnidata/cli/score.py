@@ -421,7 +421,7 @@ def _tell_uncompared(said: Run) -> None:
 def _check_media(
     answers: Iterator[Prediction], steps: Sequence[Step], *, allowed: bool, where: Path
 ) -> Iterator[Prediction]:
-    """The answers as they come; after the last, say which media have changed, or raise.
+    """Yield the answers as they come; after the last, say which media have changed, or raise.
 
     What the model was shown stands in each line of a run, wherever the line has got to.
     """

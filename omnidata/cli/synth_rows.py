@@ -43,11 +43,11 @@ class Verbs(help.Verbs):
     """The verbs that are written here and below, and those that tasks name."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """All of them."""
+        """Return all of them."""
         return [*super().list_commands(ctx), *sorted(_tasks_by_verb())]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The verb of that name; tasks are asked only where none of ours has it."""
+        """Return the verb of that name; tasks are asked only where none of ours has it."""
         found = super().get_command(ctx, cmd_name)
         if found is not None or cmd_name.startswith("-"):
             return found

@@ -62,7 +62,7 @@ _BUTTONS: Final[Mapping[str, Action]] = {
 
 
 def fault_of(body: Mapping[str, Any]) -> str:
-    """What an object has against the schema; empty for a valid one.
+    """Return why an object does not fit the schema; empty if it does.
 
     Examples:
         >>> fault_of({"POINT": [500, 500]}), fault_of({"POINT": [500, 1001]})
@@ -116,14 +116,14 @@ _STATUSES = frozenset((*_GOING_ON, *_ENDS))
 
 
 def _is_whole(value: object) -> bool:
-    """Whether JSON Schema calls it an integer: 5.0 is one, true is not."""
+    """Return whether JSON Schema calls it an integer: 5.0 is one, true is not."""
     if isinstance(value, bool):
         return False
     return isinstance(value, int) or (isinstance(value, float) and value.is_integer())
 
 
 def read_compact(body: Mapping[str, Any], reading: Reading) -> Action:
-    """The action of a valid object; places from 0 to 1000. A status that ends is all it says.
+    """Return the action of a valid object, with places from 0 to 1000.
 
     As released, a touch that takes less than 200 ms, DEEP_LINK and CLEAR end the episode, and a
     swipe that takes longer is a long press. As meant, a touch of any length is a tap up to 200 ms,

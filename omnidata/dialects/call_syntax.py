@@ -77,7 +77,7 @@ class Calls:
             (self._plain if plainly else self._perhaps)[found[2]].append(found.end() - 1)
 
     def at(self, begin: int) -> Call | None:
-        """The call that begins there; None if there is none."""
+        """Return the call that begins there; None if there is none."""
         head = _NAME.match(self.text, begin)
         if not head:
             return None
@@ -117,7 +117,7 @@ class Calls:
         return unescape(self.text[begin + 1 :]), len(self.text), False
 
     def chain(self, begin: int) -> tuple[Call, ...]:
-        """The calls that stand one behind the other from there on, up to 128."""
+        """Return the calls that stand one behind the other from there on, up to 128."""
         found: list[Call] = []
         while len(found) < _CALLS and (call := self.at(begin)):
             found.append(call)
@@ -127,7 +127,7 @@ class Calls:
         return tuple(found)
 
     def is_last(self, call: Call) -> bool:
-        """Whether nothing is said behind a call."""
+        """Return whether nothing is said behind a call."""
         return bool(_NOISE.match(self.text, call.end))
 
     def best(self, begins: Sequence[int]) -> tuple[Call, ...]:
@@ -152,7 +152,7 @@ _LETTERS: Final = {"n": "\n", "t": "\t", "r": "\r"}
 
 
 def unescape(text: str) -> str:
-    r"""The text that a quoted string means; an escape that nobody knows stays as it is.
+    r"""Return the text that a quoted string means; an unknown escape stays as it is.
 
     Examples:
         >>> unescape(r"it\'s C:\\ \d")
@@ -171,7 +171,7 @@ _WRITTEN: Final = str.maketrans(
 
 
 def quote(text: str) -> str:
-    r"""A text as a string between single quotes, which `Calls` reads as that text again.
+    r"""Return a text as a string between single quotes, which `Calls` reads as that text again.
 
     Examples:
         >>> print(quote("it's\n"))
@@ -181,7 +181,7 @@ def quote(text: str) -> str:
 
 
 def number_text(value: float) -> str:
-    """A number with up to 20 decimals and no exponent.
+    """Return a number with up to 20 decimals and no exponent.
 
     Examples:
         >>> number_text(500.0), number_text(0.00001), number_text(12.5)
@@ -200,7 +200,7 @@ _PLACE: Final = 400
 
 
 def numbers_of(text: str) -> tuple[float, ...] | None:
-    """The numbers of a place, whatever brackets and marks are around them; None for other texts.
+    """Return the numbers of a place in any brackets and marks; None for other texts.
 
     Whole numbers stay whole.
 

@@ -40,7 +40,7 @@ class GuiOwl1(ToolCalls):
     )
 
     def read_released(self, text: str) -> Sequence[Call]:
-        """The last call in tags on a desktop, or what looks like the first one."""
+        """Return the last call in tags on a desktop, or what looks like the first one."""
         phone = '{"name": "mobile_use"'
         if phone in text:
             body = phone + text.split(phone)[1].partition("}}\n")[0] + "}}"
@@ -75,7 +75,7 @@ class GuiOwl15(ToolCalls):
     form = "Answer in two parts: `Action:` and a sentence of what to do, then one call."
 
     def read_released(self, text: str) -> Sequence[Call]:
-        """The first call on phones; on desktops all that are literals of Python, until an end."""
+        """Return the first call on phones; on desktops all Python literals until an end."""
         if '"mobile_use"' in text:
             _, found, after = text.partition(f"{OPEN}\n")
             if not found:

@@ -281,13 +281,13 @@ class OpenAiPreview(_OpenAi):
         return [{"type": "computer_call", "action": self.write_action(action, fed)}]
 
     def actions_of_call(self, leaf: Mapping[str, Any], rules: Rules) -> list[Any]:
-        """The actions of a call; strictly those in the form of this tool."""
+        """Return the actions of a call; strictly those in the form of this tool."""
         if rules == "lenient":
             return super().actions_of_call(leaf, rules)
         return [leaf.get("action")]
 
     def read_released(self, given: Any) -> list[Action]:
-        """An action as the sample's computer, a page in Playwright, accepts it.
+        """Return an action as the sample's computer, a page in Playwright, accepts it.
 
         The wheel's click scrolls there, by as many pixels as its place has; a button that is not
         known is the left one; nothing takes keys that are held.
@@ -388,7 +388,7 @@ class OpenAi(_OpenAi):
         return joined
 
     def actions_of_call(self, leaf: Mapping[str, Any], rules: Rules) -> list[Any]:
-        """The actions of a call; strictly those in the form of this tool."""
+        """Return the actions of a call; strictly those in the form of this tool."""
         if rules == "lenient":
             return super().actions_of_call(leaf, rules)
         several = leaf.get("actions")
@@ -397,7 +397,7 @@ class OpenAi(_OpenAi):
         return several
 
     def read_released(self, given: Any) -> list[Action]:
-        """An action as the SDK's types describe it: whole numbers, and nothing missing."""
+        """Return an action as the SDK's types describe it: whole numbers, and nothing missing."""
         if not isinstance(given, Mapping) or given.get("type") not in _TYPES:
             raise UnreadError(f"the computer has no action {given!r:.100}")
         for name, fits in _SCHEMA[given["type"]].items():

@@ -291,7 +291,7 @@ class OsAtlasPro(Dialect):
         return "actions:\n" + "\n".join(lines)
 
     def line(self, past: Past, platform: Platform) -> str:
-        """An earlier step in a text; of a scroll its direction alone, which is all there is to say.
+        """Return an earlier step in a text; a scroll has only its direction.
 
         Its label would have the finger's direction beside the words for the content's.
         """

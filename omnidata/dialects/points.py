@@ -54,7 +54,7 @@ _NOTHING: Final = frozenset(("[]", "[[]]", "()", "none", "null"))
 
 
 def read_place(text: str, space: Space, *, prose: bool = True) -> Region | None:
-    """The place that an answer names, or None where it says that there is none.
+    """Return the place that an answer names, or None where it says that there is none.
 
     What is marked comes first: a tag, a JSON key, the argument of a click; the first of them
     counts. Without one, the whole answer is a place, or it is the last one in brackets: reasons
@@ -94,7 +94,7 @@ def read_place(text: str, space: Space, *, prose: bool = True) -> Region | None:
 
 
 def place_of(value: Any, space: Space) -> Region | None:
-    """The place that a value of JSON is; None where it is none.
+    """Return the place that a value of JSON is; None where it is none.
 
     Lists of two or four numbers, also in a list, objects with x and y, and texts of these are
     places.

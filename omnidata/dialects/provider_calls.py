@@ -57,7 +57,7 @@ _decoder = json.JSONDecoder()
 
 
 @dataclass(frozen=True, slots=True)
-class Items:
+class _Items:
     """What an answer consists of.
 
     Attributes:
@@ -71,8 +71,8 @@ class Items:
     whole: bool = True
 
 
-def items_in(text: str) -> Items:
-    """The items of an answer; a text without any object is one text.
+def _items_in(text: str) -> _Items:
+    """Return the items of an answer; a text without any object is one text.
 
     Of a list that is cut off the whole objects count.
 
@@ -80,9 +80,9 @@ def items_in(text: str) -> Items:
         UnreadError: there is nothing, or nothing but broken JSON.
 
     Examples:
-        >>> items_in('[{"type": "text", "text": "Done."}]').leaves
+        >>> _items_in('[{"type": "text", "text": "Done."}]').leaves
         ({'type': 'text', 'text': 'Done.'},)
-        >>> items_in('I click: {"action": "left_click"} and').rest
+        >>> _items_in('I click: {"action": "left_click"} and').rest
         'and'
     """
     stripped = text.strip()
@@ -91,7 +91,7 @@ def items_in(text: str) -> Items:
     try:
         value = decode(stripped)
         if value is not BROKEN and isinstance(value, dict | list):
-            return Items(tuple(_leaves(value, _DEEPEST)))
+            return _Items(tuple(_leaves(value, _DEEPEST)))
         found, before, rest = _find_objects(stripped)
     except RecursionError:
         raise UnreadError("the answer is nested too deeply") from None
@@ -100,7 +100,7 @@ def items_in(text: str) -> Items:
         raise UnreadError(f"the answer is broken JSON: {_quote(stripped)}")
     if before := before.strip().strip("[").strip():
         leaves.insert(0, {"text": before})
-    return Items(tuple(leaves), rest, whole=False)
+    return _Items(tuple(leaves), rest, whole=False)
 
 
 def _find_objects(text: str) -> tuple[list[Any], str, str]:
@@ -140,8 +140,7 @@ def _leaves(value: Any, depth: int) -> Iterator[dict[str, Any]]:
             yield from _leaves(value[around], depth - 1)
 
 
-def words_in(leaf: Mapping[str, Any]) -> str | None:
-    """What an item says; None where it is no text."""
+def _words_in(leaf: Mapping[str, Any]) -> str | None:
     if leaf.get("type") == "redacted_thinking":
         return ""
     if leaf.get("type", "text") not in _TEXTS or "action" in leaf:
@@ -158,7 +157,7 @@ def _quote(text: object) -> str:
 
 
 def number_in(value: Any, name: str) -> float:
-    """A number as the model wrote it, also one in quotes.
+    """Return a number as the model wrote it, also one in quotes.
 
     Raises:
         UnreadError: it is none, or larger than any screen.
@@ -172,7 +171,7 @@ def number_in(value: Any, name: str) -> float:
 
 
 def text_in(value: Any, name: str) -> str:
-    """A text.
+    """Return a text.
 
     Raises:
         UnreadError: it is none.
@@ -183,7 +182,7 @@ def text_in(value: Any, name: str) -> str:
 
 
 def way_in(value: Any, name: str) -> Direction:
-    """A direction, in any case.
+    """Return a direction, in any case.
 
     Raises:
         UnreadError: it is none.
@@ -227,7 +226,7 @@ def press(keys: Sequence[str], **more: Any) -> Action:
 
 
 def whole(value: float) -> float:
-    """The number as JSON is to have it: without a fraction of nothing.
+    """Return the number as JSON is to have it: without a fraction of nothing.
 
     Examples:
         >>> whole(12.0), whole(12.5)
@@ -237,7 +236,7 @@ def whole(value: float) -> float:
 
 
 def region_in(value: Any, name: str) -> tuple[Region, ...]:
-    """A point or a box in pixels, in any form that stands for one; nothing for null.
+    """Return a point or a box in pixels, in any form that stands for one; nothing for null.
 
     Raises:
         UnreadError: it is neither.
@@ -262,12 +261,12 @@ def region_in(value: Any, name: str) -> tuple[Region, ...]:
 
 
 def place_of(action: Action) -> tuple[float, float] | None:
-    """Where an action is done or begins, as numbers of JSON; None where nobody says."""
+    """Return where an action is done or begins, as numbers of JSON; None if unknown."""
     return _pair(action.start[0]) if action.start else None
 
 
 def end_of(action: Action) -> tuple[float, float] | None:
-    """Where an action ends, as `place_of`."""
+    """Return where an action ends, as `place_of`."""
     return _pair(action.end[0]) if action.end else None
 
 
@@ -279,7 +278,7 @@ def _pair(region: Region) -> tuple[float, float]:
 
 
 def content_way(action: Action) -> Direction:
-    """Which part of the content a scroll brings into sight.
+    """Return the part of the content that a scroll brings into sight.
 
     Raises:
         CannotSayError: no direction is said.
@@ -291,7 +290,7 @@ def content_way(action: Action) -> Direction:
 
 
 def size_error(name: str) -> UsageError:
-    """The error of a tool that has to declare a size which nobody knows."""
+    """Return the error of a tool that has to declare an unknown size."""
     return UsageError(
         f"the tool of {name} declares the size of the screenshot, which is unknown",
         where=f"-T dialect={name}",
@@ -312,7 +311,7 @@ class ProviderDialect(Dialect):
 
     @abstractmethod
     def calls(self, action: Action, fed: Screen, platform: Platform) -> list[dict[str, Any]]:
-        """The calls that stand for an action, as far as they can say it.
+        """Return the calls that stand for an action, as far as they can say it.
 
         Raises:
             CannotSayError: there is none.
@@ -320,7 +319,7 @@ class ProviderDialect(Dialect):
 
     @abstractmethod
     def actions(self, leaf: Mapping[str, Any], fed: Screen, rules: Rules) -> list[Action]:
-        """What a call does.
+        """Return the actions of a call.
 
         Raises:
             UnreadError: it is no call of the tool.
@@ -328,20 +327,20 @@ class ProviderDialect(Dialect):
 
     @abstractmethod
     def message(self, text: str) -> dict[str, Any]:
-        """An item that says something."""
+        """Return an item that says something."""
 
     @abstractmethod
     def tool_declarations(
         self, asked: Asked, platform: Platform, fed: Screen
     ) -> Sequence[Mapping[str, Any]]:
-        """What declares the tool in a request, as objects of the API.
+        """Return the declaration of the tool in a request, as objects of the API.
 
         Raises:
             UsageError: the size of the screenshot is not known, which the tool declares.
         """
 
     def merge_calls(self, items: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """The items of an answer, where the API has several calls in one."""
+        """Return the items of an answer, where the API has several calls in one."""
         return items
 
     def read(self, text: str, fed: Screen, *, rules: Rules = "lenient") -> Answer:
@@ -350,13 +349,13 @@ class ProviderDialect(Dialect):
         A call beside which the provider's safety checks want the user's consent is read with an
         action "ask" behind it.
         """
-        items = items_in(text)
+        items = _items_in(text)
         if rules == "strict" and not items.whole:
             raise UnreadError("the answer is more than the API's objects")
         said: list[str] = []
         actions: list[Action] = []
         for leaf in items.leaves:
-            words = words_in(leaf)
+            words = _words_in(leaf)
             if words is None:
                 actions += self.actions(leaf, fed, rules)
             elif words:
@@ -373,7 +372,7 @@ class ProviderDialect(Dialect):
         )
 
     def turn(self, past: Past, platform: Platform) -> Part:
-        """An earlier step as calls; as a text where it cannot be said in calls.
+        """Return an earlier step as calls; as a text where it cannot be said in calls.
 
         Its places are whole numbers: the APIs have no others, and refuse a history with them.
         """
@@ -452,7 +451,7 @@ _COMPARED = ("text", "button", "count", "keys", "held", "path", "app", "url", "s
 
 
 def _is_same(said: Action, read: Action) -> bool:
-    """Whether the read action equals the written one, except for differences no scorer sees.
+    """Return whether the read action equals the written one, except for differences no scorer sees.
 
     A swipe with both places is read as a drag, one with a direction as a scroll that shows the
     same; a phone's enter as a key. Tools may set an unspecified wait or scroll amount. Success is

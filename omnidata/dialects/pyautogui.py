@@ -39,7 +39,7 @@ class Unresolved(ValueError):  # noqa: N818  (a state of the text, no fault of t
 
 
 def resolve(node: ast.expr, names: Names, *, depth: int = 0) -> Value:
-    """What an expression is worth, told from the text alone.
+    """Return the value of an expression, computed from the text alone.
 
     Literals, negative numbers, lists and tuples of them, names of constants, items of these, and
     sums of plain numbers. Nothing is called and no attribute is looked up.
@@ -93,7 +93,7 @@ def resolve(node: ast.expr, names: Names, *, depth: int = 0) -> Value:
 
 
 def tag_of(node: ast.expr) -> str:
-    """The mark that an argument names: `tag_3`, `tag_3[0]`; empty for any other expression."""
+    """Return the mark that an argument names: `tag_3`, `tag_3[0]`; empty for all else."""
     if isinstance(node, ast.Subscript | ast.Starred):
         node = node.value
     return node.id if isinstance(node, ast.Name) and _TAG.fullmatch(node.id) else ""
@@ -291,7 +291,7 @@ def bind(
     tag: str,
     functions: Mapping[str, Mapping[str, _Function]] = FUNCTIONS,
 ) -> Call:
-    """The call of a function with arguments whose values are known.
+    """Return the call of a function with arguments whose values are known.
 
     Args:
         module: one of `functions`.
@@ -605,7 +605,7 @@ class _Reader:
             if ours and (node.attr in _BUTTON_NAMES or _TWEEN.fullmatch(node.attr)):
                 return node.attr.lower()
         if isinstance(node, ast.Name) and node.id not in self._names and tag_of(node):
-            return None  # a mark whose place nobody told: the call is known, the place is not
+            return None  # a mark of unknown place: the call is known, the place is not
         return resolve(node, self._names)
 
     def _function(self, node: ast.expr) -> tuple[str, str]:

@@ -40,7 +40,7 @@ _POINTED: Final = frozenset(
 def as_action(
     statements: Sequence[Call | Code], *, space: Space, said: str | None = None
 ) -> Action | None:
-    """What some calls do: the first thing, and in `then` what follows.
+    """Return some calls as one action: the first, with the others in `then`.
 
     To move the pointer is a part of what is done there next, and pauses are left out, unless there
     is nothing else. A button that goes down and comes up elsewhere has dragged.
@@ -82,7 +82,7 @@ def as_action(
 
 
 def each_action(statements: Sequence[Call], *, space: Space) -> list[Action]:
-    """What some calls do, one action for each.
+    """Return some calls as actions, one each.
 
     A place is a call's own: nothing is told of where the pointer is. Only what moves the pointer to
     where a drag begins is a part of the drag, and pauses are left out where something else is done.
@@ -101,7 +101,7 @@ def each_action(statements: Sequence[Call], *, space: Space) -> list[Action]:
     pointer: Point | None = None
     paused: float | None = None
     for call in statements:
-        before, pointer = pointer, pointer_after(call, pointer, space=space)
+        before, pointer = pointer, _pointer_after(call, pointer, space=space)
         if call.kind == "sleep":
             paused = (paused or 0) + (call.seconds or 0)
             continue
@@ -120,12 +120,12 @@ def each_action(statements: Sequence[Call], *, space: Space) -> list[Action]:
     return found or ([] if paused is None else [Action("wait", seconds=paused)])
 
 
-class Placed(NamedTuple):
+class _PlacedCall(NamedTuple):
     """A call that does more than to move the pointer on its way, or to pause.
 
     Attributes:
         call: a move only where nothing is done at its end.
-        before, at: where the pointer was, and where the call is done; None where nobody says.
+        before, at: where the pointer was, and where the call is done; None if unknown.
         moved: whether the pointer was moved since something was done at its place.
     """
 
@@ -135,8 +135,8 @@ class Placed(NamedTuple):
     moved: bool
 
 
-def in_place(statements: Sequence[Call | Code], *, space: Space) -> Iterator[Placed]:
-    """The calls of a turn, each with its place; to move there is a part of what is done there.
+def in_place(statements: Sequence[Call | Code], *, space: Space) -> Iterator[_PlacedCall]:
+    """Yield the calls of a turn, each with its place; a move there is part of the call.
 
     Args:
         statements: from `read_code`; `Code` is passed over.
@@ -153,25 +153,19 @@ def in_place(statements: Sequence[Call | Code], *, space: Space) -> Iterator[Pla
     for call in statements:
         if isinstance(call, Code) or call.kind == "sleep":
             continue
-        before, pointer = pointer, pointer_after(call, pointer, space=space)
+        before, pointer = pointer, _pointer_after(call, pointer, space=space)
         if call.kind in ("move", "move_by"):
             move = call
             continue
-        yield Placed(call, before, pointer, move is not None)
+        yield _PlacedCall(call, before, pointer, move is not None)
         if call.kind in _POINTED:
             move = None
     if move is not None:
-        yield Placed(move, pointer, pointer, True)
+        yield _PlacedCall(move, pointer, pointer, True)
 
 
-def pointer_after(call: Call, pointer: Point | None, *, space: Space) -> Point | None:
-    """Where the pointer is after a call, or where the call is done; None where nobody says.
-
-    Args:
-        call: any call.
-        pointer: where it was before; None where nobody says.
-        space: the unit of the call's coordinates.
-    """
+def _pointer_after(call: Call, pointer: Point | None, *, space: Space) -> Point | None:
+    """Return where the pointer is after a call, or where the call is done; None if unknown."""
     if call.kind in ("move_by", "drag_by"):
         if pointer is None:
             return None
@@ -182,11 +176,11 @@ def pointer_after(call: Call, pointer: Point | None, *, space: Space) -> Point |
 
 
 def action_of(call: Call, before: Point | None, at: Point | None) -> Action | None:
-    """What one call does; None for an end with a word that nobody knows.
+    """Return the action of a call; None for an end with an unknown word.
 
     Args:
         call: any call but a pause.
-        before: where the pointer was, from which a drag begins; None where nobody says.
+        before: where the pointer was, from which a drag begins; None if unknown.
         at: where the call is done, or where a drag ends.
     """
     place = (at,) if at else ()

@@ -205,7 +205,7 @@ def _statements(code: str) -> tuple[tuple[Call, ...], str]:
 _MARKS: Final = (_FENCE, "<|", "<think", "</think", "◁")
 _NOTCHES: Final = 5
 _PAGES: Final = 0.1
-"""How far a wheel turns where nobody says it."""
+"""Distance of a scroll that has none."""
 
 
 def _text(value: str) -> str:
@@ -357,7 +357,7 @@ class CodeDialect(Dialect):
         return Answer(actions, thought or _thought(said[:begin]), unread)
 
     def resolve_point(self, point: Point, fed: Screen) -> Point:
-        """The place that two numbers mean; a family whose models have another unit, too, says it.
+        """Return the place that two numbers mean; families with another unit override this.
 
         Args:
             point: the numbers in the unit of the frame.
@@ -367,7 +367,7 @@ class CodeDialect(Dialect):
 
     @abstractmethod
     def read_released(self, text: str, fed: Screen) -> tuple[Action, ...]:
-        """The actions of an answer as the released parser reads it.
+        """Return the actions of an answer as the released parser reads it.
 
         Raises:
             UnreadError: it does not.
@@ -379,10 +379,10 @@ class CodeDialect(Dialect):
 
     @abstractmethod
     def wrap(self, code: str, sentence: str) -> str:
-        """A whole answer of code, and of a sentence that says what it does."""
+        """Return a whole answer of code, and of a sentence that says what it does."""
 
     def code(self, actions: Sequence[Action], fed: Screen, platform: Platform) -> str:
-        """The code alone.
+        """Return the code alone.
 
         Raises:
             CannotSayError: there is none for one of the actions.
@@ -546,7 +546,7 @@ class CodeDialect(Dialect):
 
     @abstractmethod
     def form(self, code: str) -> str:
-        """How an answer is to look, with this code in it."""
+        """Return how an answer is to look, with this code in it."""
 
 
 def _swipe(action: Action) -> str:
@@ -568,7 +568,7 @@ def _cannot(action: Action, what: str) -> CannotSayError:
 
 
 def _is_share(point: Point) -> bool:
-    """Whether two numbers cannot be pixels: both from 0 to 1, and not both whole."""
+    """Return whether two numbers cannot be pixels: both from 0 to 1, and not both whole."""
     pair = (point.x, point.y)
     return all(0 <= number <= 1 for number in pair) and any(number % 1 for number in pair)
 
@@ -617,7 +617,7 @@ class OpenCua(CodeDialect):
         return convert(replace(point, space="rel"), "px", fed)
 
     def code(self, actions: Sequence[Action], fed: Screen, platform: Platform) -> str:
-        """As `CodeDialect.code`; a place within the first pixel would be read as a share."""
+        """A place within the first pixel would be read as a share."""
         for action in _steps(actions):
             if any(_is_share(centre(region)) for region in (*action.start, *action.end)):
                 raise _cannot(action, "a place within the first pixel of the picture")
@@ -716,7 +716,7 @@ class Aguvis(CodeDialect):
     pages = True
 
     def read_released(self, text: str, fed: Screen) -> tuple[Action, ...]:
-        """As AgentNetBench's agent reads it, and AgentCPM-GUI's evaluation of calls of `mobile`."""
+        """Read as AgentNetBench's agent, and calls of `mobile` as AgentCPM-GUI's evaluation."""
         return read_aguvis(text)
 
     def wrap(self, code: str, sentence: str) -> str:

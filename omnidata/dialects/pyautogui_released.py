@@ -73,14 +73,14 @@ def _done_action(status: str) -> Action:
 
 
 def read_opencua(text: str, fed: Screen) -> tuple[Action, ...]:
-    """The actions of an answer of OpenCUA's, each line for itself.
+    """Return the actions of an answer of OpenCUA's, each line for itself.
 
     A place is in pixels if both numbers are above 1, else a share of the screen; every place of
     `computer.triple_click` is a share.
 
     Args:
         text: the whole answer.
-        fed: width and height in pixels of the picture as it was fed; (0, 0) where nobody knows.
+        fed: width and height in pixels of the picture as it was fed; (0, 0) if unknown.
 
     Raises:
         UnreadError: the parser finds nothing, or fails.
@@ -217,7 +217,7 @@ def _wheel(notches: str) -> Action:
 
 
 def read_aguvis(text: str) -> tuple[Action, ...]:
-    """The action of an answer of Aguvis': its first line of pyautogui, or its last of `mobile`.
+    """Return the action of an Aguvis answer: its first pyautogui line, or its last `mobile` one.
 
     Args:
         text: the whole answer.
@@ -301,7 +301,7 @@ _FAILS: Final = (ValueError, TypeError, OverflowError, RecursionError, MemoryErr
 
 
 def read_kimi(text: str, fed: Screen) -> tuple[Action, ...]:
-    """The actions of an answer of Kimi's: what its last block of code does, or asks for.
+    """Return the actions of an answer of Kimi's: what its last block of code does, or asks for.
 
     Args:
         text: the content of the answer, or the whole of it.
@@ -344,7 +344,7 @@ def read_kimi(text: str, fed: Screen) -> tuple[Action, ...]:
 
 
 def last_block(text: str) -> str | None:
-    """The last block of code between two fences, without the blanks around it."""
+    """Return the last block of code between two fences, without the blanks around it."""
     found, end = None, 0
     while (start := text.find("```", end)) >= 0:
         start += 3
@@ -389,7 +389,7 @@ def _after_head(text: str, at: int) -> int | None:
 
 
 def project_code(code: str, screen: Screen) -> str:
-    """The code with places in pixels, as the released agent rewrites it.
+    """Return the code with places in pixels, as the released agent rewrites it.
 
     A place is a share of the screen if no number is above 1, and is rounded otherwise.
     Where one call cannot be parsed, no place is rewritten; of a call that takes a place only by

@@ -287,7 +287,7 @@ class ToolCalls(Dialect):
         return Answer(actions, thought, rest.strip() if _TAIL.sub("", rest) else "")
 
     def read_released(self, text: str) -> Sequence[Call]:
-        """The calls that the released parser finds.
+        """Return the calls that the released parser finds.
 
         Raises:
             UnreadError: it finds none, or fails.
@@ -513,7 +513,7 @@ class ToolCalls(Dialect):
 
 
 def says_of(mobile: Iterable[str], desktop: Iterable[str]) -> Mapping[Platform, frozenset[Kind]]:
-    """The kinds of actions that tools with these names of actions can express."""
+    """Return the kinds of actions that tools with these names of actions can express."""
     hands = {kind for name in desktop for kind in _KINDS.get(name, ())} | {"hotkey"}
     touch = {kind for name in mobile for kind in _KINDS.get(name, ())}
     mouse: frozenset[Kind] = frozenset(hands)  # type: ignore[arg-type]

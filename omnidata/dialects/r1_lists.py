@@ -388,7 +388,7 @@ class GuiR1(_Listed):
     }  # fmt: skip
 
     def line(self, past: Past, platform: Platform) -> str:
-        """An earlier step, of a swipe only which way it went; see `Dialect.line`."""
+        """Return an earlier step, of a swipe only which way it went; see `Dialect.line`."""
         plain = (
             structs.replace(one, end=(), direction=finger_way(one), sense="finger", amount=None)
             if one.kind in ("swipe", "scroll")

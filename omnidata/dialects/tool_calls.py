@@ -236,7 +236,7 @@ def _is_plain(text: str) -> bool:
 
 
 def decode_json5(text: str) -> Any:
-    """The JSON5 value of the whole text, or `BROKEN`.
+    """Return the JSON5 value of the whole text, or `BROKEN`.
 
     Examples:
         >>> decode_json5("{action: 'click', coordinate: [+1, .5,],}")
@@ -255,14 +255,14 @@ def decode_json5(text: str) -> Any:
         return BROKEN
 
 
-def loose_objects(text: str, begin: int = 0) -> Iterator[tuple[dict[str, Any], bool, int, int]]:
-    """The objects in a text that do not stand in another one.
+def _loose_objects(text: str, begin: int = 0) -> Iterator[tuple[dict[str, Any], bool, int, int]]:
+    """Yield the objects in a text that do not stand in another one.
 
     Yields:
         The members that are whole, whether the object is, and where it begins and ends.
 
     Examples:
-        >>> [each[:2] for each in loose_objects("{so} {'at': (1, 2)} {'then': {'a': [3,")]
+        >>> [each[:2] for each in _loose_objects("{so} {'at': (1, 2)} {'then': {'a': [3,")]
         [({}, False), ({'at': [1, 2]}, True), ({}, False)]
     """
     parser, is_plain = _Parser(text, lenient=True), _is_plain(text)
@@ -286,7 +286,7 @@ def loose_objects(text: str, begin: int = 0) -> Iterator[tuple[dict[str, Any], b
 
 
 def find_calls(text: str) -> Calls:
-    r"""The calls of tools in a text, in tags or bare.
+    r"""Return the calls of tools in a text, in tags or bare.
 
     What is thought in tags comes after nothing: its calls count only where no other ones are.
 
@@ -307,7 +307,7 @@ def _find(text: str, begin: int) -> Calls:
     tag = text.find(OPEN, begin)
     calls: list[Call] = []
     first = last = len(text)
-    for value, whole, start, end in loose_objects(text, max(tag, begin)):
+    for value, whole, start, end in _loose_objects(text, max(tag, begin)):
         if not whole:  # what it calls may be whole, but no argument may be missing
             value = {key: value[key] for key in ("name", "arguments") if key in value}
         if not (ours := list(_calls_of(value))):
@@ -330,7 +330,7 @@ def _calls_of(value: Any) -> Iterator[Call]:
         return
     name, arguments = value.get("name"), value.get("arguments", value.get("parameters"))
     if isinstance(arguments, str):
-        arguments = next((found for found, whole, *_ in loose_objects(arguments) if whole), None)
+        arguments = next((found for found, whole, *_ in _loose_objects(arguments) if whole), None)
     if isinstance(arguments, dict):
         yield Call(name if isinstance(name, str) else None, arguments)
     elif isinstance(value.get("action"), str):

@@ -624,7 +624,7 @@ def _entities(text: str) -> str:
 
 
 def _is_number(text: str) -> bool:
-    """Whether fast-xml-parser takes a text for a number or a truth."""
+    """Return whether fast-xml-parser takes a text for a number or a truth."""
     if text in ("true", "false") or _HEX_OR_POWER.match(text):
         return True
     found = _DECIMAL.match(text)
@@ -984,7 +984,7 @@ class UITars2(_UITars):
         return name, {**found, "button": action.button}
 
     def write_type(self, action: Action, platform: Platform) -> Values:
-        """What is typed, with the two letters behind it that submit it."""
+        """A submitted text ends in a backslash and an n."""
         if action.start:
             raise CannotSayError("no word for where it is typed")
         found = super().write_type(action, platform)

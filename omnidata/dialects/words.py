@@ -45,7 +45,7 @@ class Word:
 
 
 def words(text: str, names: Set[str], start: int = 0) -> Iterator[Word]:
-    r"""The actions of a text, a line each; the first line that has none ends them.
+    r"""Yield the actions of a text, a line each; the first line that has none ends them.
 
     Args:
         text: any text.
@@ -68,7 +68,7 @@ def words(text: str, names: Set[str], start: int = 0) -> Iterator[Word]:
 
 
 def text_in_brackets(text: str, word: Word) -> tuple[str, int] | None:
-    """The text in brackets after a name, and where it ends; None where they do not close.
+    """Return the text in brackets after a name, and where it ends; None where they do not close.
 
     A bracket in a text that ends with its line is a part of it. A text may go over several lines,
     and then ends at its first closing bracket; one without brackets is the rest of the line.
@@ -89,7 +89,7 @@ def text_in_brackets(text: str, word: Word) -> tuple[str, int] | None:
 
 
 def numbers(text: str) -> list[int | float]:
-    """The numbers of a text, as they are written, without those that are too long or too large.
+    """Return the numbers of a text as written, without those that are too long or too large.
 
     Examples:
         >>> numbers("(576, 12.5),(592,42)")
@@ -101,7 +101,7 @@ def numbers(text: str) -> list[int | float]:
 
 
 def place(text: str, space: Space) -> Region | None:
-    """The place that a text begins with: two numbers are a point, four a box.
+    """Return the place that a text begins with: two numbers are a point, four a box.
 
     Args:
         text: what stands after a name.

@@ -51,7 +51,7 @@ class Bench:
 
     @classmethod
     def load(cls, name: str, data: str, profile: str | None, options: Mapping[str, str]) -> Bench:
-        """The task of that name on these data.
+        """Return the task of that name on these data.
 
         Raises:
             UsageError: no such task, option or profile, or prompts that show the model's own
@@ -73,13 +73,13 @@ class Bench:
     def judge(
         self, step: Step, text: str, delivery: Delivery, receipt: Mapping[str, Any]
     ) -> Verdict:
-        """The verdict on what came, or on that nothing did."""
+        """Return the verdict on what came, or on that nothing did."""
         if delivery == "ok":
             return self.profile.judge(step, text, receipt)
         return self.profile.without_answer(step, delivery)
 
     def overall(self, judged: Mapping[str, Judged]) -> dict[str, float]:
-        """The metrics of the profile over the steps that were asked about.
+        """Return the metrics of the profile over the steps that were asked about.
 
         Metrics over episodes leave out episodes whose steps were not all asked about, as
         in `omnidata evaluate --limit`.

@@ -78,7 +78,7 @@ _FORMATS: Final[Mapping[str, Any]] = {
 
 @contextmanager
 def convert_errors() -> Iterator[None]:
-    """Say an error of ours as inspect_ai says what a user has to mend: without a traceback."""
+    """Raise our errors as the one that inspect_ai prints without a traceback."""
     try:
         yield
     except OmnidataError as error:
@@ -86,7 +86,7 @@ def convert_errors() -> Iterator[None]:
 
 
 def texts_of(value: Any) -> Sequence[str]:
-    """What a user may have written of a value that inspect_ai has read as YAML.
+    """Return the texts that a user may have written for a value that inspect_ai read as YAML.
 
     Examples:
         >>> texts_of(8), texts_of(False), texts_of(["I", "A"]), texts_of("gold")
@@ -150,12 +150,7 @@ def _content(part: RenderedPart) -> Content:
     return ContentVideo(video=f"data:{part.mime};base64,{encoded}", format=format)
 
 
-def conversation_of(messages: Sequence[ChatMessage]) -> Conversation:
-    """Messages of inspect_ai as ours.
-
-    Raises:
-        UsageError: one has what our models are not told, as the result of a tool.
-    """
+def _conversation_of(messages: Sequence[ChatMessage]) -> Conversation:
     made = []
     for message in messages:
         if message.role == "tool":
@@ -262,11 +257,11 @@ class OmnidataModel(ModelAPI):
         self._loop = loop
 
     def max_connections(self) -> int:
-        """As many as are under way in `omnidata evaluate`."""
+        """Return the number of open requests of `omnidata evaluate`."""
         return self._adapter.concurrency * self._adapter.max_batch
 
     def should_retry(self, ex: Exception) -> RetryDecision:
-        """As the adapter says it of its error."""
+        """Return whether the adapter calls its error transient."""
         if not isinstance(ex, CallError) or not ex.transient or ex.hopeless:
             return RetryDecision.no()
         decide = RetryDecision.rate_limit if ex.throttled else RetryDecision.transient
@@ -308,7 +303,7 @@ class OmnidataModel(ModelAPI):
             stop=tuple(config.stop_seqs or ()),
             special_tokens=told.get("special_tokens") is True,
         )
-        request = Request(str(told.get("sample_id", "")), conversation_of(input))
+        request = Request(str(told.get("sample_id", "")), _conversation_of(input))
         try:
             prepared = await to_thread.run_sync(render_request, None, self._adapter, request)
         except MediaError as error:
@@ -395,5 +390,5 @@ class OmnidataModel(ModelAPI):
 
 @modelapi(name=NAME)
 def omnidata() -> type[ModelAPI]:
-    """The provider, by which inspect_ai finds the class."""
+    """Return the provider, by which inspect_ai finds the class."""
     return OmnidataModel

@@ -8,7 +8,7 @@ that the numbers of a log are those of `omnidata evaluate` on the same answers.
   way.
 * A step without an answer is scored as failed, which is wrong, and never left out of a mean.
 * `totals` gives the metrics of the profile, over steps and over episodes; beside them each value
-  of a verdict has its mean, with a standard error over what belongs together. Two standard errors
+  of a verdict has its mean, with a standard error over groups of related steps. Two standard errors
   of one value would have the same name in a log, which keeps the first alone.
 """
 
@@ -55,7 +55,7 @@ Clips = Literal["whole", "frames"]
 _WHOLE: Final = ("google", "mockllm")
 """Providers of inspect_ai that take clips; others are shown pictures of them."""
 _GROUP: Final = "group"
-"""The metadata of a sample that says what belongs together: `Step.group`."""
+"""The metadata of a sample with the group of related steps: `Step.group`."""
 
 
 _Key = tuple[str, str, str | None, tuple[tuple[str, str], ...]]
@@ -74,7 +74,7 @@ def _bench(
 
 
 def _options(name: str, given: Mapping[str, Any]) -> dict[str, str]:
-    """The task's options as texts: of `off`, which YAML takes for False, the value that there is.
+    """Return the task's options as texts; YAML reads `off` as False, which is undone.
 
     Examples:
         >>> _options("idm-multiple", {"gemini_limit": False})
@@ -95,7 +95,7 @@ def inspect_task(
     clips: Clips | None = None,
     **options: Any,
 ) -> Task:
-    """A registered task as one of inspect_ai.
+    """Return a registered task as one of inspect_ai.
 
     Args:
         name: as in `omnidata evaluate NAME`.
@@ -251,7 +251,7 @@ def verdicts(task: str, data: str, profile: str | None, options: dict[str, str])
 
 @metric
 def totals(task: str, data: str, profile: str | None, options: dict[str, str]) -> Metric:
-    """The metrics of the profile over the steps that were asked: over steps, and over episodes."""
+    """Return the metrics of the profile over the asked steps and their episodes."""
     bench = _bench(task, data, profile, options)
 
     def total(scores: list[SampleScore]) -> Mapping[str, float]:

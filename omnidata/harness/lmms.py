@@ -193,7 +193,7 @@ class LmmsTask:
         return [(message.role, part) for message in messages for part in message.parts]
 
     def doc_to_messages(self, doc: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """The prompt for models that take a conversation: parts in the task's order."""
+        """Return the prompt for models that take a conversation: parts in the task's order."""
         messages: list[dict[str, Any]] = []
         for role, part in self._parts(doc):
             if not messages or messages[-1]["role"] != role:
@@ -206,20 +206,20 @@ class LmmsTask:
         return messages
 
     def doc_to_visual(self, doc: Mapping[str, Any]) -> list[Any]:
-        """The media, for models that take them before the text."""
+        """Return the media, for models that take them before the text."""
         return [_decode(part) for _, part in self._parts(doc) if part.kind != "text"]
 
     def doc_to_text(self, doc: Mapping[str, Any]) -> str:
-        """All texts of the prompt, for models that take media apart."""
+        """Return all texts of the prompt, for models that take media apart."""
         return "\n\n".join(part.text for _, part in self._parts(doc) if part.kind == "text")
 
     def doc_to_target(self, doc: Mapping[str, Any]) -> str:
-        """The right answer; empty where there is none."""
+        """Return the right answer; empty where there is none."""
         right = _bench(self.setup).task.target(self._step(doc))
         return right.text if right else ""
 
     def process_results(self, doc: Mapping[str, Any], results: Sequence[Any]) -> dict[str, Any]:
-        """How an answer came out, under every metric, whose totals are made of it."""
+        """Return how an answer came out, under every metric, whose totals are made of it."""
         bench, step = _bench(self.setup), self._step(doc)
         text: Any = results
         while isinstance(text, list | tuple):
@@ -237,7 +237,7 @@ class LmmsTask:
         return render(conversation, _WHOLE)[1]
 
     def total(self, metric: str) -> Callable[[Sequence[Mapping[str, Any]]], float | None]:
-        """What makes a metric of the records of all answers."""
+        """Return the function that makes a metric of the records of all answers."""
 
         def aggregate(records: Sequence[Mapping[str, Any]]) -> float | None:
             bench = _bench(self.setup)

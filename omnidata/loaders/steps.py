@@ -220,7 +220,7 @@ class Steps(IndexedSteps):
         if self._list is None:
             self._places = self._places or Places(self.sample_ids)
             assert isinstance(self._places, Places)
-            found = self._places.repeated()
+            found = self._places.repeated_indices()
         else:
             met = set[str]()
             found = []
@@ -349,7 +349,7 @@ class Places:
             place += 1
         return None
 
-    def repeated(self) -> list[int]:
+    def repeated_indices(self) -> list[int]:
         """Return the indices of ids that are there before."""
         hashes = np.frombuffer(self._hashes, np.int64)
         alike = np.flatnonzero(hashes[1:] == hashes[:-1])

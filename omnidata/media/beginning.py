@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 _CRF = 10
-"""What is cut is encoded again, finely enough that nobody sees it: two cuts of a clip, and the
+"""What is cut is encoded again, without a visible difference: two cuts of a clip, and the
 whole, are to differ in their time alone."""
 _TIE = 1e-3  # of a tick: clocks in milliseconds are usual
 
@@ -97,7 +97,7 @@ def _sound(
 def _length(
     source: Path | bytes, whole: MediaRef, budget: Budget
 ) -> tuple[float, float, Fraction, bool]:
-    """When a clip begins; its seconds, the last frame for a tick; the rate; if it has a sound."""
+    """Return a clip's start and length in seconds, its frame rate, and whether it has sound."""
     with open_container(source, whole, budget) as container:
         video = video_stream(container, whole, budget, None)
         rate = frame_rate(video)

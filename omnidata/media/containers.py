@@ -113,7 +113,7 @@ def video_stream(
 
 
 def _padded_limit(pixels: int) -> str:
-    """A limit for decoders, which count the rows' padding as well."""
+    """Return a limit for decoders, which count the rows' padding as well."""
     return str(min(pixels + pixels // 4 + 4096, (1 << 31) - 1))
 
 
@@ -178,7 +178,7 @@ class Turn(NamedTuple):
         return (height, width) if self.swap else (width, height)
 
     def apply(self, pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-        """The upright frame.
+        """Return the upright frame.
 
         Args:
             pixels: uint8 (H, W, 3), as stored.
@@ -233,7 +233,7 @@ def is_turned(content: bytes, ref: MediaRef, budget: Budget) -> bool:
 
 
 def _may_be_turned(content: bytes) -> bool:
-    """Whether a track of an MP4 or MOV has another matrix than most; nothing is decoded.
+    """Return whether a track of an MP4 or MOV has another matrix than most; nothing is decoded.
 
     Frames say it for sure, and those of other containers, which hardly ever have one, alone do.
     """

@@ -86,14 +86,10 @@ class Index:
         return self.usable and 2 * decoded < wanted[-1]
 
 
-def sought(
+def _sought_frames(
     container: InputContainer, video: VideoStream, index: Index, wanted: Sequence[int]
 ) -> Iterator[tuple[int, float, VideoFrame]]:
-    """Yield the wanted frames, ascending: number, seconds, frame.
-
-    Ends early where the packets have promised a frame that the decoder does not give, or a keyframe
-    that is none; the caller must count.
-    """
+    """Ends early where packets promise a frame that does not come; the caller must count."""
     at: int | None = None
     decoder: Iterator[VideoFrame] = iter(())
     for number in wanted:
@@ -261,7 +257,7 @@ def _jumping(
     stream: int | None,
     budget: Budget,
 ) -> Frames | None:
-    """The frames of a long clip by seeking; None where that does not pay or is not exact.
+    """Return the frames of a long clip by seeking; None where that does not pay or is not exact.
 
     They are spread over as many as the header states, where it does.
     """
@@ -275,7 +271,7 @@ def _jumping(
     if not index.usable or not index.pays(wanted):
         return None
     try:
-        found = _stack(sought(container, video, index, wanted), video, ref, budget)
+        found = _stack(_sought_frames(container, video, index, wanted), video, ref, budget)
     except MediaError:
         return None  # one pass says what is wrong
     return found if len(found.indices) == len(wanted) else None
@@ -341,7 +337,7 @@ def _at(decoded: Iterator[Decoded], wanted: list[int]) -> Iterator[Decoded]:
 
 
 def _sample_ticks(decoded: Iterator[Decoded], fps: float) -> Iterator[Decoded]:
-    """The frame that is on the screen at each tick: the last that began by then."""
+    """Yield the frame that is on the screen at each tick: the last that began by then."""
     last: Decoded | None = None
     begin, tick = 0.0, 0
     for found in decoded:

@@ -203,7 +203,7 @@ def _sideways() -> frozenset[Transpose]:
 
 
 def _turn(info: Mapping[Any, Any]) -> Transpose | None:
-    """What turns a picture upright by its tags; None where there is nothing to do.
+    """Return the operation that turns a picture upright by its tags; None if it is upright.
 
     An unreadable tag says nothing, as in viewers. EXIF counts before XMP, as in Pillow.
     """
@@ -236,7 +236,7 @@ def _orientation(info: Mapping[Any, Any]) -> int:
 
 
 def _exif_orientation(block: bytes) -> int:
-    """The orientation in the first directory of a block of EXIF, which is a TIFF file; else 0.
+    """Return the orientation in the first directory of a block of EXIF (a TIFF file); else 0.
 
     Examples:
         >>> head = bytes.fromhex("4949 2a00 0800 0000 0100")

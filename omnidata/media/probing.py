@@ -133,7 +133,7 @@ def examine(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Probe:
 
 
 def _lacking(ref: MediaRef, found: Probe, budget: Budget) -> str:
-    """How much sound is missing by the track's header; empty if none.
+    """Return how much sound is missing by the track's header; empty if none.
 
     Not asked of clips: a recorder that writes a frame only when the screen changes may state that
     the last one stays for seconds.

@@ -56,7 +56,7 @@ class InMemoryMedia(MediaRef):
 #
 # Datasets pack gigabytes of screenshots into one gzip stream, in which there is no seeking. While a
 # stream is read, zlib's state is kept every few megabytes, and a later read goes on from the
-# nearest one: nobody waits for more than `SPACING` bytes that he did not ask for.
+# nearest one: no reader waits for more than `SPACING` bytes that it did not ask for.
 
 SPACING = 16 * 1024**2
 """Unpacked bytes between two states that are kept; a state takes about 45 KB."""
@@ -413,7 +413,7 @@ def _leaf(file: pq.ParquetFile, column: str) -> str:
 
 
 def _value(row: pa.Array, item: int | None) -> bytes | None:
-    """The bytes of a cell; only one leaf was read, so every struct has one field."""
+    """Return the bytes of a cell; only one leaf was read, so every struct has one field."""
     from pyarrow import types
 
     lists = 0
@@ -447,7 +447,7 @@ def _row(key: _Key, number: int, limit: int) -> pa.Array:
 
 
 def _start(key: _Key, limit: int) -> _Cursor:
-    """The beginning of a chunk that takes no more memory than it may.
+    """Return the beginning of a chunk that takes no more memory than it may.
 
     Compressed pages are as large as their headers say, and values that repeat stay references into
     a dictionary. What is more than the limit must be about that large on the disk too.

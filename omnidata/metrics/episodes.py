@@ -265,7 +265,7 @@ def _in_order(verdicts: StepVerdicts) -> StepVerdicts:
 
 
 def _kinds(counts: Ints) -> tuple[Ints, Ints]:
-    """The distinct rows (K, 6) and their frequencies (K,).
+    """Return the distinct rows (K, 6) and their frequencies (K,).
 
     Equal counts are interchangeable, so metrics and resampling cost kinds, not episodes.
     """

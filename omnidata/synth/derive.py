@@ -142,7 +142,7 @@ def read_recordings(
 
 
 def _doubtful_steps(findings: Sequence[Finding]) -> set[str]:
-    """The steps whose lack of an action may be a fault, and not that nothing was done.
+    """Return the steps whose lack of an action may be a fault, and not that nothing was done.
 
     Where the loader says that a row states no action, it is not, whatever else is wrong there. Nor
     does a finding about a medium make it one: what a step must show is looked at for itself.
@@ -171,13 +171,13 @@ def _language_of(task: Asking, step: Step) -> str:
 
 
 def _acting_steps(steps: tuple[Step, ...]) -> tuple[Step, ...]:
-    """All but a last step that only looks, or only says that it is the end."""
+    """Return all but a last step that only looks, or only says that it is the end."""
     last = steps[-1].action
     return steps[:-1] if last is None or last.kind == "done" else steps
 
 
 def _lacks(task: Asking, steps: tuple[Step, ...], row: Mapping[str, Any]) -> tuple[str, str]:
-    """Why nothing can be made of an episode, and at which step; empty if something can."""
+    """Return why nothing can be made of an episode, and at which step; empty if something can."""
     last = steps[-1].action
     if [step.step_index for step in steps] != list(range(steps[0].num_steps)):
         return "lacks steps", ""
@@ -309,7 +309,7 @@ Form = tuple[str, frozenset[str]]
 
 
 def _forms(recordings: Sequence[Recording]) -> dict[int, list[Form]]:
-    """What an audit can see of each action: its label, and those of its words that are common."""
+    """Return the parts of actions that an audit can see: labels and common words."""
     said = {each.number: [set(segments(text)) for text in each.words] for each in recordings}
     counts = Counter(text for each in said.values() for text in set[str]().union(*each))
     common = {text for text, episodes in counts.items() if episodes >= _COMMON}
@@ -375,7 +375,7 @@ def _pair_groups(groups: Iterable[Group]) -> tuple[list[tuple[Group, Group]], li
 def _cut_pieces(
     recording: Recording, forms: Sequence[Form], most: int, rng: random.Random
 ) -> list[Piece]:
-    """The end of an episode, and a part that ends earlier and looks the same in form.
+    """Return the end of an episode, and a part that ends earlier and looks the same in form.
 
     Neither begins with the episode, which only a part could. The longest parts are taken.
     """

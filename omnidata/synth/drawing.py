@@ -195,7 +195,7 @@ class Theme:
 
 
 def shade(hue: float, lightness: float, saturation: float) -> Colour:
-    """A colour from hue, lightness and saturation, each in [0, 1]; the hue wraps around."""
+    """Return a colour from hue, lightness and saturation, each in [0, 1]; the hue wraps around."""
     red, green, blue = colorsys.hls_to_rgb(hue % 1, lightness, saturation)
     return round(red * 255), round(green * 255), round(blue * 255)
 
@@ -405,7 +405,7 @@ def swipe(direction: Direction, start: Box, end: Box) -> Action:
 
 
 def across(direction: Direction, area: Box) -> Action:
-    """A swipe over an area, from one third of it to the opposite one."""
+    """Return a swipe over an area, from one third of it to the opposite one."""
     wide, high = (area.right - area.left) // 3, (area.bottom - area.top) // 3
     first: Mapping[Direction, Box] = {
         "up": replace(area, top=area.bottom - high),

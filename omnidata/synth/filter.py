@@ -78,19 +78,10 @@ class Judgement:
         return "accepted" if self.success else "rejected"
 
 
-def judgements(
+def _judgements(
     task: Asking, steps: Sequence[Step], lines: Mapping[str, Prediction]
 ) -> dict[str, Judgement]:
-    """Parse the answers; incomplete ones give no judgement.
-
-    Args:
-        task: its profile parses the answers.
-        steps: of the questions.
-        lines: the answers, by sample id.
-
-    Returns:
-        Judgements by sample id, without steps that have no line.
-    """
+    """Incomplete answers give no judgement."""
     profile = task.profiles[task.default_profile]
     said = {}
     for step in steps:
@@ -112,8 +103,7 @@ def _claim(profile: Profile, verdict: Verdict) -> bool | None:
     return None if value is None else bool(value)
 
 
-def true_outcome(task: Asking, step: Step) -> bool | None:
-    """Return whether the episode really succeeded; None if unknown."""
+def _true_outcome(task: Asking, step: Step) -> bool | None:
     profile = task.profiles[task.default_profile]
     target = task.target(step)
     return None if target is None else _claim(profile, profile.judge(step, target.text))
@@ -140,7 +130,7 @@ def precision(
     known_ones = [
         (success, said[step.sample_id])
         for step in asked
-        if (success := true_outcome(task, step)) is not None
+        if (success := _true_outcome(task, step)) is not None
     ]
     if not known_ones:
         return None
@@ -191,7 +181,7 @@ def questions(task: Asking, source: LoadedDataset, bench: LoadedDataset | None =
             expected=wanted.expected,
             remedy=wanted.remedy,
         )
-    counts = {"data": sum(true_outcome(task, step) is not None for step in asked.steps)}
+    counts = {"data": sum(_true_outcome(task, step) is not None for step in asked.steps)}
     if bench is not None:
         asked = with_others(asked, bench.steps, bench.fingerprint)
         counts[bench.task] = len(bench.steps)
@@ -210,7 +200,7 @@ def choose(task: Asking, asked: Asked, out: Path, asking: ModelSettings) -> Done
     """
 
     def read(answered: Answered) -> Result:
-        said = judgements(task, asked.source.steps, answered.lines)
+        said = _judgements(task, asked.source.steps, answered.lines)
         judged = {name: each for name, each in said.items() if not is_others(name)}
         by_name = {episode.steps[0].episode: episode for episode in asked.episodes}
         accepted = [

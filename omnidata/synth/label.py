@@ -79,16 +79,7 @@ class Label:
         return said | ({"why": self.why} if self.why else {})
 
 
-def read_label(task: Asking, profile: Profile, step: Step, answer: Prediction) -> Label:
-    """Parse one answer.
-
-    Args:
-        task: parses the answer.
-        profile: judges answers against known actions; its value `extension`, if any, marks
-            verdicts of a rule that is not in the paper.
-        step: in the question.
-        answer: of the model.
-    """
+def _read_label(task: Asking, profile: Profile, step: Step, answer: Prediction) -> Label:
     text = answer.output or ""
     if answer.delivery != "ok":
         return Label(answer.delivery, text, why=answer.error)
@@ -227,11 +218,10 @@ def questions(task: Asking, source: LoadedDataset, known: LoadedDataset | None =
 
 
 def _blank(step: Step) -> Step:
-    return replace(step, action=None) if by_model(step) else step
+    return replace(step, action=None) if _is_by_model(step) else step
 
 
-def by_model(step: Step) -> bool:
-    """Return whether a model made the step's target."""
+def _is_by_model(step: Step) -> bool:
     answered = step.source.get(COLUMN)
     return bool(answered and answered["used"])
 
@@ -309,7 +299,7 @@ def label(task: Asking, asked: Asked, out: Path, asking: ModelSettings) -> Done:
     def read(answered: Answered) -> Result:
         profile = task.profiles[task.default_profile]
         labels = {
-            step.sample_id: read_label(task, profile, step, answered.lines[step.sample_id])
+            step.sample_id: _read_label(task, profile, step, answered.lines[step.sample_id])
             for step in asked.source.steps
             if step.sample_id in answered.lines
         }
@@ -351,11 +341,11 @@ def _retold(
         found = labels.get(step.sample_id)
         if found is None:
             columns = {COLUMN: None} if COLUMN in step.source else {}
-            return Change(keep=not by_model(step), columns=columns)
+            return Change(keep=not _is_by_model(step), columns=columns)
         used = found.action is not None and step.sample_id not in asked.own
         return Change(
             found.action if used else None,
-            keep=not used and not by_model(step),
+            keep=not used and not _is_by_model(step),
             columns={COLUMN: found.column(model, used=used)},
         )
 

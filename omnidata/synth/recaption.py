@@ -163,7 +163,7 @@ class Target:
     shot: MediaRef
 
 
-def read_targets(task: Asking, source: LoadedDataset) -> tuple[list[Target], Counter[str]]:
+def _read_targets(task: Asking, source: LoadedDataset) -> tuple[list[Target], Counter[str]]:
     """Return the steps whose answer is a click in one box, and counts of the others by reason."""
     found: list[Target] = []
     left_out: Counter[str] = Counter()
@@ -320,7 +320,7 @@ def recaption(
                 remedy="give another OUT",
             )
         return report
-    targets, left_out = read_targets(task, source)
+    targets, left_out = _read_targets(task, source)
     if not targets:
         raise DataError(
             f"no element can be framed: {', '.join(left_out) or 'there is no step'}",

@@ -50,8 +50,7 @@ def tone(frequency: float, *, seconds: float, volume: float = 0.35) -> Samples:
     return _fade(volume * np.sum(list(waves), axis=0))
 
 
-def pluck(frequency: float, *, seconds: float = 0.5, volume: float = 0.45) -> Samples:
-    """Return a note that dies away, as of a bell or a string."""
+def _pluck(frequency: float, *, seconds: float = 0.5, volume: float = 0.45) -> Samples:
     return tone(frequency, seconds=seconds, volume=volume) * np.exp(-7 * _time(seconds))
 
 
@@ -66,24 +65,21 @@ def sequence(notes: Sequence[Samples], *, every: float) -> Samples:
 
 def chime(frequencies: Sequence[float]) -> Samples:
     """Return bell notes in quick succession."""
-    return sequence([pluck(frequency, seconds=0.6) for frequency in frequencies], every=0.22)
+    return sequence([_pluck(frequency, seconds=0.6) for frequency in frequencies], every=0.22)
 
 
-def beeps(count: int, *, frequency: float, every: float = 0.32) -> Samples:
-    """Return `count` short beeps, one every `every` seconds."""
+def _beeps(count: int, *, frequency: float, every: float = 0.32) -> Samples:
     beep = tone(frequency, seconds=min(0.16, every * 0.6))
     return sequence([beep] * count, every=every)
 
 
-def glide(low: float, high: float, *, seconds: float = 1.0) -> Samples:
-    """Return a tone that moves evenly on the scale between two frequencies in hertz."""
+def _glide(low: float, high: float, *, seconds: float = 1.0) -> Samples:
     t = _time(seconds) / seconds
     phase = 2 * np.pi * np.cumsum(low * (high / low) ** t) / AUDIO_RATE
     return _fade(0.4 * np.sin(phase), seconds=0.04)
 
 
-def applause(rng: Rng, *, seconds: float = 1.4) -> Samples:
-    """Return many claps: short bursts of noise at random times."""
+def _applause(rng: Rng, *, seconds: float = 1.4) -> Samples:
     ground = np.zeros(round(seconds * AUDIO_RATE))
     decay = np.exp(-_time(0.03) * 160)
     for start in rng.uniform(0, seconds - 0.05, size=round(seconds * 90)):
@@ -92,8 +88,7 @@ def applause(rng: Rng, *, seconds: float = 1.4) -> Samples:
     return _fade(ground, seconds=0.15)
 
 
-def babble(rng: Rng, *, seconds: float) -> Samples:
-    """Return speech-like syllables without words."""
+def _babble(rng: Rng, *, seconds: float) -> Samples:
     count = max(1, int(seconds / 0.24))
     notes = [
         _vowel(rng.uniform(110, 190), seconds=0.18, formant=rng.uniform(400, 900))
@@ -111,11 +106,10 @@ def _vowel(pitch: float, *, seconds: float, formant: float = 800.0) -> Samples:
     return _fade(voice, seconds=0.02)
 
 
-def music(rng: Rng, *, seconds: float) -> Samples:
-    """Return a tune of plucked notes in a major key."""
+def _music(rng: Rng, *, seconds: float) -> Samples:
     steps = rng.choice(np.array([0, 2, 4, 7, 9, 12]), size=int(seconds / 0.2))
     frequencies = [262 * 2 ** (float(step) / 12) for step in steps]
-    notes = [pluck(frequency, seconds=0.35, volume=0.35) for frequency in frequencies]
+    notes = [_pluck(frequency, seconds=0.35, volume=0.35) for frequency in frequencies]
     return sequence(notes, every=0.2)
 
 
@@ -138,10 +132,10 @@ NOISES: tuple[Noise, ...] = ("babble", "music", "claps")
 def noise(kind: Noise, rng: Rng, *, seconds: float) -> Samples:
     """Return a sound that does not matter; it may be longer than `seconds`."""
     if kind == "babble":
-        return babble(rng, seconds=seconds)
+        return _babble(rng, seconds=seconds)
     if kind == "music":
-        return music(rng, seconds=max(0.6, seconds))
-    return applause(rng, seconds=seconds)
+        return _music(rng, seconds=max(0.6, seconds))
+    return _applause(rng, seconds=seconds)
 
 
 def signal(kind: str, code: int, *, seconds: float, language: Language, vary: float) -> Samples:
@@ -159,13 +153,13 @@ def signal(kind: str, code: int, *, seconds: float, language: Language, vary: fl
         return tone(PITCHES[code] * bend, seconds=seconds)
     if kind == "count":
         every = seconds / 4
-        return beeps(code + 1, frequency=900 * bend, every=every)
+        return _beeps(code + 1, frequency=900 * bend, every=every)
     if kind == "glide":
         low, high = 300 * bend, 1500 * bend
         if code < 2:
-            return glide(*((low, high), (high, low))[code], seconds=seconds)
+            return _glide(*((low, high), (high, low))[code], seconds=seconds)
         ends = ((low, high), (high, low))[code - 2]
-        halves = [glide(*pair, seconds=seconds / 2) for pair in (ends, ends[::-1])]
+        halves = [_glide(*pair, seconds=seconds / 2) for pair in (ends, ends[::-1])]
         return np.concatenate(halves)
     if kind == "timbre":
         base = 660 * bend
@@ -177,7 +171,7 @@ def signal(kind: str, code: int, *, seconds: float, language: Language, vary: fl
             ]
             return np.concatenate(notes)
         if code == 2:
-            return pluck(base, seconds=seconds, volume=0.6)
+            return _pluck(base, seconds=seconds, volume=0.6)
         fixed = np.random.default_rng(round(bend * 1e6))
         return fixed.normal(0, 0.15, round(seconds * AUDIO_RATE))
     wave = speech(language)[code]

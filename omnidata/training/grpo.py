@@ -281,7 +281,7 @@ class OmniGRPOTrainer(GRPOTrainer):
             **options,
         )
         if self.accelerator.num_processes > 1:
-            raise _unsupported("several processes", "one")
+            raise _unsupported_error("several processes", "one")
         ends = frozenset([*self.eos_token_ids, self._tokenizer.pad_token_id])
         self.reward_funcs = [
             replace(each, ends=ends, hears=True) if isinstance(each, TrlReward) else each
@@ -396,15 +396,17 @@ def _check(args: GRPOConfig, options: Mapping[str, Any]) -> None:
         )
     for name in ("use_vllm", "use_transformers_continuous_batching", "use_liger_kernel"):
         if getattr(args, name, False):
-            raise _unsupported(f"{name}=True", "False")
+            raise _unsupported_error(f"{name}=True", "False")
     for name in ("tools", "environment_factory", "rollout_func"):
         if options.get(name):
-            raise _unsupported(f"{name}=...", "None")
+            raise _unsupported_error(f"{name}=...", "None")
     if args.remove_unused_columns:
-        raise _unsupported("remove_unused_columns=True", "False, as the step is one of the columns")
+        raise _unsupported_error(
+            "remove_unused_columns=True", "False, as the step is one of the columns"
+        )
 
 
-def _unsupported(what: str, expected: str) -> UsageError:
+def _unsupported_error(what: str, expected: str) -> UsageError:
     return UsageError(
         "this is not supported with sound and clips",
         where=f"OmniGRPOTrainer, {what}",

@@ -363,23 +363,20 @@ class Pages:
         found: Index = index(self._book)
         return self._page(
             "index.html",
-            self._where,
             title=f"{self._book.task.name} · {self._book.title}",
             index=found,
             listing=listing(self._book, found.axes),
-            patterns=[_pattern(self._where.step), _pattern(self._where.thumb)],
+            patterns=[self._where.steps, self._where.thumbs],
         )
 
     def step(self, number: int) -> str:
         """Return a step as a whole page."""
         name = self._book.steps[number].sample_id
-        return self._page("step.html", self._where, title=name, facts=facts(self._book, number))
+        return self._page("step.html", title=name, facts=facts(self._book, number))
 
     def fragment(self, number: int) -> str:
         """Return a step for the one file, in an element that the script shows on demand."""
-        return self._page(
-            "fragment.html", self._where, facts=facts(self._book, number), keep=self._keep
-        )
+        return self._page("fragment.html", facts=facts(self._book, number), keep=self._keep)
 
     def shared_texts(self) -> Iterator[str]:
         """Yield the texts that steps in the one file share, each in such an element."""
@@ -392,19 +389,15 @@ class Pages:
             return None
         return self._shared.setdefault(text, len(self._shared))
 
-    def _page(self, template: str, where: Addresses, **values: Any) -> str:
+    def _page(self, template: str, **values: Any) -> str:
         made = _environment().get_template(template)
         return made.render(
             **{"keep": lambda text: None, **values},
             book=self._book,
-            where=where,
-            policy=policy(where.mode),
+            where=self._where,
+            policy=policy(self._where.mode),
             asset=asset,
         )
-
-
-def _pattern(address: Any) -> str:
-    return str(address(0)).replace("0", "{}", 1)
 
 
 def encode(page: str) -> bytes:

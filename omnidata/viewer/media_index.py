@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 from urllib.parse import quote
 
 from omnidata import media
@@ -52,11 +52,8 @@ def mime_of(kind: Modality, head: bytes) -> str | None:
     return next(found, None)
 
 
-def is_named_so(path: Path, mime: str) -> bool:
-    """Whether the suffix of a file fits its media type.
-
-    A link to a picture called `a.html` would open it as a page.
-    """
+def _has_fitting_suffix(path: Path, mime: str) -> bool:
+    """A link to a picture called `a.html` would open it as a page."""
     return any(path.suffix.lower() in names for _, _, _, known, names in _MAGIC if known == mime)
 
 
@@ -107,11 +104,11 @@ def file_of(ref: MediaRef) -> Path | None:
             mime = mime_of(ref.kind, file.read(HEAD))
     except (MediaError, OSError):
         return None
-    return path if mime and is_named_so(path, mime) and not is_turned(ref) else None
+    return path if mime and _has_fitting_suffix(path, mime) and not is_turned(ref) else None
 
 
 def is_turned(ref: MediaRef) -> bool:
-    """Whether it is a readable picture stored turned."""
+    """Return whether it is a readable picture stored turned."""
     try:
         return ref.kind == "image" and picture_info(ref).turned
     except MediaError:
@@ -131,30 +128,40 @@ def link(path: Path, folder: Path) -> str:
 # The addresses on a page: in one file, in a folder, or on a server.
 
 
-class Addresses(Protocol):
-    """Gives the addresses of pages and media.
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """The addresses of pages and media; the page itself holds those that begin with `#`.
 
-    A medium's address begins with `#` if the page itself holds it.
+    Attributes:
+        mode: "file" for one file that holds all pages, "folder" for a file per page, "server".
+        home: of the first page.
+        steps, thumbs: of a step's page, and of the small picture of a medium; {} is its number.
+        medium: returns the address of a medium on the shelf; empty if pages cannot link it.
     """
 
     mode: str
-    """"file" for one file that holds all pages, "folder" for a file per page, "server"."""
-
-    def home(self) -> str:
-        """Of the first page."""
+    home: str
+    steps: str
+    thumbs: str
+    medium: Callable[[int], str]
 
     def step(self, number: int) -> str:
-        """Of a step's page."""
+        """Return the address of a step's page."""
+        return self.steps.format(number)
 
     def thumb(self, number: int) -> str:
-        """Of the small picture of a medium on the shelf."""
-
-    def medium(self, number: int) -> str:
-        """Of the medium itself; empty if pages cannot link it."""
+        """Return the address of the small picture of a medium."""
+        return self.thumbs.format(number)
 
 
-class InOneFile:
-    """All pages in one file.
+ON_SERVER: Final = Addresses(
+    "server", "/index.html", "/steps/{}.html", "/thumbs/{}.webp", "/media/{}".format
+)
+"""Addresses are absolute; media are opened on request."""
+
+
+def in_one_file(shelf: Shelf, out: Path, held: Container[int]) -> Addresses:
+    """Return the addresses if all pages are in one file.
 
     Args:
         shelf: the media.
@@ -162,88 +169,34 @@ class InOneFile:
         held: numbers of the clips and sounds inside the file.
     """
 
-    mode = "file"
-
-    def __init__(self, shelf: Shelf, out: Path, held: frozenset[int]) -> None:
-        self._shelf, self._out, self._held = shelf, out, held
-
-    def home(self) -> str:
-        """Of the first page."""
-        return "#"
-
-    def step(self, number: int) -> str:
-        """Of a step's page."""
-        return f"#step={number}"
-
-    def thumb(self, number: int) -> str:
-        """Of a small picture, which the file holds."""
-        return f"#p{number}"
-
-    def medium(self, number: int) -> str:
-        """Of a clip or a sound, in the file or beside it."""
-        if number in self._held:
+    def medium(number: int) -> str:
+        if number in held:
             return f"#m{number}"
-        path = file_of(self._shelf.refs[number])
-        return link(path, self._out.parent) if path else ""
+        path = file_of(shelf.refs[number])
+        return link(path, out.parent) if path else ""
+
+    return Addresses("file", "#", "#step={}", "#p{}", medium)
 
 
-class InFolder:
-    """A file per page, and media where they are.
+def in_folder(shelf: Shelf, out: Path, copied: Mapping[int, str], *, first: bool) -> Addresses:
+    """Return the addresses if each page is a file and media stay where they are.
 
     Args:
         shelf: the media.
         out: where the folder will be.
-        depth: of the page below it: 0 for the first page, 1 for a step's.
         copied: names below `media/` of media without a file of their own.
+        first: whether they are for the first page, which lies above those of steps.
     """
+    up, here = ("", out) if first else ("../", out / "steps")
 
-    mode = "folder"
+    def medium(number: int) -> str:
+        if number in copied:
+            return f"{up}media/{copied[number]}"
+        path = file_of(shelf.refs[number])
+        return link(path, here) if path else ""
 
-    def __init__(self, shelf: Shelf, out: Path, depth: int, copied: Mapping[int, str]) -> None:
-        self._shelf, self._copied = shelf, copied
-        self._up = "../" * depth
-        self._here = out / "steps" if depth else out
-
-    def home(self) -> str:
-        """Of the first page."""
-        return f"{self._up}index.html"
-
-    def step(self, number: int) -> str:
-        """Of a step's page."""
-        return f"{number}.html" if self._up else f"steps/{number}.html"
-
-    def thumb(self, number: int) -> str:
-        """Of a small picture."""
-        return f"{self._up}thumbs/{number}.webp"
-
-    def medium(self, number: int) -> str:
-        """Of a medium: its file or its copy."""
-        if number in self._copied:
-            return f"{self._up}media/{self._copied[number]}"
-        path = file_of(self._shelf.refs[number])
-        return link(path, self._here) if path else ""
-
-
-class OnServer:
-    """Pages of the server; addresses are absolute."""
-
-    mode = "server"
-
-    def home(self) -> str:
-        """Of the first page."""
-        return "/index.html"
-
-    def step(self, number: int) -> str:
-        """Of a step's page."""
-        return f"/steps/{number}.html"
-
-    def thumb(self, number: int) -> str:
-        """Of a small picture."""
-        return f"/thumbs/{number}.webp"
-
-    def medium(self, number: int) -> str:
-        """Of a medium, which is opened on request."""
-        return f"/media/{number}"
+    steps = "steps/{}.html" if first else "{}.html"
+    return Addresses("folder", f"{up}index.html", steps, f"{up}thumbs/{{}}.webp", medium)
 
 
 def content(ref: MediaRef) -> tuple[bytes, str]:
@@ -252,13 +205,10 @@ def content(ref: MediaRef) -> tuple[bytes, str]:
     Raises:
         MediaError: it cannot be read, or is not of its kind.
     """
-    from omnidata import media
-    from omnidata.errors import MediaError
-
     if ref.inline is not None:
         return media.wav(media.samples(ref), 16_000), "audio/wav"
     data = media.read_bytes(ref)
-    mime = mime_of(ref.kind, data[:16])
+    mime = mime_of(ref.kind, data[:HEAD])
     if mime is None:
         raise MediaError(
             f"the file is no {ref.kind} that a browser knows",

@@ -16,10 +16,10 @@ from omnidata.storage import StagedFolder, atomic_write, wrap_os_error
 from omnidata.types import Progress
 from omnidata.viewer.html import Pages, asset, encode
 from omnidata.viewer.media_index import (
-    InFolder,
-    InOneFile,
     content,
     file_of,
+    in_folder,
+    in_one_file,
     is_turned,
     name_of,
     thumbnail,
@@ -45,7 +45,7 @@ def write_file(book: Book, out: Path, progress: Progress | None = None) -> None:
         RunError: the file cannot be written.
     """
     held = _embedded_media(book)
-    pages = Pages(book, InOneFile(book.shelf, out, frozenset(held)))
+    pages = Pages(book, in_one_file(book.shelf, out, held))
     pictures = [n for n, ref in enumerate(book.shelf.refs) if ref.kind == "image"]
     total = len(book.steps) + len(pictures)
     with wrap_os_error(out.parent):
@@ -125,7 +125,7 @@ class PagesStaging(StagedFolder):
     hidden = ()
 
     def is_ours(self, folder: Path) -> bool:
-        """Whether the folder holds pages and nothing else."""
+        """Return whether the folder holds pages and nothing else."""
         if folder.is_symlink() or not (folder / _MARK).is_file():
             return False
         return all(_is_known(path) for path in folder.iterdir())
@@ -181,9 +181,9 @@ def _write(book: Book, out: Path, folder: Path, progress: Progress) -> None:
     copied = _copy_media(book, folder / "media")
     for name in ("pages.css", "pages.js"):
         (folder / name).write_text(asset(name), encoding="utf-8")
-    first = Pages(book, InFolder(book.shelf, out, 0, copied))
+    first = Pages(book, in_folder(book.shelf, out, copied, first=True))
     (folder / "index.html").write_bytes(encode(first.first()))
-    pages = Pages(book, InFolder(book.shelf, out, 1, copied))
+    pages = Pages(book, in_folder(book.shelf, out, copied, first=False))
     for number in range(len(book.steps)):
         (folder / "steps" / f"{number}.html").write_bytes(encode(pages.step(number)))
         progress(done + number + 1, total)

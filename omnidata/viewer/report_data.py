@@ -407,7 +407,7 @@ def facts(book: Book, number: int) -> Facts:
         number: position of the step in `book.steps`.
     """
     step = book.steps[number]
-    strip = strip_of(book, book.episode_of[number])
+    strip = _strip_of(book, book.episode_of[number])
     broken = [cell.index for cell in strip if cell.mark not in ("right", "unjudged")]
     verdict = book.verdict(step)
     explained = book.explanations[number]
@@ -439,8 +439,7 @@ def facts(book: Book, number: int) -> Facts:
     )
 
 
-def strip_of(book: Book, episode: int) -> Sequence[StripStep]:
-    """Return the steps of an episode, in order."""
+def _strip_of(book: Book, episode: int) -> Sequence[StripStep]:
     return [
         StripStep(number, book.steps[number].step_index, book.explanations[number].mark)
         for number in book.episodes[episode]

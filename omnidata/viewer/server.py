@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -22,7 +22,7 @@ from omnidata.errors import MediaError, StoreError
 from omnidata.media import resolve
 from omnidata.types import Modality
 from omnidata.viewer.html import Pages, asset, encode, policy
-from omnidata.viewer.media_index import HEAD, OnServer, content, is_turned, mime_of, thumbnail
+from omnidata.viewer.media_index import HEAD, ON_SERVER, content, is_turned, mime_of, thumbnail
 from omnidata.viewer.report_data import Book
 
 HOST: Final = "127.0.0.1"
@@ -66,16 +66,16 @@ async def serve(book: Book, port: int, started: Callable[[str], None]) -> None:
 
 
 def _is_ours(record: logging.LogRecord) -> bool:
-    """Whether a failure is the server's, not that of a malformed request."""
+    """Return whether a failure is the server's, not that of a malformed request."""
     return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
 
 
 class _Site:
     def __init__(self, book: Book) -> None:
         self._book = book
-        self._pages = Pages(book, OnServer())
+        self._pages = Pages(book, ON_SERVER)
         self._first: bytes | None = None
-        self._thumbs: OrderedDict[int, bytes] = OrderedDict()
+        self._thumbnail = lru_cache(_KEPT)(lambda number: thumbnail(book.shelf.refs[number]))
 
     def application(self) -> web.Application:
         application = web.Application(middlewares=[_refuse_foreign_hosts])
@@ -104,15 +104,11 @@ class _Site:
 
     async def _thumb(self, request: web.Request) -> web.Response:
         number = _number(request, len(self._book.shelf.refs))
-        if number not in self._thumbs:
-            ref = self._book.shelf.refs[number]
-            try:
-                self._thumbs[number] = await asyncio.to_thread(thumbnail, ref)
-            except (MediaError, StoreError) as error:
-                raise web.HTTPNotFound(text=error.what) from None
-            while len(self._thumbs) > _KEPT:
-                self._thumbs.popitem(last=False)
-        return web.Response(body=self._thumbs[number], content_type="image/webp")
+        try:
+            data = await asyncio.to_thread(self._thumbnail, number)
+        except (MediaError, StoreError) as error:
+            raise web.HTTPNotFound(text=error.what) from None
+        return web.Response(body=data, content_type="image/webp")
 
     async def _medium(self, request: web.Request) -> web.StreamResponse:
         ref = self._book.shelf.refs[_number(request, len(self._book.shelf.refs))]

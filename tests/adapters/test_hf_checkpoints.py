@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from omnidata.cli import main
 from omnidata.errors import CallError, PlatformError, UsageError
 from tests.adapters.local_models import (
     QWEN,
@@ -23,6 +22,7 @@ from tests.adapters.local_models import (
     media,
     torch,
 )
+from tests.cli.running import here
 from tests.conftest import Once
 from tests.export.small import tree
 from tests.full import in_gate
@@ -209,16 +209,11 @@ def test_quantisation_without_its_library_is_refused_before_the_first_step(once:
 
 
 def test_a_missing_extra_ends_the_command_with_2_and_the_line_that_mends_it(
-    once: Once,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    once: Once, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, run = checkpoint(once, "qwen2.5-omni"), tmp_path / "run"
     monkeypatch.setitem(sys.modules, "transformers", None)
     data = tree(tmp_path / "data")
-    with pytest.raises(SystemExit) as ended:
-        main(["evaluate", "omnigui", str(data), "--model", f"hf:{folder}", "--out", str(run)])
-    assert ended.value.code == 2
-    assert "pip install 'omnidata[local]'" in capsys.readouterr().err
+    ask = ("evaluate", "omnigui", data, "--model", f"hf:{folder}", "--out", run)
+    assert "pip install 'omnidata[local]'" in here(*ask, code=2).stderr
     assert not (tmp_path / "run").exists()

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from omnidata.cli import main
 from tests.adapters.local_models import Spy, ask, checkpoint, local, torch
+from tests.cli.running import here
 from tests.conftest import Once
 
 MODALITIES, STEPS, ROUNDS = "IAV", 4, 50
@@ -58,11 +58,7 @@ def train(tiny: Path, given: list[dict[str, Any]], answers: list[str], folder: P
 
 @pytest.mark.full("a training; that answers are scored is tested without a model")
 def test_a_trained_tiny_model_reaches_exact_matches_through_the_command_line(
-    once: Once,
-    sample: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    once: Once, sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tiny = checkpoint(once, "qwen2.5-omni")
     given, answers = lessons(tiny, sample, monkeypatch)
@@ -72,10 +68,7 @@ def test_a_trained_tiny_model_reaches_exact_matches_through_the_command_line(
     run = tmp_path / "run"
     model = ("--model", f"hf:{tmp_path / 'trained'}", "--out", run)
     # In this process, which has imported torch.
-    with pytest.raises(SystemExit) as ended:
-        main(["evaluate", "omnigui", str(sample), *map(str, model), *options])
-    assert ended.value.code == 0
-    results = json.loads(capsys.readouterr().out)
+    results = json.loads(here("evaluate", "omnigui", sample, *model, *options).stdout)
     assert results["overall"]["EM"] == 1
     lines = (run / "predictions.jsonl").read_text(encoding="utf-8").splitlines()
     said = {line["sample_id"]: line for line in map(json.loads, lines)}

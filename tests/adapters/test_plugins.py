@@ -14,12 +14,12 @@ from typing import Any, ClassVar
 import pytest
 
 from omnidata.adapters import get_adapter
-from omnidata.cli import main
 from omnidata.errors import OmnidataError, UsageError
 from omnidata.tasks import get_task
 from omnidata.types import Adapter
 from tests import plugs
 from tests.adapters.shown import Shown
+from tests.cli.running import here
 from tests.trees import read_lines
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs/add_model.md"
@@ -163,11 +163,7 @@ class _Site(BaseHTTPRequestHandler):
 
 @pytest.mark.skipif(not DOCUMENT.is_file(), reason="needs a checkout: the sdist has no docs")
 def test_the_documents_class_asks_a_server(
-    site: Path,
-    sample: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    site: Path, sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     block = DOCUMENT.read_text(encoding="utf-8").split("```python\n")[1].split("```")[0]
     write(site / "documented.py", block)
@@ -179,11 +175,8 @@ def test_the_documents_class_asks_a_server(
         Thread(target=server.serve_forever, daemon=True).start()
         address = f"url=http://127.0.0.1:{server.server_port}"
         ask = ["evaluate", "omnigui", str(sample), "--model", "server:mine", "-M", address]
-        with pytest.raises(SystemExit) as ended:
-            main([*ask, "-T", "modalities=I", "--limit", "3", "--out", str(run)])
+        told = here(*ask, "-T", "modalities=I", "--limit", "3", "--out", run, code=1).stderr
         server.shutdown()
-    assert ended.value.code == 1
-    told = capsys.readouterr().err
     assert "1 step got no full answer and counts as wrong; the same command asks again ab" in told
     lines = read_lines(run / "predictions.jsonl")
     assert sorted(line["delivery"] for line in lines) == ["ok", "ok", "refused"]
@@ -196,20 +189,14 @@ def test_the_documents_class_asks_a_server(
 
 @pytest.mark.skipif(not DOCUMENT.is_file(), reason="needs a checkout: the sdist has no docs")
 def test_the_documents_class_refuses_clips_before_any_request(
-    site: Path,
-    sample: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    site: Path, sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     block = DOCUMENT.read_text(encoding="utf-8").split("```python\n")[1].split("```")[0]
     write(site / "documented.py", block)
     monkeypatch.delitem(sys.modules, "documented", raising=False)
     plugs.install(site, "documented", "omnidata.adapters", "server = documented:Server")
     ask = ["evaluate", "omnigui", str(sample), "--model", "server:mine", "-M", "url=http://[::1]:9"]
-    with pytest.raises(SystemExit, match="2"):
-        main([*ask, "--out", str(tmp_path / "run")])
-    told = capsys.readouterr().err
+    told = here(*ask, "--out", tmp_path / "run", code=2).stderr
     assert "and the model accepts image" in told
     assert "-T modalities=I" in told
     assert not (tmp_path / "run").exists()

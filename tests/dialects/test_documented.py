@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from omnidata.cli import main
 from omnidata.dialects import dialects
 from tests import plugs
+from tests.cli.running import here
 from tests.goldens import worlds
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "dialects.md").read_text("utf-8")
@@ -21,7 +21,7 @@ def test_every_dialect_is_in_the_table() -> None:
 
 
 def test_the_dialect_of_the_page_asks_and_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     module = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)[0]
     group, entry = re.findall(r'entry-points\."(.*?)"\]\n(.*?)\n', TEXT)[0]
@@ -33,11 +33,9 @@ def test_the_dialect_of_the_page_asks_and_is_read(
     data = worlds.build("aitz", tmp_path / "world")
     command = ["evaluate", "aitw", str(data), "--model", "baseline:oracle", "-T", "dialect=shout"]
     try:
-        with pytest.raises(SystemExit) as ended:
-            main([*command, "--out", str(tmp_path / "run"), "--json"])
+        done = here(*command, "--out", tmp_path / "run", "--json")
     finally:
         monkeypatch.undo()
         dialects.cache_clear()
-    assert ended.value.code == 0
-    found = json.loads(capsys.readouterr().out)["dialect"]
+    found = json.loads(done.stdout)["dialect"]
     assert 0 < found["read"] == found["expressed"] == found["expressible"] < found["steps"]

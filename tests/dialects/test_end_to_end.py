@@ -14,7 +14,6 @@ import pytest
 from omnidata import media
 from omnidata.actions import Point, Screen
 from omnidata.adapters.tiny import make_tiny
-from omnidata.cli import main
 from omnidata.dialects import dialects
 from omnidata.errors import UsageError
 from omnidata.tasks import get_task
@@ -25,6 +24,7 @@ from omnidata.training.formats import FormatName
 from omnidata.types import GenerationParams, Message, Part, Request, Step
 from tests.adapters.local_models import Spy, ask, local, torch
 from tests.adapters.tiny_vl import PATCH, VL, make
+from tests.cli.running import here
 from tests.conftest import Once
 from tests.full import in_gate
 from tests.trees import read_lines
@@ -44,12 +44,10 @@ TAUGHT: tuple[tuple[Model, str], ...] = (
 )
 
 
-def run(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> Any:
-    with pytest.raises(SystemExit) as ended:
-        main([*map(str, arguments), "--json"])
-    found = capsys.readouterr()
-    assert ended.value.code in (0, 1), found.err
-    return json.loads(found.out)
+def run(*arguments: str | Path) -> Any:
+    done = here(*arguments, "--json", code=None)
+    assert done.returncode in (0, 1), done.stderr
+    return json.loads(done.stdout)
 
 
 def checkpoint(once: Once, family: Model, task: Asking, steps: Sequence[Step]) -> Path:
@@ -93,7 +91,6 @@ def test_a_model_taught_in_a_dialect_answers_in_it_and_is_right(
     once: Once,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     family, name = pair
     task = get_task("aitw", {"dialect": name})
@@ -102,7 +99,7 @@ def test_a_model_taught_in_a_dialect_answers_in_it_and_is_right(
     spy = Spy(monkeypatch)
     asked = ("evaluate", "aitw", phone, "-T", f"dialect={name}", "--limit", "2")
     limit = ("-M", "max_new_tokens=300")
-    run(capsys, *asked, "--model", f"hf:{model}", *limit, "--out", tmp_path / "run")
+    run(*asked, "--model", f"hf:{model}", *limit, "--out", tmp_path / "run")
 
     frame = dialects()[name].frame
     patch = 14 if family == "qwen2.5-omni" else PATCH[family]
@@ -118,7 +115,7 @@ def test_a_model_taught_in_a_dialect_answers_in_it_and_is_right(
         assert seen == {fed}  # although a tiny VL model's own limit is 16 tokens
         target = task.target(step)
         assert target and line["output"] == target.text and line["delivery"] == "ok"
-    scored = run(capsys, "score", "aitw", phone, tmp_path / "run")
+    scored = run("score", "aitw", phone, tmp_path / "run")
     assert scored["dialect"]["read"] == scored["dialect"]["expressed"] == 2
     verdicts = read_lines(tmp_path / "run" / "scores.jsonl")
     assert [verdict["exact_match"] for verdict in verdicts] == [True, True]
@@ -194,15 +191,12 @@ def test_a_model_that_cannot_do_what_the_dialect_needs_is_refused_before_it_is_a
     phone: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     for key in ("OPENAI_API_KEY", "GEMINI_API_KEY"):
         monkeypatch.setenv(key, "none")
     command = ("evaluate", "aitw", phone, "-T", "dialect=toy-begun", "--model", spec)
-    with pytest.raises(SystemExit) as ended:
-        main([*map(str, command), "--base-url", address, "--out", str(tmp_path / "run")])
-    assert ended.value.code == 2
-    assert problem in " ".join(capsys.readouterr().err.split())
+    done = here(*command, "--base-url", address, "--out", tmp_path / "run", code=2)
+    assert problem in " ".join(done.stderr.split())
 
 
 def test_a_picture_in_another_size_is_another_request(phone: Path, once: Once) -> None:
@@ -278,12 +272,10 @@ def test_sizes_that_the_dialect_tells_are_not_changed_by_an_option(
         export(task, task.load(phone), tmp_path / "out", options)
 
 
-def test_a_page_marks_the_answer_where_it_is_on_the_screen(
-    phone: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_page_marks_the_answer_where_it_is_on_the_screen(phone: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     command = ("evaluate", "aitw", phone, "-T", "dialect=toy-px", "--model", "baseline:oracle")
-    run(capsys, *command, "--out", out)
+    run(*command, "--out", out)
     task = get_task("aitw", {"dialect": "toy-px"})
     step = task.load(phone).steps[0]
     target = task.target(step)
@@ -296,8 +288,7 @@ def test_a_page_marks_the_answer_where_it_is_on_the_screen(
     right = in_pixels(place, step.screen)
     assert isinstance(right, Point) and answer and answer.space == "px"
     assert abs(answer.x - right.x) < 1 and abs(answer.y - right.y) < 1
-    with pytest.raises(SystemExit):
-        main(["report", str(out), "--html", str(tmp_path / "pages.html")])
+    here("report", out, "--html", tmp_path / "pages.html", code=None)
     assert "sent at 84 × 196 pixels" in (tmp_path / "pages.html").read_text("utf-8")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from omnidata.cli import main
+from tests.cli.running import here
 from tests.loaders import desk
 from tests.trees import write_lines
 
@@ -33,28 +33,21 @@ def line(row: dict[str, Any], answer: object, **more: Any) -> dict[str, Any]:
     }
 
 
-def score(
-    capsys: pytest.CaptureFixture[str], data: Path, log: Path, code: int = 0
-) -> tuple[dict[str, Any], str]:
+def score(data: Path, log: Path, code: int = 0) -> tuple[dict[str, Any], str]:
     command = ["score", "screenspot", str(data), str(log), "--from", "clawgui-eval"]
-    with pytest.raises(SystemExit) as ended:
-        main([*command, "--dialect", "qwen3", "--json"])
-    found = capsys.readouterr()
-    assert ended.value.code == code, found.err
-    return (json.loads(found.out) if code < 2 else {}), found.err
+    done = here(*command, "--dialect", "qwen3", "--json", code=code)
+    return (json.loads(done.stdout) if code < 2 else {}), done.stderr
 
 
-def test_a_log_of_clawgui_eval_is_read_in_the_dialect_of_its_model(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_log_of_clawgui_eval_is_read_in_the_dialect_of_its_model(tmp_path: Path) -> None:
     data = desk.screenspot(tmp_path / "data", *ROWS)
     x, y = (999 * 12 / desk.SCREEN[0], 999 * 12 / desk.SCREEN[1])
     lines = [line(ROWS[1], HIT % "990, 990"), line(ROWS[0], HIT % f"{x}, {y}")]
-    found, _ = score(capsys, data, write_lines(tmp_path / "predictions.jsonl", lines))
+    found, _ = score(data, write_lines(tmp_path / "predictions.jsonl", lines))
     assert found["overall"]["accuracy"] == 0.5
     assert found["dialect"]["read"] == found["dialect"]["read_strict"] == 2
     lines = [line(ROWS[0], "", error="out of memory"), line(ROWS[1], "I cannot see it")]
-    found, _ = score(capsys, data, write_lines(tmp_path / "failed.jsonl", lines), code=1)
+    found, _ = score(data, write_lines(tmp_path / "failed.jsonl", lines), code=1)
     assert found["outcomes"] == {"unparsed": 1, "api_error": 1}
 
 
@@ -66,9 +59,9 @@ def test_a_log_of_clawgui_eval_is_read_in_the_dialect_of_its_model(
     ],
 )
 def test_a_line_that_names_no_row_or_two_answers_is_refused(
-    change: dict[str, Any], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    change: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
     data = desk.screenspot(tmp_path / "data", *ROWS)
     log = write_lines(tmp_path / "predictions.jsonl", [line(ROWS[0], HIT % "1, 1", **change)])
-    _, said = score(capsys, data, log, code=2)
+    _, said = score(data, log, code=2)
     assert message in said

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from omnidata.actions import Action, Box, Point
-from omnidata.cli import main
 from omnidata.dialects import dialects, get_dialect
 from omnidata.errors import UsageError
 from omnidata.tasks import get_task
 from omnidata.types import Conversation, Step
+from tests.cli.running import here
 from tests.dialects import toy
 from tests.trees import read_lines, write_lines
 
@@ -22,14 +22,11 @@ TOYS = [one.name for one in toy.TOYS]
 pytestmark = pytest.mark.usefixtures("toys")
 
 
-def run(capsys: pytest.CaptureFixture[str], *arguments: str | Path, code: int = 0) -> str:
-    with pytest.raises(SystemExit) as ended:
-        main([*map(str, arguments)])
-    found = capsys.readouterr()
-    assert ended.value.code == code, found.err
+def run(*arguments: str | Path, code: int = 0) -> str:
+    done = here(*arguments, code=code)
     if code > 1:
-        return found.err
-    return found.out if "--json" in arguments else found.out + found.err
+        return done.stderr
+    return done.stdout if "--json" in arguments else done.stdout + done.stderr
 
 
 def said(conversation: Conversation) -> list[tuple[str, str]]:
@@ -41,11 +38,11 @@ def said(conversation: Conversation) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("name", TOYS)
 def test_a_run_is_asked_answered_and_counted_in_the_dialect(
-    name: str, phone: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, phone: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "run"
     command = ("evaluate", "aitw", phone, "-T", f"dialect={name}", "--model", "baseline:oracle")
-    found = json.loads(run(capsys, *command, "--out", out, "--json"))
+    found = json.loads(run(*command, "--out", out, "--json"))
     plain = get_task("aitw").load(phone)
     sayable = [step for step in plain.steps if step.action and step.action.kind in toy.KINDS]
     assert 0 < len(sayable) < len(plain.steps)
@@ -64,15 +61,15 @@ def test_a_run_is_asked_answered_and_counted_in_the_dialect(
     assert all(line["exact_match"] == line["expressible"] for line in lines)
     info = json.loads((out / "run.json").read_text())
     assert info["options"] == {"history": "gold", "dialect": name}
-    strict = run(capsys, "score", "aitw", phone, out, "--profile", "aitw+strict", "--json")
+    strict = run("score", "aitw", phone, out, "--profile", "aitw+strict", "--json")
     assert json.loads(strict)["dialect"]["rules"] == "strict"
-    shown = run(capsys, "score", "aitw", phone, out)
+    shown = run("score", "aitw", phone, out)
     unsaid = len(plain.steps) - len(sayable)
     assert f"{unsaid} targets that the dialect cannot express" in " ".join(shown.split())
 
 
 def test_what_either_side_has_no_words_for_is_wrong_and_counted(
-    phone: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    phone: Path, tmp_path: Path
 ) -> None:
     ids = [step.sample_id for step in get_task("aitw").load(phone).steps][:4]
     outputs = [
@@ -87,14 +84,14 @@ def test_what_either_side_has_no_words_for_is_wrong_and_counted(
     )
     out = tmp_path / "scored"
     command = ("score", "aitw", phone, answers, "--dialect", "toy-1000", "--out", out, "--json")
-    found = json.loads(run(capsys, *command, code=1))["dialect"]  # the other steps are missing
+    found = json.loads(run(*command, code=1))["dialect"]  # the other steps are missing
     wanted = {"answers": 4, "read": 3, "read_strict": 2, "expressed": 2, "several": 1}
     assert {key: found[key] for key in wanted} == wanted
     lines = {line["sample_id"]: line for line in read_lines(out / "scores.jsonl")}
     assert [lines[own]["outcome"] for own in ids] == ["ok", "ok", "ok", "unparsed"]
     assert lines[ids[0]]["parsed"] == {"unexpressed": "ASK"}
     assert lines[ids[0]]["cause"] == "wrong_type"
-    strictly = json.loads(run(capsys, *command[:-3], "--profile", "aitw+strict", "--json", code=1))
+    strictly = json.loads(run(*command[:-3], "--profile", "aitw+strict", "--json", code=1))
     assert strictly["outcomes"]["unparsed"] == 2
 
 
@@ -168,20 +165,20 @@ def test_unified_is_the_task_as_it_is() -> None:
     assert get_task("aitw", {"dialect": "unified"}).prompt_hash == get_task("aitw").prompt_hash
 
 
-def test_info_lists_what_each_side_cannot_say(capsys: pytest.CaptureFixture[str]) -> None:
-    told = json.loads(run(capsys, "info", "dialects", "--task", "androidcontrol", "--json"))
+def test_info_lists_what_each_side_cannot_say() -> None:
+    told = json.loads(run("info", "dialects", "--task", "androidcontrol", "--json"))
     found = told["toy-px"]
     assert "open an app" in found["dialect_cannot_say"]
     assert "call the user" in found["task_cannot_express"]
     assert "tap" not in [*found["dialect_cannot_say"], *found["task_cannot_express"]]
     assert (
         "dialects only ask for an action"
-        in json.loads(run(capsys, "info", "dialects", "--task", "criticbench", "--json"))["toy-px"][
+        in json.loads(run("info", "dialects", "--task", "criticbench", "--json"))["toy-px"][
             "refused"
         ]
     )
-    assert "dialect toy-px: A toy" in run(capsys, "info", "dialects")
-    assert "only for `info dialects`" in run(capsys, "info", "--task", "aitw", code=2)
+    assert "dialect toy-px: A toy" in run("info", "dialects")
+    assert "only for `info dialects`" in run("info", "--task", "aitw", code=2)
 
 
 # Where a place lands, in every frame and on every shape of screen.

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from omnidata.cli import main
 from omnidata.errors import DataError, UsageError
 from omnidata.tasks import get_task
 from omnidata.torch import exported_table
 from omnidata.training.media_store import Sizing
 from omnidata.training.reward_files import load_reward
 from omnidata.training.rewards import Reward
+from tests.cli.running import here
 from tests.export.small import load, rows, tree, written
 from tests.loaders import desk
 
@@ -168,25 +168,14 @@ def test_pixels_are_read_in_the_picture_of_the_row(data: Path, tmp_path: Path) -
 
 def test_a_recipe_is_the_reward_of_an_export(tmp_path: Path) -> None:
     data = desk.screenspot(tmp_path / "data", *(desk.spot(img_filename=f"{n}.png") for n in "ab"))
-    argv = ["export", "screenspot", str(data), str(tmp_path / "out"), "--format", "verl"]
-    with pytest.raises(SystemExit) as stop:
-        _call([*argv, "--reward", "aepo", "--split", "train=1.0"])
-    assert not stop.value.code
+    rules = ("--format", "verl", "--reward", "aepo", "--split", "train=1.0")
+    here("export", "screenspot", data, tmp_path / "out", *rules)
     reward = load_reward(tmp_path / "out" / "reward.json")
     assert reward.terms == "aepo"
     said = '<think>There.</think>[{"point_2d": [0.25, 0.375]}]'
     assert reward.score("screenspot_web/0", said)["reward"] == 2.0
     report = json.loads((tmp_path / "out" / "export.json").read_text())
     assert (report["options"]["format"], report["options"]["reward"]) == ("verl", "aepo")
-
-
-def _call(argv: list[str]) -> None:
-    kept, sys.argv = sys.argv, ["omnidata", *argv]
-    try:
-        main()
-        raise SystemExit(0)
-    finally:
-        sys.argv = kept
 
 
 def test_a_reward_of_other_data_is_refused(tmp_path: Path) -> None:

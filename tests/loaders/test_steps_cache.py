@@ -400,8 +400,8 @@ def test_steps_outlive_their_entry(cache: Path, data: Path) -> None:
 
 
 def test_the_command_line_says_lists_and_clears(cache: Path, data: Path) -> None:
-    assert "6 steps are in the cache now" in here("info", "omnigui", data).stderr
-    assert "in the cache" not in here("info", "omnigui", data).stderr
+    assert "6 steps are in the cache now" in here("info", "omnigui", data, code=1).stderr
+    assert "in the cache" not in here("info", "omnigui", data, code=1).stderr
     listed = json.loads(here("cache", "--json").stdout)
     assert [(entry["task"], entry["data"]) for entry in listed["entries"]] == [
         ("omnigui", str(data))
@@ -409,5 +409,5 @@ def test_the_command_line_says_lists_and_clears(cache: Path, data: Path) -> None
     assert str(data) in here("cache").stdout
     assert "removed" in here("cache", "--clear").stdout
     assert [*cache.iterdir()] == []
-    assert "cache" not in here("info", "omnigui", data, "--no-cache").stderr
+    assert "cache" not in here("info", "omnigui", data, "--no-cache", code=1).stderr
     assert [*cache.iterdir()] == []

@@ -21,12 +21,12 @@ from PIL import Image
 
 import omnidata
 from omnidata.actions import Action, Kind
-from omnidata.cli import main
 from omnidata.errors import PluginError
 from omnidata.run.run_files import read_run
 from omnidata.tasks import get_task
 from omnidata.viewer.report_data import facts, open_run
 from tests import plugs
+from tests.cli.running import here
 from tests.data.tiny import SIZE
 from tests.full import in_gate
 from tests.plugin import data as odyssey
@@ -77,9 +77,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         patch.setenv("PYTHONPATH", os.pathsep.join(paths))  # for processes that verbs start
         data = odyssey.write(home / "data", episodes=EPISODES)
         for name in ("oracle", "majority", "center"):
-            command = ["evaluate", "odyssey", data, "--model", f"baseline:{name}"]
-            with pytest.raises(SystemExit, match="0"):
-                main([*map(str, command), "--out", str(home / "runs" / name)])
+            model = ("--model", f"baseline:{name}")
+            here("evaluate", "odyssey", data, *model, "--out", home / "runs" / name)
         yield World(data, home / "runs")
 
 
@@ -87,18 +86,9 @@ Said = Callable[..., str]
 
 
 @pytest.fixture
-def said(world: World, capsys: pytest.CaptureFixture[str]) -> Said:
+def said(world: World) -> Said:
     """Runs the command line in this process, and gives what it prints."""
-
-    def run(*arguments: object, code: int = 0) -> str:
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main([str(argument) for argument in arguments])
-        told = capsys.readouterr()
-        assert ended.value.code == code, told.err
-        return told.out
-
-    return run
+    return lambda *arguments, code=0: here(*arguments, code=code).stdout
 
 
 def size_of(row: dict[str, Any]) -> tuple[int, int]:
@@ -509,10 +499,9 @@ def test_an_action_in_a_dialect_is_judged_as_its_own(world: World) -> None:
     ],
 )
 def test_a_verb_that_cannot_serve_says_so(
-    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str], verb: str, told: str
+    world: World, tmp_path: Path, verb: str, told: str
 ) -> None:
     of_voice = verb == "voice"
     before, after = (["odyssey"], []) if of_voice else ([], ["--model", "baseline:oracle"])
-    with pytest.raises(SystemExit, match="2"):
-        main([*verb.split(), *before, str(world.data), str(tmp_path / "out"), *after])
-    assert told in capsys.readouterr().err
+    done = here(*verb.split(), *before, world.data, tmp_path / "out", *after, code=2)
+    assert told in done.stderr

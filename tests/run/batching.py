@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
 from omnidata import errors
-from omnidata.cli import main
 from omnidata.run.cluster import Recipe
 from omnidata.tasks.asking import Asking
 from omnidata.types import LoadedDataset
 from tests.adapters.servers import ChatCompletions, Fault, Script, Server, running
 from tests.adapters.servers_http import KEY, GoogleGenAI
 from tests.adapters.servers_tools import Messages, Responses
+from tests.cli.running import here
 
 SPECS = {
     "openai": "openai:m",
@@ -108,13 +105,11 @@ def called(verb: str, *words: str | Path) -> Any:
     Raises:
         OmnidataError: it ends with one.
     """
-    out, notes = io.StringIO(), io.StringIO()
-    with redirect_stdout(out), redirect_stderr(notes), pytest.raises(SystemExit):
-        main(["batch", verb, *map(str, words), "--json"])
-    if said := out.getvalue():
-        return json.loads(said)
-    found = re.search(r"^(\w+Error): ((?:.|\n)*)", notes.getvalue(), re.MULTILINE)
-    assert found, notes.getvalue()
+    done = here("batch", verb, *words, "--json", code=None)
+    if done.stdout:
+        return json.loads(done.stdout)
+    found = re.search(r"^(\w+Error): ((?:.|\n)*)", done.stderr, re.MULTILINE)
+    assert found, done.stderr
     raise getattr(errors, found[1])(found[2])
 
 

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from omnidata.cli import main
 from omnidata.errors import RunError
 from omnidata.run.cost import Limits
 from omnidata.run.evaluate import evaluate
 from omnidata.run.parts import merge
 from omnidata.types import LoadedDataset
 from tests import plugs
+from tests.cli.running import here
 from tests.run.scripted import RIGHT, TASK, Scripted
 
 MODEL = '''
@@ -61,17 +61,15 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def run(source: LoadedDataset, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(source: LoadedDataset, tmp_path: Path) -> Run:
     """Runs the command, as a process of its own would: with modules as they are now."""
 
     def call(*more: str, verb: str = "evaluate", model: str = "mine:") -> tuple[int, str, str]:
         for name in ("mine_plugin", "mine_helper"):
             sys.modules.pop(name, None)
         argv = [verb, "omnigui", str(source.root), "--model", model, "--limit", "4"]
-        with pytest.raises(SystemExit) as ended:
-            main([*argv, "--out", str(tmp_path / "run"), *more])
-        printed = capsys.readouterr()
-        return int(ended.value.code or 0), printed.out, printed.err
+        done = here(*argv, "--out", tmp_path / "run", *more, code=None)
+        return done.returncode, done.stdout, done.stderr
 
     return call
 
@@ -170,9 +168,7 @@ def test_samples_and_the_cache_know_the_code(site: Path, run: Run, tmp_path: Pat
     assert "asked 0, reused 4" in run("--out", str(tmp_path / "newer"), *more[2:])[2]
 
 
-def test_a_suite_knows_the_code(
-    site: Path, source: LoadedDataset, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_suite_knows_the_code(site: Path, source: LoadedDataset, tmp_path: Path) -> None:
     suite = tmp_path / "suite.toml"
     suite.write_text(
         f'out = "runs"\n[[tasks]]\ntask = "omnigui"\ndata = "{source.root}"\nlimit = 4\n'
@@ -182,10 +178,8 @@ def test_a_suite_knows_the_code(
     def call(*more: str) -> tuple[int, list[dict[str, object]], str]:
         for name in ("mine_plugin", "mine_helper"):
             sys.modules.pop(name, None)
-        with pytest.raises(SystemExit) as ended:
-            main(["suite", str(suite), "--json", *more])
-        printed = capsys.readouterr()
-        return int(ended.value.code or 0), json.loads(printed.out), printed.err
+        done = here("suite", suite, "--json", *more, code=None)
+        return done.returncode, json.loads(done.stdout), done.stderr
 
     code, [first], said = call()
     assert (code, first["asked"], first["reused"]) == (0, 4, 0)

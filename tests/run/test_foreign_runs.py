@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import io
 import json
 import shutil
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from omnidata.analysis.publish import push_run
-from omnidata.cli import main
 from omnidata.errors import UsageError
 from omnidata.run.run_files import read_run
 from omnidata.tasks import get_task
 from omnidata.viewer.report_data import facts, open_run
+from tests.cli.running import here
 from tests.conftest import Once
 from tests.hub_server import TOKEN, Hub
 
@@ -50,10 +48,8 @@ def opened() -> Iterator[list[str]]:
 
 def verb(*arguments: object) -> tuple[int, str]:
     """Its exit code, and all that it said."""
-    said = io.StringIO()
-    with redirect_stdout(said), redirect_stderr(said), pytest.raises(SystemExit) as ended:
-        main([*map(str, arguments)])
-    return int(ended.value.code or 0), said.getvalue()
+    done = here(*arguments, code=None)
+    return done.returncode, done.stdout + done.stderr
 
 
 def make(data: Path, out: Path, *arguments: str) -> Path:

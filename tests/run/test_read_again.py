@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from omnidata import predictions
 from omnidata.analysis.report import report
-from omnidata.cli import main
 from omnidata.errors import AdapterError, RunError
 from omnidata.run.cost import Limits, Tokens
 from omnidata.run.evaluate import evaluate
@@ -23,6 +22,7 @@ from omnidata.run.parts import merge
 from omnidata.run.run_files import read_info, read_run
 from omnidata.types import Completion, LoadedDataset
 from tests.adapters.servers import ChatCompletions, Fault, running
+from tests.cli.running import here
 from tests.run.scripted import RIGHT, TASK, Scripted
 
 HUGE = 2**53 - 1
@@ -35,12 +35,6 @@ USAGES: dict[str, dict[str, Any]] = {
     "fraction": {"prompt_tokens": 1e300, "cost": 1e300},
 }
 PRICES = 'date = 2026-11-01\ncurrency = "EUR"\n[models.scripted]\ninput = {0}\noutput = {0}\n'
-
-
-def exit_code(*argv: str | Path) -> int:
-    with pytest.raises(SystemExit) as ended:
-        main([*map(str, argv)])
-    return int(ended.value.code or 0)
 
 
 @pytest.mark.parametrize("name", USAGES)
@@ -61,7 +55,7 @@ def test_no_count_of_tokens_makes_a_run_unreadable(
         ("report", run),
         ("score", "omnigui", source.root, run / "predictions.jsonl"),
     ):
-        assert exit_code(*verb) == 0, verb
+        assert here(*verb, code=None).returncode == 0, verb
     evaluate(TASK, source, model, run, limits=limits)
     assert max(model.asked.values()) == 1
 
@@ -81,7 +75,7 @@ def test_a_servers_counts_are_bounded_where_they_come_in(
     with running(Counting()) as server:
         argv = ("evaluate", "omnigui", source.root, "--model", "openai:m", "--limit", "3")
         way = ("--base-url", f"{server.url}/v1", "-T", "modalities=I", "--out", tmp_path / "run")
-        exit_code(*argv, *way)
+        here(*argv, *way, code=None)
     for line in predictions.read(tmp_path / "run" / "predictions.jsonl"):
         assert line.usage == {
             "completion_tokens": 7,
@@ -98,19 +92,20 @@ def test_a_run_with_sums_beyond_all_sense_is_read(source: LoadedDataset, tmp_pat
     info["usage"] |= {"input_tokens": 112 * HUGE, "cost": 1e30 * HUGE, "currency": "EUR"}
     (run / "run.json").write_text(json.dumps(info))
     assert read_run(run).settings["usage"]["input_tokens"] == 112 * HUGE
-    assert exit_code("report", run) == 0
+    assert here("report", run, code=None).returncode == 0
 
 
 @pytest.mark.parametrize("price", ["1e30", "1.1e9", "nan"])
 def test_a_price_that_nobody_asks_is_refused_before_the_first_request(
-    source: LoadedDataset, tmp_path: Path, price: str, capsys: pytest.CaptureFixture[str]
+    source: LoadedDataset, tmp_path: Path, price: str
 ) -> None:
     (tmp_path / "prices.toml").write_text(
         PRICES.format(price).replace("scripted", '"baseline:center"')
     )
     argv = ("evaluate", "omnigui", source.root, "--model", "baseline:center")
-    assert exit_code(*argv, "--out", tmp_path / "run", "--prices", tmp_path / "prices.toml") == 2
-    assert "not 0 to 1e+09" in capsys.readouterr().err
+    prices = ("--prices", tmp_path / "prices.toml")
+    done = here(*argv, "--out", tmp_path / "run", *prices, code=2)
+    assert "not 0 to 1e+09" in done.stderr
     assert not (tmp_path / "run").exists()
 
 

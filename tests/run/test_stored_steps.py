@@ -141,7 +141,7 @@ def test_answers_are_judged_elsewhere_to_the_same_bytes(
     assert b'"cause"' in (tmp_path / "there" / FILES[1]).read_bytes()
     answers.write_bytes(b"".join([*lines, lines[3]]))
     twice = here(*command, tmp_path / "twice", "--workers", "2", code=2)
-    assert twice.stderr.startswith("PredictionError")
+    assert "PredictionError" in twice.stderr
 
 
 class Unsendable(dict[str, Any]):

@@ -222,7 +222,7 @@ def _join(jobs: Sequence[parts.Job], folder: Path, pool: Pool) -> list[str]:
 
 
 def _link(root: Path, name: str, folder: Path) -> None:
-    """One picture, under the same relative path; a copy where the file system has no links.
+    """Link a picture under the same relative path; copy it if the file system has no links.
 
     Raises:
         MediaError: it is missing, or lies outside the pool.

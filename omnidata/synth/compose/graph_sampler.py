@@ -65,12 +65,12 @@ class PartialPlan:
         self.depths: list[int] = []
         self._versions: dict[int, int] = {}  # resource -> the place that last made or changed it
         self._opened: set[int] = set()  # resources that exist initially and were needed
-        self._closed: set[int] = set()  # resources that somebody only needed: never changed again
+        self._closed: set[int] = set()  # resources that were only needed: never changed again
         self._slots: dict[int, int] = {}  # slot -> the resource in it
         self._seen: dict[int, tuple[int, dict[int, int]]] = {}  # instance -> place, its versions
 
     def copy(self) -> PartialPlan:
-        """The same, to be continued in another way."""
+        """Return the same, to be continued in another way."""
         other = PartialPlan(self._pool, self._rule)
         other.instances = self.instances.copy()
         other.edges = self.edges.copy()
@@ -101,7 +101,7 @@ class PartialPlan:
         return sorted(self._opened)
 
     def refuses(self, instance: int) -> str:
-        """Which rule forbids to add an instance; empty if none does."""
+        """Return the rule that forbids to add an instance; empty if none does."""
         indexed = self._pool
         inputs = indexed.inputs[instance]
         for needed in inputs:
@@ -350,5 +350,5 @@ def _score(
 
 
 def _widest(plan: PartialPlan) -> int:
-    """The most subtasks of one depth: at most the width, and fast to see."""
+    """Return the most subtasks of one depth: at most the width, and fast to see."""
     return max(map(plan.depths.count, plan.depths))

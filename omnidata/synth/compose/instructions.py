@@ -101,7 +101,7 @@ class Draft:
     edges: frozenset[Edge]
 
     def tells(self, edges: frozenset[Edge]) -> bool:
-        """Whether these are the task's edges; subtasks that read the same may change places."""
+        """Return whether these are the task's edges; subtasks with equal texts may be swapped."""
         return edges == self.edges or (
             identity(self.subtasks, sorted(edges)) == identity(self.subtasks, sorted(self.edges))
         )
@@ -327,7 +327,7 @@ class Author:
             raise UsageError(f"{self.rounds} rounds", where="--rounds", expected="1 or more")
 
     def as_dict(self) -> Mapping[str, Any]:
-        """What decides the answers, as JSON values."""
+        """Return all that the answers depend on, as JSON values."""
         params = self.model.params
         return {
             "model": self.model.name,
@@ -544,7 +544,7 @@ Edges = Sequence[tuple[int, int]]
 
 
 def instruct(intent: str, subtasks: Sequence[tuple[str, str]], edges: Edges) -> str:
-    """What to do, and what has to wait for what.
+    """Return the instruction: the subtasks, and their dependencies.
 
     Args:
         intent: what the task is for; may be empty.

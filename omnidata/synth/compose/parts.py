@@ -85,7 +85,7 @@ class Tally:
             self._values[name].update({int(k): n for k, n in other["values"][name].items()})
 
     def as_dict(self) -> dict[str, Any]:
-        """The counts as JSON values, in the order of their names."""
+        """Return the counts as JSON values, in the order of their names."""
         return {
             "sums": dict(sorted(self._sums.items())),
             "levels": {
@@ -155,7 +155,7 @@ class Job:
         return self.folder / f"{self.number:07d}"
 
     def file(self, kind: str) -> Path:
-        """One of the part's files; the tally is the last to appear."""
+        """Return one of the part's files; the tally appears last."""
         return self.path.with_suffix(f".{kind}")
 
     @property

@@ -316,7 +316,7 @@ class _Look:
         return resource[0] in kinds
 
     def _is_stuck(self, needed: int) -> bool:
-        """Whether all providers of a resource wait, in the end, for something that none makes."""
+        """Return whether all providers of a resource wait for something that none makes."""
         seen, waiting = {needed}, [needed]
         while waiting:
             for one in self._makers[waiting.pop()]:

@@ -229,14 +229,7 @@ def _values(measured: Complexity) -> tuple[int, int, int, int, int]:
     )
 
 
-def distinct(batch: Batch, *, known: set[bytes], wanted: int) -> list[Sketch]:
-    """Return the new tasks of a batch, up to a limit.
-
-    Args:
-        batch: the next one.
-        known: keys of earlier ones; those of the new ones are added.
-        wanted: at most.
-    """
+def _new_tasks(batch: Batch, *, known: set[bytes], wanted: int) -> list[Sketch]:
     new: list[Sketch] = []
     for sketch in batch.found:
         if len(new) == wanted:
@@ -275,7 +268,7 @@ class Found:
     nearest: Near | None = None
 
     def as_dict(self) -> Mapping[str, int]:
-        """The counts; every attempt that is no task is one of the three others."""
+        """Return the counts; every attempt that is no task is one of the three others."""
         return {
             "attempts": self.attempts,
             "isomorphic_copies": self.attempts - len(self.sketches) - self.missed - self.failed,
@@ -320,7 +313,7 @@ def find_tasks(
         closing(_batches(indexed, search, folder, found, tasks, workers, cluster)) as batches,
     ):
         for batch in batches:
-            new = distinct(batch, known=known, wanted=tasks - len(found.sketches))
+            new = _new_tasks(batch, known=known, wanted=tasks - len(found.sketches))
             found.sketches += new
             _count(found, batch, new, ended=len(found.sketches) == tasks)
             idle = 0 if new else idle + 1

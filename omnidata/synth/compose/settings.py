@@ -180,7 +180,7 @@ def _level_spans(levels: Levels, most: int) -> dict[Dimension, Span]:
 
 
 def _tighten(levels: Levels, most: int, connected: bool) -> dict[Dimension, Span] | None:
-    """The values that occur together in a graph; None if there are none.
+    """Return the values that occur together in a graph; None if there are none.
 
     Only what every graph obeys is asked here (Mirsky, Dilworth): whether a pool has such a graph is
     seen when it is composed.
@@ -275,7 +275,7 @@ class Settings:
         self.target()
 
     def target(self) -> ComplexityTarget:
-        """What tasks are to be like.
+        """Return the complexity that tasks are to have.
 
         Raises:
             UsageError: no graph can have the levels.
@@ -283,5 +283,5 @@ class Settings:
         return complexity_target(self.levels, most=self.most)
 
     def as_dict(self) -> Mapping[str, Any]:
-        """The settings as JSON values."""
+        """Return the settings as JSON values."""
         return {**asdict(self), "levels": dict(self.levels)}

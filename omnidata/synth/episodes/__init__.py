@@ -229,7 +229,7 @@ class Job:
 
 
 def jobs(settings: Settings, folder: Path, *, first: int, episodes: int) -> list[Job]:
-    """All parts of a dataset."""
+    """Return all parts of a dataset."""
     count = -(-episodes // (_GROUPS * CODES))
     end = first + episodes
     return [Job(settings, folder, number, first, end) for number in range(count)]
@@ -339,7 +339,7 @@ class EpisodesStaging(SynthStaging):
         self.parts = self.path / _PARTS
 
     def is_ours(self, folder: Path) -> bool:
-        """Whether episodes were made there."""
+        """Return whether episodes were made there."""
         return not folder.is_symlink() and "made" in read_json(folder / REPORT)
 
     def begin(self) -> None:

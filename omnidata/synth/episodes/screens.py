@@ -94,7 +94,7 @@ class Look:
 
 @lru_cache(maxsize=128)
 def look(seed: int, number: int) -> Look:
-    """The app of a number from 0 on; it does not depend on how many there are."""
+    """Return the app of a number from 0 on; it does not depend on how many there are."""
     rng = random.Random(f"{seed}/app/{number}")
     numbers = list(range(len(_FIRST) * len(_LAST)))
     random.Random(f"{seed}/names").shuffle(numbers)

@@ -176,7 +176,7 @@ LANGUAGES = tuple(_THINGS)
 
 
 def labels(kind: Kind, language: str) -> tuple[str, ...]:
-    """The labels of buttons, in one order in all languages; people, tracks and films have names."""
+    """Return the labels of buttons, in one order in all languages."""
     if kind in ("shop", "home"):  # things to buy; things of a house
         words = tuple(_THINGS[language].split("; "))
         return words[:8] if kind == "shop" else words[:5] + words[8:]
@@ -184,12 +184,12 @@ def labels(kind: Kind, language: str) -> tuple[str, ...]:
 
 
 def texts(kind: Kind, language: str) -> tuple[str, ...]:
-    """The texts to type: messages, or labels to search for."""
+    """Return the texts to type: messages, or labels to search for."""
     return tuple(_MESSAGES[language].split("; ")) if kind == "calls" else labels(kind, language)
 
 
 def of_medium(medium: Medium) -> tuple[str, ...]:
-    """The names of the cues of a medium.
+    """Return the names of the cues of a medium.
 
     Examples:
         >>> of_medium("audio")
@@ -316,7 +316,7 @@ class Settings:
         return hashlib.sha256(json.dumps(self.as_dict()).encode()).hexdigest()[:8]
 
     def has_time_for(self, cue: str) -> bool:
-        """Whether the clips and sounds are long enough for a cue."""
+        """Return whether the clips and sounds are long enough for a cue."""
         return CUES[cue].frames <= self.frames and CUES[cue].seconds <= self.seconds
 
     def share(self, medium: Medium) -> float:

@@ -308,7 +308,7 @@ def _evaluation(recipe: Recipe, places: Sequence[str]) -> str:
 
 
 def _text(value: str) -> str:
-    """A Python expression for a text with places."""
+    """Return a Python expression for a text with places."""
     alone = _ONE_PLACE.fullmatch(value)
     if alone:
         return alone[1]

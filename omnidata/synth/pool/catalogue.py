@@ -345,7 +345,7 @@ _WORDS = (
 )  # fmt: skip
 
 RECIPES: tuple[Recipe, ...] = (*_SLIDES, *_PAGES, *_GRIDS, *_PICTURES, *_PEOPLE, *_WORDS)
-"""All of them; two need what nobody provides: a memory stick, a tunnel."""
+"""All of them; two need a resource that none provides: a memory stick, a tunnel."""
 
 
 # What the places of the sample pool's templates stand for, by seed.

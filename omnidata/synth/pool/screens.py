@@ -20,7 +20,7 @@ Listed = Literal["people", "topics", "dishes", "windows", "files", "none"]
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """An app that nobody has made.
+    """An invented app.
 
     Attributes:
         name: of the app.
@@ -132,7 +132,7 @@ class Screen:
 
 
 def draw(view: View, *, seed: int) -> Screen:
-    """The screen of a view; the seed decides the colours."""
+    """Return the screen of a view; the seed decides the colours."""
     return _Painter(view, seed).screen()
 
 

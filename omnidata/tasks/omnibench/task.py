@@ -261,7 +261,9 @@ class StepRule(Rule[Answer]):
         return (*match, answer is not None and answer.as_prompted)
 
 
-def _parsed(answer: Answer, step: Step, receipt: Receipt, space: Space) -> ParsedAnswer[Answer]:
+def _parsed_answer(
+    answer: Answer, step: Step, receipt: Receipt, space: Space
+) -> ParsedAnswer[Answer]:
     point, done = answer.point, answer.action
     if done:
         where = f"[{point[0]:g}, {point[1]:g}]" if point else ""
@@ -433,7 +435,7 @@ class _Speech(Speech):
         """Return the actions as one call, if one call can type them."""
         found = read_body(_body_of(actions))
         assert found
-        return _parsed(
+        return _parsed_answer(
             replace(found, as_prompted=found.action is not None), step, receipt, self._space
         )
 
@@ -545,7 +547,7 @@ class OmniBench(Benchmark):
         found = parse(text)
         if isinstance(found, ParseFailure):
             raise UnreadError(found.reason)
-        return _parsed(found, step, receipt, self._space)
+        return _parsed_answer(found, step, receipt, self._space)
 
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
