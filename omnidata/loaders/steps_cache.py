@@ -258,11 +258,11 @@ def _hash_code(place: str) -> str:
     for path, facts, _ in _listing(Path(place)):
         if facts and not path.endswith(".pyc"):
             digest.update(f"{path}\0{facts}\n".encode("utf-8", "surrogateescape"))
-            _check_loaded(facts)
+            _check_unchanged(facts)
     return digest.hexdigest()
 
 
-def _check_loaded(facts: Sequence[int]) -> None:
+def _check_unchanged(facts: Sequence[int]) -> None:
     if max(facts[1:3]) > _BEGAN:
         raise OSError("the code has changed since it was imported")
 
@@ -294,7 +294,7 @@ def _places_of(module: Any) -> list[str]:
     return [*getattr(module, "__path__", ())] or [module.__file__]
 
 
-def _loaded_code() -> dict[str, Sequence[int]]:
+def _module_facts() -> dict[str, Sequence[int]]:
     """Return the facts of the files of all modules, but Python's and ours.
 
     Raises:
@@ -305,7 +305,7 @@ def _loaded_code() -> dict[str, Sequence[int]]:
         path = isinstance(module, ModuleType) and vars(module).get("__file__")
         if path and name.partition(".")[0] not in {*_KNOWN, "__main__"}:
             found[path] = file_facts(os.stat(path))  # noqa: PTH116  some are no text
-            _check_loaded(found[path])
+            _check_unchanged(found[path])
     return found
 
 
@@ -371,7 +371,7 @@ def _keep(source: LoadedDataset, origin: Origin, folder: Folder, began: int) -> 
     if since > began:
         return  # what was read may be another version
     place = steps_folder() / name
-    code = {} if is_ours(origin.task) else _loaded_code()
+    code = {} if is_ours(origin.task) else _module_facts()
     if steps_entry.keep(source, folder, place, code):
         _sweep()
         _prune(place)
