@@ -16,12 +16,12 @@ from typing import Any
 from msgspec.structs import replace
 
 from omnidata.actions import OPPOSITE, Action, Screen
-from omnidata.errors import DataError, MediaError, UsageError
+from omnidata.errors import DataError, UsageError
 from omnidata.jsontext import BROKEN, decode
 from omnidata.loaders import files, tfrecord
-from omnidata.loaders.load import Note, RowContext, about, picture_broken, stated_size
+from omnidata.loaders.load import Note, RowContext, about, check_picture, stated_size
 from omnidata.loaders.tfrecord import Example, Record, read_example, records
-from omnidata.media import InMemoryMedia, image_size, read_bytes
+from omnidata.media import read_bytes
 from omnidata.name_index import NameIndex
 from omnidata.tasks.androidcontrol import json_rows
 from omnidata.tasks.androidcontrol.forest import Bounds, bounds_of, elements_of
@@ -266,10 +266,8 @@ class EpisodeReader:
         try:
             action = call_of(row)
         except ValueError as error:
-            place.refuse(
-                "action-unusable", str(error), "one of AndroidControl's actions",
-                "correct the row; the step is not judged until then",
-            )  # fmt: skip
+            expected = "one of AndroidControl's actions"
+            place.leave_unjudged("action-unusable", str(error), expected)
             return None
         touch = middle(action.start)
         if touch and not all(0 <= value <= side for value, side in zip(touch, screen, strict=True)):
@@ -326,21 +324,11 @@ class EpisodeReader:
                 part.stop - part.start,
             )
             name = f"{notes.name}/{number}"
-            ref = MediaRef("image", self.root, f"{name}.png", cell=place)
-            found.append(ref)
+            found.append(MediaRef("image", self.root, f"{name}.png", cell=place))
             if self.check_media:
                 told = RowContext(name, notes.screen(number))
-                self._check(ref, example.data[part], sizes[number], told)
+                check_picture(example.data[part], sizes[number], told)
         return found
-
-    def _check(self, ref: MediaRef, content: bytes, stated: Screen, place: RowContext) -> None:
-        try:
-            size = image_size(InMemoryMedia("image", ref.root, ref.path, content=content))
-            what = f"it has {size[0]} x {size[1]} pixels, the row says {stated[0]} x {stated[1]}"
-        except MediaError as error:
-            size, what = None, error.what
-        if size != stated:
-            picture_broken(place, what, "a PNG of that size")
 
     def tags(self, name: str) -> dict[str, str]:
         """Return the tags of an episode by `splits.json`."""

@@ -347,8 +347,7 @@ def _action(row: Row, place: RowContext) -> Action | None:
     try:
         action = action_of(row)
     except ValueError as error:
-        remedy = "correct the row; the step is not judged until then"
-        place.refuse("action-unusable", str(error), _EXPECTED, remedy)
+        place.leave_unjudged("action-unusable", str(error), _EXPECTED)
         return None
     points = [point for point in (*action.start, *action.end) if isinstance(point, Point)]
     if any(not 0 <= side <= 1000 for point in points for side in (point.x, point.y)):

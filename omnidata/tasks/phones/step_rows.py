@@ -451,10 +451,7 @@ class Reader:
         except ValueError as error:
             if moment.action is not None:
                 self._fault = self._fault or str(error)
-            place.refuse(
-                "action-unusable", str(error), self.expected,
-                "correct the row; the step is not judged until then",
-            )  # fmt: skip
+            place.leave_unjudged("action-unusable", str(error), self.expected)
             return None, None
         self._acted = True
         if call.sense:
