@@ -79,7 +79,7 @@ def step_difference(
 
 
 def likeness(own: Mapping[str, Any], said: Sequence[Leaves], target: str) -> int:
-    """How much of what is said stands in a row of the data: texts and lists of a column, a target.
+    """Return how many texts, lists and targets of a log are in a row of the data.
 
     Args:
         own: the row of the data.
@@ -112,7 +112,7 @@ def _agree(said: Sequence[Any], own: Sequence[Any], kinds: tuple[type, ...]) -> 
 
 
 def plain(value: Any) -> Any:
-    """The value as another harness may have it: without blanks around it, numbers as numbers.
+    """Return a value without blanks around it, and a number in a text as a number.
 
     Examples:
         >>> plain("12"), plain(" a "), plain(1.5)

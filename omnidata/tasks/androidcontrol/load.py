@@ -46,7 +46,7 @@ def item(row: Row, name: str, number: int) -> Any:
 
 
 def call_of(row: Row) -> Action:
-    """What was done, in pixels.
+    """Return the recorded action, in pixels.
 
     Raises:
         ValueError: the action is none of AndroidControl's.
@@ -66,7 +66,7 @@ Places = Callable[[bytes], Sequence[Bounds]]
 
 
 def truth_of(row: Row, screen: Screen, *, places: Places = bounds_of) -> Truth | None:
-    """What was done and what was there, from 0 to 1; None where that cannot be read.
+    """Return the expert's action and the elements, from 0 to 1; None if unreadable.
 
     What was there is read for actions that have a place alone.
 
@@ -94,7 +94,7 @@ def _read_places(packed: str, places: Places) -> Sequence[Bounds]:
 
 
 def elements(step: Step) -> list[Element]:
-    """The elements of a step's screen.
+    """Return the elements of a step's screen.
 
     Raises:
         MediaError: the step has no forest, or one that is none.
@@ -109,7 +109,7 @@ def elements(step: Step) -> list[Element]:
 
 
 def with_words(action: Action) -> Action:
-    """An action with the dataset's wording for histories, where it has one of its own.
+    """Return an action with the dataset's own wording for histories, if it has one.
 
     Examples:
         >>> with_words(Action("swipe", direction="up")).words
@@ -358,12 +358,7 @@ class ControlFiles:
     )
 
     def find(self, data: Path) -> list[Path]:
-        """Return the TFRecords, sorted.
-
-        Raises:
-            DataError: there are none.
-            OSError: a file cannot be read.
-        """
+        """Return the TFRecords, sorted."""
         looks = {path: tfrecord.look(path, FEATURES) for path in files.walk(data)}
         return files.select_files(data, looks, self.columns)
 
@@ -376,19 +371,11 @@ class ControlFiles:
         return any(tfrecord.look(path, FEATURES) == "known" for path in islice(paths, _PEEKED))
 
     def recognises(self, data: Path) -> bool:
-        """Return whether one of the first files is AndroidControl's.
-
-        Raises:
-            OSError: a file cannot be read.
-        """
+        """Return whether one of the first files is AndroidControl's."""
         return self._has_records(data) or json_rows.FILES.recognises(data)
 
     def fingerprint(self, data: Path) -> str:
-        """Return the SHA-256 over the TFRecords, or the rows of JSON, and the splits.
-
-        Raises:
-            DataError: as `find`.
-        """
+        """Return the SHA-256 over the TFRecords, or the rows of JSON, and the splits."""
         root = data if data.is_dir() else data.parent
         splits = [root / SPLITS] if (root / SPLITS).is_file() else []
         paths = json_rows.FILES.find(data) if self.is_json(data) else self.find(data)

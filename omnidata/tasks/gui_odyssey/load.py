@@ -127,7 +127,7 @@ FILES: Final = OdysseyFiles()
 
 
 def action_of(row: Row) -> Action:
-    """What a row says was done, its places from 0 to 1000.
+    """Return the recorded action of a row, its places from 0 to 1000.
 
     Raises:
         ValueError: it is none of the dataset's actions.
@@ -182,7 +182,7 @@ def _pair(value: object) -> Pair:
 
 
 def rects_of(row: Row) -> tuple[Rect, ...]:
-    """The element that was touched, (y, x, height, width) from 0 to 1; none where it is not said.
+    """Return the touched element, (y, x, height, width) from 0 to 1; none if the row has none.
 
     Raises:
         ValueError: `sam2_bbox` is no box.

@@ -89,7 +89,7 @@ _ASK = "Analyze the current screenshot and output the next action as JSON."
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """What a dataset puts into the prompt.
+    """The dataset's part of the prompt.
 
     Attributes:
         actions: the rows of the table: name and parameters.
