@@ -333,7 +333,7 @@ def read(data: Path, *, check_media: bool) -> LoadedDataset:
         tags=TAGS,
         roles=ROLES,
         fingerprint=aitw_files.FILES.fingerprint,
-        expected="rows of Android in the Wild",
+        expected=aitw_files.FILES.columns,
         check_media=False,  # of TFRecords they are checked while they are read
     )
     findings = [*source.findings]

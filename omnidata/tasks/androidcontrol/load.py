@@ -435,7 +435,7 @@ def read(
         tags=TAGS,
         roles=ROLES,
         fingerprint=FILES.fingerprint,
-        expected="episodes of at least one action",
+        expected=FILES.columns,
         check_media=check_media and is_json,  # records are checked while they are read
     )
 
