@@ -24,7 +24,7 @@ from omnidata.jsontext import is_integer
 from omnidata.loaders import repository, steps_cache
 from omnidata.loaders.files import OTHER_DATA, SKIPPED
 from omnidata.loaders.steps import Steps
-from omnidata.media import image_size, unpack_command, unsafe
+from omnidata.media import InMemoryMedia, image_size, unpack_command, unsafe
 from omnidata.types import LoadedDataset, MediaRef, Step
 
 if TYPE_CHECKING:
@@ -64,6 +64,10 @@ class RowContext:
         """Report why the row is skipped, and return False, so that a check can end with it."""
         self.note(Finding(code, "error", self.where, what, expected, remedy))
         return False
+
+    def leave_unjudged(self, code: str, what: str, expected: str) -> None:
+        """Report why a step has no target; the row is kept."""
+        self.refuse(code, what, expected, "correct the row; the step is not judged until then")
 
 
 def short(value: object) -> str:
@@ -124,6 +128,23 @@ def picture_broken(place: RowContext, what: str, expected: str) -> None:
         expected,
         "download the file again; until then models skip this step",
     )
+
+
+def check_picture(content: bytes, stated: Screen, place: RowContext) -> None:
+    """Report a screenshot within a record that is unreadable or of another size.
+
+    Args:
+        content: the file of the picture.
+        stated: its width and height in pixels by the row.
+        place: the step, or the name of the picture.
+    """
+    try:
+        size = image_size(InMemoryMedia("image", Path(), place.where, content=content))
+        what = f"it has {size[0]} x {size[1]} pixels, the row says {stated[0]} x {stated[1]}"
+    except MediaError as error:
+        size, what = None, error.what
+    if size != stated:
+        picture_broken(place, what, "a picture of that size")
 
 
 # Checks for a rule that assigns steps to episodes and groups (`Benchmark.group`).

@@ -48,44 +48,13 @@ def leaves(row: Mapping[str, Any]) -> Leaves:
     return found
 
 
-def difference(
-    own: Mapping[str, Any],
-    row: Mapping[str, Any],
-    records: Sequence[Mapping[str, Any]],
-    *,
-    screen: Screen,
-    targets: Sequence[Box] = (),
-) -> Difference | None:
-    """The first column in which a log says of a row of the data what is not so.
-
-    Texts, numbers and boxes are compared (`_is_same_box`); of the records texts alone, because
-    metrics have numbers of their own beside what they keep of a row.
-
-    Args:
-        own: the row of the data.
-        row: the row as the log has it, or what it keeps of it; empty where it keeps nothing.
-        records: what metrics keep of it.
-        screen: width and height of the screenshot in pixels; zeros where they are not known.
-        targets: the right places of the row, in pixels.
-    """
-    known, said = leaves(own), leaves(row)
-    for key in said:
-        if key in known and not (
-            _agree(said[key], known[key], (str, int, float))
-            and _is_box_there(said[key], known[key], screen, targets)
-        ):
-            return Difference(key, said[key][0], known[key][0])
-    for noted in map(leaves, records):
-        for key in noted:
-            if key in known and not _agree(noted[key], known[key], (str,)):
-                return Difference(key, noted[key][0], known[key][0])
-    return None
-
-
 def step_difference(
     step: Step, row: Mapping[str, Any], records: Sequence[Mapping[str, Any]]
 ) -> Difference | None:
     """Return the first column in which a log contradicts a step's untouched row.
+
+    Texts, numbers and boxes of the row are compared (`_is_same_box`); of the records only texts,
+    because metrics have numbers of their own beside the columns that they keep.
 
     Args:
         step: the candidate for the row.
@@ -95,11 +64,22 @@ def step_difference(
     places = step.action.start if step.action and all(step.screen) else ()
     regions = [in_pixels(place, step.screen) for place in places]
     targets = [region for region in regions if isinstance(region, Box)]
-    return difference(step.source, row, records, screen=step.screen, targets=targets)
+    known, said = leaves(step.source), leaves(row)
+    for key in said:
+        if key in known and not (
+            _agree(said[key], known[key], (str, int, float))
+            and _is_box_there(said[key], known[key], step.screen, targets)
+        ):
+            return Difference(key, said[key][0], known[key][0])
+    for noted in map(leaves, records):
+        for key in noted:
+            if key in known and not _agree(noted[key], known[key], (str,)):
+                return Difference(key, noted[key][0], known[key][0])
+    return None
 
 
 def likeness(own: Mapping[str, Any], said: Sequence[Leaves], target: str) -> int:
-    """How much of what is said stands in a row of the data: texts and lists of a column, a target.
+    """Return how many texts, lists and targets of a log are in a row of the data.
 
     Args:
         own: the row of the data.
@@ -132,7 +112,7 @@ def _agree(said: Sequence[Any], own: Sequence[Any], kinds: tuple[type, ...]) -> 
 
 
 def plain(value: Any) -> Any:
-    """The value as another harness may have it: without blanks around it, numbers as numbers.
+    """Return a value without blanks around it, and a number in a text as a number.
 
     Examples:
         >>> plain("12"), plain(" a "), plain(1.5)

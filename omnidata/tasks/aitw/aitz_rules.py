@@ -69,7 +69,7 @@ def _direction_of(action: Action) -> Direction | None:
 
 
 def match_released(truth: Truth, said: Action, screen: Screen) -> Match | None:
-    """What the evaluator gives.
+    """Match as released.
 
     Args:
         truth: the expert's action and the elements.

@@ -20,6 +20,7 @@ from omnidata.loaders.load import (
     Note,
     RowContext,
     about,
+    check_picture,
     picture_broken,
     short,
     size_of,
@@ -28,7 +29,7 @@ from omnidata.loaders.load import (
 from omnidata.loaders.repository import is_repository, read_manifest
 from omnidata.loaders.steps import row_ids, select_steps
 from omnidata.loaders.stored_rows import ScatteredRows
-from omnidata.media import InMemoryMedia, image, image_size, read_bytes, unsafe
+from omnidata.media import image, image_size, read_bytes, unsafe
 from omnidata.tasks.aitw import rows as aitw_files
 from omnidata.tasks.aitw.rows import PICTURE, Line, Row, action_of, form_of, one
 from omnidata.tasks.loading import read_steps
@@ -135,10 +136,8 @@ class StepReader:
         try:
             action = action_of(row)
         except ValueError as error:
-            place.refuse(
-                "action-unusable", str(error), "an action of Android in the Wild",
-                "correct the row; the step is not judged until then",
-            )  # fmt: skip
+            expected = "an action of Android in the Wild"
+            place.leave_unjudged("action-unusable", str(error), expected)
             return None
         touch = middle(action.start)
         if touch and not all(0 <= side <= 1 for side in touch):
@@ -234,27 +233,15 @@ class StepReader:
             (screen[1], screen[0], channels) if bare else None,
         )
         ref = MediaRef("image", self.root, f"{sample_id}.png", cell=stretch)
-        if self.check_media:
-            self._check(ref, stretch, line.record.data[part], screen, place)
-        return ref, screen
-
-    def _check(
-        self, ref: MediaRef, stretch: ByteRange, content: bytes, stated: Screen, place: RowContext
-    ) -> None:
-        what = ""
-        if stretch.pixels is not None:
-            height, width, channels = stretch.pixels
+        content = line.record.data[part]
+        if self.check_media and not bare:
+            check_picture(content, screen, place)
+        elif self.check_media:
+            width, height = screen
             if (height * width * _RGB, channels) != (len(content), _RGB) or not content:
                 what = f"{len(content)} bytes are no {width} x {height} x {channels} pixels"
-        else:
-            try:
-                size = image_size(InMemoryMedia("image", ref.root, ref.path, content=content))
-                if size != stated:
-                    what = f"it has {size[0]} x {size[1]} pixels, the row says {stated}"
-            except MediaError as error:
-                what = error.what
-        if what:
-            picture_broken(place, what, "the pixels that the row states")
+                picture_broken(place, what, "the pixels that the row states")
+        return ref, screen
 
     def _beside(self, line: Line, number: int, sample_id: str) -> tuple[MediaRef, Screen]:
         folder = line.path.parent.relative_to(self.root).as_posix()
@@ -350,7 +337,7 @@ def read(data: Path, *, check_media: bool) -> LoadedDataset:
         tags=TAGS,
         roles=ROLES,
         fingerprint=aitw_files.FILES.fingerprint,
-        expected="rows of Android in the Wild",
+        expected=aitw_files.FILES.columns,
         check_media=False,  # of TFRecords they are checked while they are read
     )
     findings = [*source.findings]

@@ -113,30 +113,17 @@ class AitwFiles:
     columns = f"TFRecords with {FEATURES}; or rows of steps with {COLUMNS}"
 
     def find(self, data: Path) -> list[Path]:
-        """Return the files, sorted.
-
-        Raises:
-            DataError: nothing is there, or nothing of Android in the Wild.
-            OSError: a file cannot be read.
-        """
+        """Return the files, sorted."""
         looks = {path: _look(path) for path in files.walk(data)}
         return files.select_files(data, looks, self.columns)
 
     def recognises(self, data: Path) -> bool:
-        """Return whether one of the first files is Android in the Wild's.
-
-        Raises:
-            OSError: a file cannot be read.
-        """
+        """Return whether one of the first files is Android in the Wild's."""
         paths = islice(filter(_may_be, files.walk(data)), _PEEKED)
         return any(_look(path) == "known" for path in paths)
 
     def fingerprint(self, data: Path) -> str:
-        """Return the SHA-256 over the files, without the pictures beside JSON files.
-
-        Raises:
-            DataError: as `find`.
-        """
+        """Return the SHA-256 over the files, without the pictures beside JSON files."""
         paths = [*self.find(data), *find_splits(data)]
         return files.fingerprint(paths, data if data.is_dir() else data.parent)
 
@@ -164,7 +151,7 @@ def _steps(path: Path, note: Note) -> Iterator[Line]:
 
 
 def form_of(row: Row) -> Form:
-    """What a row belongs to, by its columns: its numbers would not tell.
+    """Return the form of a row by its columns; its numbers are alike in all.
 
     Rows of Android in the Zoo have no size of the picture, and boxes in pixels; rows with the size,
     as AgentCPM-GUI converts them, have boxes from 0 to 1.
@@ -223,7 +210,7 @@ _MOST_RECTS = 10_000
 
 
 def one(row: Row, name: str) -> Any:
-    """The value of a feature that has one; the column of a row as it is; None if it is not there.
+    """Return the value of a feature that has one, or a column as it is; None if absent.
 
     Examples:
         >>> one({"step_id": [3]}, "step_id"), one({"step_id": 3}, "step_id"), one({}, "step_id")
@@ -236,7 +223,7 @@ def one(row: Row, name: str) -> Any:
 
 
 def action_of(row: Row) -> Action:
-    """What was done.
+    """Return the recorded action.
 
     Raises:
         ValueError: the row does not say, or says it in another dataset's enum; the message says
@@ -267,7 +254,7 @@ def action_of(row: Row) -> Action:
 
 
 def truth_of(row: Row, screen: Screen) -> Truth | None:
-    """What was done and what was there; None for a row that does not say what was done.
+    """Return the expert's action and the elements; None if the action is unreadable.
 
     Args:
         row: of any form.

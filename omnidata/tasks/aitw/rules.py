@@ -74,7 +74,7 @@ def _code_of(action: Action) -> Code | None:
 
 
 def dual_point(action: Action) -> tuple[Pair, Pair] | None:
-    """Where a tap or a swipe touches and lifts, from 0 to 1; None if nobody says it.
+    """Return where a tap or a swipe touches and lifts, from 0 to 1; None if unknown.
 
     A swipe that is named without its places, or that does not go beyond a tap, goes 0.3 of the
     screen from where it touches, or from the middle.
@@ -96,7 +96,7 @@ def dual_point(action: Action) -> tuple[Pair, Pair] | None:
 
 
 def match_released(truth: Truth, said: Action) -> Match:
-    """What `check_actions_match` gives.
+    """Match as `check_actions_match` does.
 
     Examples:
         >>> truth = Truth(Action("swipe", direction="up"))
@@ -148,7 +148,7 @@ def _in_same(
 
 
 def match_fixed(truth: Truth, said: Action) -> Match:
-    """The rules with opposite swipes, other texts and elements beyond the edge put right.
+    """Match with opposite swipes, other texts and elements beyond the edge put right.
 
     Texts are equal where they are so without spaces around them and in any case.
 

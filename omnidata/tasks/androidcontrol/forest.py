@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
+from itertools import chain
 
 from omnidata.loaders.tfrecord import VARINT, fields, inner, to_signed, whole
 from omnidata.tasks.observation import MAX_BYTES, Element
@@ -27,32 +28,29 @@ _MOST = 20_000
 
 
 def bounds_of(forest: bytes) -> list[Bounds]:
-    """The places of windows and elements, each window before its elements.
+    """Return the places of windows and elements, each window before its elements.
 
     That is the order in which AgentCPM-GUI's preparation of the data finds them in the printed
-    message. What states no bounds is left out.
+    message. Windows and elements without bounds are left out.
 
     Raises:
         ValueError: the bytes are no forest, or one of more than 20,000 elements or 64 MB.
     """
-    if len(forest) > MAX_BYTES:
-        raise ValueError(f"the forest has more than {MAX_BYTES} bytes")
     found = []
-    for bounds in _bounds(forest):
-        found.append(bounds)
-        if len(found) > _MOST:
-            raise ValueError(f"the forest has more than {_MOST} elements")
+    for window in _windows(forest):
+        nodes = (node for tree in inner(forest, window, 11) for node in inner(forest, tree, 1))
+        rects = (rect for node in nodes for rect in inner(forest, node, 2))
+        for rect in chain(inner(forest, window, 1), rects):
+            found.append(_rect(forest, rect))
+            if len(found) > _MOST:
+                raise ValueError(f"the forest has more than {_MOST} elements")
     return found
 
 
-def _bounds(forest: bytes) -> Iterator[Bounds]:
-    for window in inner(forest, whole(forest), 1):
-        for rect in inner(forest, window, 1):
-            yield _rect(forest, rect)
-        for tree in inner(forest, window, 11):
-            for node in inner(forest, tree, 1):
-                for rect in inner(forest, node, 2):
-                    yield _rect(forest, rect)
+def _windows(forest: bytes) -> Iterator[slice]:
+    if len(forest) > MAX_BYTES:
+        raise ValueError(f"the forest has more than {MAX_BYTES} bytes")
+    return inner(forest, whole(forest), 1)
 
 
 def _rect(forest: bytes, rect: slice) -> Bounds:
@@ -70,7 +68,7 @@ _PICTURES = ("ImageView", "ImageButton")
 
 
 def elements_of(forest: bytes) -> list[Element]:
-    """The elements of all windows, each before those within it, as the message has them.
+    """Return the elements of all windows, each before those within it, as the message has them.
 
     An element's role is its class without the package, its name the content description, and its
     text the text or else the hint.
@@ -82,7 +80,7 @@ def elements_of(forest: bytes) -> list[Element]:
 
 
 def bounds_for_uground(forest: bytes) -> list[Bounds]:
-    """The places of the elements that UGround's preparation of the data keeps, in their order.
+    """Return the places of the elements that UGround's preparation of the data keeps, in order.
 
     Of AndroidWorld's list, which has elements without children, with a description, or that scroll
     (`forest_to_ui_elements`), these are the ones that are seen, have a text or a description, and
@@ -122,10 +120,8 @@ class _Node:
 
 
 def _nodes(forest: bytes) -> Iterator[_Node]:
-    if len(forest) > MAX_BYTES:
-        raise ValueError(f"the forest has more than {MAX_BYTES} bytes")
     count = 0
-    for window in inner(forest, whole(forest), 1):
+    for window in _windows(forest):
         for tree in inner(forest, window, 11):
             for node in inner(forest, tree, 1):
                 count += 1

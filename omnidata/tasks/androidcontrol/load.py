@@ -16,12 +16,12 @@ from typing import Any
 from msgspec.structs import replace
 
 from omnidata.actions import OPPOSITE, Action, Screen
-from omnidata.errors import DataError, MediaError, UsageError
+from omnidata.errors import DataError, UsageError
 from omnidata.jsontext import BROKEN, decode
 from omnidata.loaders import files, tfrecord
-from omnidata.loaders.load import Note, RowContext, about, picture_broken, stated_size
+from omnidata.loaders.load import Note, RowContext, about, check_picture, stated_size
 from omnidata.loaders.tfrecord import Example, Record, read_example, records
-from omnidata.media import InMemoryMedia, image_size, read_bytes
+from omnidata.media import read_bytes
 from omnidata.tasks.androidcontrol import json_rows
 from omnidata.tasks.androidcontrol.forest import Bounds, bounds_of, elements_of
 from omnidata.tasks.loading import read_steps
@@ -45,7 +45,7 @@ def item(row: Row, name: str, number: int) -> Any:
 
 
 def call_of(row: Row) -> Action:
-    """What was done, in pixels.
+    """Return the recorded action, in pixels.
 
     Raises:
         ValueError: the action is none of AndroidControl's.
@@ -65,7 +65,7 @@ Places = Callable[[bytes], Sequence[Bounds]]
 
 
 def truth_of(row: Row, screen: Screen, *, places: Places = bounds_of) -> Truth | None:
-    """What was done and what was there, from 0 to 1; None where that cannot be read.
+    """Return the expert's action and the elements, from 0 to 1; None if unreadable.
 
     What was there is read for actions that have a place alone.
 
@@ -93,7 +93,7 @@ def _read_places(packed: str, places: Places) -> Sequence[Bounds]:
 
 
 def elements(step: Step) -> list[Element]:
-    """The elements of a step's screen.
+    """Return the elements of a step's screen.
 
     Raises:
         MediaError: the step has no forest, or one that is none.
@@ -108,7 +108,7 @@ def elements(step: Step) -> list[Element]:
 
 
 def with_words(action: Action) -> Action:
-    """An action with the dataset's wording for histories, where it has one of its own.
+    """Return an action with the dataset's own wording for histories, if it has one.
 
     Examples:
         >>> with_words(Action("swipe", direction="up")).words
@@ -265,10 +265,8 @@ class EpisodeReader:
         try:
             action = call_of(row)
         except ValueError as error:
-            place.refuse(
-                "action-unusable", str(error), "one of AndroidControl's actions",
-                "correct the row; the step is not judged until then",
-            )  # fmt: skip
+            expected = "one of AndroidControl's actions"
+            place.leave_unjudged("action-unusable", str(error), expected)
             return None
         touch = middle(action.start)
         if touch and not all(0 <= value <= side for value, side in zip(touch, screen, strict=True)):
@@ -325,21 +323,11 @@ class EpisodeReader:
                 part.stop - part.start,
             )
             name = f"{notes.name}/{number}"
-            ref = MediaRef("image", self.root, f"{name}.png", cell=place)
-            found.append(ref)
+            found.append(MediaRef("image", self.root, f"{name}.png", cell=place))
             if self.check_media:
                 told = RowContext(name, notes.screen(number))
-                self._check(ref, example.data[part], sizes[number], told)
+                check_picture(example.data[part], sizes[number], told)
         return found
-
-    def _check(self, ref: MediaRef, content: bytes, stated: Screen, place: RowContext) -> None:
-        try:
-            size = image_size(InMemoryMedia("image", ref.root, ref.path, content=content))
-            what = f"it has {size[0]} x {size[1]} pixels, the row says {stated[0]} x {stated[1]}"
-        except MediaError as error:
-            size, what = None, error.what
-        if size != stated:
-            picture_broken(place, what, "a PNG of that size")
 
     def tags(self, name: str) -> dict[str, str]:
         """Return the tags of an episode by `splits.json`."""
@@ -369,12 +357,7 @@ class ControlFiles:
     )
 
     def find(self, data: Path) -> list[Path]:
-        """Return the TFRecords, sorted.
-
-        Raises:
-            DataError: there are none.
-            OSError: a file cannot be read.
-        """
+        """Return the TFRecords, sorted."""
         looks = {path: tfrecord.look(path, FEATURES) for path in files.walk(data)}
         return files.select_files(data, looks, self.columns)
 
@@ -387,19 +370,11 @@ class ControlFiles:
         return any(tfrecord.look(path, FEATURES) == "known" for path in islice(paths, _PEEKED))
 
     def recognises(self, data: Path) -> bool:
-        """Return whether one of the first files is AndroidControl's.
-
-        Raises:
-            OSError: a file cannot be read.
-        """
+        """Return whether one of the first files is AndroidControl's."""
         return self._has_records(data) or json_rows.FILES.recognises(data)
 
     def fingerprint(self, data: Path) -> str:
-        """Return the SHA-256 over the TFRecords, or the rows of JSON, and the splits.
-
-        Raises:
-            DataError: as `find`.
-        """
+        """Return the SHA-256 over the TFRecords, or the rows of JSON, and the splits."""
         root = data if data.is_dir() else data.parent
         splits = [root / SPLITS] if (root / SPLITS).is_file() else []
         paths = json_rows.FILES.find(data) if self.is_json(data) else self.find(data)
@@ -459,7 +434,7 @@ def read(
         tags=TAGS,
         roles=ROLES,
         fingerprint=FILES.fingerprint,
-        expected="episodes of at least one action",
+        expected=FILES.columns,
         check_media=check_media and is_json,  # records are checked while they are read
     )
 

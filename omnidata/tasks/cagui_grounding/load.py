@@ -37,7 +37,7 @@ FILES: Final = RowFiles(
 
 
 def box_of(row: Mapping[str, Any]) -> Box:
-    """The element, in pixels of the screenshot.
+    """Return the element of a row, in pixels of the screenshot.
 
     Raises:
         ValueError: `abs_position` is no box.

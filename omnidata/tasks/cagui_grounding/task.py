@@ -66,7 +66,7 @@ _RULE: Final = RuleWords(borderline="the profile compares in pixels")
 
 
 def read_released(text: str) -> Pair | None:
-    """The point of an answer that is the release's JSON and nothing else, but for blanks.
+    """Return the point of an answer that is only the release's JSON, with any blanks.
 
     Examples:
         >>> read_released('{"POINT": [500, 250]}'), read_released("at (500, 250)")
@@ -80,7 +80,7 @@ def read_released(text: str) -> Pair | None:
 
 
 def read_any(text: str) -> Pair | None:
-    """The last POINT of an answer, or else the point that it names in words.
+    """Return the last POINT of an answer, or else the point in its words.
 
     Examples:
         >>> read_any('It is {"POINT": [500, 250]}.'), read_any("at (500, 250)")

@@ -127,7 +127,7 @@ FILES: Final = OdysseyFiles()
 
 
 def action_of(row: Row) -> Action:
-    """What a row says was done, its places from 0 to 1000.
+    """Return the recorded action of a row, its places from 0 to 1000.
 
     Raises:
         ValueError: it is none of the dataset's actions.
@@ -182,7 +182,7 @@ def _pair(value: object) -> Pair:
 
 
 def rects_of(row: Row) -> tuple[Rect, ...]:
-    """The element that was touched, (y, x, height, width) from 0 to 1; none where it is not said.
+    """Return the touched element, (y, x, height, width) from 0 to 1; none if the row has none.
 
     Raises:
         ValueError: `sam2_bbox` is no box.
@@ -347,8 +347,7 @@ def _action(row: Row, place: RowContext) -> Action | None:
     try:
         action = action_of(row)
     except ValueError as error:
-        remedy = "correct the row; the step is not judged until then"
-        place.refuse("action-unusable", str(error), _EXPECTED, remedy)
+        place.leave_unjudged("action-unusable", str(error), _EXPECTED)
         return None
     points = [point for point in (*action.start, *action.end) if isinstance(point, Point)]
     if any(not 0 <= side <= 1000 for point in points for side in (point.x, point.y)):

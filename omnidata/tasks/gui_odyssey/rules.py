@@ -36,7 +36,7 @@ _ALIKE: Final = 0.5
 
 
 def match_released(truth: Truth, said: Action) -> Match:
-    """What the evaluator gives.
+    """Match as released.
 
     Examples:
         >>> expert = Truth(Action("type", text="12:30"))
@@ -48,7 +48,7 @@ def match_released(truth: Truth, said: Action) -> Match:
 
 
 def match_fixed(truth: Truth, said: Action) -> Match:
-    """The rules with their faults corrected.
+    """Match with the faults of the release corrected.
 
     Examples:
         >>> expert = Truth(Action("type", text="12:30"))
@@ -106,7 +106,7 @@ _PLACES: Final[Space] = "norm1000"
 
 
 def read_command(text: str) -> Action | None:
-    """What a command of the release's own agent does; None for a text that is none.
+    """Return the action of a command of the release's own agent; None for another text.
 
     Examples:
         >>> read_command("CLICK: (500, 480)").start

@@ -120,12 +120,9 @@ def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
 def _action(row: Mapping[str, Any], words: object, screen: Screen, at: RowContext) -> Action | None:
     operation, value = target_of(_plain(row))
     if operation is None:
-        at.refuse(
-            "operation-unusable",
-            f"the operation is {short(row.get('operation'))}",
-            "original_op of CLICK, HOVER, ENTER, TYPE or SELECT, and value",
-            "correct the row; it is not judged until then",
-        )
+        what = f"the operation is {short(row.get('operation'))}"
+        expected = "original_op of CLICK, HOVER, ENTER, TYPE or SELECT, and value"
+        at.leave_unjudged("operation-unusable", what, expected)
         return None
     boxes = _boxes(row, at)
     if not boxes:

@@ -31,7 +31,7 @@ _ABSENT: Final = (-1.0, -1.0)
 
 
 def numbers_of(row: Mapping[str, Any]) -> list[float]:
-    """The numbers of a row's region: of a box left, top, width and height, of a polygon x and y.
+    """Return the numbers of a region: left, top, width and height of a box, x and y of corners.
 
     Raises:
         ValueError: they are no region; the message says why.
@@ -84,7 +84,7 @@ def region_of(row: Mapping[str, Any]) -> Region | None:
 
 
 def hits(row: Mapping[str, Any], point: Pair) -> bool:
-    """Whether a point in pixels is right: in the box with its edges, in the polygon, below 0.
+    """Return whether a point in pixels is right: in the box or polygon, or below 0 for absence.
 
     Raises:
         ValueError: as `numbers_of`.

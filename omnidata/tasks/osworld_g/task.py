@@ -187,12 +187,10 @@ def _action(row: Mapping[str, Any], screen: Screen, at: RowContext) -> Action | 
     try:
         numbers = numbers_of(row)
     except ValueError as error:
-        at.refuse(
-            "box-unusable",
-            str(error),
-            "bbox of left, top, width and height, polygon of three corners or more, or refusal",
-            "correct the row; it is not judged until then",
+        expected = (
+            "bbox of left, top, width and height, polygon of three corners or more, or refusal"
         )
+        at.leave_unjudged("box-unusable", str(error), expected)
         return None
     if row["box_type"] == "refusal":
         return DONE

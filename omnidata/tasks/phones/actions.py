@@ -79,7 +79,7 @@ def press(button: str) -> Action:
 
 
 def gesture(touch: Pair, lift: Pair) -> Action:
-    """What a dual point is: a tap or a swipe, as its two places from 0 to 1 tell.
+    """Return the tap or swipe of a dual point, by its two places from 0 to 1.
 
     Examples:
         >>> gesture((0.5, 0.5), (0.5, 0.53)).kind, gesture((0.5, 0.5), (0.5, 0.6)).kind
@@ -93,10 +93,10 @@ def gesture(touch: Pair, lift: Pair) -> Action:
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """What an expert did, and what was there.
+    """An expert's action, and the elements of the screen.
 
     Attributes:
-        action: what was done, its places from 0 to 1.
+        action: its places from 0 to 1.
         rects: the elements of the screen, in the order of the source.
     """
 
@@ -140,7 +140,7 @@ def truth_in_shares(
 
 
 def is_tap(touch: Pair, lift: Pair) -> bool:
-    """Whether the finger hardly moves.
+    """Return whether the finger moves so little that it taps.
 
     Examples:
         >>> is_tap((0.5, 0.5), (0.5, 0.53)), is_tap((0.5, 0.5), (0.5, 0.6))
@@ -150,7 +150,7 @@ def is_tap(touch: Pair, lift: Pair) -> bool:
 
 
 def near(one: Pair, other: Pair, reach: float) -> bool:
-    """Whether two places are at most so far apart, whatever the last digit of their difference.
+    """Return whether two places are within reach, whatever the last digit of their distance.
 
     Examples:
         >>> near((0.22, 0.5), (0.36, 0.5), 0.14), near((0.22, 0.5), (0.361, 0.5), 0.14)
@@ -160,7 +160,7 @@ def near(one: Pair, other: Pair, reach: float) -> bool:
 
 
 def holds(rect: Rect, point: Pair, *, more: float) -> bool:
-    """Whether an element that is enlarged, and cut at the edges of the screen, holds a place.
+    """Return whether an element, enlarged and cut at the edges of the screen, holds a place.
 
     Edges are inside, whatever the last digit of their sum.
 
@@ -183,7 +183,7 @@ def holds(rect: Rect, point: Pair, *, more: float) -> bool:
 
 
 def read_call(action: object, *, space: Space = "px") -> Action:
-    """What one of AndroidControl's actions means.
+    """Return the action of one of AndroidControl's objects.
 
     AndroidControl scrolls content: "down" shows what is further down, for which a finger goes up.
 
@@ -258,7 +258,7 @@ _KEYS: Final[Mapping[str, Action]] = {
 
 
 def as_finger(action: Action) -> Action:
-    """What any agent does on a phone, in the words of phones; see `Action` for those of others.
+    """Return any agent's action on a phone in the words of phones.
 
     A wheel that turns is the swipe that shows the same, its place and how far aside; a drag is a
     swipe; a key that has a kind of its own is that. An end without a status is a success.
@@ -300,7 +300,7 @@ def middle(regions: tuple[Region, ...]) -> Pair | None:
 
 
 def touch_of(action: Action) -> Pair | None:
-    """Where a finger touches, from 0 to 1; None where nobody says it.
+    """Return the touched place, from 0 to 1; None without one.
 
     Args:
         action: its places in any unit but pixels.
@@ -322,7 +322,7 @@ def direction_of(action: Action) -> Direction | None:
 
 
 def with_direction(action: Action) -> Action | None:
-    """An action as histories show it: a swipe with its direction; None where nobody says that.
+    """Return an action as histories show it: a swipe with its direction, None if it has none.
 
     Examples:
         >>> found = with_direction(gesture((0.5, 0.9), (0.5, 0.2)))

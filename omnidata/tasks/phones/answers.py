@@ -144,7 +144,7 @@ NAME_KEYS = ("action_type", "action", "type", "action_name", "operation")
 
 
 def name_of(body: Mapping[str, Any]) -> str:
-    """The name of an answer's action.
+    """Return the name of an answer's action.
 
     Raises:
         ValueError: there is none, or a number in its place.
@@ -158,7 +158,7 @@ def name_of(body: Mapping[str, Any]) -> str:
 
 
 def read_prompted(body: Mapping[str, Any], space: Space = "norm1000") -> tuple[Action, bool]:
-    """An action by the names of the unified prompt and their aliases.
+    """Return an action by the names of the unified prompt and their aliases.
 
     Args:
         body: an object with one of `NAME_KEYS`.
@@ -208,7 +208,7 @@ def _is_pair(value: object) -> bool:
 
 
 def read_call(body: Mapping[str, Any], reading: Reading = "meant") -> Action:
-    """An action by Android in the Zoo's calls, as its evaluator reads their names.
+    """Return an action by Android in the Zoo's calls, as its evaluator reads their names.
 
     As released, the box of every call is looked at, and the evaluation stops at one that is not of
     numbers; any name with "press" and a button in it presses that button, if there is one.
@@ -311,7 +311,7 @@ _KINDS = {(bare.kind, bare.count, bare.status): kind for kind, bare in _BARE.ite
 
 
 def as_dict(action: Action) -> dict[str, Any]:
-    """An action as a JSON object, without what is not said.
+    """Return an action as a JSON object, without empty parts.
 
     A finger that does not swipe is lifted where it touches.
 

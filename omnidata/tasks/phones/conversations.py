@@ -23,7 +23,7 @@ _SIGNS: Final = (b'"conversations"', b"actions:\\n", b"Task: ")
 
 
 def is_conversation(head: bytes, of: Literal["apps", "episodes"]) -> bool:
-    """Whether rows are OS-Atlas's conversations.
+    """Return whether rows are OS-Atlas's conversations.
 
     Args:
         head: the beginning of a file.
@@ -35,7 +35,7 @@ def is_conversation(head: bytes, of: Literal["apps", "episodes"]) -> bool:
 
 
 def as_row(row: Row) -> Row:
-    r"""The row without its conversation; another row as it is.
+    r"""Return a row without its conversation; another row as it is.
 
     Examples:
         >>> asked = "Task: Share it. You need to: Tap.\nHistory: None"

@@ -44,7 +44,7 @@ _WORDY: Final = ("type", "open_app", "swipe")
 
 
 def rule(truth: Truth, said: Action) -> tuple[bool, bool]:
-    """Whether the type is right, and the place or the text; of other actions the type alone.
+    """Return whether type and place, or text, are right; of other actions twice the type.
 
     Examples:
         >>> expert = Truth(Action("type", text="Shanghai shopping mall"))

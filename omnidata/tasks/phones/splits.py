@@ -14,12 +14,7 @@ _MAX_BYTES: Final = 64 * 1024**2
 
 
 def read_splits(path: Path, note: Note) -> Mapping[str, str]:
-    """Episode -> part; nothing, and a finding, where the file cannot be used.
-
-    Args:
-        path: of the file.
-        note: takes the finding.
-    """
+    """Return the part of each episode; none, with a finding, if the file is unusable."""
     try:
         return _episodes(json.loads(read_file(path, _MAX_BYTES)))
     except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:

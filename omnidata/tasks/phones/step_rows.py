@@ -79,7 +79,7 @@ class Call(NamedTuple):
 def call_of(
     action: object, screen: Screen, *, labels: WordSense, said: WordSense | None = None
 ) -> Call:
-    """An action of any of the forms.
+    """Return an action of any of the forms as AndroidControl's own.
 
     Args:
         action: an object, or a text.
@@ -214,7 +214,7 @@ _ENDS: Final[Mapping[str, Action]] = {
 
 
 def read_any(call: object) -> Action:
-    """What a call does, AndroidControl's or one of those that GUI-Odyssey has beside them.
+    """Return the action of AndroidControl's object, or of one that only GUI-Odyssey has.
 
     Raises:
         ValueError: it is none; the message says why.
@@ -224,7 +224,7 @@ def read_any(call: object) -> Action:
 
 
 def truth_of(source: Row, screen: Screen) -> Truth | None:
-    """What was done and what may be touched, from 0 to 1; None where that cannot be read.
+    """Return the expert's action and the elements, from 0 to 1; None if unreadable.
 
     Args:
         source: of a step that this module has read.
@@ -267,7 +267,7 @@ class Moment:
 
 
 def single(row: Row) -> tuple[str | None, list[Moment]]:
-    """A row that is one step, and the episode that it names, if it names one.
+    """Return the episode that a row of one step names, or None, and the step.
 
     Raises:
         DataError: it is what a planner said, and not what was done.
@@ -344,7 +344,7 @@ class Reader:
     _ways: Counter[tuple[WordSense, Direction]] = field(default_factory=Counter)
 
     def steps(self, lines: Iterable[Line], data: Path) -> Iterator[Step]:
-        """The steps of all rows; neighbouring rows of one episode belong together.
+        """Yield the steps of all rows; neighbouring rows may be of one episode.
 
         Args:
             lines: the rows of the files.
@@ -451,10 +451,7 @@ class Reader:
         except ValueError as error:
             if moment.action is not None:
                 self._fault = self._fault or str(error)
-            place.refuse(
-                "action-unusable", str(error), self.expected,
-                "correct the row; the step is not judged until then",
-            )  # fmt: skip
+            place.leave_unjudged("action-unusable", str(error), self.expected)
             return None, None
         self._acted = True
         if call.sense:
@@ -499,7 +496,7 @@ def _is_there(ref: MediaRef) -> bool:
 
 
 def check_sense(source: LoadedDataset, said: WordSense | None) -> LoadedDataset:
-    """The data, whose scrolls were read in the sense that the user says.
+    """Return the data if their scrolls were read in the sense that the user states.
 
     Steps of a repository were read when it was made, and have what was done already.
 
@@ -538,28 +535,21 @@ _MOST_NAMES: Final = 1000
 
 
 def is_graded(head: bytes) -> bool:
-    """Whether rows have GUI-R1's columns.
-
-    Args:
-        head: the beginning of a file.
-    """
+    """Return whether the beginning of a file has GUI-R1's columns."""
     return b'"gt_action"' in head and b'"gt_bbox"' in head
 
 
 def is_off_phones(head: bytes) -> bool:
-    """Whether rows in GUI-R1's columns say that they are of computers, of the web or of elements.
+    """Return whether GUI-R1's rows are of computers, of the web or of elements.
 
     Those of GUI-Odyssey say "web" too, and those of AndroidControl never.
-
-    Args:
-        head: the beginning of a file.
     """
     groups = {group.lower() for group in _GROUP.findall(head)}
     return bool((groups and groups <= _NO_PHONE) or _GROUNDED.search(head))
 
 
 def is_of_odyssey(path: Path, head: bytes) -> bool:
-    """Whether rows of single steps are GUI-Odyssey's and not AndroidControl's.
+    """Return whether rows of single steps are GUI-Odyssey's and not AndroidControl's.
 
     AndroidControl has no action that ends an episode, and GUI-Odyssey none that waits or opens an
     app. Where the beginning of the file has neither, the rest is read; then the name of the file
@@ -583,12 +573,7 @@ def is_of_odyssey(path: Path, head: bytes) -> bool:
 
 
 def is_elsewhere(path: Path, head: bytes) -> bool:
-    """Whether rows of single steps say that they are none of GUI-Odyssey's.
-
-    Args:
-        path: of the file.
-        head: its beginning.
-    """
+    """Return whether rows of single steps cannot be GUI-Odyssey's."""
     names = _names_of(path, head)
     if is_graded(head) and _GROUNDED.search(head):
         return True

@@ -89,7 +89,7 @@ _ASK = "Analyze the current screenshot and output the next action as JSON."
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """What a dataset puts into the prompt.
+    """The dataset's part of the prompt.
 
     Attributes:
         actions: the rows of the table: name and parameters.
@@ -102,11 +102,7 @@ class Wording:
     examples: Sequence[tuple[str, str]]
 
     def system(self, space: Space) -> str:
-        """The system prompt.
-
-        Args:
-            space: the unit of coordinates that is asked for.
-        """
+        """Return the system prompt, which asks for places in a unit of coordinates."""
         folder = resources.files("omnidata.tasks.phones").joinpath("prompts")
         text = folder.joinpath("phone_v1.txt").read_text(encoding="utf-8").rstrip("\n")
         actions = "\n".join(f"| {name} | {given or '(none)'} |" for name, given in self.actions)

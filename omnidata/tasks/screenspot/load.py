@@ -222,8 +222,7 @@ def _usable_targets(row: Row, boxes: Boxes, screen: Screen, place: RowContext) -
     try:
         targets = _targets(row, boxes)
     except ValueError as error:
-        remedy = "correct the row; it is not judged until then"
-        place.refuse("box-unusable", str(error), f"four numbers, as {boxes}", remedy)
+        place.leave_unjudged("box-unusable", str(error), f"four numbers, as {boxes}")
         return ()
     for box in targets:
         right, bottom = (1, 1) if box.space == "rel" else screen
