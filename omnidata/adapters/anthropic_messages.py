@@ -185,8 +185,7 @@ class AnthropicMessages(JsonModel):
             body["system"] = raw_text(system)
         if tools:
             body["tools"] = [msgspec.Raw(part.text.encode()) for part in tools]
-        encoded = msgspec.json.encode(body)[1:]
-        return Written(encoded, tuple(part.role for part in tools)), len(encoded)
+        return Written.of(body, tuple(part.role for part in tools))
 
     def read(self, body: str, params: GenerationParams, where: str, *, tools: bool) -> Completion:
         """Read an answer of the server.

@@ -26,6 +26,7 @@ from omnidata.types import Completion, GenerationParams, Modality
 
 _SLICE = 2**18  # bytes handed to the socket at a time, so that other requests get their turn
 _EXCERPT = 200
+_ENCODER = msgspec.json.Encoder()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +38,14 @@ class Written:
         tools: names of the tools that are declared.
     """
 
-    body: bytes
+    body: memoryview
     tools: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, body: Mapping[str, Any], tools: tuple[str, ...] = ()) -> tuple[Written, int]:
+        """Encode a request; return it and its size in bytes."""
+        rest = memoryview(msgspec.json.encode(body))[1:]  # a copy would cost as much as base64
+        return cls(rest, tools), len(rest)
 
 
 class JsonModel(BatchModel):
@@ -122,13 +129,13 @@ class JsonModel(BatchModel):
         """Return the JSON text of a request."""
         return b"".join(self._pieces(payload, params))
 
-    def _pieces(self, payload: Written, params: GenerationParams) -> tuple[bytes, bytes]:
+    def _pieces(self, payload: Written, params: GenerationParams) -> tuple[bytes, memoryview]:
         settings = self.request_settings(params, payload.tools) | self.preset.extra_body
         return msgspec.json.encode(settings)[:-1] + b",", payload.body
 
 
-async def _slice(pieces: Sequence[bytes]) -> AsyncIterator[bytes]:
-    """Yield the request in slices, so that no copy of the whole is made."""
+async def _slice(pieces: Sequence[bytes | memoryview]) -> AsyncIterator[Any]:
+    """Yield the request in slices, without a copy; aiohttp takes memoryviews too."""
     for piece in pieces:
         for begin in range(0, len(piece), _SLICE):
             yield piece[begin : begin + _SLICE]
@@ -161,8 +168,11 @@ def answer_of(body: str, form: type[T], noun: str, where: str) -> T:
 
 def data_url(part: RenderedPart) -> msgspec.Raw:
     """Return a medium as a JSON string; base64 and MIME types need no escapes."""
-    coded = msgspec.json.encode(part.data)  # a third of the time of `base64`
-    return msgspec.Raw(b'"data:%b;base64,%b' % (part.mime.encode(), coded[1:]))
+    url = bytearray(b'"data:%b;base64,' % part.mime.encode())
+    comma = len(url) - 1
+    _ENCODER.encode_into(part.data, url, comma)  # base64 in quotes: a third of the time of `base64`
+    url[comma : comma + 1] = b","
+    return msgspec.Raw(url)
 
 
 def raw_text(text: str) -> msgspec.Raw:

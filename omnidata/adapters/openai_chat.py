@@ -244,8 +244,7 @@ class OpenAIChat(JsonModel):
         }
         if messages and messages[-1].role == "assistant":
             body |= {"continue_final_message": True, "add_generation_prompt": False}
-        encoded = msgspec.json.encode(body)[1:]
-        return Written(encoded), len(encoded)
+        return Written.of(body)
 
     def _part(self, part: RenderedPart) -> dict[str, Any]:
         if part.kind == "text":

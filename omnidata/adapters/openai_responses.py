@@ -87,8 +87,7 @@ class OpenAIResponses(JsonModel):
         body: dict[str, Any] = {"input": list(_input(messages, detail))}
         if tools:
             body["tools"] = [msgspec.Raw(part.text.encode()) for part in tools]
-        encoded = msgspec.json.encode(body)[1:]
-        return Written(encoded, names), len(encoded)
+        return Written.of(body, names)
 
     def read(self, body: str, params: GenerationParams, where: str, *, tools: bool) -> Completion:
         """Read an answer of the server.

@@ -68,7 +68,7 @@ def test_a_broken_package_is_reported_and_harms_no_other(
     broken.install(tmp_path, "torch", "import time; time.sleep(600)")
     broken.install(tmp_path, "torchvision", "import torch", requires="torch")
     broken.install(tmp_path, "matplotlib", "import time; time.sleep(600)", requires="numpy>=1.0.*")
-    broken.install(tmp_path, "openai", "print('noise' * 50_000)\nDefaultAioHttpClient = None")
+    broken.install(tmp_path, "openai", "print('noise' * 50_000)\nOpenAI = None")
     broken.install(tmp_path, "google-genai", r"raise OSError('\x1b[2Jred\nsecond line')")
     models = tmp_path / "models.toml"
     models.write_text("[one]\nwire = 'smoke'\n", encoding="utf-8")
