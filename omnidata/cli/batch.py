@@ -148,14 +148,7 @@ def _print_written(written: Written, out: Path, as_json: bool) -> None:
         if rows:
             title = f"round {written.round}, {written.form} files"
             terminal.print_table(title, ("", "requests", "MB"), rows)
-        if tokens := written.estimate.get("tokens"):
-            terminal.say(
-                f"tokens: {tokens['input']:,} of input, {tokens['output']:,} of output "
-                f"({tokens['how']})"
-            )
-        if cost := written.estimate.get("cost"):
-            price = f"prices of {cost['prices_of']}, at the batch's price, for these tokens"
-            terminal.say(f"cost: {terminal.money(cost['amount'])} {cost['currency']} ({price})")
+        runs.print_estimate(written.estimate, ", at the batch's price")
     for why in written.unsent.values():
         terminal.note(f"no request: {why}")
     terminal.note(

@@ -332,17 +332,27 @@ def print_preview(seen: Mapping[str, Any], as_json: bool) -> None:
         terminal.say(
             f"to send: {seen['bytes']:,} bytes (average of {plural(seen['prepared'], 'step')})"
         )
-        tokens = seen["tokens"]
+        print_estimate(seen)
+    for problem in seen["unreadable"]:
+        terminal.note(f"cannot be sent: {problem}")
+    terminal.note("dry run: nothing was sent or written")
+
+
+def print_estimate(found: Mapping[str, Any], at: str = "") -> None:
+    """Print the tokens and the cost of requests, as far as they are known.
+
+    Args:
+        found: may have "tokens" and "cost".
+        at: the price, if it is not the usual one.
+    """
+    if tokens := found.get("tokens"):
         terminal.say(
             f"tokens: {tokens['input']:,} of input, {tokens['output']:,} of output "
             f"({tokens['how']})"
         )
-        if cost := seen.get("cost"):
-            price = f"prices of {cost['prices_of']}, for these tokens"
-            terminal.say(f"cost: {terminal.money(cost['amount'])} {cost['currency']} ({price})")
-    for problem in seen["unreadable"]:
-        terminal.note(f"cannot be sent: {problem}")
-    terminal.note("dry run: nothing was sent or written")
+    if cost := found.get("cost"):
+        price = f"prices of {cost['prices_of']}{at}, for these tokens"
+        terminal.say(f"cost: {terminal.money(cost['amount'])} {cost['currency']} ({price})")
 
 
 def _medium(part: Mapping[str, Any]) -> str:
