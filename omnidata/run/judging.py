@@ -31,7 +31,7 @@ from omnidata.types import CAUSES, OUTCOMES, Cause, Diagnosis, Outcome, Step
 
 Values = tuple[float | bool | None, ...]
 Kind = tuple[Outcome, Values]
-"""What a verdict is, but for what was read."""
+"""A verdict without the answer that was read."""
 Mistake = tuple[Cause, str, str]
 """The cause, the reading in which the place is right or an empty text, and the target's label."""
 Numbers = npt.NDArray[np.intc]
@@ -48,7 +48,7 @@ class Judge:
     verdict has in common is encoded once.
 
     Args:
-        task: tells why answers are wrong; None where nobody asks.
+        task: explains why answers are wrong; None for verdicts without causes.
         profile: parser and rules.
 
     Attributes:
@@ -158,7 +158,7 @@ class Judge:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What a judge is made of, by its names.
+    """The names that a judge is made from.
 
     Attributes:
         task: the benchmark.
@@ -188,7 +188,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What came of a chunk.
+    """The verdicts on a chunk.
 
     Attributes:
         kinds, mistakes, degraded: as of `Judge`.
@@ -220,7 +220,7 @@ def _rules(job: Job) -> tuple[Asking | None, Profile]:
 
 
 class Chunks(Sequence[Chunk]):
-    """The chunks of a run, each made when it is asked for, and kept until it is judged.
+    """The chunks of a run, each made on first access, and kept until it is judged.
 
     Args:
         steps: those that are judged.
@@ -237,7 +237,7 @@ class Chunks(Sequence[Chunk]):
     def __len__(self) -> int:
         return -(-len(self._steps) // CHUNK)
 
-    def __getitem__(self, number: int) -> Chunk:  # type: ignore[override]  # nobody cuts it
+    def __getitem__(self, number: int) -> Chunk:  # type: ignore[override]  # no slices
         if not 0 <= number < len(self):
             raise IndexError(number)
         while self._made <= number:
@@ -249,7 +249,7 @@ class Chunks(Sequence[Chunk]):
         return self._held[number][1]
 
     def pop(self, number: int) -> list[int]:
-        """The numbers of a chunk's steps; it is forgotten."""
+        """Return the numbers of a chunk's steps, and forget the chunk."""
         return self._held.pop(number)[0]
 
 

@@ -104,7 +104,7 @@ def get_profile(task: Asking | Benchmark, name: str | None) -> Profile:
 
 
 def has_usable_target(profile: Profile, steps: Iterable[Step]) -> bool:
-    """Whether the profile can judge any of the steps."""
+    """Return whether the profile can judge any of the steps."""
     return any(is_judged(profile, profile.without_answer(step, "missing")) for step in steps)
 
 
@@ -428,7 +428,7 @@ def agent_folders(scored: Sequence[Scored], out: Path) -> dict[Path, Scored]:
     """Return a folder per agent: the named one for a single agent, else one below it.
 
     Their names are the agents', made safe, whatever other agents there are; where those of two
-    would be the same, a part of a hash tells them apart.
+    would be the same, a part of a hash is added.
     """
     if len(scored) == 1:
         return {out: scored[0]}
