@@ -64,20 +64,17 @@ class Judge:
         self.mistakes: dict[Mistake, tuple[int, bytes]] = {}
         self.degraded = 0
 
-    def judge(
-        self, steps: Iterable[Step], answers: Iterable[Prediction | None]
-    ) -> tuple[Numbers, bytes]:
+    def judge(self, answers: Iterable[tuple[Step, Prediction | None]]) -> tuple[Numbers, bytes]:
         """Judge answers.
 
         Args:
-            steps: those that are answered.
-            answers: to each step; one without an answer is `missing`.
+            answers: each with its step; a step without one is `missing`.
 
         Returns:
             C's int (N, 2), the number of each verdict, and of its mistake or -1; and the lines.
         """
         profile, numbers, line = self.profile, array("i"), list[bytes]()
-        for step, answer in zip(steps, answers, strict=True):
+        for step, answer in answers:
             if answer is None:
                 verdict = profile.without_answer(step, "missing")
             else:
@@ -207,7 +204,7 @@ def judge_chunk(job: Job, chunk: Chunk) -> Judged | OmnidataError:
     try:
         with blaming(plugin_origin(job.task)):
             judge = Judge(*_rules(job))
-            numbers, lines = judge.judge(chunk.steps, chunk.answers)
+            numbers, lines = judge.judge(zip(chunk.steps, chunk.answers, strict=True))
     except OmnidataError as error:
         return error
     return Judged([*judge.kinds], [*judge.mistakes], judge.degraded, numbers, lines)

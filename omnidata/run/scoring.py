@@ -243,11 +243,20 @@ class _Columns:
     ) -> Iterator[bytes]:
         """Judge every answer, then every step without one; yields the lines of `scores.jsonl`."""
         matched = self._match_steps(answers, ignored)
+        numbers: list[int] = []
+
+        def chunk() -> Iterator[tuple[Step, Prediction | None]]:  # a list would slow the collector
+            for number, answer in islice(matched, CHUNK):
+                numbers.append(number)
+                yield self.steps[number], answer
+
         with blaming(plugin):
-            while part := [*islice(matched, CHUNK)]:
-                numbers, found = zip(*part, strict=True)
-                judged, lines = self.judge.judge(select_steps(self.steps, numbers), found)
-                self.column[[*numbers]], self.mistakes[[*numbers]] = judged.T
+            while True:
+                judged, lines = self.judge.judge(chunk())
+                if not numbers:
+                    return
+                self.column[numbers], self.mistakes[numbers] = judged.T
+                numbers.clear()
                 yield lines
 
     def lines_of_others(
