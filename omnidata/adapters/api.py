@@ -49,7 +49,7 @@ class ApiModel(Model):
 
     Attributes:
         wire: the name of the wire format.
-        url: of the server.
+        url: where requests are sent.
         version: goes up with every change to what the wire format sends, so that a kept answer is
             never taken for one to another request.
         ours: fields of a request that `extra_body` may not say, inner ones behind a dot.

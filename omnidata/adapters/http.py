@@ -438,7 +438,7 @@ def open_session(key: Key, base_url: str) -> aiohttp.ClientSession:
         base_url: of the server; the environment says which proxy and certificates it needs.
 
     Raises:
-        CallError: the environment names a proxy that cannot be used.
+        CallError: the environment names a proxy or certificates that cannot be used.
     """
 
     async def judge_response(
@@ -459,7 +459,16 @@ def open_session(key: Key, base_url: str) -> aiohttp.ClientSession:
     if urlsplit(base_url).scheme == "https":
         import httpx2  # its contexts know the certificates of macOS and Windows
 
-        secure = httpx2.create_ssl_context()
+        try:
+            secure = httpx2.create_ssl_context()
+        except OSError as error:
+            raise CallError(
+                f"the certificates cannot be loaded: {error}",
+                where=base_url,
+                remedy="correct SSL_CERT_FILE or SSL_CERT_DIR",
+                transient=False,
+                hopeless=True,
+            ) from None
     return aiohttp.ClientSession(
         connector=QuietConnector(limit=0, ssl=secure),
         cookie_jar=aiohttp.DummyCookieJar(),

@@ -185,8 +185,17 @@ def test_servers_without_a_proxy_are_names_addresses_and_networks(
     with running(ChatCompletions()) as server:
         ask(keyed("openai:m", f"{server.url}/v1", ""))
     monkeypatch.setenv("no_proxy", "::1")
-    with pytest.raises(CallError, match=r"\[::1\]"):  # the server's address, not the proxy's
+    with pytest.raises(CallError, match="connect to host ::1:9"):
         ask(keyed("openai:m", "http://[::1]:9/v1", ""))
+
+
+def test_certificates_that_cannot_be_loaded_are_an_error_of_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", "/nowhere.pem")
+    with pytest.raises(CallError, match="correct SSL_CERT_FILE") as caught:
+        ask(keyed("openai:m", "https://127.0.0.1:9/v1", ""))
+    assert caught.value.hopeless
 
 
 @pytest.mark.parametrize("proxy", ["socks5://me:secret@127.0.0.1:9", "http://me:secret@[::1]:x"])
