@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from threading import Thread
@@ -160,11 +161,13 @@ def test_the_key_stays_out_of_a_tunnel_and_its_refusal_is_the_proxys(
         heads: list[bytes] = []
 
         def refuse() -> None:
-            connection, _ = proxy.accept()
-            with connection:
+            with suppress(TimeoutError):
+                connection, _ = proxy.accept()
                 heads.append(connection.recv(2**16))
                 connection.sendall(b"HTTP/1.1 407 Who are you\r\nContent-Length: 0\r\n\r\n")
+                connection.close()
 
+        proxy.settimeout(5)
         thread = Thread(target=refuse)
         thread.start()
         with pytest.raises(CallError, match="HTTP 407: from the proxy: Who are you") as caught:
