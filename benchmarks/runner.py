@@ -93,7 +93,7 @@ def paced(
 
 
 def ceiling(folder: Path) -> None:
-    """An instant server: what is left is ours, the SDK's and the sockets'."""
+    """An instant server: what is left is ours and the sockets'."""
     small = folder / "small"
     small.mkdir()
     make_step(small, noisy_rows=62)

@@ -14,6 +14,7 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import aiohttp
@@ -48,7 +49,7 @@ class ApiModel(Model):
 
     Attributes:
         wire: the name of the wire format.
-        url: of the server.
+        url: where requests are sent.
         version: goes up with every change to what the wire format sends, so that a kept answer is
             never taken for one to another request.
         ours: fields of a request that `extra_body` may not say, inner ones behind a dot.
@@ -192,11 +193,15 @@ class ApiModel(Model):
     def session(self) -> aiohttp.ClientSession:
         """Return the connections to the server, opened by the first call in the event loop."""
         if self._session is None:
-            self._session = open_session(self.key, self.url, self.session_headers())
+            self._session = open_session(self.key, self.url)
         return self._session
 
-    def session_headers(self) -> Mapping[str, str]:
-        """Return the headers of every request; by default a key as a bearer token."""
+    @cached_property
+    def common_headers(self) -> Mapping[str, str]:
+        """Headers of every request; by default a key as a bearer token.
+
+        They are not the session's: aiohttp sends those to proxies as well.
+        """
         return {"Authorization": f"Bearer {self.key.value}"} if self.key else {}
 
     async def close(self) -> None:

@@ -61,7 +61,7 @@ class FlatModel(ApiModel):
         self.url = preset.base_url.removesuffix(self.path) + self.path
 
     async def _post(self, data: io.BytesIO | aiohttp.FormData, mime: str = "") -> dict[str, Any]:
-        headers = {"Content-Type": mime} if mime else {}
+        headers = {**self.common_headers, **({"Content-Type": mime} if mime else {})}
         async with self.session().post(self.url, data=data, headers=headers) as response:
             body = await response.text()
         try:

@@ -371,10 +371,6 @@ class Gemini(BatchModel):
         super().__init__(preset, key)
         self.url = preset.base_url or _ADDRESS
 
-    def session_headers(self) -> Mapping[str, str]:
-        """Return none: the SDK sends the key in a header of its own."""
-        return {}
-
     def write(self, messages: Sequence[RenderedMessage]) -> tuple[_Written, int]:
         """Return the messages, and which of their media are to be uploaded."""
         parts = [part for message in messages for part in message.parts]

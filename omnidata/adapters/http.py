@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import partial
+from ipaddress import ip_address, ip_network
 from typing import Any, Final
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -424,7 +425,7 @@ class QuietConnector(aiohttp.TCPConnector):
         return await super()._create_connection(req, traces, timeout)
 
 
-def open_session(key: Key, base_url: str, headers: Mapping[str, str] = {}) -> aiohttp.ClientSession:
+def open_session(key: Key, base_url: str) -> aiohttp.ClientSession:
     """Open a session without time limits, retries, cookies or redirects; needs the event loop.
 
     Its requests raise CallError for every status without a whole answer and for every break of a
@@ -435,7 +436,9 @@ def open_session(key: Key, base_url: str, headers: Mapping[str, str] = {}) -> ai
     Args:
         key: taken out of all that servers say.
         base_url: of the server; the environment says which proxy and certificates it needs.
-        headers: of every request.
+
+    Raises:
+        CallError: the environment names a proxy or certificates that cannot be used.
     """
 
     async def judge_response(
@@ -452,24 +455,72 @@ def open_session(key: Key, base_url: str, headers: Mapping[str, str] = {}) -> ai
         body = await response.begin()
         raise fault(response.status, response.headers, body, where=response.where)
 
-    scheme, host = urlsplit(base_url)[:2]
     secure: ssl.SSLContext | bool = True
-    if scheme == "https":
+    if urlsplit(base_url).scheme == "https":
         import httpx2  # its contexts know the certificates of macOS and Windows
 
-        secure = httpx2.create_ssl_context()
-    # With `trust_env` aiohttp looks for a proxy, and for passwords in ~/.netrc, at every request.
-    proxies = {} if proxy_bypass(host) else getproxies()
+        try:
+            secure = httpx2.create_ssl_context()
+        except OSError as error:
+            raise CallError(
+                f"the certificates cannot be loaded: {error}",
+                where=base_url,
+                remedy="correct SSL_CERT_FILE or SSL_CERT_DIR",
+                transient=False,
+                hopeless=True,
+            ) from None
     return aiohttp.ClientSession(
         connector=QuietConnector(limit=0, ssl=secure),
         cookie_jar=aiohttp.DummyCookieJar(),
-        headers=headers,
         middlewares=(judge_response,),
-        proxy=proxies.get(scheme) or proxies.get("all"),
+        proxy=find_proxy(base_url),
         request_class=BoundedRequest,
         response_class=BoundedResponse,
         timeout=aiohttp.ClientTimeout(total=None),
     )
+
+
+def find_proxy(url: str) -> str | None:
+    """Return the proxy of the environment for a server; None if there is none.
+
+    With `trust_env` aiohttp looks for one, and for passwords in ~/.netrc, at every request.
+
+    Raises:
+        CallError: it is not an HTTP proxy; the message does not quote it.
+    """
+    server, proxies = urlsplit(url), getproxies()
+    skipped = proxies.get("no", "").split(",")
+    if proxy_bypass(server.netloc) or any(_covers(name, server.hostname) for name in skipped):
+        return None
+    proxy = proxies.get(server.scheme) or proxies.get("all")
+    if not proxy:
+        return None
+    if "://" not in proxy:
+        proxy = f"http://{proxy}"
+    try:
+        parts = urlsplit(proxy)
+        if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
+            return proxy
+    except ValueError:
+        pass  # a port that is no number
+    raise CallError(
+        "the environment's proxy cannot be used",
+        where=url,
+        expected=f"http://HOST:PORT or https://... as {server.scheme.upper()}_PROXY or ALL_PROXY",
+        remedy="correct it, or name the server in NO_PROXY",
+        transient=False,
+        hopeless=True,
+    )
+
+
+def _covers(name: str, host: str | None) -> bool:
+    """Return whether `*`, an IPv6 address or a network covers a host; urllib does not know them."""
+    if name.strip() == "*":
+        return True
+    try:
+        return ip_address(host or "") in ip_network(name.strip("[] "), strict=False)
+    except ValueError:
+        return False
 
 
 def address(url: yarl.URL) -> str:
@@ -488,6 +539,8 @@ def connection_error(error: BaseException, where: str) -> CallError:
     links = (error, error.__cause__, error.__context__)
     certificate = any(isinstance(link, aiohttp.ClientConnectorCertificateError) for link in links)
     for link in links:
+        if isinstance(link, aiohttp.ClientHttpProxyError):
+            return fault(link.status, {}, f"from the proxy: {link.message}", where=where)
         if isinstance(link, aiohttp.ClientResponseError | HttpProcessingError):
             said = " ".join(str(link.message).split())[:_EXCERPT]
             if said.startswith(_CUT):

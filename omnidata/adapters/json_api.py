@@ -6,6 +6,7 @@ import os
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.metadata import version
 from typing import Any, ClassVar, TypeVar
 
@@ -83,8 +84,9 @@ class JsonModel(BatchModel):
             )
         self.url = preset.base_url + self.path
 
-    def session_headers(self) -> Mapping[str, str]:
-        """Return the headers of every request; those of the environment win."""
+    @cached_property
+    def common_headers(self) -> Mapping[str, str]:
+        """Headers of every request; those of the environment win."""
         headers = CIMultiDict(
             {
                 "Accept": "application/json",
@@ -95,8 +97,8 @@ class JsonModel(BatchModel):
             }
         )
         values = {name: os.environ.get(variable) for name, variable in self.environment.items()}
-        headers.update({name: value for name, value in values.items() if value is not None})
-        lines = os.environ.get(self.custom_headers, "").split("\n")
+        headers.update({name: value.strip() for name, value in values.items() if value is not None})
+        lines = os.environ.get(self.custom_headers, "").splitlines()
         pairs = (line.split(":", 1) for line in lines if ":" in line)
         headers.update({name.strip(): value.strip() for name, value in pairs})
         return headers
@@ -117,8 +119,9 @@ class JsonModel(BatchModel):
             CallError: no answer came.
         """
         pieces = self._pieces(payload, params)
-        headers = {"Content-Length": str(sum(map(len, pieces)))}
-        headers |= self.headers(params, payload.tools)
+        headers = CIMultiDict(self.common_headers)
+        headers.update(self.headers(params, payload.tools))
+        headers["Content-Length"] = str(sum(map(len, pieces)))
         data = aiohttp.AsyncIterablePayload(_slice(pieces))
         async with self.session().post(self.url, data=data, headers=headers) as response:
             assert isinstance(response, BoundedResponse)  # as `open_session` makes them

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from threading import Thread
 
 import pytest
 from hypothesis import given
@@ -145,6 +148,68 @@ def test_requests_go_through_the_proxy_of_the_environment(
                     ask(keyed(spec, f"http://elsewhere.invalid{path}", key))
         assert {asked.headers["host"] for asked in server.asked} == {"model.invalid"}
         assert len(server.asked) == 2
+        # The key and other headers are the server's: behind CONNECT a proxy cannot read them.
+        assert not any("proxy-authorization" in asked.headers for asked in server.asked)
+
+
+def test_the_key_stays_out_of_a_tunnel_and_its_refusal_is_the_proxys(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as proxy:
+        monkeypatch.setenv("https_proxy", f"127.0.0.1:{proxy.getsockname()[1]}")
+        monkeypatch.setenv("OPENAI_ORG_ID", "org-1")
+        heads: list[bytes] = []
+
+        def refuse() -> None:
+            with suppress(TimeoutError):
+                connection, _ = proxy.accept()
+                heads.append(connection.recv(2**16))
+                connection.sendall(b"HTTP/1.1 407 Who are you\r\nContent-Length: 0\r\n\r\n")
+                connection.close()
+
+        proxy.settimeout(5)
+        thread = Thread(target=refuse)
+        thread.start()
+        with pytest.raises(CallError, match="HTTP 407: from the proxy: Who are you") as caught:
+            ask(keyed("openai:m", "https://model.invalid/v1", KEY))
+        thread.join()
+    assert caught.value.hopeless
+    assert heads[0].startswith(b"CONNECT model.invalid:443 ")
+    assert KEY.encode() not in heads[0]
+    assert b"org-1" not in heads[0]
+
+
+@pytest.mark.parametrize("skipped", ["*", "a.invalid, *", "127.0.0.1", "127.0.0.0/8"])
+def test_servers_without_a_proxy_are_names_addresses_and_networks(
+    skipped: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    monkeypatch.setenv("no_proxy", skipped)
+    with running(ChatCompletions()) as server:
+        ask(keyed("openai:m", f"{server.url}/v1", ""))
+    monkeypatch.setenv("no_proxy", "::1")
+    with pytest.raises(CallError, match="connect to host ::1:9"):
+        ask(keyed("openai:m", "http://[::1]:9/v1", ""))
+
+
+def test_certificates_that_cannot_be_loaded_are_an_error_of_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", "/nowhere.pem")
+    with pytest.raises(CallError, match="correct SSL_CERT_FILE") as caught:
+        ask(keyed("openai:m", "https://127.0.0.1:9/v1", ""))
+    assert caught.value.hopeless
+
+
+@pytest.mark.parametrize("proxy", ["socks5://me:secret@127.0.0.1:9", "http://me:secret@[::1]:x"])
+def test_a_proxy_that_cannot_be_used_is_an_error_without_its_password(
+    proxy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("all_proxy", proxy)
+    with pytest.raises(CallError, match="HTTP_PROXY or ALL_PROXY") as caught:
+        ask(keyed("openai:m", "http://model.invalid/v1", ""))
+    assert caught.value.hopeless
+    assert "secret" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def test_headers_of_the_environment_are_sent_without_the_sdk(
     spec: str, wire: Callable[[], Wire], path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, spec.partition("-")[0].partition(":")[0], None)
-    monkeypatch.setenv("OPENAI_ORG_ID", "org-1")
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-1\r")
     monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-1")
     for name in ("OPENAI_CUSTOM_HEADERS", "ANTHROPIC_CUSTOM_HEADERS"):
         monkeypatch.setenv(name, "user-agent: mine\nX-Team: a:b\nno header")
