@@ -31,7 +31,7 @@ from omnidata.types import CAUSES, OUTCOMES, Cause, Diagnosis, Outcome, Step
 
 Values = tuple[float | bool | None, ...]
 Kind = tuple[Outcome, Values]
-"""What a verdict is, but for what was read."""
+"""A verdict without the answer that was read."""
 Mistake = tuple[Cause, str, str]
 """The cause, the reading in which the place is right or an empty text, and the target's label."""
 Numbers = npt.NDArray[np.intc]
@@ -48,7 +48,7 @@ class Judge:
     verdict has in common is encoded once.
 
     Args:
-        task: tells why answers are wrong; None where nobody asks.
+        task: explains why answers are wrong; None for verdicts without causes.
         profile: parser and rules.
 
     Attributes:
@@ -64,20 +64,17 @@ class Judge:
         self.mistakes: dict[Mistake, tuple[int, bytes]] = {}
         self.degraded = 0
 
-    def judge(
-        self, steps: Iterable[Step], answers: Iterable[Prediction | None]
-    ) -> tuple[Numbers, bytes]:
+    def judge(self, answers: Iterable[tuple[Step, Prediction | None]]) -> tuple[Numbers, bytes]:
         """Judge answers.
 
         Args:
-            steps: those that are answered.
-            answers: to each step; one without an answer is `missing`.
+            answers: each with its step; a step without one is `missing`.
 
         Returns:
             C's int (N, 2), the number of each verdict, and of its mistake or -1; and the lines.
         """
         profile, numbers, line = self.profile, array("i"), list[bytes]()
-        for step, answer in zip(steps, answers, strict=True):
+        for step, answer in answers:
             if answer is None:
                 verdict = profile.without_answer(step, "missing")
             else:
@@ -158,7 +155,7 @@ class Judge:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What a judge is made of, by its names.
+    """The names that a judge is made from.
 
     Attributes:
         task: the benchmark.
@@ -188,7 +185,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What came of a chunk.
+    """The verdicts on a chunk.
 
     Attributes:
         kinds, mistakes, degraded: as of `Judge`.
@@ -207,7 +204,7 @@ def judge_chunk(job: Job, chunk: Chunk) -> Judged | OmnidataError:
     try:
         with blaming(plugin_origin(job.task)):
             judge = Judge(*_rules(job))
-            numbers, lines = judge.judge(chunk.steps, chunk.answers)
+            numbers, lines = judge.judge(zip(chunk.steps, chunk.answers, strict=True))
     except OmnidataError as error:
         return error
     return Judged([*judge.kinds], [*judge.mistakes], judge.degraded, numbers, lines)
@@ -220,7 +217,7 @@ def _rules(job: Job) -> tuple[Asking | None, Profile]:
 
 
 class Chunks(Sequence[Chunk]):
-    """The chunks of a run, each made when it is asked for, and kept until it is judged.
+    """The chunks of a run, each made on first access, and kept until it is judged.
 
     Args:
         steps: those that are judged.
@@ -238,7 +235,7 @@ class Chunks(Sequence[Chunk]):
     def __len__(self) -> int:
         return -(-len(self._steps) // CHUNK)
 
-    def __getitem__(self, number: int) -> Chunk:  # type: ignore[override]  # nobody cuts it
+    def __getitem__(self, number: int) -> Chunk:  # type: ignore[override]  # no slices
         if not 0 <= number < len(self):
             raise IndexError(number)
         while self._made <= number:
@@ -251,7 +248,7 @@ class Chunks(Sequence[Chunk]):
         return self._held[number][1]
 
     def pop(self, number: int) -> list[int]:
-        """The numbers of a chunk's steps; it is forgotten."""
+        """Return the numbers of a chunk's steps, and forget the chunk."""
         return self._held.pop(number)[0]
 
 

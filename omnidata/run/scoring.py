@@ -104,7 +104,7 @@ def get_profile(task: Asking | Benchmark, name: str | None) -> Profile:
 
 
 def has_usable_target(profile: Profile, steps: Iterable[Step]) -> bool:
-    """Whether the profile can judge any of the steps."""
+    """Return whether the profile can judge any of the steps."""
     return any(is_judged(profile, profile.without_answer(step, "missing")) for step in steps)
 
 
@@ -243,11 +243,20 @@ class _Columns:
     ) -> Iterator[bytes]:
         """Judge every answer, then every step without one; yields the lines of `scores.jsonl`."""
         matched = self._match_steps(answers, ignored)
+        numbers: list[int] = []
+
+        def chunk() -> Iterator[tuple[Step, Prediction | None]]:  # a list would slow the collector
+            for number, answer in islice(matched, CHUNK):
+                numbers.append(number)
+                yield self.steps[number], answer
+
         with blaming(plugin):
-            while part := [*islice(matched, CHUNK)]:
-                numbers, found = zip(*part, strict=True)
-                judged, lines = self.judge.judge(select_steps(self.steps, numbers), found)
-                self.column[[*numbers]], self.mistakes[[*numbers]] = judged.T
+            while True:
+                judged, lines = self.judge.judge(chunk())
+                if not numbers:
+                    return
+                self.column[numbers], self.mistakes[numbers] = judged.T
+                numbers.clear()
                 yield lines
 
     def lines_of_others(
@@ -429,7 +438,7 @@ def agent_folders(scored: Sequence[Scored], out: Path) -> dict[Path, Scored]:
     """Return a folder per agent: the named one for a single agent, else one below it.
 
     Their names are the agents', made safe, whatever other agents there are; where those of two
-    would be the same, a part of a hash tells them apart.
+    would be the same, a part of a hash is added.
     """
     if len(scored) == 1:
         return {out: scored[0]}

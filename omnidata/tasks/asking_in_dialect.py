@@ -54,9 +54,9 @@ from omnidata.types import (
 )
 
 STRICT: Final = "+strict"
-"""What follows the name of a profile that reads answers as the dialect's released parser does."""
+"""Suffix of profiles that read answers as the dialect's released parser does."""
 COUNTS: Final = ("read", "read_strict", "expressed", "expressible", "left_out")
-"""What a verdict has beside the profile's own values: whether the answer was read, also as the
+"""Values of a verdict beside the profile's own: whether the answer was read, also as the
 released parser reads, whether the task could express what was read, whether the dialect can say
 what is right; and how many actions the task left out, as it takes one a step."""
 _UNCOUNTED: Final = (None,) * len(COUNTS)
@@ -74,14 +74,14 @@ PLATFORMS: Final[Mapping[str, Platform]] = {
     "linux": "desktop",
     "ubuntu": "desktop",
 }
-"""What tasks and tags call platforms."""
+"""Names of platforms in tasks and tags."""
 _UNIT: Final[Screen] = (1000, 1000)
 _SAID: Final = frozenset({"none", "wait", "look", "done", "ask"})
 """Kinds of action that a reader may find in a text that acts on nothing."""
 
 
 def unit_for(benchmark: Benchmark, dialect: Dialect) -> Space | None:
-    """The unit in which the task is to take the dialect's places; None where it has no choice.
+    """Return the unit in which the task takes the dialect's places; None if it has no choice.
 
     The dialect's own, if the task knows it: then numbers are passed on as the model wrote them.
     """
@@ -261,7 +261,7 @@ class AskingInDialect(Asking):
     def conversation(
         self, step: Step, predicted: Sequence[Action | None] | None = None
     ) -> Conversation:
-        """The dialect's conversation for one step, with the media that the task's own one shows.
+        """Return the dialect's conversation for one step, with the media of the task's own.
 
         A step that is asked for neither an action nor a place keeps the task's own words.
         """
@@ -322,7 +322,7 @@ class AskingInDialect(Asking):
         return tuple(found), first
 
     def in_dialect_unit(self, action: Action, screen: Screen) -> Action:
-        """The action with points in the unit of the dialect, as it would write them.
+        """Return the action with points in the unit of the dialect, as it writes them.
 
         Args:
             action: with places in any unit; pixels are those of the screen.
@@ -340,7 +340,7 @@ class AskingInDialect(Asking):
 
     def _points(self, regions: Sequence[Region], screen: Screen, fed: Screen) -> tuple[Point, ...]:
         space = self.dialect.frame.space
-        if min(*screen, *fed) < 1:  # shares are known even where nobody knows the screen
+        if min(*screen, *fed) < 1:  # shares are known on screens of unknown size
             if any("px" in (space, region.space) and space != region.space for region in regions):
                 return ()
             screen = fed = _UNIT
@@ -349,7 +349,7 @@ class AskingInDialect(Asking):
     # What is right.
 
     def answer_text(self, step: Step) -> str:
-        """The right answer in the dialect.
+        """Return the right answer in the dialect.
 
         Raises:
             CannotSayError: the dialect has no words for it, or there is none.
@@ -377,7 +377,7 @@ class AskingInDialect(Asking):
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
     ) -> Target | None:
-        """The right answer in the dialect, in its own unit; None where it has no words for it.
+        """Return the right answer in the dialect and its unit; None if it has no words for it.
 
         What the prompt says of it already, the dialect's prefix, is left out.
         """
@@ -397,7 +397,7 @@ class AskingInDialect(Asking):
     def baseline(
         self, name: str, steps: Sequence[Step], options: Mapping[str, str]
     ) -> Callable[[Step], str]:
-        """The right answers; an empty text where the dialect has no words for one.
+        """Return the right answers; an empty text where the dialect has no words for one.
 
         Raises:
             UsageError: another baseline, or an option.
@@ -568,7 +568,7 @@ class AskingInDialect(Asking):
         return True
 
     def acts(self, step: Step, text: str, receipt: Mapping[str, Any] | None) -> bool:
-        """Whether a text has an action in the dialect's own form.
+        """Return whether a text has an action in the dialect's own form.
 
         Ends, waits and questions are none: many readers take any prose for one of them.
         """
@@ -775,7 +775,7 @@ def _count_nothing(verdict: Verdict) -> Verdict:
 
 
 def prompt_texts(task: Asking) -> dict[str, str]:
-    """What prompts tell out of files that options name, by option: for `run.json`.
+    """Return the prompt texts from files that options name, by option, for `run.json`.
 
     Raises:
         UsageError: a file cannot be read.

@@ -187,7 +187,7 @@ def _effect(
     value = under.given[name]
     able = [step for step in steps if _can_show(name, step)]
     asked = able
-    if name == "history_window":  # a longer one than all histories may still tell of more of them
+    if name == "history_window":  # a window longer than all histories may still show more
         asked = [step for step in able if len(step.history) > int(value)]
         asked = asked or sorted(able, key=lambda step: len(step.history))[-_SAMPLED:]
     if not able or _changes(task, name, task.options, asked):
@@ -250,7 +250,7 @@ def _changes(task: Asking, name: str, options: Mapping[str, str], steps: Sequenc
         try:
             if given.conversation(step, past) != plain.conversation(_without(name, step), past):
                 return True
-        except OmnidataError:  # a run tells of it, and goes on
+        except OmnidataError:  # a run reports it and goes on
             continue
         asked = True
     return bool(steps) and not asked
@@ -260,7 +260,7 @@ def _without(name: str, step: Step) -> Step:
     if name == "history_screenshots":
         own = {role: ref for role, ref in step.media.items() if not role.startswith(HISTORY)}
         return replace(step, media=own)
-    # Nothing tells its own instruction any more: any other one does where the prompt tells it.
+    # The step's own instruction is replaced: another one shows whether the prompt has it.
     return replace(step, instruction=f"not {step.instruction}") if name == "language" else step
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with an answer: the first thing in which it differs from the step's own action.
+"""Diagnose a wrong answer: the first thing in which it differs from the step's own action.
 
 A cause is found for every wrong answer while it is scored, so places are compared as plain numbers.
 """
@@ -31,7 +31,7 @@ REACH: Final = 140.0
 PLACED: Final = frozenset({"tap", "long_press", "move"})
 """Kinds of action that are done at one place."""
 _SLACK: Final = 1e-9
-"""What rounding may add to a place, as a share of it."""
+"""Largest error of a place by rounding, as a share of it."""
 _UNITS: Final[tuple[Space, ...]] = get_args(Space)
 _NEAR: Final = 50.0
 """How far outside a target a near miss may be, in thousandths of the screen."""
@@ -59,20 +59,20 @@ def diagnose(
     same_type: bool = False,
     rules_known: bool = True,
 ) -> Diagnosis:
-    """What is wrong with an answer that a profile does not count as right.
+    """Return why an answer is wrong that a profile does not count as right.
 
     Types of action come first, then directions, elements and places, texts and keys. A place
     outside its target is a near miss up to 50 thousandths of the screen from the target's edge, or
     from the reach of a target point; farther away, it may be right in another unit or with its axes
     swapped; else it is another element. Where a place within the reach of a target point is all
-    that differs, a profile whose rules nobody knows wants it nearer, and it is a near miss too,
+    that differs, a profile with unknown rules wants it nearer, and it is a near miss too,
     unless it is exactly there in another unit or with its axes swapped. A text is near where half
     of its characters or more are right (similarity 1 - distance / length of at least 0.5, the
     threshold of ANLS, Biten et al. 2019), case and white space aside.
 
     Args:
         step: what was asked about.
-        wanted: what is right, in order; empty where nobody knows it as actions.
+        wanted: what is right, in order; empty if it is not known as actions.
         said: the answer, its places as the model wrote them; empty where it is no action.
         receipt: of the answer, with the size of the picture as it was sent.
         reach: how far from a target point an answer may be, in thousandths of the screen.
@@ -168,7 +168,7 @@ def place_cause(
     receipt: Mapping[str, Any] | None,
     reach: float = REACH,
 ) -> Diagnosis | None:
-    """What is wrong with a place; None where it is right, missing, or nobody can say.
+    """Return why a place is wrong; None if it is right, missing, or cannot be compared.
 
     Args:
         step: what was asked about.

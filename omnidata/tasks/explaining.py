@@ -45,7 +45,7 @@ SCREENSHOT: Final = "screenshot"
 """The role of the picture that actions are drawn on."""
 
 _FAR: Final = 10**9
-"""Thousandths of a screen that nobody needs to tell apart."""
+"""Thousandths of a screen beyond which distances are not distinguished."""
 _BRIEF: Final = 40
 _PRIMARY: Final = ("exact_match", "score")
 _PARTLY: Final = 0.005
@@ -403,7 +403,7 @@ class _OfAction(_Parts):
             receipt=self.receipt,
             reach=self.reach,
             same_type=bool(same_type),
-            # A profile that tells the types apart does so wherever they are.
+            # A profile with a value for the type compares types wherever the places are.
             rules_known=self.rules_known or ("type_match" in names and not same_type),
         )
 

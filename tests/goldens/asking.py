@@ -161,7 +161,7 @@ class Asking:
             The line without the ids of step and rule; the name of the error where judging fails.
         """
         try:
-            _, line = self._judges(rule).judge([step], [answer])
+            _, line = self._judges(rule).judge([(step, answer)])
         except OmnidataError as error:
             return type(error).__name__
         found = json.loads(line)
