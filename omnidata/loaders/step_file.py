@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import fields
 from functools import lru_cache
-from itertools import repeat
+from itertools import pairwise, repeat
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
 
@@ -46,6 +46,8 @@ _BATCH: Final = 1024
 _BATCH_BYTES: Final = 64 * 1024**2
 _SLOTS: Final = 64
 """Blocks that are kept, for readers that come back to them, as several threads do."""
+_VIEWS: Final = 16_384
+"""Columns of batches whose buffers are kept."""
 
 _TEXTS: Final = ("sample_id", "episode_id", "instruction", "episode", "group")
 _INTEGERS: Final = ("step_index", "num_steps")
@@ -471,6 +473,7 @@ class StepFile:
             self._starts.append(self._starts[-1] + batch.num_rows)
         self._blocks: list[Block | None] = [None] * _SLOTS
         self._made: tuple[int, list[Step]] = 0, []
+        self._views: dict[tuple[int, str], _View | None] = {}
 
     @classmethod
     def map(
@@ -494,10 +497,21 @@ class StepFile:
             found = self._blocks[slot] = Block(self, number)
         return found
 
-    def batch_of(self, row: int) -> tuple[pa.RecordBatch, int]:
-        """Return the batch of a row, and the row's place in it."""
+    def batch_of(self, row: int) -> tuple[int, int]:
+        """Return the number of a row's batch, and the row's place in it."""
         number = bisect_right(self._starts, row) - 1
-        return self.batches[number], row - self._starts[number]
+        return number, row - self._starts[number]
+
+    def view(self, batch: int, name: str) -> _View | None:
+        """Return the buffers of a column of a batch; None if it has nulls."""
+        key = batch, name
+        try:
+            return self._views[key]
+        except KeyError:
+            if len(self._views) >= _VIEWS:
+                self._views.clear()
+            found = self._views[key] = _view(self.batches[batch].column(name))
+            return found
 
     def step(self, row: int) -> Step:
         """Return the step of a row.
@@ -547,14 +561,20 @@ class StepFile:
             numbers: of the rows, int64 (N,), in order.
             sources: whether to keep `Step.source`; else it is empty.
         """
-        owners = np.searchsorted(self._starts, numbers, side="right") - 1
-        runs = np.split(np.arange(len(numbers)), np.flatnonzero(np.diff(owners)) + 1)
+        order = np.argsort(numbers, kind="stable")
+        rows = numbers[order]
+        owners = np.searchsorted(self._starts, rows, side="right") - 1
+        firsts = [0, *(np.flatnonzero(np.diff(owners)) + 1).tolist(), len(rows)]
         parts = [
-            self.batches[owners[run[0]]].take(pa.array(numbers[run] - self._starts[owners[run[0]]]))
-            for run in runs
-            if len(run)
+            self.batches[owners[first]].take(
+                pa.array(rows[first:end] - self._starts[owners[first]])
+            )
+            for first, end in pairwise(firsts)
+            if end > first
         ]
         table = pa.Table.from_batches(parts, SCHEMA).combine_chunks()
+        if (np.diff(order) != 1).any():
+            table = table.take(pa.array(np.argsort(order)))
         for chain in _CHAINS:
             table = self._rejoin(table, chain, numbers)
         if not sources:
@@ -563,8 +583,8 @@ class StepFile:
         sink = pa.BufferOutputStream()
         with pa.ipc.new_file(sink, SCHEMA) as writer:
             writer.write_table(table, max_chunksize=BLOCK * _BATCH)
-        rows = enumerate(numbers.tolist()) if self.in_memory else ()
-        in_memory = {each: self.in_memory[row] for each, row in rows if row in self.in_memory}
+        places = enumerate(numbers.tolist()) if self.in_memory else ()
+        in_memory = {each: self.in_memory[row] for each, row in places if row in self.in_memory}
         return StepFile(sink.getvalue(), self.within, in_memory)
 
     def _rejoin(self, table: pa.Table, chain: _Chain, numbers: Numbers) -> pa.Table:
@@ -577,7 +597,8 @@ class StepFile:
         places = np.arange(len(numbers))
         backs = (places - np.maximum.accumulate(np.where(begins, places, 0))).astype(np.int32)
         cells = table.column(column).to_pylist()
-        for place in np.flatnonzero(begins & (table.column(back).to_numpy() > 0)).tolist():
+        torn = np.flatnonzero(begins & (table.column(back).to_numpy() > 0))
+        for place in torn[np.argsort(numbers[torn])].tolist():  # rows of a block together
             cells[place] = to_cell(chain.plain(self.value(int(numbers[place]), column)))
         for name, values in ((column, pa.array(cells, pa.large_binary())), (back, pa.array(backs))):
             table = table.set_column(SCHEMA.get_field_index(name), name, values)
@@ -590,12 +611,31 @@ class StepFile:
         return self.block(row // BLOCK).value(row % BLOCK, name)
 
 
+class _View(NamedTuple):
+    """Buffers of a column: numbers, or where texts and cells begin and end, and their bytes."""
+
+    numbers: memoryview
+    data: memoryview
+
+
+def _view(column: pa.Array) -> _View | None:
+    if column.null_count:
+        return None
+    _, numbers, *data = column.buffers()
+    is_wide = column.type in (pa.int64(), pa.large_binary())
+    return _View(
+        memoryview(numbers).cast("q" if is_wide else "i")[column.offset :],
+        memoryview(data[0] if data and data[0] else b""),
+    )
+
+
 _new = object.__new__
 
 
 class Block:
-    """Rows of a file that lie together; a column becomes Python values when it is first asked for.
+    """Rows of a file that lie together; a column becomes Python values when it is asked for.
 
+    Of the row that is asked for first only its own values do: rows at random are in many blocks.
     It does not hold its steps, which hold it.
 
     Args:
@@ -604,12 +644,13 @@ class Block:
     """
 
     __slots__ = (
+        "_batch",
         "_cells",
         "_columns",
         "_file",
         "_first",
+        "_lone",
         "_start",
-        "batch",
         "length",
         "number",
     )
@@ -618,10 +659,11 @@ class Block:
         self.number = number
         self._file = file
         self._first = number * BLOCK
-        self.batch, self._start = file.batch_of(self._first)
-        self.length = min(BLOCK, self.batch.num_rows - self._start)
+        self._batch, self._start = file.batch_of(self._first)
+        self.length = min(BLOCK, file.batches[self._batch].num_rows - self._start)
+        self._lone: int | None = None  # the place of the row that was asked for first
         self._columns: dict[str, list[Any]] = {}
-        self._cells: dict[str, tuple[memoryview, list[int]]] = {}
+        self._cells: dict[str, tuple[memoryview, memoryview]] = {}
 
     def steps(self, place: int, before: Step | None = None) -> list[Step]:
         """Return the step of a row; with the step before it, those of all later rows too.
@@ -646,7 +688,8 @@ class Block:
         """Return a field of the steps of neighbouring rows."""
         if name in ("action", "source"):
             view, ends = self._cells_of(name)
-            found = [marshal.loads(view[ends[place] : ends[place + 1]]) for place in places]
+            edges = ends.tolist()
+            found = [marshal.loads(view[edges[place] : edges[place + 1]]) for place in places]
             if name == "action":
                 known = self._columns.setdefault(name, [_UNKNOWN] * self.length)
                 for place, values in zip(places, found, strict=True):
@@ -675,8 +718,25 @@ class Block:
             return self._action(place)
         if name in ("history", "history_screens"):
             return self._past(place, name)
-        value = self.column(name)[place]
+        value = self._plain(place, name)
         return self._odd(place, name) if value is None else value
+
+    def _plain(self, place: int, name: str) -> Any:
+        """Return a text, a number or a screen; None where the row has an odd value."""
+        if self._lone is None:
+            self._lone = place
+        if place != self._lone or name in self._columns:
+            return self.column(name)[place]
+        if name == "screen":
+            side = self._plain(place, "width")
+            return None if side is None else (side, self._plain(place, "height"))
+        view = self._file.view(self._batch, name)
+        if view is None:
+            return self.column(name)[place]
+        row = self._start + place
+        if name not in _TEXTS:
+            return view.numbers[row]
+        return str(view.data[view.numbers[row] : view.numbers[row + 1]], "utf-8")
 
     def column(self, name: str) -> list[Any]:
         """Return a column; None where the row has an odd value."""
@@ -686,7 +746,8 @@ class Block:
                 sides = zip(self.column("width"), self.column("height"), strict=True)
                 found = [None if side[0] is None else side for side in sides]
             else:
-                found = self.batch.column(name).slice(self._start, self.length).to_pylist()
+                column = self._file.batches[self._batch].column(name)
+                found = column.slice(self._start, self.length).to_pylist()
             self._columns[name] = found
         return found
 
@@ -698,14 +759,13 @@ class Block:
         view, ends = self._cells_of(name)
         return view[ends[place] : ends[place + 1]]
 
-    def _cells_of(self, name: str) -> tuple[memoryview, list[int]]:
+    def _cells_of(self, name: str) -> tuple[memoryview, memoryview]:
         found = self._cells.get(name)
         if found is None:
-            column = self.batch.column(name)
-            _, ends, data = column.buffers()
-            first = column.offset + self._start
-            own = np.frombuffer(ends, np.int64)[first : first + self.length + 1].tolist()
-            found = self._cells[name] = memoryview(data), own
+            view = self._file.view(self._batch, name)
+            assert view is not None  # a cell may be empty, but is no null
+            ends = view.numbers[self._start : self._start + self.length + 1]
+            found = self._cells[name] = view.data, ends
         return found
 
     def _action(self, place: int) -> Action | None:
@@ -725,13 +785,13 @@ class Block:
         past: tuple[Any, ...] | None = found[place]
         if past is not None:
             return past
-        backs = self.column(f"{name}_back")
-        begin = max(0, place - backs[place])
+        back = self._plain(place, f"{name}_back")  # one more in each row after that of the root
+        begin = max(0, place - back)
         start = place
         while start > begin and found[start] is None:
             start -= 1
         if found[start] is None:
-            found[start] = self._begin(start, name, backs[start])
+            found[start] = self._begin(start, name, back - (place - start))
         of = "action" if name == "history" else "screen"
         for each in range(start, place):
             found[each + 1] = (*found[each], self.value(each, of))

@@ -323,12 +323,12 @@ class Places:
         self._ids = ids
         hashes = np.fromiter(map(hash, ids), np.int64, len(ids))
         self._order = np.argsort(hashes, kind="stable")
-        self._hashes = array("q")
-        self._hashes.frombytes(hashes[self._order].tobytes())
+        hashes = hashes[self._order]
+        self._hashes = hashes.data  # `bisect_left` is faster here than in an array of NumPy
         self._last = 0
         self._near: dict[str, int] = {}
         # Of several with the same id the first is wanted, which need not be the nearest.
-        self._are_different = not (np.diff(hashes[self._order]) == 0).any()
+        self._are_different = not (hashes[1:] == hashes[:-1]).any()
 
     def get(self, sample_id: str) -> int | None:
         """Return the first index of an id; near the last one asked for it is found at once."""
@@ -351,7 +351,7 @@ class Places:
 
     def repeated_indices(self) -> list[int]:
         """Return the indices of ids that are there before."""
-        hashes = np.frombuffer(self._hashes, np.int64)
+        hashes = np.asarray(self._hashes)
         alike = np.flatnonzero(hashes[1:] == hashes[:-1])
         suspects = np.unique(np.concatenate([alike, alike + 1])) if len(alike) else alike
         met, found = set[str](), list[int]()
@@ -515,7 +515,9 @@ def row_ids(steps: Sequence[Step], numbers: Iterable[int]) -> Sequence[str | Non
         numbers: the number of each row's step; -1 for a row that became none.
     """
     if isinstance(steps, Steps) and steps.file is not None:
-        return RowIds(steps, np.fromiter(numbers, np.int64))
+        if not isinstance(numbers, np.ndarray):
+            numbers = np.fromiter(numbers, np.int64)
+        return RowIds(steps, numbers)
     return [None if number < 0 else steps[number].sample_id for number in numbers]
 
 

@@ -237,6 +237,15 @@ def test_many_episodes_come_back_as_they_were() -> None:
         assert [*map(apart, there)] == [apart(steps[number]) for number in chosen]
 
 
+def test_a_row_is_the_same_whichever_of_its_neighbours_is_read_first() -> None:
+    steps = make(150)
+    steps[70] = replace(steps[70], instruction="\ud800", num_steps=2**70, screen=(-1, 2))
+    for first in (0, 69, 70, 71, 149):
+        stored = load(steps).steps
+        for number in (first, 70, 69, first):
+            assert apart(stored[number]) == apart(steps[number])
+
+
 def test_columns_are_those_of_the_steps(stored: Sequence[Step]) -> None:
     assert isinstance(stored, Steps)
     for steps in (stored, stored[100:20:-7]):

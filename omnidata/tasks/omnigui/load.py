@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import chain, islice
-from operator import attrgetter
+from dataclasses import dataclass, replace
+from heapq import merge
+from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -145,11 +145,9 @@ class _Episode:
     identity: str
     part: Annotations
     unlisted: str | None  # its first row's place, where metadata should be there and are not
-    there: int = 0  # the steps that have come, as bits
-    doubts: Sequence[Finding] = ()
-    # Known while its steps are made:
-    metadata: Row = field(default_factory=lambda: _NO_METADATA)
-    dimension: str | None = None
+    doubts: Sequence[Finding]
+    metadata: Row
+    dimension: str | None
 
 
 class _Builder:
@@ -159,8 +157,11 @@ class _Builder:
         self.rows: ScatteredRows[tuple[Row, str, int]] = ScatteredRows()  # as in `_Placed`
         self.skipped = 0
         self.episode_rows: RowsByName[Row] = RowsByName()
-        self._episodes: dict[str, dict[str, _Episode]] = defaultdict(dict)  # by app and id
-        self._count = 0  # of episodes
+        self._episodes: dict[str, dict[str, int]] = defaultdict(dict)  # numbers, by app and id
+        self._parts: list[Annotations] = []  # by episode, as the lists and dictionaries below
+        self._there: list[int] = []  # the steps that have come, as bits
+        self._unlisted: dict[int, str] = {}
+        self._doubts: dict[int, list[Finding]] = defaultdict(list)
         self._without_steps: list[tuple[str, str]] = []
         self._guessed: set[str] = set()
 
@@ -170,8 +171,9 @@ class _Builder:
                 self.skipped += 1
                 self.rows.skip()
         for identity, doubts in part.doubts.items():
-            if episode := self._episodes[part.app or ""].get(identity):
-                episode.doubts = (*episode.doubts, *doubts)
+            episode = self._episodes[part.app or ""].get(identity)
+            if episode is not None:
+                self._doubts[episode] += doubts
             else:
                 for doubt in doubts:
                     self.note(doubt)
@@ -208,22 +210,25 @@ class _Builder:
             return False
         episode = self._episodes[app].get(identity)
         if episode is None:
-            listed = not part.app or (part.episodes and identity in part.episodes)
-            episode = _Episode(self._count, app, identity, part, None if listed else where)
-            self._episodes[app][identity] = episode
-            self._count += 1
-        elif episode.there >> index & 1:
-            self.note(self._repetition(episode, row, where, index))
+            episode = self._episodes[app][identity] = len(self._parts)
+            self._parts.append(part)
+            self._there.append(0)
+            if part.app and not (part.episodes and identity in part.episodes):
+                self._unlisted[episode] = where
+        elif self._there[episode] >> index & 1:
+            sample_id = _sample_id(app, identity, index)
+            self.note(self._repetition(episode, row, where, index, sample_id))
             return False
-        episode.there |= 1 << index
-        self.rows.add(episode.number, (row, where, index))
+        self._there[episode] |= 1 << index
+        self.rows.add(episode, (row, where, index))
         return True
 
-    def _repetition(self, episode: _Episode, row: Row, where: str, index: int) -> Finding:
-        before = map(self.rows.__getitem__, self.rows.numbers(episode.number))
+    def _repetition(
+        self, episode: int, row: Row, where: str, index: int, sample_id: str
+    ) -> Finding:
+        before = map(self.rows.__getitem__, self.rows.numbers(episode))
         first = next(other for other, _, number in before if number == index)
         same = "the same" if dict(first) == dict(row) else "another"
-        sample_id = _sample_id(episode, index)
         return Finding(
             "step-repeated",
             "error",
@@ -258,12 +263,9 @@ class _Builder:
                 )
 
     def steps(self) -> Iterator[Step]:
-        every = chain.from_iterable(own.values() for own in self._episodes.values())
-        for begun in sorted(every, key=attrgetter("number")):
-            episode, part = begun, begun.part
-            if part.episodes and begun.identity in part.episodes:
-                metadata, dimension = part.listings[part.episodes[begun.identity]]
-                episode = replace(begun, metadata=metadata, dimension=dimension)
+        apps = (zip(own.values(), own, repeat(app)) for app, own in self._episodes.items())
+        for number, identity, app in merge(*apps):
+            episode = self._episode(number, identity, app)
             numbers = self.rows.numbers(episode.number)
             placed = {number: _Placed(*self.rows[number]) for number in numbers}
             order = sorted(numbers, key=lambda each: placed[each].number)
@@ -273,8 +275,15 @@ class _Builder:
             if episode.metadata or step.episode in self.episode_rows:
                 self.episode_rows[step.episode] = episode.metadata
 
+    def _episode(self, number: int, identity: str, app: str) -> _Episode:
+        part, metadata, dimension = self._parts[number], _NO_METADATA, None
+        if part.episodes and identity in part.episodes:
+            metadata, dimension = part.listings[part.episodes[identity]]
+        unlisted, doubts = self._unlisted.get(number), self._doubts.get(number, ())
+        return _Episode(number, app, identity, part, unlisted, doubts, metadata, dimension)
+
     def _steps(self, episode: _Episode, placed: Sequence[_Placed]) -> Iterator[Step]:
-        ids = [_sample_id(episode, p.number) for p in placed]
+        ids = [_sample_id(episode.app, episode.identity, p.number) for p in placed]
         note = about(self.note, *ids)
         notes = [about(self.note, own) for own in ids]
         for doubt in episode.doubts:
@@ -482,10 +491,15 @@ def merge_groups(steps: Sequence[Step], note: Note) -> Sequence[Step]:
         steps: each episode's by index.
         note: is told of the episodes whose rows disagree.
     """
+    twins = {own for step in steps if step.group != (own := _alone(step))}
+    if not twins:
+        return steps
     group_of: dict[str, str] = {}
     torn: dict[str, list[Step]] = {}
     for step in steps:
         own = _alone(step)
+        if own not in twins:
+            continue
         if group_of.setdefault(own, own if step.group == own else step.group) == step.group:
             continue
         torn[own] = []
@@ -526,9 +540,9 @@ def _place(episode: _Episode, placed: _Placed) -> str:
     return f"{episode.app}/{episode.identity}/{placed.number} ({placed.where})"
 
 
-def _sample_id(episode: _Episode, index: int) -> str:
+def _sample_id(app: str, identity: str, index: int) -> str:
     """Slashes in names are escaped, or two steps could share an id."""
-    app, identity = (name.replace("/", "%2F") for name in (episode.app, episode.identity))
+    app, identity = (name.replace("/", "%2F") for name in (app, identity))
     return f"{app}/{identity}/{index}"
 
 
