@@ -403,3 +403,15 @@ def test_its_rule_gives_a_repository_its_groups_back(
     assert [(step.episode, step.group) for step in found.steps] == [
         (f"of {one['language']}", one["words"]) for one in ROWS
     ]
+
+
+def test_a_benchmark_without_fixed_tags_reads_its_own_repository(
+    site: Path, rows: Path, tmp_path: Path
+) -> None:
+    install(site)
+    repository, run = tmp_path / "repository", tmp_path / "run"
+    told("convert", "words", rows, repository)
+    assert get_task("words").load(repository).tags == ("language",)
+    told("evaluate", "words", repository, "--model", "baseline:oracle", "--out", run)
+    by = json.loads((run / "results.json").read_text("utf-8"))["by"]
+    assert by["language"].keys() == {"de", "en"}
