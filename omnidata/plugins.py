@@ -150,7 +150,7 @@ def blaming(origin: str = "") -> Iterator[None]:
         ) from error
 
 
-def last_line(error: Exception, module: str) -> str:
+def last_line(error: BaseException, module: str) -> str:
     """Return the last line of a module's top-level package on the way to an error.
 
     Returns:
