@@ -265,6 +265,10 @@ class IndexedSteps(Sequence[Step], ABC):
         """Indices of the steps whose sample id an earlier step has."""
 
     @abstractmethod
+    def by_id(self, sample_id: str) -> Step:
+        """Return the step with an id; a KeyError if there is none."""
+
+    @abstractmethod
     def without(self, numbers: Sequence[int]) -> IndexedSteps:
         """Return all steps but those at the given indices."""
 
