@@ -514,8 +514,9 @@ class Boxing(Placing):
     """Answers with a box and a point to lift the finger at, in any unit."""
 
     def parse(self, text: str, step: Step, receipt: Receipt) -> ParsedAnswer[Action]:
-        unit, *edges = json.loads(text)
-        action = Action("swipe", (Box(*edges, unit),), (Point(*edges[:2], unit),))
+        unit, left, top, right, bottom = json.loads(text)
+        box, point = Box(left, top, right, bottom, unit), Point(left, top, unit)
+        action = Action("swipe", (box,), (point,))
         if step.action and step.action.kind == "tap":
             action = Action("tap", action.start)
         return ParsedAnswer(action, {}, written=(action,))
