@@ -53,7 +53,11 @@ class Box(msgspec.Struct, frozen=True):
     @property
     def centre(self) -> Point:
         """The middle of the box, in its space."""
-        return Point((self.left + self.right) / 2, (self.top + self.bottom) / 2, self.space)
+        x, y = self.left + self.right, self.top + self.bottom
+        try:
+            return Point(x / 2, y / 2, self.space)
+        except OverflowError:  # whole numbers beyond all floats
+            return Point(x // 2, y // 2, self.space)
 
 
 Region = Point | Box

@@ -150,7 +150,7 @@ def blaming(origin: str = "") -> Iterator[None]:
         ) from error
 
 
-def last_line(error: Exception, module: str) -> str:
+def last_line(error: BaseException, module: str) -> str:
     """Return the last line of a module's top-level package on the way to an error.
 
     Returns:
@@ -183,8 +183,9 @@ def _package(frame: FrameType) -> str:
 
 def _place(locals_of_frames: Sequence[Mapping[str, Any]]) -> str:
     for names in locals_of_frames:
-        if isinstance(found := getattr(names.get("step"), "sample_id", None), str):
-            return found
+        for name in ("step", "self"):  # a step that is being made refuses its fields itself
+            if isinstance(found := getattr(names.get(name), "sample_id", None), str):
+                return found
     paths = (names.get("data") for names in locals_of_frames)
     return next((str(path) for path in paths if isinstance(path, Path)), "")
 

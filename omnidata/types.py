@@ -198,6 +198,8 @@ class Step(_FromFile):
                     fits = all(isinstance(item, _STEP_ITEMS[name]) for item in items)
                 if not fits:
                     raise _other_type(f"the step {self.sample_id!r:.80}", name, self, expected)
+        if self.action is not None and (self.action.start or self.action.end):
+            _check_places(self.sample_id, self.action)
         if not self.episode:
             names = filter(None, (self.tags.get("app"), self.episode_id))
             object.__setattr__(self, "episode", "/".join(names))
@@ -231,6 +233,20 @@ _STEP_ITEMS: Final[Mapping[str, tuple[type, ...]]] = {
 }
 
 
+_FARTHEST: Final = 10**300
+"""Larger whole numbers cannot be scaled or stored as floats."""
+
+
+def _check_places(sample_id: str, action: Action) -> None:
+    for region in (*action.start, *action.end):
+        for number in msgspec.structs.astuple(region)[:-1]:
+            if type(number) is int and not -_FARTHEST <= number <= _FARTHEST:
+                raise ValueError(
+                    f"the step {sample_id!r:.80} has a place with a whole number beyond all "
+                    "floats: expected a place on a screen"
+                )
+
+
 def _other_type(owner: str, name: str, value: object, expected: str) -> TypeError:
     return TypeError(f"{owner} has the {name} {getattr(value, name)!r:.80}: expected {expected}")
 
@@ -247,6 +263,10 @@ class IndexedSteps(Sequence[Step], ABC):
     @abstractmethod
     def repeated(self) -> Sequence[int]:
         """Indices of the steps whose sample id an earlier step has."""
+
+    @abstractmethod
+    def by_id(self, sample_id: str) -> Step:
+        """Return the step with an id; a KeyError if there is none."""
 
     @abstractmethod
     def without(self, numbers: Sequence[int]) -> IndexedSteps:

@@ -14,6 +14,7 @@ from omnidata.types import (
     Completion,
     Conversation,
     GenerationParams,
+    IndexedSteps,
     Modality,
     Prepared,
     Request,
@@ -122,13 +123,17 @@ class Baseline(Model):
     def __init__(self, name: str, steps: Sequence[Step], policy: Callable[[Step], str]) -> None:
         self.name = f"baseline:{name}"
         self._policy = policy
-        self._steps = {step.sample_id: step for step in steps}
+        self._step: Callable[[str], Step] = (
+            steps.by_id
+            if isinstance(steps, IndexedSteps)
+            else {step.sample_id: step for step in steps}.__getitem__
+        )
 
     async def generate(
         self, batch: Sequence[Prepared], params: GenerationParams
     ) -> list[Completion]:
         """Answer each step by the rule."""
-        steps = [self._steps[item.request.sample_id] for item in batch]
+        steps = (self._step(item.request.sample_id) for item in batch)
         return [Completion(text=self._policy(step)) for step in steps]
 
 

@@ -496,10 +496,7 @@ def _alter_data(
     excluded: frozenset[str],
     watch: Callable[[str], AbstractContextManager[Progress]],
 ) -> dict[Control, Altered]:
-    where, spelling = plan.where, task.benchmark.wordings.spelling
-    chosen = select(
-        source.steps, where=where, exclude=excluded, limit=plan.limit, spelling=spelling
-    )
+    chosen = select(source.steps, where=plan.where, exclude=excluded, limit=plan.limit, task=task)
     steps = frozenset(step.sample_id for step in chosen)
     worlds: dict[Control, Altered] = {}
     for control in plan.controls:

@@ -12,6 +12,7 @@ from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
 from omnidata.cli.arguments import ModelOptions, asks, finds, on_engine, reading_data
 from omnidata.errors import OmnidataError, UsageError, plural
+from omnidata.loaders.steps import media_of
 
 if TYPE_CHECKING:
     from omnidata.analysis.ablation import Ablation
@@ -126,7 +127,7 @@ def ablate(
             remedy="choose one of these tags" if tags else "drop --by",
         )
     source = benchmark.load(data, strict=strict)
-    kinds = {ref.kind for step in source.steps for ref in step.media.values() if ref}
+    kinds = {ref.kind for ref in media_of(source.steps)}
     terminal.print_findings(source)
     accepts = None if varied else _accepted_media(asking, model, benchmark, source)
     chosen = settings(

@@ -234,7 +234,7 @@ def score(
             where=parse(where, "--where"),
             exclude=read_exclude(exclude, source.steps) if exclude else frozenset(),
             limit=limit,
-            spelling=asking.benchmark.wordings.spelling,
+            task=asking,
         )
     outs = [out / file_name(rule.name) if out and every else out for rule in rules]
     if out is not None and every:

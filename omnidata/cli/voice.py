@@ -80,9 +80,7 @@ def voice(
     engine = Command(command, seconds=time_limit or SECONDS) if command is not None else Espeak()
     source = asking.load(data, check_media=False)
     terminal.print_findings(source)
-    steps = select(
-        source.steps, where=parse(where, "--where"), spelling=asking.benchmark.wordings.spelling
-    )
+    steps = select(source.steps, where=parse(where, "--where"), task=asking)
     with terminal.resumable(), terminal.progress(engine.name) as progress:
         done = render(
             steps,

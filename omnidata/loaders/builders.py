@@ -38,6 +38,7 @@ from omnidata.loaders.fetch import local_place
 from omnidata.loaders.files import refuse_closed
 from omnidata.loaders.hooks import explain_casts, module_of
 from omnidata.loaders.load import reading
+from omnidata.loaders.reader_code import code_places
 from omnidata.loaders.repository import is_repository, open_dataset
 from omnidata.loaders.rows import needs_details, to_row
 from omnidata.loaders.steps import media_of
@@ -225,17 +226,8 @@ def _code(task: Benchmark) -> Iterator[Path]:
     yield from sorted(own.glob("*.py"))
     yield from _code_below(own / "loaders")
     yield from _code_below(own / "tasks")
-    for name in dict.fromkeys(base.__module__ for base in type(task).__mro__):
-        parts = name.split(".")
-        if parts[0] == "omnidata" or parts[0] in sys.stdlib_module_names:
-            continue
-        names = (".".join(parts[:end]) for end in range(1, len(parts) + 1))
-        packages = (sys.modules[name] for name in names if name in sys.modules)
-        # A package that lies in several folders has no file.
-        outermost = next((one for one in packages if getattr(one, "__file__", None)), None)
-        if outermost is not None and outermost.__file__:
-            file = Path(outermost.__file__)
-            yield from _code_below(file.parent) if hasattr(outermost, "__path__") else [file]
+    for place in code_places(type(task)):
+        yield from _code_below(place) if place.is_dir() else [place]
 
 
 def _code_below(folder: Path) -> list[Path]:

@@ -363,7 +363,7 @@ def refuse_findings(findings: Sequence[Finding], data: Path) -> None:
 def load_data(
     data: Path,
     task: str,
-    tags: Sequence[str],
+    tags: Sequence[str] | None,
     read: Callable[[], LoadedDataset],
     *,
     strict: bool,
@@ -376,7 +376,7 @@ def load_data(
     Args:
         data: as the user named them.
         task: the benchmark.
-        tags: those of its steps.
+        tags: those of its steps; None if they depend on the data.
         read: reads the benchmark's own files.
         strict: make the first finding an error.
         check_media: whether to check the media of a repository.

@@ -123,7 +123,9 @@ def read_manifest(data: Path) -> Manifest:
     return manifest
 
 
-def load(data: Path, task: str, tags: Sequence[str], *, check_media: bool = True) -> LoadedDataset:
+def load(
+    data: Path, task: str, tags: Sequence[str] | None, *, check_media: bool = True
+) -> LoadedDataset:
     """Read a repository; no medium is decoded.
 
     Embedded media are found in their cells. A linked file is opened only where the user named the
@@ -134,7 +136,7 @@ def load(data: Path, task: str, tags: Sequence[str], *, check_media: bool = True
     Args:
         data: the repository's folder.
         task: the benchmark that is asked for.
-        tags: those of its steps.
+        tags: those of its steps; None for those of the repository.
         check_media: say what is wrong with the media: what was found when they were embedded, or
             whether linked files are still there and the same.
 
@@ -144,6 +146,8 @@ def load(data: Path, task: str, tags: Sequence[str], *, check_media: bool = True
     """
     manifest = read_manifest(data)
     _check_task(data, manifest, task)
+    if tags is None:
+        tags = tuple(manifest.tags)
     if tuple(manifest.tags) != tuple(tags):
         raise _bad_repository(data / MANIFEST, f"the tags are {manifest.tags}, not {list(tags)}")
     with staying_in(data):

@@ -32,6 +32,7 @@ from filelock import FileLock, Timeout
 from omnidata.errors import DataError
 from omnidata.files import LIMIT_VARIABLE, bounds, inside, real
 from omnidata.loaders import repository
+from omnidata.loaders.reader_code import code_places
 from omnidata.loaders.step_folders import HEAD, LOCK, Folder, file_facts, writing_into
 from omnidata.registry import is_ours, plugin_origin
 from omnidata.remote import cache_folder, is_in_cache, most_bytes
@@ -278,20 +279,15 @@ def reader_facts(benchmark: Any) -> tuple[object, ...] | None:
     """
     options = sorted(benchmark.options.items())
     kind = type(benchmark)
-    tops = sorted({base.__module__.partition(".")[0] for base in kind.__mro__} - _KNOWN)
     is_plugin = not kind.__module__.startswith("omnidata.")
-    if "__main__" in tops or (is_plugin and not plugin_origin(benchmark.name)):
+    if is_plugin and not plugin_origin(benchmark.name):
         return None
     try:
         files = [[*_listing(Path(value))] for _, value in options if os.path.exists(value)]  # noqa: PTH110  False for a name with a NUL
-        code = [_hash_code(place) for top in tops for place in _places_of(sys.modules[top])]
+        code = [_hash_code(str(place)) for place in code_places(kind)]
     except (OSError, KeyError, TypeError):
         return None
     return options, files, code
-
-
-def _places_of(module: Any) -> list[str]:
-    return [*getattr(module, "__path__", ())] or [module.__file__]
 
 
 def _module_facts() -> dict[str, Sequence[int]]:

@@ -353,16 +353,6 @@ def _check_count(values: Sequence[object]) -> None:
         raise ValueError(f"a feature has more than {_MOST} values")
 
 
-def as_bytes(text: str) -> bytes:
-    r"""Return the bytes of a text of `Example.text`.
-
-    Examples:
-        >>> as_bytes("caf\xe9\udcff")
-        b'caf\xc3\xa9\xff'
-    """
-    return text.encode("utf-8", "surrogateescape")
-
-
 # How such files are found among others.
 
 _SHARD = re.compile(r"-\d{5}-of-\d{5}$")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import reprlib
 from collections import Counter
@@ -272,7 +273,7 @@ def render_request(task: Asking | None, adapter: Adapter, request: Request) -> P
         gone = Counter((part.get("role"), part.get("kind")) for part in dropped_parts(made.receipt))
     except OmnidataError:
         raise
-    except Exception as error:
+    except (Exception, asyncio.CancelledError) as error:  # `prepare` awaits nothing of ours
         raise slip(adapter, error, "prepare") from error
     accepts = adapter.accepts
     if reason := untaken(request.conversation, accepts):
@@ -338,7 +339,7 @@ def _refusal(task: Asking | None, adapter: Adapter, request: Request, reason: st
     )
 
 
-def slip(adapter: Adapter, error: Exception, method: str) -> AdapterError:
+def slip(adapter: Adapter, error: BaseException, method: str) -> AdapterError:
     """Return an exception of an adapter's code as an error with the last line of that code.
 
     Args:

@@ -137,13 +137,7 @@ def write(
             expected="a history that exists before the run",
             remedy="drop it, or ask directly with `omnidata evaluate`",
         )
-    steps = select(
-        source.steps,
-        where=where,
-        exclude=exclude,
-        limit=limit,
-        spelling=task.benchmark.wordings.spelling,
-    )
+    steps = select(source.steps, where=where, exclude=exclude, limit=limit, task=task)
     check_light(model.spec)
     check_judgeable(get_profile(task, None), steps, source, out)
     adapter = batch_model(model.make(task, source.steps, asks=False))

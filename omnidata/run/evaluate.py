@@ -201,13 +201,7 @@ def evaluate(
     began = time.perf_counter()
     task = ask_with(task)
     judge = get_profile(task, profile)
-    chosen = select(
-        source.steps,
-        where=where,
-        exclude=exclude,
-        limit=limit,
-        spelling=task.benchmark.wordings.spelling,
-    )
+    chosen = select(source.steps, where=where, exclude=exclude, limit=limit, task=task)
     steps = take_shard(chosen, *shard) if shard else chosen
     made = Recipe(model, model_options) if isinstance(model, str) else model
     if must_judge and not (isinstance(made, Recipe) and asks_nobody(made.spec)):
@@ -635,13 +629,7 @@ def dry_run(
     check_adapter(adapter)
     params = decoding(task, adapter, params)
     budget = Budget(limits, adapter.name)
-    chosen = select(
-        source.steps,
-        where=where,
-        exclude=exclude,
-        limit=limit,
-        spelling=task.benchmark.wordings.spelling,
-    )
+    chosen = select(source.steps, where=where, exclude=exclude, limit=limit, task=task)
     steps = shard(chosen, *part) if part else chosen
     check_taken(task, adapter, steps)
     answered = _usage_of_answers(out)

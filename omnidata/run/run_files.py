@@ -581,7 +581,7 @@ def recorded_steps(info: Mapping[str, Any], source: LoadedDataset, run: Path) ->
         where=info.get("where", {}),
         exclude=frozenset(info.get("exclude", ())),
         limit=info.get("limit"),
-        spelling=recorded_task(info, run=run).benchmark.wordings.spelling,
+        task=recorded_task(info, run=run),
     )
     part = info.get("shard")
     return shard(chosen, *part) if part else chosen

@@ -152,13 +152,7 @@ def evaluate_samples(
             where="--samples, -T history=predicted",
             expected="history=gold or history=none",
         )
-    chosen = select(
-        source.steps,
-        where=where,
-        exclude=exclude,
-        limit=limit,
-        spelling=task.benchmark.wordings.spelling,
-    )
+    chosen = select(source.steps, where=where, exclude=exclude, limit=limit, task=task)
     steps = take_shard(chosen, *shard) if shard else chosen
     adapter = model.make(task, source.steps, asks=False)
     seeded = "seed" in getattr(adapter, "controls", ("seed",))

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,9 @@ from omnidata.loaders.steps import Positions, Steps, episodes_of, ids_of, select
 from omnidata.storage import atomic_write
 from omnidata.types import Step
 
+if TYPE_CHECKING:
+    from omnidata.tasks.asking import Asking
+
 
 def select(
     steps: Sequence[Step],
@@ -27,7 +30,7 @@ def select(
     where: Mapping[str, str] = {},
     exclude: frozenset[str] = frozenset(),
     limit: int | None = None,
-    spelling: Callable[[str, str], str] = lambda tag, value: value,
+    task: Asking | None = None,
 ) -> Sequence[Step]:
     """Return the chosen steps, in order.
 
@@ -36,11 +39,12 @@ def select(
         where: tag -> value that an episode must have.
         exclude: sample ids to leave out (see `read_exclude`).
         limit: keep the first so many steps.
-        spelling: the task's, by which values of a tag are the same.
+        task: says which spellings of a tag's value are the same; None takes them as they are.
 
     Raises:
         UsageError: a tag or a value that the data does not have, or nothing is left.
     """
+    spelling = task.benchmark.wordings.spelling if task else lambda tag, value: value
     for tag, value in where.items():
         values = Counter(step.tags[tag] for step in steps if tag in step.tags)
         if not any(_is(tag, found, value, spelling) for found in values):

@@ -33,6 +33,7 @@ from omnidata.loaders.episode_tree import (
     instructions,
     label,
 )
+from omnidata.loaders.steps import media_of
 from omnidata.media import file_or_bytes, image, picture_info, png, samples, wav
 from omnidata.predictions import Prediction
 from omnidata.remote import display_path
@@ -486,10 +487,7 @@ def annotate(
     """
     run = run_folder(out)
     root = asked.source.root
-    inputs = {
-        root,
-        *(ref.root for step in asked.source.steps for ref in step.media.values() if ref),
-    }
+    inputs = {root, *(ref.root for ref in media_of(asked.source.steps))}
     with TreeStaging(out, inputs=inputs, data=root, report=report, made_by=run) as staging:
         results = evaluate(
             task,

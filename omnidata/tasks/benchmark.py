@@ -571,7 +571,7 @@ class Benchmark(ABC):
         return load_data(
             data,
             self.name,
-            self.card.tags or (),
+            self.card.tags,
             lambda: read_steps(
                 self.name,
                 data,

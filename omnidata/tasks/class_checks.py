@@ -75,7 +75,7 @@ def check_question(kind: type, question: str) -> None:
 
 
 def check_rule(kind: type, rule: Rule[Any]) -> None:
-    """Refuse a reach in another unit, and columns that no table can have."""
+    """Refuse a reach in another unit, columns of one name, and columns that no table can have."""
     if rule.reach != 0 and not 1 <= rule.reach < math.inf:
         raise fault(
             kind,
@@ -83,6 +83,13 @@ def check_rule(kind: type, rule: Rule[Any]) -> None:
             "the allowed distance from a target point, in thousandths of the screen: 140 for 14 %",
         )
     totals = rule.totals
+    if totals.repeated:
+        raise fault(
+            kind,
+            f"has several columns {next(iter(totals.repeated))} in its profile {rule.name}",
+            "a name of its own for each column",
+            "rename all but one of the columns",
+        )
     if isinstance(totals, EpisodeTotals) and type(totals).total is EpisodeTotals.total:
         _check_metrics(rule, totals)
     if found := next((column for column in totals.columns if column in _COUNTS), ""):

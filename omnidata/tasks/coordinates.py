@@ -41,6 +41,8 @@ Side = (
 """A coordinate of an answer as scores have it: models name places beyond all screens, and JSON has
 no infinity, which profiles write as a text."""
 
+_FARTHEST: Final = 1e300
+"""Beyond it whole numbers that are scaled may be no floats any more."""
 _NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
 
 
@@ -387,7 +389,7 @@ def scale_pair(x: float, y: float, scale: Scale | None) -> Pair | None:
     (a, b), (c, d) = scale
     try:
         pair = x if a == b else x * a / b, y if c == d else y * c / d
-        return pair if math.isfinite(pair[0]) and math.isfinite(pair[1]) else None
+        return pair if abs(pair[0]) <= _FARTHEST and abs(pair[1]) <= _FARTHEST else None
     except OverflowError:
         return None
 

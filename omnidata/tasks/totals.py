@@ -6,6 +6,7 @@ benchmark with totals of its own derives from one of these classes.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -123,6 +124,11 @@ class Column:
     lower_is_better: bool = False
 
 
+def _repeated(columns: Sequence[Column]) -> list[str]:
+    counts = Counter(column.name for column in columns)
+    return [name for name, count in counts.items() if count > 1]
+
+
 class EpisodeTotals:
     """TM and EM over steps, SR and GP over episodes, with bootstrap intervals.
 
@@ -140,6 +146,7 @@ class EpisodeTotals:
         by: tag -> order of its groups in the table; groups that are not listed are sorted.
         goal_progress: which of the two readings is `GP`.
         of_nothing: value of the metrics over no steps.
+        repeated: names that several columns have, which `Benchmark.check` refuses.
 
     Args:
         columns: the columns; None for those of the class.
@@ -164,6 +171,7 @@ class EpisodeTotals:
     by: Mapping[str, Sequence[str]] = {}
     goal_progress: Literal["GP_ratio", "GP_prefix"] = "GP_ratio"
     of_nothing: float | None = None
+    repeated: Collection[str] = ()
 
     def __init__(
         self,
@@ -174,6 +182,7 @@ class EpisodeTotals:
     ) -> None:
         if columns is not None:
             self.columns = {column.name: column.unit for column in columns}
+            self.repeated = _repeated(columns)
             self.lower_is_better = [column.name for column in columns if column.lower_is_better]
             self.metrics = {
                 column.name: column.metric or column.name for column in columns if not column.value
@@ -383,6 +392,7 @@ class RowTotals:
         lower_is_better: as `EpisodeTotals.lower_is_better`.
         legend: column -> its meaning.
         by: tag -> order of its groups in the table; groups that are not listed are sorted.
+        repeated: as `EpisodeTotals.repeated`.
 
     Args:
         columns: the columns, each the mean of one value; None for those of the class.
@@ -394,6 +404,7 @@ class RowTotals:
     lower_is_better: Collection[str] = ()
     legend: Mapping[str, str] = {}
     by: Mapping[str, Sequence[str]] = {}
+    repeated: Collection[str] = ()
 
     def __init__(
         self,
@@ -404,6 +415,7 @@ class RowTotals:
         if columns is not None:
             self.values = tuple(column.value or column.name for column in columns)
             self.columns = {column.name: column.unit for column in columns}
+            self.repeated = _repeated(columns)
             self.lower_is_better = [column.name for column in columns if column.lower_is_better]
             self.legend = {column.name: column.meaning for column in columns if column.meaning}
         if by is not None:

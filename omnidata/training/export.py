@@ -316,13 +316,7 @@ def export(
     if histories:
         task = histories.task
     options.check(task)
-    steps = select(
-        source.steps,
-        where=where,
-        exclude=exclude,
-        limit=limit,
-        spelling=task.benchmark.wordings.spelling,
-    )
+    steps = select(source.steps, where=where, exclude=exclude, limit=limit, task=task)
     if histories:
         steps = [step for step in steps if step.sample_id in histories.past]
     refuse_closed(media_of(steps))

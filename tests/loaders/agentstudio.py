@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -119,10 +118,3 @@ def pictures(folder: Path, names: Sequence[str], size: tuple[int, int] = (144, 9
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         Image.new("RGB", size, (number % 256, number // 256, 99)).save(path)
-
-
-def codes(source: LoadedDataset) -> Counter[str]:
-    """Findings by code, but for the absent media of data without any."""
-    found = Counter(finding.code for finding in source.findings)
-    del found["media-absent"]
-    return found

@@ -23,9 +23,8 @@ from omnidata.loaders.load import recognise
 from omnidata.tasks import get_task
 from omnidata.tasks.agentnet.load import dump
 from omnidata.types import Step, VideoSegment
-from tests.loaders.agentstudio import codes
 from tests.loaders.desk import SCREEN, agentnet, bench, bench_step, click, gold, trajectory
-from tests.trees import NO_SHARED, SHARED, read_lines
+from tests.trees import NO_SHARED, SHARED, codes, read_lines
 
 REAL = SHARED / "data" / "agentnet_raw_win10"
 real = pytest.mark.skipif(not REAL.is_dir(), reason=NO_SHARED)

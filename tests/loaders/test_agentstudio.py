@@ -18,7 +18,6 @@ from tests.loaders.agentstudio import (
     REAL,
     TaskName,
     act,
-    codes,
     ground,
     pictures,
     real_rows,
@@ -27,7 +26,7 @@ from tests.loaders.agentstudio import (
     trajectory,
     write,
 )
-from tests.trees import NO_SHARED
+from tests.trees import NO_SHARED, codes
 
 real = pytest.mark.skipif(not REAL["groundui"].is_file(), reason=NO_SHARED)
 FOUR = {"mind2web": 100, "aitw": 100, "vwa": 100}

@@ -14,17 +14,8 @@ from omnidata.errors import DataError, MediaError
 from omnidata.media import image
 from omnidata.tasks import get_task
 from omnidata.tasks.agentstudio.load import load
-from tests.loaders.agentstudio import (
-    SPACE,
-    TASKS,
-    TaskName,
-    act,
-    codes,
-    ground,
-    single,
-    trajectory,
-    write,
-)
+from tests.loaders.agentstudio import SPACE, TASKS, TaskName, act, ground, single, trajectory, write
+from tests.trees import codes
 
 NAN = float("nan")
 GOOD: dict[TaskName, dict[str, Any]] = {

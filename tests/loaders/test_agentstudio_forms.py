@@ -26,7 +26,6 @@ from tests.loaders.agentstudio import (
     TASKS,
     TaskName,
     act,
-    codes,
     columnwise,
     ground,
     pictures,
@@ -36,7 +35,7 @@ from tests.loaders.agentstudio import (
     trajectory,
     write,
 )
-from tests.trees import NO_SHARED
+from tests.trees import NO_SHARED, codes
 
 real = pytest.mark.skipif(not REAL["groundui"].is_file(), reason=NO_SHARED)
 EVERY = pytest.mark.parametrize("task", TASKS)

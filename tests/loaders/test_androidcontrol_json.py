@@ -15,11 +15,10 @@ from omnidata.loaders.load import recognise
 from omnidata.tasks import get_task
 from omnidata.types import LoadedDataset
 from tests.data.tiny import SIZE, png
-from tests.loaders.agentstudio import codes
 from tests.loaders.phones import CLICK, SCREEN, SCROLL, episode, records
 from tests.loaders.published_forms import PAMS, prepared
 from tests.tasks.verbs import every_verb
-from tests.trees import write_lines
+from tests.trees import codes, write_lines
 
 LABELS = ["TAP", "SWIPE_UP", "INPUT", "OPEN_APP", "HOME", "BACK", "WAIT", "LONG_PRESS"]
 

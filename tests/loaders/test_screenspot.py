@@ -19,9 +19,9 @@ from omnidata.media import read_bytes
 from omnidata.tasks import get_task
 from omnidata.tasks.screenspot.load import dump
 from omnidata.types import LoadedDataset
-from tests.loaders.agentstudio import codes, pictures
+from tests.loaders.agentstudio import pictures
 from tests.loaders.desk import SCREEN, pro, screenspot, spot
-from tests.trees import write_lines
+from tests.trees import codes, write_lines
 
 FORMS = {
     "screenspot": ("screenspot_mobile.json", spot, "screenspot_imgs", "mobile"),

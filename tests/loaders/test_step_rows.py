@@ -18,10 +18,9 @@ from omnidata.types import LoadedDataset, Step
 from tests.cli.running import as_json, omnidata
 from tests.data.tiny import SIZE
 from tests.loaders import phones
-from tests.loaders.agentstudio import codes
 from tests.loaders.published_forms import odyssey
 from tests.loaders.step_rows import answer, graded, lines, scrolls, table
-from tests.trees import NO_SHARED, SHARED, write_lines
+from tests.trees import NO_SHARED, SHARED, codes, write_lines
 
 FED = (56, 140)
 """The size of a picture as it was fed: multiples of 28."""

@@ -16,8 +16,8 @@ from omnidata.dialects import UnreadError
 from omnidata.tasks import get_task
 from omnidata.tasks.agentnet.rules import REACH, judge
 from omnidata.types import Step
-from tests.loaders.agentstudio import codes
 from tests.loaders.desk import bench, bench_step, gold
+from tests.trees import codes
 
 TASK: Any = get_task("agentnet")
 Version = Literal["released", "fixed"]

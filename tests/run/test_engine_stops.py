@@ -94,6 +94,11 @@ SLIPS: dict[str, tuple[str, Callable[[], Any], str]] = {
     "no time": ("generate", lambda: [Completion(latency_s=float("nan"))], "latency_s"),
     "another step": ("prepare", lambda: Prepared(Request("ted/A/0", ())), "step ted/A/0"),
     "no JSON": ("generate", lambda: [Completion(receipt={"at": object()})], "object"),
+    "a cancellation in prepare": (
+        "prepare",
+        lambda: _raise(asyncio.CancelledError()),
+        "CancelledError",
+    ),
     "a cancellation": ("generate", lambda: _raise(asyncio.CancelledError()), "cancelled itself"),
 }
 

@@ -191,6 +191,7 @@ def test_an_assumed_end_that_is_trimmed_away_is_not_spoken_of(tmp_path: Path) ->
         ("metadata.json", json.dumps({**METADATA, "screen_width": 0})),
         ("metadata.json", json.dumps({**METADATA, "screen_width": math.nan})),
         ("metadata.json", json.dumps({**METADATA, "video_start_timestamp": "noon"})),
+        ("metadata.json", json.dumps({**METADATA, "video_start_timestamp": 10**400})),
         ("metadata.json", "[" * 100_000),
         ("reduced_events_complete.jsonl", None),
         ("reduced_events_complete.jsonl", ""),

@@ -21,9 +21,9 @@ from omnidata.loaders.load import recognise
 from omnidata.tasks import get_task
 from omnidata.types import Step
 from tests.cli.running import as_json, here
-from tests.loaders.agentstudio import codes
 from tests.loaders.neighbours import androidworld, episode
 from tests.tasks.verbs import every_verb
+from tests.trees import codes
 
 TABLE = """\
 task_template,num_complete_trials,mean_success_rate,mean_episode_length,total_runtime_s,difficulty

@@ -16,9 +16,9 @@ from omnidata.loaders.load import recognise
 from omnidata.tasks import get_task
 from omnidata.types import LoadedDataset, Step, VerdictColumns
 from tests.data.tiny import SIZE
-from tests.loaders.agentstudio import codes
 from tests.loaders.published_forms import function, grounding, label
 from tests.tasks.verbs import every_verb
+from tests.trees import codes
 
 NAMES = ["cap/0", "ocr/0/text2point", "ocr/0/bbox2text"]
 

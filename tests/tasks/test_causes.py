@@ -15,7 +15,7 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
-from omnidata.actions import Action, Point, Space, convert
+from omnidata.actions import Action, Box, Point, Space, convert
 from omnidata.analysis.report import report
 from omnidata.errors import Finding, PluginError
 from omnidata.predictions import Prediction
@@ -498,3 +498,46 @@ def test_the_sentence_of_a_plug_in_names_what_differs_where_the_types_are_the_sa
     assert found.mark == ("right" if right else "wrong")
     assert sentence in found.sentence
     assert right or not found.sentence.startswith("both") or "distinguishes" in found.sentence
+
+
+class Wrong(Rule[Action]):
+    """Takes nothing."""
+
+    name = "wrong"
+    totals = RowTotals()
+
+    def judge(self, step: Step, parsed: ParsedAnswer[Action] | None) -> tuple[bool]:
+        return (False,)
+
+
+class Boxing(Placing):
+    """Answers with a box and a point to lift the finger at, in any unit."""
+
+    def parse(self, text: str, step: Step, receipt: Receipt) -> ParsedAnswer[Action]:
+        unit, left, top, right, bottom = json.loads(text)
+        box, point = Box(left, top, right, bottom, unit), Point(left, top, unit)
+        action = Action("swipe", (box,), (point,))
+        if step.action and step.action.kind == "tap":
+            action = Action("tap", action.start)
+        return ParsedAnswer(action, {}, written=(action,))
+
+
+@pytest.mark.parametrize("number", [10**306, 10**308, -(10**308), 10**309, -(10**400)])
+@pytest.mark.parametrize("unit", UNITS)
+def test_whole_numbers_beyond_floats_are_explained_in_answers_of_plug_ins(
+    number: int, unit: Space
+) -> None:
+    task = Asking(Boxing(Wrong()))
+    target = (Point(40, 50, "px"), Box(1, 1, 9, 9, "px"))
+    for action in (Action("swipe", target, target), Action("tap", target)):
+        step = Step("1", "1", 0, 1, "do it", (32, 32), {}, (), (), action, {}, {})
+        for text in (json.dumps([unit, number, 1, number, 5]), json.dumps([unit, 1, number, 5, 6])):
+            verdict = task.verdict(step, text)
+            found = task.explanation(step, verdict, text, profile="wrong")
+            assert found.diagnosis and found.sentence and found.overlays
+
+
+def test_a_step_with_a_place_beyond_floats_is_refused_where_it_is_made() -> None:
+    action = Action("tap", (Point(5, 10**400, "px"),))
+    with pytest.raises(ValueError, match="the step '1' has a place with a whole number beyond"):
+        Step("1", "1", 0, 1, "do it", (32, 32), {}, (), (), action, {}, {})

@@ -15,9 +15,9 @@ from omnidata.loaders.load import recognise
 from omnidata.tasks import get_task
 from omnidata.types import LoadedDataset, Step
 from tests.data.tiny import SIZE, png
-from tests.loaders.agentstudio import codes
 from tests.loaders.published_forms import ACTS, TAP, act, odyssey
 from tests.tasks.verbs import every_verb
+from tests.trees import codes
 
 TASK: Any = get_task("gui-odyssey")
 PROFILES = ("odyssey-ams", "odyssey-ams-fixed", "agentcpm", "agentcpm-fixed")

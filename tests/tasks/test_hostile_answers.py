@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from omnidata.registry import benchmarks
 from omnidata.run.run_files import read_run
 from omnidata.run.scoring import score
 from omnidata.tasks import get_task
+from omnidata.tasks.asking import Asking
 from omnidata.types import CAUSES, OUTCOMES
 from tests.full import FULL
 from tests.loaders.every import rows_of
@@ -156,6 +158,32 @@ def test_every_answer_that_is_wrong_is_explained(tmp_path: Path, name: str) -> N
             found = task.explanation(step, verdict, text, profile=profile.name, receipt={})
             assert found.sentence
             assert found.diagnosis is None or found.diagnosis.cause in CAUSES
+
+
+@pytest.mark.parametrize("name", benchmarks())
+def test_whole_numbers_beyond_floats_are_explained(tmp_path: Path, name: str) -> None:
+    units = get_task(name).benchmark.allowed.get("coordinates", ())
+    tasks = [get_task(name), *(get_task(name, {"coordinates": unit}) for unit in units)]
+    step = tasks[0].load(rows_of(name, tmp_path), check_media=False).steps[0]
+    step = replace(step, screen=step.screen if min(step.screen) else (32, 32))
+
+    @given(st.data(), st.sampled_from(tasks), st.integers(160, 400), st.booleans())
+    def check(data: st.DataObject, task: Asking, digits: int, negative: bool) -> None:
+        target = task.target(step)
+        assert target
+        numbers = [*re.finditer(r"\d+(\.\d+)?", target.text)]
+        chosen = data.draw(st.sets(st.sampled_from(range(len(numbers))))) if numbers else ()
+        large = "-" * negative + "1" + "0" * digits
+        text = target.text
+        for number in sorted(chosen, reverse=True):
+            text = text[: numbers[number].start()] + large + text[numbers[number].end() :]
+        for profile in task.profiles.values():
+            verdict = profile.judge(step, text)
+            found = task.explanation(step, verdict, text, profile=profile.name, receipt={})
+            assert found.sentence
+            assert found.diagnosis is None or found.diagnosis.cause in CAUSES
+
+    check()
 
 
 @pytest.mark.parametrize("name", benchmarks())

@@ -17,9 +17,9 @@ from omnidata.tasks import get_task
 from omnidata.types import Step
 from tests.cli.running import as_json, here
 from tests.data.tiny import SIZE
-from tests.loaders.agentstudio import codes
 from tests.loaders.neighbours import candidate, mind2web, operation, three_steps, web_row
 from tests.tasks.verbs import every_verb
+from tests.trees import codes
 
 WIDE, HIGH = SIZE
 

@@ -13,9 +13,10 @@ from omnidata.loaders.load import recognise
 from omnidata.tasks import get_task
 from tests.cli.running import as_json, here
 from tests.data.tiny import SIZE
-from tests.loaders.agentstudio import codes, pictures
+from tests.loaders.agentstudio import pictures
 from tests.loaders.neighbours import label, online_mind2web, trajectory
 from tests.tasks.verbs import every_verb
+from tests.trees import codes
 
 HUMAN, JUDGE = "online-mind2web", "online-mind2web-webjudge"
 

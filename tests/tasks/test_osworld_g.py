@@ -19,9 +19,9 @@ from omnidata.loaders.load import recognise
 from omnidata.tasks import get_task
 from omnidata.types import Step
 from tests.data.tiny import SIZE, png
-from tests.loaders.agentstudio import codes
 from tests.loaders.neighbours import osworld_g, region
 from tests.tasks.verbs import every_verb
+from tests.trees import codes
 
 
 def one(folder: Path, kind: str = "bbox", **changes: Any) -> Step:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -403,3 +404,39 @@ def test_its_rule_gives_a_repository_its_groups_back(
     assert [(step.episode, step.group) for step in found.steps] == [
         (f"of {one['language']}", one["words"]) for one in ROWS
     ]
+
+
+def test_a_benchmark_without_fixed_tags_reads_its_own_repository(
+    site: Path, rows: Path, tmp_path: Path
+) -> None:
+    install(site)
+    repository, run = tmp_path / "repository", tmp_path / "run"
+    told("convert", "words", rows, repository)
+    assert get_task("words").load(repository).tags == ("language",)
+    told("evaluate", "words", repository, "--model", "baseline:oracle", "--out", run)
+    by = json.loads((run / "results.json").read_text("utf-8"))["by"]
+    assert by["language"].keys() == {"de", "en"}
+
+
+def test_rows_of_datasets_are_read_anew_with_other_code_in_a_second_module(
+    site: Path, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(text: str) -> list[str]:
+        (site / "words_text.py").write_text(f"def text():\n    return {text!r}\n")
+        for name in ("words_text", "words_plugin", "omnidata.loaders.builders.helped"):
+            monkeypatch.delitem(sys.modules, name, raising=False)
+        found = omnidata.load_dataset(
+            "helped", rows, split="test", cache_dir=str(tmp_path / "cache")
+        )
+        return [row["instruction"] for row in found]
+
+    code = (
+        "\nimport words_text\n\n\nclass Helped(Words):\n"
+        "    def steps(self, data, note):\n"
+        "        for step in super().steps(data, note):\n"
+        "            yield replace(step, instruction=words_text.text())\n"
+    )
+    (site / "words_plugin.py").write_text(PLUGIN + code, encoding="utf-8")
+    plugs.install(site, "omnidata-words", "omnidata.tasks", "helped = words_plugin:Helped")
+    assert set(read("one")) == {"one"}
+    assert set(read("three")) == {"three"}

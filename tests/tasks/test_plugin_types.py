@@ -260,6 +260,20 @@ class Clicks(Exact):
     totals = EpisodeTotals([Column("EM"), Column("steps", "clicks", unit="number")])
 
 
+class Twice(Exact):
+    """Has two columns of one name, over steps."""
+
+    name = "twice"
+    totals = EpisodeTotals([Column("EM"), Column("EM", "clicks", unit="number")])
+
+
+class TwiceInRows(Exact):
+    """Has two columns of one name, over rows."""
+
+    name = "twice-in-rows"
+    totals = RowTotals([Column("hit", "score"), Column("hit", "near")])
+
+
 BARE: dict[str, Any] = {
     "card": Card(title="Bare"),
     "question": "{instruction}?",
@@ -282,6 +296,8 @@ BARE: dict[str, Any] = {
         ({"rules": (Miss(),)}, "has miss as the value that says", 'Column("hit", "score")'),
         ({"rules": (Away(),)}, "has off as the value that says", 'Column("hit", "score")'),
         ({"rules": (Clicks(),)}, "has a column steps", "another name"),
+        ({"rules": (Twice(),)}, "has several columns EM in its profile twice", "rename"),
+        ({"rules": (TwiceInRows(),)}, "has several columns hit in its profile", "rename"),
         ({"rules": ()}, "has no rule", "fix the class"),
         ({"card": "Bare"}, "has no card", "fix the class"),
     ],

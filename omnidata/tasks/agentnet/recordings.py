@@ -13,7 +13,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from math import isfinite
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
 
@@ -403,6 +402,8 @@ def _rectangles(tree: Mapping[str, Any], target: Target) -> Iterator[Rectangle]:
 
 _BUDGET: Final = Budget(max_bytes=1024**3)
 _LONGEST_S: Final = 10.0
+_LATEST: Final = 1e300
+"""Seconds that are still a float when others are taken off them."""
 """The longest clip, as `omnidata segment` cuts: the end of a longer wait is kept."""
 _VERBS: Final = ("drag", "scroll", "click")
 """Verbs in descriptions of actions: "Single left Click", "Drag from ..."."""
@@ -494,6 +495,6 @@ def _span(row: object, zero: float, actions: Sequence[Action]) -> tuple[float, f
 
 
 def _moment(value: object) -> float:
-    if not is_number(value) or not isfinite(value):
+    if not is_number(value) or not abs(value) <= _LATEST:  # NaN too
         raise ValueError("a time in it is not a number")
     return float(value)
