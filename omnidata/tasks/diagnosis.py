@@ -105,12 +105,11 @@ def diagnose(
 
 
 def _type_cause(wanted: Action, said: Action, *, same_type: bool) -> Cause | None:
-    kinds = {wanted.kind, said.kind}
-    if len(kinds) == 1:
+    if wanted.kind == said.kind:
         other = wanted.status and said.status and wanted.status != said.status
         clicks = (wanted.button, wanted.count) != (said.button, said.count)
         return "wrong_type" if other or clicks else None
-    if kinds == _IDLE:
+    if wanted.kind in _IDLE and said.kind in _IDLE:
         return None
     if wanted.kind == "done":
         return "went_on"
@@ -120,16 +119,16 @@ def _type_cause(wanted: Action, said: Action, *, same_type: bool) -> Cause | Non
         return "acted_early"
     if said.kind in _IDLE:
         return "waited_too_long"
-    return "wrong_key" if same_type and kinds <= _BUTTONS else "wrong_type"
+    are_keys = same_type and wanted.kind in _BUTTONS and said.kind in _BUTTONS
+    return "wrong_key" if are_keys else "wrong_type"
 
 
 def _difference(
     step: Step, wanted: Action, said: Action, receipt: Mapping[str, Any] | None, reach: float
 ) -> Diagnosis | None:
-    ways = way(wanted), way(said)
-    if None not in ways and ways[0] != ways[1]:
+    if (own_way := way(said)) and (right := way(wanted)) and own_way != right:
         return bare_diagnosis("wrong_direction")
-    if None not in (elements := (wanted.element, said.element)) and len({*elements}) > 1:
+    if wanted.element is not None and said.element not in (None, wanted.element):
         return bare_diagnosis("wrong_element")
     for regions, own in _places(wanted, said):
         if regions and not own and wanted.kind in PLACED:
@@ -139,9 +138,13 @@ def _difference(
     for text, own_text in ((wanted.text, said.text), (wanted.app, said.app)):
         if text is not None and (found := _text_cause(text, own_text)):
             return found
-    if [key.casefold() for key in wanted.keys] != [key.casefold() for key in said.keys]:
+    if wanted.keys != said.keys and _fold(wanted.keys) != _fold(said.keys):
         return bare_diagnosis("wrong_key")
     return None
+
+
+def _fold(keys: Sequence[str]) -> list[str]:
+    return [key.casefold() for key in keys]
 
 
 def _places(wanted: Action, said: Action) -> list[tuple[tuple[Region, ...], tuple[Region, ...]]]:
