@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
@@ -138,7 +139,7 @@ def decode(line: bytes, path: Path) -> Prediction:
 
 
 def read(path: Path, *, of_run: bool = False) -> Iterator[Prediction]:
-    """Yield the predictions of a file; blank lines are skipped.
+    """Return the predictions of a file, one by one; blank lines are skipped.
 
     Args:
         path: the file.
@@ -148,8 +149,7 @@ def read(path: Path, *, of_run: bool = False) -> Iterator[Prediction]:
         PredictionError: the file is missing, or a line is not a prediction; names file and line.
         RunError: a file of a run folder is a link.
     """
-    for _, found in read_with_offsets(path, of_run=of_run):
-        yield found
+    return map(itemgetter(1), read_with_offsets(path, of_run=of_run))
 
 
 def read_with_offsets(path: Path, *, of_run: bool) -> Iterator[tuple[int, Prediction]]:

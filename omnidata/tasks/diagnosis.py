@@ -105,12 +105,11 @@ def diagnose(
 
 
 def _type_cause(wanted: Action, said: Action, *, same_type: bool) -> Cause | None:
-    kinds = {wanted.kind, said.kind}
-    if len(kinds) == 1:
+    if wanted.kind == said.kind:
         other = wanted.status and said.status and wanted.status != said.status
         clicks = (wanted.button, wanted.count) != (said.button, said.count)
         return "wrong_type" if other or clicks else None
-    if kinds == _IDLE:
+    if wanted.kind in _IDLE and said.kind in _IDLE:
         return None
     if wanted.kind == "done":
         return "went_on"
@@ -120,16 +119,16 @@ def _type_cause(wanted: Action, said: Action, *, same_type: bool) -> Cause | Non
         return "acted_early"
     if said.kind in _IDLE:
         return "waited_too_long"
-    return "wrong_key" if same_type and kinds <= _BUTTONS else "wrong_type"
+    are_keys = same_type and wanted.kind in _BUTTONS and said.kind in _BUTTONS
+    return "wrong_key" if are_keys else "wrong_type"
 
 
 def _difference(
     step: Step, wanted: Action, said: Action, receipt: Mapping[str, Any] | None, reach: float
 ) -> Diagnosis | None:
-    ways = way(wanted), way(said)
-    if None not in ways and ways[0] != ways[1]:
+    if (own_way := way(said)) and (right := way(wanted)) and own_way != right:
         return bare_diagnosis("wrong_direction")
-    if None not in (elements := (wanted.element, said.element)) and len({*elements}) > 1:
+    if wanted.element is not None and said.element not in (None, wanted.element):
         return bare_diagnosis("wrong_element")
     for regions, own in _places(wanted, said):
         if regions and not own and wanted.kind in PLACED:
@@ -139,9 +138,13 @@ def _difference(
     for text, own_text in ((wanted.text, said.text), (wanted.app, said.app)):
         if text is not None and (found := _text_cause(text, own_text)):
             return found
-    if [key.casefold() for key in wanted.keys] != [key.casefold() for key in said.keys]:
+    if wanted.keys != said.keys and _fold(wanted.keys) != _fold(said.keys):
         return bare_diagnosis("wrong_key")
     return None
+
+
+def _fold(keys: Sequence[str]) -> list[str]:
+    return [key.casefold() for key in keys]
 
 
 def _places(wanted: Action, said: Action) -> list[tuple[tuple[Region, ...], tuple[Region, ...]]]:
@@ -185,9 +188,9 @@ def place_cause(
             return None
         screen, pixels = (1000, 1000), False
     regions = [in_pixels(region, screen) for region in wanted]
-    scales = dict(_scales(screen))
+    scales = _scales(screen)
     if pixels:
-        scales["px"] = scale_of("px", screen, receipt)
+        scales = {**scales, "px": scale_of("px", screen, receipt) if receipt else _UNSCALED}
     pair = scale_pair(own.x, own.y, scales[own.space])
     off = [off_by(*pair, region) for region in regions] if pair else []
     away = _outside(off, regions, screen, reach)
@@ -195,7 +198,7 @@ def place_cause(
         return None
     if away > _NEAR and _may_be_right(own, scales, _bounds(regions, screen, reach)):
         nearest, found = math.inf, None
-        scales = {own.space: scales.pop(own.space), **scales}
+        scales = {own.space: scales[own.space], **scales}
         for x, y, order in ((own.x, own.y, ""), (own.y, own.x, "y before x")):
             for unit, scale in scales.items():
                 pair = scale_pair(x, y, scale) if order or unit != own.space else None
@@ -210,6 +213,9 @@ def place_cause(
     return Diagnosis("near_miss" if away <= _NEAR else "wrong_element", distance=far)
 
 
+_UNSCALED: Final[Scale] = (1, 1), (1, 1)
+
+
 @lru_cache(maxsize=256)
 def _scales(screen: Screen) -> Mapping[Space, Scale | None]:
     """The scales of all units; none of pixels, which are those of the picture that was sent."""
@@ -221,29 +227,31 @@ _Bounds = tuple[float, float, float, float]
 
 def _bounds(regions: Sequence[Region], screen: Screen, reach: float) -> _Bounds:
     """Left, top, right and bottom of a box that holds all that is right, and a pixel more."""
-    left = top = math.inf
-    right = bottom = -math.inf
-    for region in regions:
-        if isinstance(region, Point):
-            wide, tall = reach * screen[0] / 1000, reach * screen[1] / 1000
-            left, right = min(left, region.x - wide), max(right, region.x + wide)
-            top, bottom = min(top, region.y - tall), max(bottom, region.y + tall)
-        else:
-            left, right = min(left, region.left), max(right, region.right)
-            top, bottom = min(top, region.top), max(bottom, region.bottom)
+    wide, tall = reach * screen[0] / 1000, reach * screen[1] / 1000
+    edges: list[_Bounds] = [
+        (one.left, one.top, one.right, one.bottom)
+        if isinstance(one, Box)
+        else (one.x - wide, one.y - tall, one.x + wide, one.y + tall)
+        for one in regions
+    ]
+    if len(edges) > 1:
+        lefts, tops, rights, bottoms = zip(*edges, strict=True)
+        edges = [(min(lefts), min(tops), max(rights), max(bottoms))]
+    left, top, right, bottom = edges[0]
     return left - 1, top - 1, right + 1, bottom + 1
 
 
 def _may_be_right(own: Point, scales: Mapping[Space, Scale | None], bounds: _Bounds) -> bool:
     """Return whether a place may be right in any unit or order; most are in none."""
     left, top, right, bottom = bounds
+    x, y = own.x, own.y
     try:
         for scale in scales.values():
             if scale:
                 (a, b), (c, d) = scale
-                if left <= own.x * a / b <= right and top <= own.y * c / d <= bottom:
+                if left <= x * a / b <= right and top <= y * c / d <= bottom:
                     return True
-                if left <= own.y * a / b <= right and top <= own.x * c / d <= bottom:
+                if left <= y * a / b <= right and top <= x * c / d <= bottom:
                     return True
     except OverflowError:  # of a whole number beyond all floats
         return True
@@ -254,7 +262,10 @@ def _outside(off: Sequence[Pair], regions: Sequence[Region], screen: Screen, rea
     nearest = math.inf
     for (x, y), region in zip(off, regions, strict=False):  # of a place on no screen there are none
         away = math.hypot(1000 * x / screen[0], 1000 * y / screen[1])
-        nearest = min(nearest, away - reach if isinstance(region, Point) else away)
+        if isinstance(region, Point):
+            away -= reach
+        if away < nearest:
+            nearest = away
     return nearest
 
 

@@ -343,7 +343,7 @@ def by_action(
         verdict, profile, step, step.action, said, receipt, sentence, reach, rules_known
     )
     label = step.action.label if step.action else ""
-    return _Lazy(parts, target_label=label, noun="primitive", frames="target")
+    return _Lazy(parts, target_label=label)
 
 
 class _OfAction(_Parts):
@@ -354,6 +354,12 @@ class _OfAction(_Parts):
     sentence_of: Callable[[Action, Action, Overlays, bool], str]
     reach: float
     rules_known: bool
+
+    def noun(self) -> str:
+        return "primitive"
+
+    def frames(self) -> str:
+        return "target"
 
     def target_labels(self) -> tuple[str, ...]:
         wanted = self.wanted

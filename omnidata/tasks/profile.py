@@ -99,9 +99,9 @@ class Profile:
             reason: why it could not be read.
         """
         found = self.rule.judge(step, parsed)
-        if isinstance(found, Verdict):
-            return found
         if not isinstance(found, tuple):
+            if isinstance(found, Verdict):
+                return found
             raise TypeError(f"the rule {self.name} returned {found!r:.80}: expected {_VALUES}")
         if parsed is None:
             return Verdict("unparsed", found, None, reason)

@@ -25,6 +25,7 @@ from omnidata.tasks import get_task
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.benchmark import Benchmark, Card, ParsedAnswer, Receipt, Rule
 from omnidata.tasks.coordinates import in_pixels, replace_places
+from omnidata.tasks.diagnosis import diagnose
 from omnidata.tasks.profile import Profile
 from omnidata.tasks.statistics import statistics
 from omnidata.tasks.totals import RowTotals
@@ -447,6 +448,24 @@ def explain_press(wanted: dict[str, Any], said: dict[str, Any], *, right: bool) 
     step = replace(step, action=task.parse(json.dumps(wanted), step).value)
     verdict = task.verdict(step, json.dumps(said))
     return task.explanation(step, verdict, json.dumps(said), profile="pressed")
+
+
+@pytest.mark.parametrize("screen", [(0, 0), (1000, 2000)])
+def test_places_on_one_screen_are_diagnosed_alike_however_many_came_before(
+    screen: tuple[int, int],
+) -> None:
+    step = Step("a/0", "a", 0, 1, "Tap.", screen, {}, (), (), None, {}, {})
+    boxes = Box(100, 800, 200, 900, "norm1000"), Box(300, 800, 400, 900, "norm1000")
+
+    def diagnosis(x: float, y: float, space: Space = "norm1000") -> Diagnosis:
+        wanted, said = Action("tap", boxes), Action("tap", (Point(x, y, space),))
+        return diagnose(step, (wanted,), (said,), receipt=None)
+
+    for _ in range(2):
+        assert diagnosis(850, 350) == Diagnosis("axes_swapped", "y before x")
+        assert diagnosis(350, 850, space="rel") == Diagnosis("other_unit", "norm1000")
+        assert diagnosis(600, 100).cause == "wrong_element"
+        assert diagnosis(250, 850).cause == "near_miss"
 
 
 def test_an_explanation_can_be_said_otherwise_by_who_gets_it() -> None:

@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple, TypeGuard
 
 import numpy as np
 
-from omnidata.actions import NUMBERS, Action, Box, Point, Region, Screen, convert, ratio
+from omnidata.actions import NUMBERS, Action, Box, Point, Region, Screen, Space, convert, ratio
 from omnidata.jsontext import decode, whole_number
 from omnidata.loaders.episode_tree import DEPENDENCIES, DIMENSIONS
 from omnidata.loaders.steps import as_steps
@@ -24,6 +25,7 @@ from omnidata.tasks.totals import VALUES, EpisodeTotals, Runs, number_keys
 from omnidata.types import Step, Verdict, VerdictColumns
 
 POINT_RADIUS = 140.0
+_Ratios = tuple[float, float, float, float]
 
 
 class Match(NamedTuple):
@@ -64,7 +66,7 @@ def judge_paper(target: Action, screen: Screen, said: Action | None) -> Match:
     """
     placed = target.kind in _PLACED
     extension = placed and (_has_point(target.start) or _has_point(target.end))
-    if said is None or said.label != target.label:
+    if said is None or said.kind != target.kind or said.label != target.label:
         return _NEITHER[extension]
     if target.kind == "type":
         return _BOTH[0] if _same_text(target.text, said.text) else _TYPE_ONLY[0]
@@ -109,17 +111,25 @@ def _in_box(box: Box, point: Point, screen: Screen) -> bool:
     """Between different units, a tolerance of 1e-9 makes up for rounding."""
     if point.space == box.space:
         return box.left <= point.x <= box.right and box.top <= point.y <= box.bottom
-    for value, low, high, extent in (
-        (point.x, box.left, box.right, screen[0]),
-        (point.y, box.top, box.bottom, screen[1]),
-    ):
-        a, b = ratio(point.space, extent)
-        c, d = ratio(box.space, extent)
-        least, most = low * b * c, high * b * c
-        slack = 1e-9 * max(abs(least), abs(most))
-        if not least - slack <= value * a * d <= most + slack:
-            return False
-    return True
+    across, down = _ratios(point.space, box.space, screen)
+    return _between(box.left, point.x, box.right, across) and _between(
+        box.top, point.y, box.bottom, down
+    )
+
+
+@lru_cache(maxsize=256)
+def _ratios(space: Space, other: Space, screen: Screen) -> tuple[_Ratios, _Ratios]:
+    across, down = ((*ratio(space, extent), *ratio(other, extent)) for extent in screen)
+    return across, down
+
+
+def _between(low: float, value: float, high: float, ratios: _Ratios) -> bool:
+    a, b, c, d = ratios
+    least, given, most = low * b * c, value * a * d, high * b * c
+    if least <= given <= most:
+        return True
+    slack = 1e-9 * max(abs(least), abs(most))
+    return least - slack <= given <= most + slack
 
 
 def _near(target: Point, point: Point, screen: Screen) -> bool:
