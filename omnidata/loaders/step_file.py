@@ -686,10 +686,12 @@ class Block:
 
     def values(self, places: range, name: str) -> list[Any]:
         """Return a field of the steps of neighbouring rows."""
-        if name in ("action", "source"):
+        if name in ("action", "media", "source"):
             view, ends = self._cells_of(name)
             edges = ends.tolist()
             found = [marshal.loads(view[edges[place] : edges[place + 1]]) for place in places]
+            if name == "media":
+                return [_media(held, self._file.within) for held in found]
             if name == "action":
                 known = self._columns.setdefault(name, [_UNKNOWN] * self.length)
                 for place, values in zip(places, found, strict=True):

@@ -376,9 +376,10 @@ def _read_cell(ref: MediaRef, cell: ParquetLocation, budget: Budget) -> bytes:
         found = shard.stat()
         stamp = (found.st_size, found.st_mtime_ns)
         with _reading:
-            file, starts = _open(shard, *stamp)
+            file, starts, bare = _open(shard, *stamp)
             group = bisect_right(starts, cell.row) - 1
-            chunk = _chunk(file, group, _leaf(file, cell.column))
+            leaf = cell.column if cell.column in bare else f"{cell.column}.bytes"
+            chunk = _chunk(file, group, leaf)
             key = (shard, stamp, group, chunk.path_in_schema)
             value = _value(_row(key, cell.row - starts[group], 2 * budget.max_bytes), cell.item)
     except (MediaError, StoreError):
@@ -394,22 +395,19 @@ def _read_cell(ref: MediaRef, cell: ParquetLocation, budget: Budget) -> bytes:
 
 
 @lru_cache(maxsize=32)
-def _open(shard: Path, size: int, time: int) -> tuple[pq.ParquetFile, list[int]]:
+def _open(shard: Path, size: int, time: int) -> tuple[pq.ParquetFile, list[int], frozenset[str]]:
+    """Open a file; return also where its row groups start, and its columns of bare bytes."""
     file = open_parquet(shard, memory_map=True)
     rows = [file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)]
-    return file, [0, *accumulate(rows)]
+    columns = map(file.schema.column, range(len(file.schema)))
+    bare = (each.path for each in columns if each.physical_type == "BYTE_ARRAY")
+    return file, [0, *accumulate(rows)], frozenset(path for path in bare if "." not in path)
 
 
 def _chunk(file: pq.ParquetFile, group: int, leaf: str) -> pq.ColumnChunkMetaData:
     about = file.metadata.row_group(group)
     chunks = map(about.column, range(about.num_columns))
     return next(chunk for chunk in chunks if chunk.path_in_schema == leaf)
-
-
-def _leaf(file: pq.ParquetFile, column: str) -> str:
-    columns = map(file.schema.column, range(len(file.schema)))
-    bare = {each.path for each in columns if each.physical_type == "BYTE_ARRAY"}
-    return column if column in bare and "." not in column else f"{column}.bytes"
 
 
 def _value(row: pa.Array, item: int | None) -> bytes | None:
@@ -453,7 +451,7 @@ def _start(key: _Key, limit: int) -> _Cursor:
     a dictionary. What is more than the limit must be about that large on the disk too.
     """
     shard, stamp, group, leaf = key
-    file, _ = _open(shard, *stamp)
+    file, *_ = _open(shard, *stamp)
     about = file.metadata.row_group(group)
     chunk = _chunk(file, group, leaf)
     with open_parts(shard) as content:

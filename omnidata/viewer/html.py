@@ -24,6 +24,7 @@ from markupsafe import Markup, escape
 from omnidata import media
 from omnidata.actions import NUMBERS, Screen
 from omnidata.errors import MediaError, StoreError, plural
+from omnidata.loaders.steps import column_of, ids_of
 from omnidata.metrics.paired import Unit
 from omnidata.types import CAUSES, NOTHING, OUTCOMES, UNREAD, Mark, MediaRef
 from omnidata.viewer.media_index import Addresses
@@ -184,12 +185,15 @@ def _axes(book: Book) -> list[Axis]:
         causes = [each.diagnosis.cause if each.diagnosis else "" for each in book.explanations]
         if any(causes):
             found.append(_axis("cause", "Cause", causes, list(CAUSES), CAUSES))
-    for tag in book.source.tags:
-        values = [step.tags.get(tag, "") for step in book.steps]
+    by_tag: dict[str, list[str]] = {tag: [] for tag in book.source.tags}
+    for tags in column_of(book.steps, "tags"):
+        for tag, values in by_tag.items():
+            values.append(tags.get(tag, ""))
+    for tag, values in by_tag.items():
         if 1 < len(set(values)) <= _MOST_VALUES:
             order = list(book.run.results["by"].get(tag, ())) if book.run else []
             found.append(_axis(tag, tag.replace("_", " ").capitalize(), values, order))
-    answers = [each.answer_label for each in book.explanations]
+    answers = [each.answer_label for each in book.explanations] if book.run else [""]
     if len({*book.targets, *answers}) < 2:
         return found
     if any(book.targets):
@@ -255,15 +259,15 @@ def listing(book: Book, axes: Sequence[Axis]) -> dict[str, Any]:
         values, names and codes by step; "size" of the first picture, for the space that
         thumbnails need before they load.
     """
-    faces = [book.face(step) for step in book.steps]
+    faces = book.shelf.faces
     firsts = [book.steps[numbers[0]] for numbers in book.episodes]
     return {
-        "ids": [step.sample_id for step in book.steps],
-        "index": [step.step_index for step in book.steps],
-        "episode": [book.episode_of[number] for number in range(len(book.steps))],
-        "face": [-1 if face is None else book.shelf.number(face) for face in faces],
-        "size": _size(next(filter(None, faces), None)),
-        "strips": [list(numbers) for numbers in book.episodes],
+        "ids": [*ids_of(book.steps)],
+        "index": [*column_of(book.steps, "step_index")],
+        "episode": book.episode_of,
+        "face": faces,
+        "size": _size(next((book.shelf.refs[face] for face in faces if face >= 0), None)),
+        "strips": book.episodes,
         "episodes": [
             ["/".join(filter(None, (step.tags.get("app"), step.episode_id))), step.instruction]
             for step in firsts

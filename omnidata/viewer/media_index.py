@@ -17,6 +17,7 @@ from urllib.parse import quote
 from omnidata import media
 from omnidata.actions import Screen
 from omnidata.errors import MediaError
+from omnidata.loaders.steps import column_of
 from omnidata.media import is_remote, picture_info, resolve
 from omnidata.types import MediaRef, Modality, Step
 
@@ -70,15 +71,18 @@ class Shelf:
 
     Attributes:
         refs: by number, in the order in which the steps have them.
+        faces: by step the number of its picture in lists, -1 for none: its screenshot, or else its
+            first picture.
     """
 
     def __init__(self, steps: Sequence[Step]) -> None:
         self.refs: list[MediaRef] = []
         self._numbers: dict[object, int] = {}
-        for step in steps:
-            for ref in step.media.values():
-                if ref is not None:
-                    self.number(ref)
+        self.faces: list[int] = []
+        for shown in column_of(steps, "media"):
+            numbers = {role: self.number(ref) for role, ref in shown.items() if ref}
+            pictures = (number for number in numbers.values() if self.refs[number].kind == "image")
+            self.faces.append(numbers.get("screenshot", next(pictures, -1)))
 
     def number(self, ref: MediaRef) -> int:
         """Return the number of a medium; the same for every step that has it."""

@@ -9,9 +9,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from omnidata import media, remote
 from omnidata.actions import Action, Point, Region, Screen, history_text
 from omnidata.errors import MediaError, OmnidataError, RunError, UsageError, plural
+from omnidata.loaders.steps import as_steps, episodes_of
 from omnidata.predictions import Prediction, missing_media, parts
 from omnidata.run.altered_media import Alteration, read_alteration, step_without
 from omnidata.run.histories import Histories
@@ -75,17 +78,17 @@ class Book:
     @cached_property
     def episodes(self) -> Sequence[Sequence[int]]:
         """The numbers of each episode's steps, in step order."""
-        found: dict[str, list[int]] = {}
-        for number, step in enumerate(self.steps):
-            found.setdefault(step.episode, []).append(number)
-        for numbers in found.values():
-            numbers.sort(key=lambda number: self.steps[number].step_index)
-        return list(found.values())
+        found: list[list[int]] = [[] for _ in range(max(self.episode_of) + 1)]
+        indices = as_steps(self.steps).integers("step_index")
+        for number in np.argsort(indices, kind="stable").tolist():
+            found[self.episode_of[number]].append(number)
+        return found
 
     @cached_property
-    def episode_of(self) -> Mapping[int, int]:
+    def episode_of(self) -> Sequence[int]:
         """The number of the episode of every step."""
-        return {n: episode for episode, numbers in enumerate(self.episodes) for n in numbers}
+        found: list[int] = episodes_of(self.steps).tolist()
+        return found
 
     @cached_property
     def explanations(self) -> Sequence[Explanation]:
@@ -95,12 +98,18 @@ class Book:
     @cached_property
     def targets(self) -> Sequence[str]:
         """The label of every step's target."""
-        return [found.target_label for found in self.explanations]
+        if self.run:
+            return [found.target_label for found in self.explanations]
+        return [self.explain(step).target_label for step in self.steps]  # a million are not kept
 
     @property
     def noun(self) -> str:
         """The noun for labels of targets and answers, e.g. "primitive"."""
-        return self.explanations[0].noun
+        return self.explanation(0).noun
+
+    def explanation(self, number: int) -> Explanation:
+        """Return the explanation of a step, by its number."""
+        return self.explanations[number] if self.run else self.explain(self.steps[number])
 
     def verdict(self, step: Step) -> Verdict | None:
         """Return the recorded verdict on a step; None without a run."""
@@ -138,11 +147,6 @@ class Book:
     def prediction(self, step: Step) -> Prediction | None:
         """Return the answer to a step; None if the run has none."""
         return self.run.predictions.get(step.sample_id) if self.run else None
-
-    def face(self, step: Step) -> MediaRef | None:
-        """Return the picture of a step in lists: its screenshot, or else its first picture."""
-        pictures = (ref for ref in step.media.values() if ref and ref.kind == "image")
-        return step.media.get("screenshot") or next(pictures, None)
 
     def past_answers(self, number: int) -> list[Action | None]:
         """Return the model's own actions before a step, as its prompt showed them."""
@@ -410,7 +414,7 @@ def facts(book: Book, number: int) -> Facts:
     strip = _strip_of(book, book.episode_of[number])
     broken = [cell.index for cell in strip if cell.mark not in ("right", "unjudged")]
     verdict = book.verdict(step)
-    explained = book.explanations[number]
+    explained = book.explanation(number)
     prompt, note = _prompt(book, number)
     graph, graph_note = _graph(book, step)
     return Facts(
@@ -441,7 +445,7 @@ def facts(book: Book, number: int) -> Facts:
 
 def _strip_of(book: Book, episode: int) -> Sequence[StripStep]:
     return [
-        StripStep(number, book.steps[number].step_index, book.explanations[number].mark)
+        StripStep(number, book.steps[number].step_index, book.explanation(number).mark)
         for number in book.episodes[episode]
     ]
 

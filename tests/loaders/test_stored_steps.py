@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from omnidata.actions import Action, Box, Point
 from omnidata.errors import UsageError
 from omnidata.loaders.steps import Positions, Steps, episodes_of, ids_of, select_steps
+from omnidata.loaders.stored_rows import ScatteredRows
 from omnidata.tasks import get_task
 from omnidata.tasks.benchmark import Benchmark, Card, ParsedAnswer
 from omnidata.types import (
@@ -338,6 +339,18 @@ def test_what_cannot_be_packed_stays_in_memory() -> None:
     found = load(steps).steps
     assert [type(step.source) for step in found] == [type(step.source) for step in steps]
     assert found == steps
+
+
+def test_rows_of_a_file_share_their_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "0")
+    rows: ScatteredRows[Any] = ScatteredRows()
+    row = {"".join(("screen", "_", "width")): 720, 7: [{"x": None}]}
+    for _ in range(2):
+        rows.add(0, (row, "steps.json"))
+    one, other = rows[0][0], rows[1][0]
+    assert one == other == row
+    assert [*one] == [*row]
+    assert next(iter(one)) is next(iter(other))
 
 
 def test_the_number_in_memory_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
