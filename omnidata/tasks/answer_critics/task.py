@@ -297,7 +297,7 @@ class Critic(Benchmark):
         place = RowContext(line.where, note)
         try:
             row = msgspec.convert(line.row, _Row)
-        except msgspec.ValidationError as error:
+        except (msgspec.ValidationError, UnicodeEncodeError) as error:  # of half a character
             place.refuse("row-unusable", str(error), self.files.columns)
             return None
         place = RowContext(line.where, about(note, row.sample_id))
