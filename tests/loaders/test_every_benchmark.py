@@ -21,7 +21,7 @@ from tests.loaders.phones import zoo
 from tests.loaders.published_forms import prepared
 from tests.trees import write_lines
 
-ODD = (None, True, 7, -0.5, "\ud800", [], [7], {"a": 1}, {"\ud800": 1})
+ODD = (None, True, 7, -0.5, 2**70, "\ud800", [], [7], {"a": 1}, {"\ud800": 1})
 
 
 @pytest.mark.parametrize("name", benchmarks())
@@ -91,3 +91,4 @@ def test_a_row_of_any_values_is_a_step_or_a_finding(tmp_path: Path, name: str) -
     source = get_task(name).load(write_lines(path, [row, *changes(row)]), check_media=False)
     assert source.steps
     assert source.findings
+    assert all(0 <= side < 2**31 for step in source.steps for side in step.screen)
