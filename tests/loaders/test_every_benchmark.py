@@ -21,7 +21,7 @@ from tests.loaders.phones import zoo
 from tests.loaders.published_forms import prepared
 from tests.trees import write_lines
 
-ODD = (None, True, 7, -0.5, 2**70, "\ud800", [], [7], {"a": 1}, {"\ud800": 1})
+ODD: tuple[Any, ...] = (None, True, 7, -0.5, 2**70, "\ud800", [], [7], {"a": 1}, {"\ud800": 1})
 
 
 @pytest.mark.parametrize("name", benchmarks())
