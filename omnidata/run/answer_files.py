@@ -308,7 +308,7 @@ def _prediction(line: Line) -> Prediction:
     receipt = size_receipt(row, line.where)
     try:
         found = msgspec.convert(row, Prediction)
-    except (msgspec.ValidationError, RecursionError) as error:
+    except (msgspec.ValidationError, UnicodeEncodeError, RecursionError) as error:
         what = f"the line is not a prediction: {str(error).splitlines()[0]}"
         raise PredictionError(what, where=line.where, expected=EXPECTED, remedy=_CORRECT) from None
     held = [each for each in (found.usage, found.receipt) if each]

@@ -165,6 +165,7 @@ def test_a_box_of_a_row_is_its_element(tmp_path: Path) -> None:
         (row(action="WAIT", image_path="../0.png"), "path-unsafe", 2),
         (row(action="WAIT", image_path="images/9.png"), "media-broken", 2),
         (row(width=-1, height=7), "size-unusable", 2),
+        ({"episode": {"episode_id": 4, "goal": "Go"}, "actions": []}, "row-unusable", 1),
         (3, "json-invalid", 1),
     ],
 )

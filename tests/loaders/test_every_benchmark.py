@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -13,6 +16,12 @@ from omnidata.registry import benchmarks
 from omnidata.tasks import get_task
 from tests.data.converting import said
 from tests.loaders.every import rows_of
+from tests.loaders.neighbours import web_row
+from tests.loaders.phones import zoo
+from tests.loaders.published_forms import prepared
+from tests.trees import write_lines
+
+ODD: tuple[Any, ...] = (None, True, 7, -0.5, 2**70, "\ud800", [], [7], {"a": 1}, {"\ud800": 1})
 
 
 @pytest.mark.parametrize("name", benchmarks())
@@ -48,3 +57,38 @@ def test_a_repository_gives_every_step_back(tmp_path: Path, name: str) -> None:
         )
         assert ours == theirs
     assert (back.row_ids, back.roles, back.tags) == (source.row_ids, source.roles, source.tags)
+
+
+def changes(value: Any) -> Iterator[Any]:
+    """The value with odd ones in it, one at a time."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from ({**value, key: new} for new in (*ODD, *changes(inner)))
+        yield {**value, "\ud800": 1}
+    elif isinstance(value, list) and value:
+        yield from ([new, *value[1:]] for new in (*ODD, *changes(value[0])))
+
+
+def row_of(name: str, folder: Path) -> Any:
+    """A row of the benchmark as JSON."""
+    if name == "androidcontrol":
+        return json.loads(prepared(folder).read_text())[0]
+    if name == "mind2web":
+        return web_row(screenshot="a.png")
+    if name == "aitw":
+        return zoo()
+    text = rows_of(name, folder).read_text()
+    rows = json.loads(text if text.startswith("[") else f"[{text.splitlines()[-1]}]")
+    return rows[-1]
+
+
+@pytest.mark.parametrize("name", sorted({*benchmarks()} - {"osworld"}))
+def test_a_row_of_any_values_is_a_step_or_a_finding(tmp_path: Path, name: str) -> None:
+    row = row_of(name, tmp_path / "data")
+    path = rows_of(name, tmp_path / "data").with_suffix(".jsonl")
+    shutil.rmtree(tmp_path / "data")
+    path.parent.mkdir(parents=True)
+    source = get_task(name).load(write_lines(path, [row, *changes(row)]), check_media=False)
+    assert source.steps
+    assert source.findings
+    assert all(0 <= side < 2**31 for step in source.steps for side in step.screen)

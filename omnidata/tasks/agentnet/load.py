@@ -229,8 +229,9 @@ class StepReader:
             what = f"a trajectory {short(own)} exists already"
             place.refuse("id-repeated", what, "an id of its own")
             return
-        if not 0 < len(rows) <= MAX_STEPS or not all(isinstance(row, dict) for row in rows):
-            what = f"it has {len(rows)} steps, or one that is not an object"
+        few = 0 < len(rows) <= MAX_STEPS
+        if not few or not all(isinstance(row, dict) for row in rows):
+            what = "a step is not an object" if few else f"it has {len(rows)} steps"
             place.refuse("steps-unusable", what, f"1 to {MAX_STEPS} JSON objects")
             return
         self._seen.add(own)

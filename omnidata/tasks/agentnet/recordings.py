@@ -137,7 +137,7 @@ def _convert(value: object, kind: type[Row], where: str) -> Row:
     """
     try:
         return msgspec.convert(value, kind)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, UnicodeEncodeError) as error:  # of half a character
         raise _recording_error(where, str(error), "the format of the recorder") from None
 
 
@@ -393,7 +393,7 @@ def _rectangles(tree: Mapping[str, Any], target: Target) -> Iterator[Rectangle]:
         if isinstance(children, list):
             waiting.extend(children)
         if (node.get("Name"), node.get("ControlType")) == (target.title, target.control_type):
-            with suppress(msgspec.ValidationError):  # an element without a place
+            with suppress(msgspec.ValidationError, UnicodeEncodeError):
                 yield msgspec.convert(node.get("BoundingRectangle"), Rectangle)
 
 

@@ -203,6 +203,9 @@ class _Turn(msgspec.Struct, omit_defaults=True):
     size: tuple[int, int] | None = None
 
 
+_Side = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
+
+
 class _Row(msgspec.Struct, omit_defaults=True):
     sample_id: Annotated[str, msgspec.Meta(min_length=1)]
     asks: str
@@ -211,7 +214,7 @@ class _Row(msgspec.Struct, omit_defaults=True):
     source: str
     model: str
     right: bool
-    screen: tuple[int, int]
+    screen: tuple[_Side, _Side]
     media: dict[str, _Medium]
     turns: Annotated[list[_Turn], msgspec.Meta(min_length=1)]
     cause: str = ""
@@ -297,7 +300,7 @@ class Critic(Benchmark):
         place = RowContext(line.where, note)
         try:
             row = msgspec.convert(line.row, _Row)
-        except msgspec.ValidationError as error:
+        except (msgspec.ValidationError, UnicodeEncodeError) as error:  # of half a character
             place.refuse("row-unusable", str(error), self.files.columns)
             return None
         place = RowContext(line.where, about(note, row.sample_id))

@@ -270,7 +270,7 @@ class _Reader:
         place = RowContext(line.where, self.note)
         try:
             row = convert(line.row, _Episode)
-        except ValidationError as error:
+        except (ValidationError, UnicodeEncodeError) as error:  # half a character has no bytes
             place.refuse("episode-unusable", str(error), _EPISODE)
             return
         name, goal = as_name(row.episode_id), row.task_info.instruction

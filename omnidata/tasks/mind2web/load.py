@@ -64,7 +64,7 @@ def _task(own: str, lines: Sequence[Line], note: Note) -> Iterator[Step | None]:
             continue
         shot = picture_of(line, ("screenshot",), ("screenshots", "images", "blocks_images"))
         screens[index] = screen = size_of(shot)
-        told = [*(row.get("action_reprs") or ())][:1000]
+        told = _items(row.get("action_reprs"))[:1000]
         told += [None] * (index + 1 - len(told))
         done[index] = _action(row, told[index], screen, at)
         past = [done.get(number) or _past(told[number]) for number in range(index)]
@@ -89,7 +89,7 @@ def _normalize(row: Mapping[str, Any]) -> Mapping[str, Any]:
         block = next((name for name, found in blocks.items() if found), None)
         boxes = blocks.get(block, ())
         shot = f"{folder}/{block or 0}.png"
-    rects = [",".join(map(str, box)) for box in boxes if isinstance(box, list)]
+    rects = [",".join(map(str, box)) for box in _items(boxes) if isinstance(box, list)]
     return {
         **row,
         "confirmed_task": row.get("task"),
@@ -99,6 +99,10 @@ def _normalize(row: Mapping[str, Any]) -> Mapping[str, Any]:
         "action_reprs": row.get("previous_actions"),
         "screenshot": shot,
     }
+
+
+def _items(value: object) -> list[Any]:
+    return [*value] if isinstance(value, list | tuple) else []
 
 
 def _past(words: object) -> Action | None:
@@ -145,7 +149,7 @@ def _action(row: Mapping[str, Any], words: object, screen: Screen, at: RowContex
 
 def _boxes(row: Mapping[str, Any], at: RowContext) -> tuple[Box, ...]:
     found: list[tuple[bool, bool, Box]] = []
-    for text in row.get("pos_candidates") or ():
+    for text in _items(row.get("pos_candidates")):
         one = decode(text) if isinstance(text, str) else text
         inner = one.get("attributes") if isinstance(one, dict) else None
         held = decode(inner) if isinstance(inner, str) else inner

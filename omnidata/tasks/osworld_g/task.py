@@ -216,7 +216,7 @@ def _classes(data: Path) -> Mapping[str, Sequence[str]]:
     found: dict[str, list[str]] = {}
     try:
         classes = msgspec.convert(json_file(path, _LARGEST) if path else {}, _Classes)
-    except msgspec.ValidationError:
+    except (msgspec.ValidationError, UnicodeEncodeError):  # half a character has no bytes
         return found
     for name in CAPABILITIES:
         for row in classes.classified.get(name, ()):

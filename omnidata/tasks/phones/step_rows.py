@@ -356,8 +356,13 @@ class Reader:
         root = data if data.is_dir() else data.parent
         told = ((line, *self.moments(line.row)) for line in lines)
         for name, of_one in groupby(told, lambda each: each[1] or each[0].where):
-            parts = [(line, moment) for line, _, moments in of_one for moment in moments]
-            line = parts[0][0]
+            rows = [(line, moments) for line, _, moments in of_one]
+            line = rows[0][0]
+            parts = [(line, moment) for line, moments in rows for moment in moments]
+            if not parts:
+                what = "the episode has no actions"
+                RowContext(line.where, self.note).refuse("row-unusable", what, self.expected)
+                continue
             alone = f"{line.path.relative_to(root).with_suffix('').as_posix()}/{line.number}"
             own = alone if name == line.where else name
             yield from self._episode(own, parts, grouped=own is name)
