@@ -69,7 +69,7 @@ class Runs:
         starts = np.concatenate([[0], np.flatnonzero(changes) + 1]) if len(steps) else episodes
         number = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(steps)))
         order, counts = steps.integers("step_index"), steps.integers("num_steps")
-        ends = np.append(starts[1:], len(steps)) - 1
+        ends = np.append(starts, len(steps))[1:] - 1
         lacks = order[ends] >= counts[ends]
         firsts = steps.select(starts)
         if stated_length:

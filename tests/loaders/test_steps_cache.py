@@ -227,7 +227,7 @@ def test_a_full_disk_is_a_warning_and_the_data_are_read_again(cache: Path, data:
 
     warnings: list[str] = []
     logging.getLogger("omnidata").addHandler(handler := Free())
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4000, hard))
     try:
         source = load(data)
     finally:
