@@ -388,7 +388,7 @@ def write(steps: Iterable[Step]) -> StepFile:
     """
     folder = current_folder()
     path = folder.new_file() if folder else None
-    file: Any = path.open("xb+") if path else tempfile.TemporaryFile(prefix="omnidata-")  # noqa: SIM115
+    file: Any = path.open("xb+") if path else tempfile.TemporaryFile(prefix="omnidata-")  # noqa: SIM115  closed below
     try:
         writer = StepWriter(file)
         for step in steps:

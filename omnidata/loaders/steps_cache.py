@@ -183,7 +183,7 @@ class Origin:
         """Return the name of the entry, and since when the files are known to be the same.
 
         Returns:
-            The name, and a time in ns since 1970: whoever has read since then has read these files.
+            The name, and the time of the last change of a file, in ns since 1970.
 
         Raises:
             OSError: a folder cannot be read, or the code has changed since it was imported.

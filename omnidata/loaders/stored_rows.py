@@ -85,12 +85,12 @@ class StoredRows(Generic[T]):
             return self._list[number]
         start, size = self._ends[number], self._ends[number + 1] - self._ends[number]
         if hasattr(os, "pread"):  # forked processes share the place in the file
-            return _load(os.pread(self._file.fileno(), size, start))  # type: ignore[no-any-return]
+            return _load(os.pread(self._file.fileno(), size, start))  # type: ignore[no-any-return]  # as it was put
         with self._using:
             self._file.seek(start)
             data = self._file.read(size)
             self._file.seek(0, os.SEEK_END)
-        return _load(data)  # type: ignore[no-any-return]
+        return _load(data)  # type: ignore[no-any-return]  # as it was put
 
 
 def _load(data: bytes) -> Any:
@@ -150,7 +150,7 @@ class ScatteredRows(Generic[T]):
         self._rows.append(None)
 
     def __getitem__(self, number: int) -> T:
-        return self._rows[number]  # type: ignore[no-any-return]
+        return self._rows[number]  # type: ignore[no-any-return]  # as it was put
 
     def numbers(self, group: int) -> list[int]:
         """Return the numbers of a group's rows, in the order in which they were added."""

@@ -96,11 +96,11 @@ class Judge:
             mistake = -1
             if is_wrong and self.task:
                 text, receipt = (answer.output or "", answer.receipt) if answer else ("", None)
-                told = self.task.explanation(
+                explanation = self.task.explanation(
                     step, verdict, text, profile=profile.name, receipt=receipt
                 )
-                found = told.diagnosis or Diagnosis("rule")
-                why = found.cause, found.reading, told.target_label
+                found = explanation.diagnosis or Diagnosis("rule")
+                why = found.cause, found.reading, explanation.target_label
                 mistake, cause = self.mistakes.get(why) or self._add_mistake(why)
                 line.append(cause)
                 if found.distance is not None:

@@ -103,7 +103,7 @@ def place_as_written(parsed: ParsedAnswer[Any] | None) -> Point | None:
 
 
 def boxes_of(step: Step) -> list[Box]:
-    """Return the boxes in each of which an answer to a step is right."""
+    """Return the boxes of a step; an answer in any of them is right."""
     regions = step.action.start if step.action else ()
     return [region for region in regions if isinstance(region, Box)]
 

@@ -361,7 +361,7 @@ def read(data: Path, *, check_media: bool) -> LoadedDataset:
 
 
 def tags_of(data: Path) -> tuple[str, ...]:
-    """Return the tags of steps, some of which a repository may have from splits."""
+    """Return the tags of steps; a repository may have more, from splits."""
     if not is_repository(data):
         return TAGS
     said = read_manifest(data).tags[len(TAGS) :]
