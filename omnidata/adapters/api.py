@@ -22,7 +22,7 @@ import msgspec
 
 from omnidata import jsontext
 from omnidata.adapters.base import Model
-from omnidata.adapters.http import fault, open_session
+from omnidata.adapters.http import Headers, fault, open_session
 from omnidata.adapters.keys import Key, credentials_in, secrets_in
 from omnidata.adapters.media_budget import arrange, lacking
 from omnidata.adapters.presets import Preset
@@ -197,12 +197,12 @@ class ApiModel(Model):
         return self._session
 
     @cached_property
-    def common_headers(self) -> Mapping[str, str]:
+    def common_headers(self) -> Headers:
         """Headers of every request; by default a key as a bearer token.
 
         They are not the session's: aiohttp sends those to proxies as well.
         """
-        return {"Authorization": f"Bearer {self.key.value}"} if self.key else {}
+        return Headers({"Authorization": f"Bearer {self.key.value}"} if self.key else {})
 
     async def close(self) -> None:
         """Close the connections."""

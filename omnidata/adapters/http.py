@@ -22,6 +22,7 @@ from aiohttp.client_proto import ResponseHandler
 from aiohttp.client_reqrep import ConnectionKey
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.tracing import Trace
+from multidict import CIMultiDict
 
 from omnidata import jsontext
 from omnidata.adapters.keys import Key
@@ -279,6 +280,13 @@ _REQUEST_IDS = ("x-request-id", "request-id")
 _LONGEST_ID = 200
 _CHUNK_BYTES = 2**16
 _LARGE_BYTES = 2**20
+
+
+class Headers(CIMultiDict[str]):
+    """Headers of requests, among them keys: as text it has their names alone."""
+
+    def __repr__(self) -> str:
+        return f"Headers({', '.join(self)})"
 
 
 class BoundedRequest(aiohttp.ClientRequest):

@@ -12,12 +12,11 @@ from typing import Any, ClassVar, TypeVar
 
 import aiohttp
 import msgspec
-from multidict import CIMultiDict
 
 from omnidata import jsontext
 from omnidata.adapters.api import error_in_answer
 from omnidata.adapters.batch_api import BatchModel
-from omnidata.adapters.http import BoundedResponse, parse_json
+from omnidata.adapters.http import BoundedResponse, Headers, parse_json
 from omnidata.adapters.keys import Key
 from omnidata.adapters.media_budget import ALL
 from omnidata.adapters.presets import Preset
@@ -85,9 +84,9 @@ class JsonModel(BatchModel):
         self.url = preset.base_url + self.path
 
     @cached_property
-    def common_headers(self) -> Mapping[str, str]:
+    def common_headers(self) -> Headers:
         """Headers of every request; those of the environment win."""
-        headers = CIMultiDict(
+        headers = Headers(
             {
                 "Accept": "application/json",
                 "Authorization": f"Bearer {self.key.value or 'EMPTY'}",
@@ -119,7 +118,7 @@ class JsonModel(BatchModel):
             CallError: no answer came.
         """
         pieces = self._pieces(payload, params)
-        headers = CIMultiDict(self.common_headers)
+        headers = self.common_headers.copy()
         headers.update(self.headers(params, payload.tools))
         headers["Content-Length"] = str(sum(map(len, pieces)))
         data = aiohttp.AsyncIterablePayload(_slice(pieces))

@@ -12,7 +12,6 @@ from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
 from omnidata.cli.arguments import ModelOptions, asks, finds, on_engine, reading_data
 from omnidata.errors import OmnidataError, UsageError, plural
-from omnidata.loaders.steps import media_of
 
 if TYPE_CHECKING:
     from omnidata.analysis.ablation import Ablation
@@ -99,6 +98,7 @@ def ablate(
     from omnidata.analysis.ablation import ablate as run
     from omnidata.analysis.varied_options import Trial, read_values, variants
     from omnidata.loaders.load import refuse_findings
+    from omnidata.loaders.steps import media_of
     from omnidata.run.scoring import get_profile
     from omnidata.run.suite import ModelRow
     from omnidata.tasks import get_task, options_for
