@@ -74,14 +74,17 @@ def main() -> None:
 
 
 def measure(python: str, cache: str, task: str, data: Path, count: str) -> None:
-    """Load twice with an empty cache, and start the server of `view`."""
+    """Load twice with an empty cache, and start the server of `view`.
+
+    `-P`: each Python imports its own omnidata, not that of the current folder.
+    """
     environment = os.environ | {"OMNIDATA_CACHE": cache}
     found: dict[str, object] = {"data": data.name, "python": python}
     for turn in ("first", "second"):
-        command = [python, "-c", LOAD, task, str(data), count]
+        command = [python, "-P", "-c", LOAD, task, str(data), count]
         answer = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
         found[turn] = json.loads(answer.stdout)
-    command = [python, "-m", "omnidata", "view", task, str(data)]
+    command = [python, "-P", "-m", "omnidata", "view", task, str(data)]
     began = time.perf_counter()
     server = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
     try:
