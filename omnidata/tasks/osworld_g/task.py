@@ -111,13 +111,13 @@ class OsWorldG(Benchmark):
 
     def steps(self, data: Path, note: Note) -> Iterator[Step | None]:
         classes = _classes(data)
-        for line in _FILES.rows(self._chosen(data), note):
+        for line in _FILES.rows(self._select_files(data), note):
             own = as_name(line.row.get("id")) or f"{line.path.stem}/{line.number}"
             wording = "refined" if _is_refined(line.path.stem) else "original"
             tags = {"capability": "+".join(classes.get(own, ())), "instructions": wording}
             yield _step(own, line, tags, RowContext(line.where, about(note, own)))
 
-    def _chosen(self, data: Path) -> list[Path]:
+    def _select_files(self, data: Path) -> list[Path]:
         paths, wanted = _FILES.find(data), self.options["instructions"]
         refined = wanted == "refined"
         chosen = [path for path in paths if path == data or _is_refined(path.stem) == refined]
