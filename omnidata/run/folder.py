@@ -1,4 +1,4 @@
-"""The run folder: the unit of work, all plain text, with one writer.
+"""The journal of a run: append-only lines in a run folder, with one writer.
 
 `run.json` says what was run, `predictions.jsonl` has one final line per step, `attempts.jsonl` the
 failed attempts, `scores.jsonl` and `results.json` belong to the profile last asked for.
@@ -9,9 +9,10 @@ from __future__ import annotations
 import errno
 import os
 import re
+from abc import ABC, abstractmethod
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any, Final, Self, get_args
 
@@ -42,7 +43,114 @@ CODE = "adapter"
 """Among the versions of `run.json`: the code of the model."""
 
 
-class RunFolder:
+class _LineFile:
+    """An append-only file of lines, made with the first one."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: IO[bytes] | None = None
+        self._dirty = False
+
+    def append(self, line: Prediction) -> int:
+        """Write a whole line and return its offset; take back the part that a full disk took."""
+        data = encode(line) + b"\n"
+        with self._disk():
+            if self._file is None:
+                self._file = open_own(self._path, "ab", buffering=0)
+            written = self._file.write(data)
+            if written < len(data):
+                self._file.truncate(self._file.tell() - written)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            self._dirty = True
+            return self._file.tell() - len(data)
+
+    def sync(self) -> None:
+        if self._file is not None and self._dirty:
+            self._dirty = False  # before the call: a line that comes meanwhile may not be covered
+            with self._disk():
+                os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        """Sync and close; the next line opens the file again."""
+        try:
+            self.sync()
+        finally:
+            if self._file is not None:
+                self._file.close()
+                self._file = None
+
+    @contextmanager
+    def _disk(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise RunError(
+                f"a line cannot be written ({error.strerror})",
+                where=str(self._path),
+                expected="free space on the disk",
+                remedy="free some space and repeat the command, which resumes after the last "
+                "complete line",
+            ) from None
+
+
+class Journal(ABC):
+    """The lines of steps that are asked about: final ones, and failed attempts.
+
+    Args:
+        final: the file of the final lines.
+        attempts: the file of the failed attempts.
+
+    Attributes:
+        done: the final lines so far, by sample id.
+    """
+
+    done: Mapping[str, Completion]
+
+    def __init__(self, final: Path, attempts: Path) -> None:
+        self._final, self._failed = _LineFile(final), _LineFile(attempts)
+
+    def append(self, sample_id: str, completion: Completion) -> None:
+        """Record a step's final line; it survives this process, and after `sync` a power cut.
+
+        Raises:
+            RunError: the disk takes no more.
+        """
+        start = self._final.append(Prediction.of(sample_id, completion))
+        self._note(sample_id, start, completion)
+
+    @abstractmethod
+    def _note(self, sample_id: str, start: int, completion: Completion) -> None:
+        """Add a final line to `done`."""
+
+    def append_attempt(self, sample_id: str, completion: Completion) -> None:
+        """Record an attempt before another one.
+
+        Raises:
+            RunError: the disk takes no more.
+        """
+        self._failed.append(Prediction.of(sample_id, completion))
+
+    def sync(self) -> None:
+        """Write all lines to the disk; may run in a thread beside `append`.
+
+        Raises:
+            RunError: the disk takes no more.
+        """
+        self._failed.sync()
+        self._final.sync()
+
+    def close(self) -> None:
+        """Sync and close.
+
+        Raises:
+            RunError: the disk takes no more.
+        """
+        with ExitStack() as last:  # each of them, whatever another raises
+            last.callback(self._final.close)
+            last.callback(self._failed.close)
+
+
+class RunFolder(Journal):
     """A run folder.
 
     Opening a folder that has a run with the same settings resumes it; other settings are refused.
@@ -78,7 +186,8 @@ class RunFolder:
         self.predictions = path / "predictions.jsonl"
         self.attempts = path / "attempts.jsonl"
         self._info = path / "run.json"
-        self.done = Answers(self.predictions, steps)
+        super().__init__(self.predictions, self.attempts)
+        self.done: Answers = Answers(self.predictions, steps)
         self._again = again
         self._code = code
         self._make()
@@ -98,11 +207,9 @@ class RunFolder:
                     self._resume(reuse=reuse)
                 else:
                     write_info(path, {**self.settings, **self._versions({})})
-            self._lines = Journal(self.predictions)
         except BaseException:
             self._lock.release()
             raise
-        self._failed = Journal(self.attempts)
 
     def _make(self) -> None:
         try:
@@ -146,8 +253,8 @@ class RunFolder:
             if path.exists():
                 drop_partial_line(path)
         self._check_code(recorded, reuse=reuse)
-        if self.predictions.exists():
-            self._read_done()
+        if self.predictions.exists() and self.done.read(failed=not self._again) and self._again:
+            self._set_aside(lambda line: line.delivery in TRANSIENT)
 
     def _check_code(self, recorded: Mapping[str, Any], *, reuse: bool) -> None:
         """Refuse answers of other model code; versions that recorded no code pass."""
@@ -176,38 +283,23 @@ class RunFolder:
         known = {**versions, CODE: self._code} if self._code else dict(versions)
         return {"versions": known} if known else {}
 
-    def _read_done(self) -> None:
-        if not self.done.read(failed=not self._again) or not self._again:
-            return
-
-        def lines(*, failed: bool) -> Iterator[bytes]:
-            for line in predictions.read(self.predictions, of_run=True):
-                if (line.delivery in TRANSIENT) == failed:
-                    yield encode(line) + b"\n"
-
-        with open_own(self.attempts, "ab") as file:
-            file.writelines(lines(failed=True))
-            file.flush()
-            os.fsync(file.fileno())
-        with atomic_write(self.predictions) as new:
-            new.writelines(lines(failed=False))
-        self.done.read()
+    def _set_aside(self, is_again: Callable[[Prediction], bool]) -> None:
+        """Move final lines to the attempts."""
+        for line in self.lines():
+            if is_again(line):
+                self._failed.append(line)
+        self._failed.sync()
+        self._final.close()
+        kept = (encode(line) + b"\n" for line in self.lines() if not is_again(line))
+        with wrap_os_error(self.path), atomic_write(self.predictions) as new:
+            new.writelines(kept)
+        self.done.read(failed=not self._again)
 
     def reopen(self, sample_ids: frozenset[str]) -> None:
         """Move final lines of steps to be asked again to the attempts."""
         again = {name for name in sample_ids if name in self.done}
-        if not again:
-            return
-        for line in self.lines():
-            if line.sample_id in again:
-                self._failed.append(line)
-        self._failed.sync()
-        self._lines.close()
-        kept = (encode(line) + b"\n" for line in self.lines() if line.sample_id not in again)
-        with wrap_os_error(self.path), atomic_write(self.predictions) as new:
-            new.writelines(kept)
-        self._lines = Journal(self.predictions)
-        self.done.read(failed=not self._again)
+        if again:
+            self._set_aside(lambda line: line.sample_id in again)
 
     def lines(self) -> Iterator[Prediction]:
         """Yield the final lines in the order of their arrival.
@@ -227,31 +319,8 @@ class RunFolder:
         if self.attempts.exists():
             yield from predictions.read(self.attempts, of_run=True)
 
-    def append(self, sample_id: str, completion: Completion) -> None:
-        """Record a step's final line; it survives this process, and after `sync` a power cut.
-
-        Raises:
-            RunError: the disk takes no more.
-        """
-        start = self._lines.append(Prediction.of(sample_id, completion))
+    def _note(self, sample_id: str, start: int, completion: Completion) -> None:
         self.done.note(sample_id, start, completion.delivery)
-
-    def append_attempt(self, sample_id: str, completion: Completion) -> None:
-        """Record an attempt before another one.
-
-        Raises:
-            RunError: the disk takes no more.
-        """
-        self._failed.append(Prediction.of(sample_id, completion))
-
-    def sync(self) -> None:
-        """Write all lines to the disk; may run in a thread beside `append`.
-
-        Raises:
-            RunError: the disk takes no more.
-        """
-        self._failed.sync()
-        self._lines.sync()
 
     def finish(self, **info: Any) -> None:
         """Add versions, timings and the like to `run.json`; timings add up over resumed runs."""
@@ -268,10 +337,9 @@ class RunFolder:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with ExitStack() as last:  # each of them, whatever another raises
+        with ExitStack() as last:
             last.callback(self._lock.release)
-            last.callback(self._lines.close)
-            last.callback(self._failed.close)
+            last.callback(self.close)
             last.callback(self.done.close)
 
 
@@ -393,79 +461,7 @@ class Answers(Mapping[str, Completion]):
             self._file = None
 
 
-class Journal:
-    """An append-only file of lines.
-
-    Args:
-        path: the file; made with the first line.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._file: IO[bytes] | None = None
-        self._dirty = False
-
-    def append(self, line: Prediction) -> int:
-        """Hand a line to the system, whole: what a full disk cut off is taken back.
-
-        Returns:
-            Where it begins, in bytes.
-
-        Raises:
-            RunError: the disk takes no more.
-        """
-        data = encode(line) + b"\n"
-        try:
-            if self._file is None:
-                self._file = open_own(self._path, "ab", buffering=0)
-            written = self._file.write(data)
-            if written < len(data):
-                self._file.truncate(self._file.tell() - written)
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            start = self._file.tell() - len(data)
-        except OSError as error:
-            raise self._full(error) from None
-        self._dirty = True
-        return start
-
-    def sync(self) -> None:
-        """Wait until the disk has what was appended.
-
-        Raises:
-            RunError: the disk takes no more.
-        """
-        if self._file is None or not self._dirty:
-            return
-        self._dirty = False  # before the call: a line that comes meanwhile may not be covered
-        try:
-            os.fsync(self._file.fileno())
-        except OSError as error:
-            raise self._full(error) from None
-
-    def close(self) -> None:
-        """Sync and close.
-
-        Raises:
-            RunError: the disk takes no more.
-        """
-        try:
-            self.sync()
-        finally:
-            if self._file is not None:
-                self._file.close()
-                self._file = None
-
-    def _full(self, error: OSError) -> RunError:
-        return RunError(
-            f"a line cannot be written ({error.strerror})",
-            where=str(self._path),
-            expected="free space on the disk",
-            remedy="free some space and repeat the command, which resumes after the last "
-            "complete line",
-        )
-
-
-class PartFile:
+class PartFile(Journal):
     """The lines of one worker, which the driver joins.
 
     Args:
@@ -474,33 +470,11 @@ class PartFile:
     """
 
     def __init__(self, path: Path, done: Mapping[str, Completion]) -> None:
-        self.done = dict(done)
-        self._lines, self._failed = Journal(path), Journal(attempts_of(path))
+        super().__init__(path, attempts_of(path))
+        self.done: dict[str, Completion] = dict(done)
 
-    def append(self, sample_id: str, completion: Completion) -> None:
-        """As `RunFolder.append`."""
-        self._lines.append(Prediction.of(sample_id, completion))
+    def _note(self, sample_id: str, start: int, completion: Completion) -> None:
         self.done[sample_id] = completion
-
-    def append_attempt(self, sample_id: str, completion: Completion) -> None:
-        """As `RunFolder.append_attempt`."""
-        self._failed.append(Prediction.of(sample_id, completion))
-
-    def sync(self) -> None:
-        """As `RunFolder.sync`."""
-        self._failed.sync()
-        self._lines.sync()
-
-    def close(self) -> None:
-        """Sync and close.
-
-        Raises:
-            RunError: the disk takes no more.
-        """
-        try:
-            self._failed.close()
-        finally:
-            self._lines.close()
 
 
 def attempts_of(path: Path) -> Path:
