@@ -12,7 +12,7 @@ from omnidata.errors import RunError, UnansweredError, UsageError, plural
 
 if TYPE_CHECKING:
     from omnidata.predictions import Prediction
-    from omnidata.run.answer_files import BadLines
+    from omnidata.run.bad_lines import BadLines
     from omnidata.tasks.asking import Asking
     from omnidata.types import LoadedDataset, Step
 
@@ -63,7 +63,8 @@ def find_answers(
         PredictionError: a log or a trainer's file cannot be read, or is of another task.
     """
     from omnidata.run.answer_files import read_answers
-    from omnidata.run.logs import HARNESSES, check_log, log_settings, own_answers, read_log
+    from omnidata.run.logs import HARNESSES, open_log, read_log
+    from omnidata.run.logs.gui_r1 import own_answers
     from omnidata.training.trainer_logs import TRAINERS, TrainerLog
 
     if harness is not None and harness not in (*HARNESSES, *TRAINERS):
@@ -86,7 +87,8 @@ def find_answers(
             lambda source, _: log.steps(source),
             lambda _, __, bad: log.read(bad),
         )
-    settings = log_settings(harness, place, task, options) if harness else {}
+    form = open_log(harness, place) if harness else None
+    settings = form.settings(task, options) if form else {}
     if place.exists() and data.exists() and place.samefile(data):
         return Answers(
             place,
@@ -94,10 +96,8 @@ def find_answers(
             lambda source, _: source.steps,
             lambda source, _, bad: own_answers(source.steps, bad, fed=harness is not None),
         )
-    if harness:
-        return Answers(
-            place, settings, partial(check_log, harness, place), partial(read_log, harness, place)
-        )
+    if harness and form:
+        return Answers(place, settings, form.steps, partial(read_log, harness, place))
     if place.is_dir():
         return _run(task, data, place)
     return Answers(
@@ -136,11 +136,17 @@ def read_counted(
     Raises:
         UnansweredError: behind the last answer; each of them is null, as where a server died.
     """
-    from omnidata.run.answer_files import without_repeated
+    from omnidata.run.bad_lines import BadLines, repeated_answer
 
-    read = partial(answers.read, source, task)
+    known, repeated = set[str](), set[str]()
+    if bad.skip:
+        for answer in answers.read(source, task, BadLines(answers.lines, skip=True)):
+            (repeated if answer.sample_id in known else known).add(answer.sample_id)
     count = nulls = 0
-    for answer in without_repeated(read, bad, answers.lines) if bad.skip else read(bad):
+    for answer in answers.read(source, task, bad):
+        if answer.sample_id in repeated:
+            bad.add(repeated_answer(answer.sample_id))
+            continue
         count += 1
         nulls += answer.delivery == "ok" and answer.output is None
         yield answer

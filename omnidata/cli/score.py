@@ -146,7 +146,7 @@ def score(
     """
     from omnidata.loaders.hub import copy_of, parse_address
     from omnidata.loaders.steps import Positions
-    from omnidata.run.answer_files import BadLines
+    from omnidata.run.bad_lines import BadLines
     from omnidata.run.folder import file_name
     from omnidata.run.run_files import (
         ANSWERS,

@@ -44,7 +44,7 @@ from omnidata.errors import CallError, MediaError, OmnidataError, UsageError
 from omnidata.media import InMemoryMedia
 from omnidata.run.adapter_contract import check_adapter, check_answers, render_request, slip
 from omnidata.run.cost import Tokens
-from omnidata.run.inspect_log import KEY
+from omnidata.run.logs.inspect import KEY
 from omnidata.types import (
     Adapter,
     Completion,

@@ -43,7 +43,7 @@ from omnidata.adapters.render import render
 from omnidata.errors import MediaError, UsageError
 from omnidata.harness.bench import Bench, Judged
 from omnidata.harness.inspect_models import OmnidataModel, convert_errors, messages_of, texts_of
-from omnidata.run.inspect_log import KEY, delivery_of, receipt_of
+from omnidata.run.logs.inspect import KEY, delivery_of, receipt_of
 from omnidata.tasks import get_task
 from omnidata.tasks.asking import Asking
 from omnidata.types import (

@@ -27,7 +27,7 @@ from omnidata.errors import DataError, RunError, UsageError
 from omnidata.files import read_settings
 from omnidata.harness.bench import Bench, Judged
 from omnidata.jsontext import encode
-from omnidata.run.log_samples import LMMS_FAILED
+from omnidata.run.logs.lmms_eval import FAILED
 from omnidata.storage import atomic_write, wrap_os_error
 from omnidata.types import OUTCOMES, GenerationParams, Step
 
@@ -224,7 +224,7 @@ class LmmsTask:
         text: Any = results
         while isinstance(text, list | tuple):
             text = text[0] if text else ""
-        failed = text.startswith(LMMS_FAILED)
+        failed = text.startswith(FAILED)
         verdict = bench.judge(step, text, "api_error" if failed else "ok", self._receipt(step))
         values = dict(zip(bench.profile.values, verdict.values, strict=True))
         record = {"sample_id": step.sample_id, "outcome": verdict.outcome, **values}

@@ -32,7 +32,7 @@ from omnidata.plugins import blaming
 from omnidata.predictions import Prediction
 from omnidata.registry import plugin_origin
 from omnidata.run import engines
-from omnidata.run.answer_files import BadLines, repeated_answer
+from omnidata.run.bad_lines import BadLines, repeated_answer
 from omnidata.run.engines import Cluster, Lost
 from omnidata.run.folder import TRANSIENT, file_name
 from omnidata.run.headlines import (

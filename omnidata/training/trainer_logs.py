@@ -24,7 +24,8 @@ from omnidata.loaders.row_files import Line
 from omnidata.loaders.steps import Positions, select_steps
 from omnidata.media import image_size
 from omnidata.predictions import Prediction
-from omnidata.run.answer_files import BadLines, answer_rows, form_of, kind_of, row_of, sift
+from omnidata.run.bad_lines import BadLines, answer_rows, kind_of, row_of, sift
+from omnidata.run.logs import recognise
 from omnidata.run.selection import SPLITS
 from omnidata.training.export import REPORT
 from omnidata.training.formats import read
@@ -301,7 +302,7 @@ class TrainerLog:
         expected = f"{self._columns.answer}: the model's text"
         row = row_of(line, expected)
         if self._columns.answer not in row:
-            what, remedy = f"there is no {self._columns.answer}", form_of(row)
+            what, remedy = f"there is no {self._columns.answer}", recognise(row)
             raise PredictionError(what, where=line.where, expected=expected, remedy=remedy)
         text = _text_of(row[self._columns.answer])
         if not isinstance(text, str | None):
