@@ -23,7 +23,6 @@ class ClawLog(LineLog):
     harness = "clawgui-eval"
 
     def sample(self, line: Line) -> Sample:
-        """Return the sample of a line."""
         found = row_of(line, _EXPECTED)
         answers = [value for key, value in found.items() if key.endswith(_INFERRED)]
         if len(answers) != 1:

@@ -32,13 +32,11 @@ class RowLog(LineLog):
     looks = "GUI-R1's, with the answer in `pred`"
 
     def settings(self, task: str, options: Mapping[str, str]) -> dict[str, Any]:
-        """Return the dialect of GUI-R1's own models, unless an option chooses another form."""
         if {"coordinates", "dialect"} & options.keys():
             return {}
         return {"task": task, "options": {"dialect": "gui-r1"}}
 
     def sample(self, line: Line) -> Sample:
-        """Return the sample of a line."""
         found = row_of(line, LINES)
         column = _answer_column(found, line.where)
         added = {column, *(f"{column}_{part}" for part in _READ), *_FED}

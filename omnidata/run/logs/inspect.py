@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from itertools import count
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from omnidata.errors import PlatformError, PredictionError, UsageError
@@ -48,50 +48,35 @@ class InspectLog(Log):
     harness = "inspect"
 
     def settings(self, task: str, options: Mapping[str, str]) -> dict[str, Any]:
-        """Return the task and its options, if the log is of a task of ours."""
-        if not self._own:
+        if not (own := self._own):
             return {}
-        if self._own["task"] != task:
-            raise PredictionError(
-                f"the log is of the task {self._own['task']}",
-                where=str(self.path),
-                expected=f"a log of {task}",
-                remedy=f"omnidata score {self._own['task']} DATA {self.path} --from inspect",
-            )
+        if own["task"] != task:
+            remedy = f"omnidata score {own['task']} DATA {self.path} --from inspect"
+            raise self._error(f"the log is of the task {own['task']}", f"a log of {task}", remedy)
         return {"task": task, "options": self._options}
 
     def steps(self, source: LoadedDataset, task: Asking) -> Sequence[Step]:
-        """Return the steps that were to be asked about, if the log is of a task of ours."""
         if not self._own:
             return source.steps
-        fingerprint = str(self._own.get("dataset_fingerprint", ""))
-        if fingerprint != source.fingerprint:
-            raise PredictionError(
+        data, prompts = (
+            str(self._own.get(key, "")) for key in ("dataset_fingerprint", "prompt_hash")
+        )
+        if data != source.fingerprint:
+            raise self._error(
                 "the log was made on other data",
-                where=str(self.path),
-                expected=f"annotations with the fingerprint {fingerprint[:12]}; those of "
-                f"{source.root} have {source.fingerprint[:12]}",
-                remedy="score against the data that the log was made on",
+                f"annotations with the fingerprint {data[:12]}; those of {source.root} have "
+                f"{source.fingerprint[:12]}",
+                "score against the data that the log was made on",
             )
         remedy = "score the log with the version that made it"
         try:
             known = get_task(self._own["task"], self._options).prompt_hash
         except UsageError as error:
-            raise PredictionError(
-                f"the log has options that {task.name} does not: {error.what}",
-                where=str(self.path),
-                expected=error.expected,
-                remedy=remedy,
-            ) from None
-        prompts = str(self._own.get("prompt_hash", ""))
+            what = f"the log has options that {task.name} does not: {error.what}"
+            raise self._error(what, error.expected, remedy) from None
         if known != prompts:
-            raise PredictionError(
-                "the log was made with other prompts",
-                where=str(self.path),
-                expected=f"prompts with the hash {known[:12]}; those of the log have "
-                f"{prompts[:12]}",
-                remedy=remedy,
-            )
+            expected = f"prompts with the hash {known[:12]}; those of the log have {prompts[:12]}"
+            raise self._error("the log was made with other prompts", expected, remedy)
         asked = frozenset(map(str, self._head.eval.dataset.sample_ids or ()))
         if not asked:
             return source.steps
@@ -99,7 +84,6 @@ class InspectLog(Log):
         return select_steps(source.steps, [number for number, name in ids if name in asked])
 
     def samples(self, bad: BadLines) -> Iterator[Sample]:
-        """Yield the samples: the answers, with the metadata of their rows."""
         ours = bool(self._own)
         from inspect_ai.log import read_eval_log_samples
 
@@ -108,18 +92,14 @@ class InspectLog(Log):
             str(self.path), all_samples_required=False, exclude_fields=beside
         )
         for number in count():
-            try:
+            with self._reading():
                 sample = next(found, None)
-            except Exception as error:  # whatever a broken zip file makes of its reader
-                raise _log_error(self.path, error) from None
             if sample is None:
                 if number:
                     return
-                raise PredictionError(
-                    "the log holds no samples",
-                    where=str(self.path),
-                    expected="the samples with the answers",
-                    remedy="run it without --no-log-samples",
+                remedy = "run it without --no-log-samples"
+                raise self._error(
+                    "the log holds no samples", "the samples with the answers", remedy
                 )
             yield _sample(sample, f"{self.path}: {sample.id}", ours=ours)
 
@@ -135,28 +115,20 @@ class InspectLog(Log):
                 remedy='pip install "omnidata[inspect]"',
             ) from None
         if not self.path.is_file():
-            raise PredictionError(
-                "there is no such file",
-                where=str(self.path),
-                expected="a log of inspect_ai, *.eval",
-            )
-        try:
+            raise self._error("there is no such file", "a log of inspect_ai, *.eval")
+        with self._reading():
             head = read_eval_log(str(self.path), header_only=True)
-        except Exception as error:
-            raise _log_error(self.path, error) from None
         epochs = head.eval.config.epochs
         if epochs and epochs > 1:
-            raise PredictionError(
-                f"each step was asked {epochs} times",
-                where=str(self.path),
-                expected="a log of one epoch: one answer for each step",
-                remedy="run it with --epochs 1",
+            expected = "a log of one epoch: one answer for each step"
+            raise self._error(
+                f"each step was asked {epochs} times", expected, "run it with --epochs 1"
             )
         return head
 
     @cached_property
     def _own(self) -> Mapping[str, Any]:
-        """What a task of ours wrote into the log; empty for other tasks."""
+        """The entry of a task of ours; empty for other tasks."""
         own = (self._head.eval.metadata or {}).get(KEY)
         return own if isinstance(own, dict) and isinstance(own.get("task"), str) else {}
 
@@ -165,6 +137,20 @@ class InspectLog(Log):
         options = self._own.get("options")
         found = options.items() if isinstance(options, dict) else ()
         return {str(name): str(value) for name, value in found}
+
+    def _error(self, what: str, expected: str, remedy: str = "") -> PredictionError:
+        return PredictionError(what, where=str(self.path), expected=expected, remedy=remedy)
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:  # whatever a broken zip file makes of its reader
+            text = " ".join(str(error).split())
+            raise self._error(
+                f"the log cannot be read ({type(error).__name__}: {text:.200})",
+                "a log that inspect_ai has written, *.eval or *.json",
+            ) from None
 
 
 def _sample(sample: EvalSample, where: str, *, ours: bool) -> Sample:
@@ -213,7 +199,7 @@ def delivery_of(
 
 
 def receipt_of(output: ModelOutput, kept: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what the model got, by the receipt of our own model or else of the prompt's writer."""
+    """Return the receipt of our own model, or else of the prompt's writer."""
     for own in _own(output, kept):
         if isinstance(own.get("receipt"), dict):
             return dict(own["receipt"])
@@ -224,12 +210,3 @@ def _own(output: ModelOutput, kept: Mapping[str, Any]) -> Iterator[Mapping[str, 
     for place in (output.metadata or {}, kept):
         if isinstance(own := place.get(KEY), dict):
             yield own
-
-
-def _log_error(path: Path, error: Exception) -> PredictionError:
-    said = " ".join(str(error).split())
-    return PredictionError(
-        f"the log cannot be read ({type(error).__name__}: {said:.200})",
-        where=str(path),
-        expected="a log that inspect_ai has written, *.eval or *.json",
-    )

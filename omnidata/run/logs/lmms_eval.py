@@ -29,7 +29,6 @@ class LmmsLog(LineLog):
     looks = "lmms-eval's"
 
     def sample(self, line: Line) -> Sample:
-        """Return the sample of a line."""
         found = row_of(line, "an object with doc_id and filtered_resps")
         row, target = found.get("doc"), found.get("target")
         answer = _answer(found, line.where)

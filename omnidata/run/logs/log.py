@@ -129,13 +129,8 @@ class LineLog(Log):
     """A log of one JSON object per sample."""
 
     def samples(self, bad: BadLines) -> Iterator[Sample]:
-        """Yield the samples, and note the lines that cannot be read."""
         return sift(answer_rows(self.path, LINES), self.sample, bad)
 
     @abstractmethod
     def sample(self, line: Line) -> Sample:
-        """Return the sample of a line.
-
-        Raises:
-            PredictionError: the line is none.
-        """
+        """Return the sample of a line, or raise PredictionError."""

@@ -44,11 +44,6 @@ class KitLog(Log):
     looks = "VLMEvalKit's"
 
     def settings(self, task: str, options: Mapping[str, str]) -> dict[str, Any]:
-        """Return no settings.
-
-        Raises:
-            UsageError: no option names the unit of coordinates, which a table does not.
-        """
         units = get_task(task).allowed.get("coordinates", ())
         if units and not {"coordinates", "dialect"} & options.keys():
             raise UsageError(
@@ -61,12 +56,6 @@ class KitLog(Log):
         return {}
 
     def samples(self, bad: BadLines) -> Iterator[Sample]:
-        """Yield the samples, and note rows without a prediction.
-
-        Raises:
-            PlatformError: a spreadsheet, and openpyxl is not installed.
-            PredictionError: the table cannot be read, or has no predictions.
-        """
         suffix = self.path.suffix.lower()
         if suffix not in _TABLES:
             pickled = suffix == ".pkl"
@@ -78,15 +67,16 @@ class KitLog(Log):
                 expected=_TABLE,
                 remedy="write another format: PRED_FORMAT=tsv" if pickled else "",
             )
+        longest = _CELL if suffix == ".xlsx" else sys.maxsize
         for number, row in enumerate(_TABLES[suffix](self.path), 1):
             where = f"{self.path}:{number}"
             if "prediction" in row:
-                yield _sample(row, where, longest=_CELL if suffix == ".xlsx" else sys.maxsize)
+                yield _sample(row, where, longest)
             else:
                 bad.add(PredictionError("the row has no prediction", where=where, expected=_TABLE))
 
 
-def _sample(row: Mapping[str, Any], where: str, *, longest: int) -> Sample:
+def _sample(row: Mapping[str, Any], where: str, longest: int) -> Sample:
     answer = row["prediction"]
     text = answer if isinstance(answer, str) else "" if _is_empty(answer) else json.dumps(answer)
     own = {
