@@ -212,13 +212,13 @@ def _lines_with_offsets(
 
 
 def read_final(path: Path) -> Iterator[Prediction]:
-    """Yield the predictions of a run folder, one per step.
+    """Yield the predictions of a run folder, one per step; none if it has no such file.
 
     Raises:
         PredictionError: see `read`; or a step has two lines.
     """
     known = set[str]()
-    for line in read(path, of_run=True):
+    for line in read(path, of_run=True) if path.exists() else ():
         if line.sample_id in known:
             raise repeated_line(line, path)
         known.add(line.sample_id)

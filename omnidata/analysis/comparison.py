@@ -24,8 +24,10 @@ from omnidata.loaders.steps import ids_of, select_steps
 from omnidata.metrics.episodes import codes
 from omnidata.metrics.intervals import Mask
 from omnidata.metrics.paired import Measures, Unit, means
+from omnidata.run.differences import Change, changes
 from omnidata.run.headlines import lines_of
-from omnidata.run.run_files import Change, Run, changes, read_run, recorded_data
+from omnidata.run.recorded import recorded_data
+from omnidata.run.run_files import Run, read_run
 from omnidata.run.selection import whole_episodes
 from omnidata.tasks.totals import owners
 from omnidata.types import CAUSES, OUTCOMES, Cause, LoadedDataset, Step, VerdictColumns

@@ -12,7 +12,7 @@ from omnidata.analysis.comparison import Comparison, Direction, Flip, Pair, Slic
 from omnidata.analysis.inference import MIN_DIFFERING, MIN_EPISODES, Estimate
 from omnidata.errors import UsageError, plural
 from omnidata.metrics.paired import Unit
-from omnidata.run.run_files import brief
+from omnidata.run.differences import brief
 from omnidata.table import TextTable, number
 from omnidata.table_formats import csv_text, markdown_text
 from omnidata.table_formats import markdown as table_markdown

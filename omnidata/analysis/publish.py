@@ -20,7 +20,8 @@ import yaml
 from omnidata.analysis.report import card_text, eval_results
 from omnidata.loaders.fetch import SOURCE
 from omnidata.loaders.upload import Upload, check_name, upload
-from omnidata.run.run_files import ANSWERS, INFO, RESULTS, SCORES, Run, read_info, read_run
+from omnidata.run.run_files import Run, read_run
+from omnidata.run.run_info import ANSWERS, INFO, RESULTS, SCORES, read_info
 from omnidata.storage import open_own, read_json
 
 _SNAPSHOT: Final = re.compile(r"/datasets--([\w.-]+?)--([\w.-]+)/snapshots/([0-9a-f]{40})(/.*)?$")

@@ -5,14 +5,15 @@ from __future__ import annotations
 import filecmp
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
 from omnidata.analysis.comparison import ANSWERED, Aligned, failures
 from omnidata.errors import UsageError, plural
+from omnidata.run.differences import flat, shorten
 from omnidata.run.headlines import lines_of
-from omnidata.run.run_files import Run, endings, flat, read_run, shorten
+from omnidata.run.run_files import Run, read_run
 
 _OF_TASK = ("options", "where", "exclude", "limit", "shard", "seed", "generation")
 _OF_MODEL = ("model_options", "model_settings")
@@ -121,7 +122,7 @@ def labels(runs: Sequence[Run]) -> list[tuple[str, str]]:
             told[number] |= {key: each[key] for key in _differing(own) if key in each}
     texts = _texts(told)
     found = list(zip(names, texts, strict=True))
-    folders = endings([run.path.resolve().as_posix() for run in runs], "/")
+    folders = _endings([run.path.resolve().as_posix() for run in runs], "/")
     return [
         (name, ", ".join(filter(None, (text, folders[run.path.resolve().as_posix()]))))
         if found.count((name, text)) > 1
@@ -144,7 +145,7 @@ def _texts(told: Sequence[Mapping[str, Any]]) -> list[str]:
         others = [columns[other] for other in columns if other != key and last[other] == last[key]]
         if any(columns[key].items() <= other.items() for other in others):
             del columns[key]
-    names = endings(columns)
+    names = _endings(columns)
     return [
         ", ".join(
             said[number] if key in _UNNAMED else f"{names[key]}={said[number]}"
@@ -288,3 +289,22 @@ def _list_groups(known: Mapping[str, Sequence[Run]]) -> str:
         steps = group[0].results["counts"].get("steps", 0)
         told.append(f"{', '.join(names)} ({plural(steps, 'step')})")
     return "; ".join(told)
+
+
+def _endings(names: Iterable[str], separator: str = ".") -> dict[str, str]:
+    """Each name's shortest ending that no other name has; of one that ends another, all of it.
+
+    Examples:
+        >>> _endings(["processor.size", "model.size", "options.voice"])
+        {'processor.size': 'processor.size', 'model.size': 'model.size', 'options.voice': 'voice'}
+    """
+    parts = {name: name.split(separator) for name in names}
+    found = {}
+    for name, own in parts.items():
+        others = [each for other, each in parts.items() if other != name]
+        lengths = range(1, len(own) + 1)
+        length = next(
+            (n for n in lengths if all(each[-n:] != own[-n:] for each in others)), len(own)
+        )
+        found[name] = separator.join(own[-length:])
+    return found

@@ -25,8 +25,10 @@ from omnidata.errors import plural
 from omnidata.jsontext import in_snake_case
 from omnidata.metrics.intervals import Floats
 from omnidata.run.cost import Tokens
+from omnidata.run.differences import flat, shorten
 from omnidata.run.folder import TRANSIENT
-from omnidata.run.run_files import ANSWERS, Run, flat, shorten
+from omnidata.run.run_files import Run
+from omnidata.run.run_info import ANSWERS
 from omnidata.table import DASH, CellUnit, Column, Head, Row, Table
 
 _TOKENS = ("input", "image", "audio", "video", "cached", "output")
@@ -79,10 +81,9 @@ def usage_of(run: Run) -> Usage:
     Raises:
         PredictionError: a line is no prediction, or a step has two.
     """
-    path = run.path / ANSWERS
     cached = unmetered = answers = 0
     tokens, latencies = Tokens(), []
-    for line in predictions.read_final(path) if path.exists() else ():
+    for line in predictions.read_final(run.path / ANSWERS):
         if line.delivery in TRANSIENT:
             continue
         if line.receipt.get("cached"):

@@ -107,7 +107,8 @@ def find_answers(
 
 def _run(task: str, data: Path, folder: Path) -> Answers:
     from omnidata.predictions import read
-    from omnidata.run.run_files import ANSWERS, INFO, read_info, recorded_steps
+    from omnidata.run.recorded import recorded_steps
+    from omnidata.run.run_info import ANSWERS, INFO, read_info
 
     lines = folder / ANSWERS
     if not (folder / INFO).exists():

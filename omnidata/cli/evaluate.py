@@ -165,7 +165,8 @@ def merge(
     Example: omnidata merge runs/part-1 runs/part-2 --out runs/whole
     """
     from omnidata.run.parts import merge as join
-    from omnidata.run.run_files import read_info, recorded_task
+    from omnidata.run.recorded import recorded_task
+    from omnidata.run.run_info import read_info
     from omnidata.run.sampling import sample_folders
 
     results = join(parts, out, data=data, profile=profile)

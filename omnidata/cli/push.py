@@ -53,7 +53,7 @@ def push(
     from omnidata.analysis.publish import push_run
     from omnidata.data.push import push as push_repository
     from omnidata.loaders.hub import endpoint
-    from omnidata.run.run_files import RESULTS
+    from omnidata.run.run_info import RESULTS
 
     terminal.note(f"to {endpoint()}/datasets/{name}, with your token")
     with terminal.resumable():

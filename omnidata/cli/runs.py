@@ -268,7 +268,7 @@ def note_outcome(outcome: Outcome) -> None:
 
 def note_cost(run: Path) -> None:
     """Print the cost of a run, if prices are known, and the number of answers without one."""
-    from omnidata.run.run_files import read_info
+    from omnidata.run.run_info import read_info
 
     used = read_info(run).get("usage") or {}
     if "cost" in used:
@@ -287,7 +287,8 @@ def print_run(
     source: LoadedDataset | None = None,
 ) -> None:
     """Print the results of a run, its folder, and how to resume it if it stopped."""
-    from omnidata.run.run_files import read_info, recorded_steps
+    from omnidata.run.recorded import recorded_steps
+    from omnidata.run.run_info import read_info
 
     print_results(
         results,

@@ -148,14 +148,8 @@ def score(
     from omnidata.loaders.steps import Positions
     from omnidata.run.bad_lines import BadLines
     from omnidata.run.folder import file_name
-    from omnidata.run.run_files import (
-        ANSWERS,
-        INFO,
-        RESULTS,
-        SCORES,
-        model_name,
-        recorded_task,
-    )
+    from omnidata.run.recorded import recorded_task
+    from omnidata.run.run_info import ANSWERS, INFO, RESULTS, SCORES, model_name
     from omnidata.run.scoring import check_agent_folders, check_scores_folder, get_profile
     from omnidata.run.scoring import score as run
     from omnidata.run.selection import read_exclude, select, whole_episodes
@@ -305,13 +299,8 @@ def _fetch_published(named: str, data: Path | None) -> tuple[str, Path, Path, Ru
     """
     from omnidata.loaders.fetch import AUTO
     from omnidata.loaders.hub import copy_of, parse_address
-    from omnidata.run.run_files import (
-        ANSWERS,
-        INFO,
-        RESULTS,
-        SCORES,
-        read_run,
-    )
+    from omnidata.run.run_files import read_run
+    from omnidata.run.run_info import ANSWERS, INFO, RESULTS, SCORES
     from omnidata.tasks import get_task
     from omnidata.tasks.common_options import OPTIONS
 

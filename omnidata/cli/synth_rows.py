@@ -175,7 +175,7 @@ def _check_no_runs(profile: str | None, *, changed_media: bool) -> None:
 
 
 def _task_of(run: Path, named: str | None, options: Mapping[str, str]) -> Any:
-    from omnidata.run.run_files import read_info
+    from omnidata.run.run_info import read_info
     from omnidata.tasks import get_task
     from omnidata.training.preferences import run_options
 

@@ -38,7 +38,7 @@ from omnidata.run.evaluate import (
     run_settings,
 )
 from omnidata.run.folder import TRANSIENT, RunFolder, file_name
-from omnidata.run.run_files import read_info
+from omnidata.run.run_info import read_info
 from omnidata.run.scoring import get_profile
 from omnidata.run.selection import select
 from omnidata.storage import atomic_write, wrap_os_error

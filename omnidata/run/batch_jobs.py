@@ -32,7 +32,8 @@ from omnidata.run.batch_folder import (
     check_models,
 )
 from omnidata.run.cluster import Recipe
-from omnidata.run.run_files import read_info, recorded_task
+from omnidata.run.recorded import recorded_task
+from omnidata.run.run_info import read_info
 from omnidata.storage import atomic_write, open_own, take_lock, wrap_os_error, write_json
 from omnidata.tasks.asking import Asking
 

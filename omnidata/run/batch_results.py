@@ -28,18 +28,12 @@ from omnidata.run.batch_folder import (
 )
 from omnidata.run.cluster import Recipe
 from omnidata.run.cost import Budget, Limits
+from omnidata.run.differences import changes, describe_changes
 from omnidata.run.evaluate import conclude
 from omnidata.run.folder import TRANSIENT, RunFolder
 from omnidata.run.media_stamps import Seen
-from omnidata.run.run_files import (
-    FACTS,
-    changes,
-    describe_changes,
-    read_info,
-    recorded_data,
-    recorded_steps,
-    recorded_task,
-)
+from omnidata.run.recorded import recorded_data, recorded_steps, recorded_task
+from omnidata.run.run_info import FACTS, read_info
 from omnidata.run.scoring import get_profile
 from omnidata.tasks.asking import Asking
 from omnidata.types import Completion, GenerationParams, Step

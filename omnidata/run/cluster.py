@@ -47,7 +47,7 @@ from omnidata.run.engines.ray import (
 )
 from omnidata.run.folder import TRANSIENT, PartFile, RunFolder, attempts_of
 from omnidata.run.histories import not_asked
-from omnidata.run.run_files import INFO, check_info
+from omnidata.run.run_info import INFO, check_info
 from omnidata.run.scheduling import CircuitBreaker, Gate, StageTimer
 from omnidata.storage import open_own
 from omnidata.tasks import get_task

@@ -49,7 +49,7 @@ from omnidata.run.engine import Engine
 from omnidata.run.engines.ray import Cluster, Place
 from omnidata.run.folder import TRANSIENT, RunFolder
 from omnidata.run.media_stamps import Seen, media_of
-from omnidata.run.run_files import INFO, check_info
+from omnidata.run.run_info import INFO, check_info
 from omnidata.run.scheduling import Gate, StageTimer
 from omnidata.run.scoring import get_profile, has_usable_target, score
 from omnidata.run.selection import Shard, select, shard, whole_episodes
@@ -676,12 +676,9 @@ def price_of(tokens: Mapping[str, Any], budget: Budget, share: float = 1.0) -> d
 
 
 def _usage_of_answers(out: Path) -> dict[str, Tokens]:
-    path = out / "predictions.jsonl"
-    if not path.is_file():
-        return {}
     return {
         line.sample_id: Tokens.of(line.usage)
-        for line in predictions.read(path, of_run=True)
+        for line in predictions.read_final(out / "predictions.jsonl")
         if line.delivery not in TRANSIENT
     }
 

@@ -24,7 +24,8 @@ from omnidata.jsontext import encode
 from omnidata.loaders.steps import Positions
 from omnidata.predictions import Prediction
 from omnidata.remote import refuse_url
-from omnidata.run.run_files import changes, describe_changes, read_info, without_secrets, write_info
+from omnidata.run.differences import changes, describe_changes
+from omnidata.run.run_info import read_info, without_secrets, write_info
 from omnidata.storage import (
     atomic_write,
     drop_partial_line,

@@ -14,18 +14,11 @@ from omnidata.jsontext import encode
 from omnidata.loaders.steps import ids_of
 from omnidata.remote import display_path
 from omnidata.run.cost import with_whole_cost
+from omnidata.run.differences import changes, describe_changes
 from omnidata.run.folder import CODE, Answers
 from omnidata.run.histories import not_asked
-from omnidata.run.run_files import (
-    FACTS,
-    changes,
-    describe_changes,
-    read_info,
-    recorded_data,
-    recorded_steps,
-    recorded_task,
-    write_info,
-)
+from omnidata.run.recorded import recorded_data, recorded_steps, recorded_task
+from omnidata.run.run_info import FACTS, read_info, write_info
 from omnidata.run.scoring import get_profile, score
 from omnidata.run.selection import whole_episodes
 from omnidata.storage import atomic_write, open_own

@@ -40,7 +40,8 @@ from omnidata.run.cost import Limits, with_whole_cost
 from omnidata.run.engines.ray import Cluster
 from omnidata.run.evaluate import UNLIMITED, Count, evaluate
 from omnidata.run.folder import Answers
-from omnidata.run.run_files import ANSWERS, INFO, read_info, read_results, write_info
+from omnidata.run.run_files import read_results
+from omnidata.run.run_info import ANSWERS, INFO, read_info, write_info
 from omnidata.run.scoring import get_profile, score
 from omnidata.run.selection import select, whole_episodes
 from omnidata.run.selection import shard as take_shard

@@ -45,7 +45,8 @@ from omnidata.run.headlines import (
 )
 from omnidata.run.histories import PatchedRollouts, patches_of
 from omnidata.run.judging import CHUNK, Chunks, Job, Judge, Mistake, judge_chunk
-from omnidata.run.run_files import ANSWERS, OF_LINE, RESULTS, SCORES
+from omnidata.run.run_files import OF_LINE
+from omnidata.run.run_info import ANSWERS, RESULTS, SCORES
 from omnidata.storage import atomic_write, is_unfinished, wrap_os_error, write_json
 from omnidata.tasks import is_named
 from omnidata.tasks.asking import Asking, ask_with

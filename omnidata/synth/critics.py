@@ -27,7 +27,8 @@ from omnidata.remote import display_path as shown_path
 from omnidata.run.folder import Answers
 from omnidata.run.histories import Histories
 from omnidata.run.media_stamps import Seen, media_of
-from omnidata.run.run_files import ANSWERS, model_name, recorded_steps
+from omnidata.run.recorded import recorded_steps
+from omnidata.run.run_info import ANSWERS, model_name
 from omnidata.run.sampling import answer_key, answer_screen_size
 from omnidata.run.scoring import get_profile
 from omnidata.storage import atomic_write, copy_file, wrap_os_error

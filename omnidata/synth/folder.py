@@ -18,9 +18,9 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 from omnidata.adapters.keys import without_credentials
 from omnidata.errors import DataError, RunError, UsageError
+from omnidata.run.differences import Change, changes, describe_changes
 from omnidata.run.engines import Cluster, each
 from omnidata.run.engines.ray import wait_until_seen
-from omnidata.run.run_files import Change, changes, describe_changes
 from omnidata.storage import (
     PLAN,
     StagedFolder,

@@ -348,7 +348,7 @@ def recaption(
             cluster=cluster if isinstance(model, Recipe) else None,
             count=count,
         )
-        lines = {line.sample_id: line for line in predictions.read(run / PREDICTIONS, of_run=True)}
+        lines = {line.sample_id: line for line in predictions.read_final(run / PREDICTIONS)}
         found = [line for step in asked.steps if (line := lines.get(step.sample_id))]
         final = [line for line in found if line.delivery not in TRANSIENT]
         if waiting := len(asked.steps) - len(final):

@@ -20,17 +20,11 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 
 from omnidata import predictions
 from omnidata.errors import DataError, Finding, RunError, UsageError, plural
+from omnidata.run.differences import shorten
 from omnidata.run.folder import Answers
 from omnidata.run.media_stamps import Seen, media_of
-from omnidata.run.run_files import (
-    ANSWERS,
-    RecordedOptions,
-    model_name,
-    read_info,
-    recorded_options,
-    recorded_task,
-    shorten,
-)
+from omnidata.run.recorded import RecordedOptions, recorded_options, recorded_task
+from omnidata.run.run_info import ANSWERS, model_name, read_info
 from omnidata.run.sampling import sample_folders
 from omnidata.run.scoring import get_profile
 from omnidata.tasks.asking import Asking

@@ -22,7 +22,8 @@ from omnidata.loaders.steps import ids_of
 from omnidata.run.folder import TRANSIENT, Answers
 from omnidata.run.histories import Histories
 from omnidata.run.media_stamps import Seen, media_of
-from omnidata.run.run_files import ANSWERS, model_name, read_info, recorded_steps
+from omnidata.run.recorded import recorded_steps
+from omnidata.run.run_info import ANSWERS, model_name, read_info
 from omnidata.tasks.asking import Asking
 from omnidata.training.preferences import check_run
 from omnidata.types import LoadedDataset

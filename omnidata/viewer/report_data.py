@@ -18,13 +18,8 @@ from omnidata.loaders.steps import as_steps, episodes_of
 from omnidata.predictions import Prediction, missing_media, parts
 from omnidata.run.altered_media import Alteration, read_alteration, step_without
 from omnidata.run.histories import Histories
-from omnidata.run.run_files import (
-    RecordedOptions,
-    Run,
-    recorded_data,
-    recorded_options,
-    recorded_steps,
-)
+from omnidata.run.recorded import RecordedOptions, recorded_data, recorded_options, recorded_steps
+from omnidata.run.run_files import Run
 from omnidata.tasks import get_task
 from omnidata.types import (
     Diagnosis,

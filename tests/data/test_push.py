@@ -16,7 +16,8 @@ from omnidata.data.push import push
 from omnidata.errors import DataError, RunError, UsageError
 from omnidata.loaders.fetch import local_place
 from omnidata.run.evaluate import evaluate
-from omnidata.run.run_files import read_info, read_run
+from omnidata.run.run_files import read_run
+from omnidata.run.run_info import read_info
 from omnidata.tasks import get_task
 from tests.cli.running import here
 from tests.cli.running import omnidata as command

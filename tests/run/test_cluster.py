@@ -20,7 +20,7 @@ from omnidata.run.cluster import Recipe
 from omnidata.run.cost import Limits
 from omnidata.run.engines import Cluster
 from omnidata.run.evaluate import evaluate
-from omnidata.run.run_files import read_info
+from omnidata.run.run_info import read_info
 from omnidata.tasks import get_task
 from tests.adapters.servers import FINE, ChatCompletions, Fault, Server, running
 from tests.cli.running import Started, omnidata

@@ -14,7 +14,7 @@ import pytest
 from omnidata.errors import UsageError
 from omnidata.run.engines import Cluster
 from omnidata.run.evaluate import evaluate
-from omnidata.run.run_files import read_info
+from omnidata.run.run_info import read_info
 from omnidata.tasks import get_task
 from omnidata.types import Completion, LoadedDataset
 from tests.cli.running import omnidata

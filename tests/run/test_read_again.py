@@ -19,7 +19,8 @@ from omnidata.errors import AdapterError, RunError
 from omnidata.run.cost import Limits, Tokens
 from omnidata.run.evaluate import evaluate
 from omnidata.run.parts import merge
-from omnidata.run.run_files import read_info, read_run
+from omnidata.run.run_files import read_run
+from omnidata.run.run_info import read_info
 from omnidata.types import Completion, LoadedDataset
 from tests.adapters.servers import ChatCompletions, Fault, running
 from tests.cli.running import here
