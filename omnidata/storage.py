@@ -68,6 +68,16 @@ def is_unfinished(name: str) -> bool:
     return _UNFINISHED.fullmatch(name) is not None
 
 
+def file_name(text: str) -> str:
+    """Return the text as part of a file name; different texts may share one.
+
+    Examples:
+        >>> file_name("org/model:1"), file_name("a b")
+        ('org-model-1', 'a-b')
+    """
+    return re.sub(r"[^A-Za-z0-9._=+-]+", "-", text)
+
+
 def open_own(path: Path, mode: Literal["rb", "ab", "rb+"], *, buffering: int = -1) -> IO[bytes]:
     """Open a file of an untrusted folder, and never one outside it.
 

@@ -21,10 +21,9 @@ from omnidata.metrics.paired import Unit
 from omnidata.run.altered_media import CONTROLS, MEDIUM, Control, without
 from omnidata.run.cost import Limits
 from omnidata.run.engines import Cluster
-from omnidata.run.folder import file_name
 from omnidata.run.selection import read_exclude, select
 from omnidata.run.suite import ModelRow, Outcome, SuiteRun, TaskRow, recipe_of, run_suite
-from omnidata.storage import atomic_write, wrap_os_error, write_json
+from omnidata.storage import atomic_write, file_name, wrap_os_error, write_json
 from omnidata.table import TextTable, number
 from omnidata.table_formats import csv_text, markdown_text
 from omnidata.table_formats import markdown as table_markdown

@@ -28,9 +28,9 @@ from omnidata.errors import RunError, UsageError
 from omnidata.figures import check_installed, save, spellings
 from omnidata.metrics.calibration import expected_calibration_error, reliability
 from omnidata.predictions import parts
-from omnidata.run.folder import file_name
 from omnidata.run.run_files import Run
 from omnidata.run.run_info import SCORES
+from omnidata.storage import file_name
 from omnidata.table import number
 from omnidata.tasks.published import TableSpec
 

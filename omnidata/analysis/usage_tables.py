@@ -26,7 +26,7 @@ from omnidata.jsontext import in_snake_case
 from omnidata.metrics.intervals import Floats
 from omnidata.run.cost import Tokens
 from omnidata.run.differences import flat, shorten
-from omnidata.run.folder import TRANSIENT
+from omnidata.run.journal import TRANSIENT
 from omnidata.run.run_files import Run
 from omnidata.run.run_info import ANSWERS
 from omnidata.table import DASH, CellUnit, Column, Head, Row, Table

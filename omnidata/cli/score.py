@@ -147,12 +147,12 @@ def score(
     from omnidata.loaders.hub import copy_of, parse_address
     from omnidata.loaders.steps import Positions
     from omnidata.run.bad_lines import BadLines
-    from omnidata.run.folder import file_name
     from omnidata.run.recorded import recorded_task
     from omnidata.run.run_info import ANSWERS, INFO, RESULTS, SCORES, model_name
     from omnidata.run.scoring import check_agent_folders, check_scores_folder, get_profile
     from omnidata.run.scoring import score as run
     from omnidata.run.selection import read_exclude, select, whole_episodes
+    from omnidata.storage import file_name
     from omnidata.tasks import get_task
     from omnidata.tasks.given_options import parse
 
@@ -474,7 +474,7 @@ def _score_recorded(
     as_json: bool,
 ) -> None:
     from omnidata.files import staying_in
-    from omnidata.run.folder import file_name
+    from omnidata.storage import file_name
 
     every = profile == _ALL and _ALL not in scorer.profiles
     names = [*scorer.profiles] if every else [profile or next(iter(scorer.profiles))]

@@ -37,11 +37,11 @@ from omnidata.run.evaluate import (
     price_of,
     run_settings,
 )
-from omnidata.run.folder import TRANSIENT, RunFolder, file_name
+from omnidata.run.journal import TRANSIENT, RunFolder
 from omnidata.run.run_info import read_info
 from omnidata.run.scoring import get_profile
 from omnidata.run.selection import select
-from omnidata.storage import atomic_write, wrap_os_error
+from omnidata.storage import atomic_write, file_name, wrap_os_error
 from omnidata.tasks.asking import Asking
 from omnidata.types import (
     Adapter,

@@ -21,7 +21,7 @@ from omnidata.files import lines
 from omnidata.jsontext import encode
 from omnidata.predictions import Prediction
 from omnidata.run.cost import Budget
-from omnidata.run.folder import TRANSIENT, RunFolder
+from omnidata.run.journal import TRANSIENT, RunFolder
 from omnidata.storage import (
     atomic_write,
     drop_partial_line,

@@ -30,7 +30,7 @@ from omnidata.run.cluster import Recipe
 from omnidata.run.cost import Budget, Limits
 from omnidata.run.differences import changes, describe_changes
 from omnidata.run.evaluate import conclude
-from omnidata.run.folder import TRANSIENT, RunFolder
+from omnidata.run.journal import TRANSIENT, RunFolder
 from omnidata.run.media_stamps import Seen
 from omnidata.run.recorded import recorded_data, recorded_steps, recorded_task
 from omnidata.run.run_info import FACTS, read_info

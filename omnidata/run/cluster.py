@@ -45,8 +45,8 @@ from omnidata.run.engines.ray import (
     connect,
     machine,
 )
-from omnidata.run.folder import TRANSIENT, PartFile, RunFolder, attempts_of
 from omnidata.run.histories import not_asked
+from omnidata.run.journal import TRANSIENT, PartFile, RunFolder, attempts_of
 from omnidata.run.run_info import INFO, check_info
 from omnidata.run.scheduling import CircuitBreaker, Gate, StageTimer
 from omnidata.storage import open_own

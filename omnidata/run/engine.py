@@ -26,8 +26,8 @@ from omnidata.run.adapter_code import code_of, is_ours
 from omnidata.run.adapter_contract import check_answers, render_request, slip
 from omnidata.run.cache import ResponseCache, key
 from omnidata.run.cost import Limits
-from omnidata.run.folder import TRANSIENT
 from omnidata.run.histories import Histories
+from omnidata.run.journal import TRANSIENT
 from omnidata.run.media_stamps import stamps
 from omnidata.run.scheduling import (
     AdaptiveConcurrency,

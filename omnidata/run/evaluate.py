@@ -47,7 +47,7 @@ from omnidata.run.cluster import Job, OnCluster, Recipe, join_left
 from omnidata.run.cost import Budget, Limits, Tokens
 from omnidata.run.engine import Engine
 from omnidata.run.engines.ray import Cluster, Place
-from omnidata.run.folder import TRANSIENT, RunFolder
+from omnidata.run.journal import TRANSIENT, RunFolder
 from omnidata.run.media_stamps import Seen, media_of
 from omnidata.run.run_info import INFO, check_info
 from omnidata.run.scheduling import Gate, StageTimer

@@ -16,7 +16,7 @@ from typing import Any
 
 from omnidata.actions import Action
 from omnidata.predictions import Prediction
-from omnidata.run.folder import TRANSIENT
+from omnidata.run.journal import TRANSIENT
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.coordinates import of_screen
 from omnidata.tasks.explaining import standing

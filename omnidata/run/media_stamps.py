@@ -18,7 +18,7 @@ import msgspec
 from omnidata import media
 from omnidata.errors import MediaError, RunError
 from omnidata.media import DEFAULT_BUDGET, Budget, around
-from omnidata.run.folder import TRANSIENT
+from omnidata.run.journal import TRANSIENT
 from omnidata.types import (
     Conversation,
     Delivery,

@@ -15,8 +15,8 @@ from omnidata.loaders.steps import ids_of
 from omnidata.remote import display_path
 from omnidata.run.cost import with_whole_cost
 from omnidata.run.differences import changes, describe_changes
-from omnidata.run.folder import CODE, Answers
 from omnidata.run.histories import not_asked
+from omnidata.run.journal import CODE, Answers
 from omnidata.run.recorded import recorded_data, recorded_steps, recorded_task
 from omnidata.run.run_info import FACTS, read_info, write_info
 from omnidata.run.scoring import get_profile, score

@@ -39,7 +39,7 @@ from omnidata.run.cluster import Recipe
 from omnidata.run.cost import Limits, with_whole_cost
 from omnidata.run.engines.ray import Cluster
 from omnidata.run.evaluate import UNLIMITED, Count, evaluate
-from omnidata.run.folder import Answers
+from omnidata.run.journal import Answers
 from omnidata.run.run_files import read_results
 from omnidata.run.run_info import ANSWERS, INFO, read_info, write_info
 from omnidata.run.scoring import get_profile, score

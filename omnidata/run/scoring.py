@@ -34,7 +34,6 @@ from omnidata.registry import plugin_origin
 from omnidata.run import engines
 from omnidata.run.bad_lines import BadLines, repeated_answer
 from omnidata.run.engines import Cluster, Lost
-from omnidata.run.folder import TRANSIENT, file_name
 from omnidata.run.headlines import (
     Kept,
     Reason,
@@ -44,10 +43,11 @@ from omnidata.run.headlines import (
     other_unit,
 )
 from omnidata.run.histories import PatchedRollouts, patches_of
+from omnidata.run.journal import TRANSIENT
 from omnidata.run.judging import CHUNK, Chunks, Job, Judge, Mistake, judge_chunk
 from omnidata.run.run_files import OF_LINE
 from omnidata.run.run_info import ANSWERS, RESULTS, SCORES
-from omnidata.storage import atomic_write, is_unfinished, wrap_os_error, write_json
+from omnidata.storage import atomic_write, file_name, is_unfinished, wrap_os_error, write_json
 from omnidata.tasks import is_named
 from omnidata.tasks.asking import Asking, ask_with
 from omnidata.tasks.benchmark import Benchmark

@@ -19,9 +19,9 @@ from omnidata.run.cost import Limits
 from omnidata.run.engines import Cluster
 from omnidata.run.engines.ray import connect
 from omnidata.run.evaluate import evaluate
-from omnidata.run.folder import file_name
 from omnidata.run.scoring import get_profile
 from omnidata.run.selection import read_exclude
+from omnidata.storage import file_name
 from omnidata.tasks import get_task, options_for
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.asking_under_options import load_to_ask

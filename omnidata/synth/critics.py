@@ -24,8 +24,8 @@ from omnidata.jsontext import encode, hash_of
 from omnidata.loaders.steps import ids_of
 from omnidata.media import AUDIO_RATE, file_or_bytes, linkable, resolve, samples, wav
 from omnidata.remote import display_path as shown_path
-from omnidata.run.folder import Answers
 from omnidata.run.histories import Histories
+from omnidata.run.journal import Answers
 from omnidata.run.media_stamps import Seen, media_of
 from omnidata.run.recorded import recorded_steps
 from omnidata.run.run_info import ANSWERS, model_name

@@ -28,8 +28,8 @@ from omnidata.run.cluster import Recipe
 from omnidata.run.cost import Limits
 from omnidata.run.engines import Cluster
 from omnidata.run.evaluate import Count, evaluate
-from omnidata.run.folder import TRANSIENT, file_name
-from omnidata.storage import atomic_write, wrap_os_error
+from omnidata.run.journal import TRANSIENT
+from omnidata.storage import atomic_write, file_name, wrap_os_error
 from omnidata.synth.annotate import UNLIMITED, run_folder
 from omnidata.synth.derive import PICTURES, Album, RowsStaging, derivation_of, platform_of
 from omnidata.tasks.asking import Asking

@@ -21,7 +21,7 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 from omnidata import predictions
 from omnidata.errors import DataError, Finding, RunError, UsageError, plural
 from omnidata.run.differences import shorten
-from omnidata.run.folder import Answers
+from omnidata.run.journal import Answers
 from omnidata.run.media_stamps import Seen, media_of
 from omnidata.run.recorded import RecordedOptions, recorded_options, recorded_task
 from omnidata.run.run_info import ANSWERS, model_name, read_info

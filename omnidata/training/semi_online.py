@@ -19,8 +19,8 @@ from typing import Any, Final
 from omnidata.actions import Action
 from omnidata.errors import DataError, RunError, UsageError
 from omnidata.loaders.steps import ids_of
-from omnidata.run.folder import TRANSIENT, Answers
 from omnidata.run.histories import Histories
+from omnidata.run.journal import TRANSIENT, Answers
 from omnidata.run.media_stamps import Seen, media_of
 from omnidata.run.recorded import recorded_steps
 from omnidata.run.run_info import ANSWERS, model_name, read_info

@@ -22,7 +22,7 @@ from omnidata.media import resolve
 from omnidata.predictions import read
 from omnidata.run.cost import Limits
 from omnidata.run.evaluate import evaluate
-from omnidata.run.folder import RunFolder
+from omnidata.run.journal import RunFolder
 from omnidata.tasks import get_task
 from omnidata.types import Completion, GenerationParams, LoadedDataset, Modality, Prepared
 from tests.cli.running import here, omnidata

@@ -20,7 +20,7 @@ from omnidata.predictions import Prediction, read
 from omnidata.run.cost import Limits
 from omnidata.run.engines import Cluster
 from omnidata.run.evaluate import evaluate
-from omnidata.run.folder import RunFolder
+from omnidata.run.journal import RunFolder
 from omnidata.run.parts import merge
 from omnidata.run.scoring import get_profile, score
 from omnidata.run.selection import read_exclude, select, shard, whole_episodes

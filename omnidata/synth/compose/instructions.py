@@ -23,7 +23,7 @@ from omnidata.run.cache import ResponseCache
 from omnidata.run.cost import Budget, Limits
 from omnidata.run.engine import Engine
 from omnidata.run.evaluate import run_loop
-from omnidata.run.folder import TRANSIENT, RunFolder
+from omnidata.run.journal import TRANSIENT, RunFolder
 from omnidata.run.scheduling import Gate, StageTimer
 from omnidata.synth.compose.search import identity
 from omnidata.synth.compose.settings import EdgeRule

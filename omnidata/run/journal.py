@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -481,13 +480,3 @@ class PartFile(Journal):
 def attempts_of(path: Path) -> Path:
     """Return the file of failed attempts beside a part's lines."""
     return path.with_suffix(".attempts")
-
-
-def file_name(text: str) -> str:
-    """Return the text as part of a file name; different texts may share one.
-
-    Examples:
-        >>> file_name("org/model:1"), file_name("a b")
-        ('org-model-1', 'a-b')
-    """
-    return re.sub(r"[^A-Za-z0-9._=+-]+", "-", text)
