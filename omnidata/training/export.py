@@ -29,16 +29,10 @@ from omnidata.tasks import get_task
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.coordinates import answer_space
 from omnidata.training import leaks
+from omnidata.training.formats import formats
 from omnidata.training.media_store import MEDIA, Media, Sizing, Store, Wanted
-from omnidata.training.preferences import (
-    Choosing,
-    Chosen,
-    PairMaker,
-    Preferences,
-    preference_info,
-)
-from omnidata.training.prompt_formats import REWARD, REWARD_FILE, SUFFIX
-from omnidata.training.reward_files import write_reward
+from omnidata.training.preferences import PreferenceRows, Preferences
+from omnidata.training.reward_files import reward_plan
 from omnidata.training.rewards import TERMS
 from omnidata.training.rows import Line, Maker, Options, places_without_target, prompt_with_media
 from omnidata.training.semi_online import RunHistories
@@ -48,15 +42,9 @@ __all__ = ["Exported", "Options", "Sizing", "export"]
 
 # An export in the making.
 
-REPORT, INFO = "export.json", "dataset_info.json"
+REPORT, REWARD = "export.json", "reward.json"
 SEEN, LEAKS, MODELS = "seen.txt", "leaks.txt", "models.jsonl"
 _JOURNAL = ".media.jsonl"
-_OURS = {MEDIA, REPORT, INFO, SEEN, LEAKS, MODELS, PLAN}
-_OURS |= {f"{split}{suffix}" for split in SPLITS for suffix in (".jsonl", *SUFFIX.values())}
-_OURS |= {REWARD, *REWARD_FILE.values()}
-_PARTS = {_JOURNAL, *(f".{name}.rest" for name in _OURS)}
-"""What else lies in the folder while it is being made."""
-
 _HASHED = re.compile(r"[0-9a-f]{32}\.[0-9a-z]{2,4}")
 
 
@@ -113,7 +101,11 @@ def _holds(folder: Path, *, half: bool) -> bool:
     inside = folder / MEDIA
     if folder.is_symlink() or not folder.is_dir() or inside.is_symlink():
         return False
-    names = _OURS | _PARTS if half else _OURS
+    names = {MEDIA, REPORT, REWARD, SEEN, LEAKS, MODELS, PLAN}
+    for form in formats().values():
+        names |= {*form.files("", {}), *(f"{split}{form.suffix}" for split in SPLITS)}
+    if half:
+        names |= {_JOURNAL, *(f".{name}.rest" for name in names)}
     if not all(
         path.name in names or (half and is_unfinished(path.name)) for path in folder.iterdir()
     ):
@@ -208,25 +200,6 @@ class SplitFile:
         self._rest.unlink(missing_ok=True)
 
 
-def dataset_info(task: str, files: Iterable[SplitFile]) -> dict[str, Any]:
-    """Return LLaMA-Factory's list of datasets, one per split: `TASK_train`, ...
-
-    Args:
-        task: the benchmark.
-        files: of the splits.
-    """
-    roles = ("role", "content", "user", "assistant", "system")
-    return {
-        f"{task}_{file.split}": {
-            "file_name": file.name,
-            "formatting": "sharegpt",
-            "columns": {name: name for name in sorted(file.columns)},
-            "tags": {f"{name}_tag": name for name in roles},
-        }
-        for file in files
-    }
-
-
 def write_models(path: Path, steps: Iterable[Step]) -> bool:
     """Write the models that labelled or accepted each step.
 
@@ -316,14 +289,19 @@ def export(
     if histories:
         task = histories.task
     options.check(task)
+    if options.rows.kind == "preferences" and not preferences:
+        raise UsageError(
+            f"rows of {options.format} hold answers of runs, and no run is named",
+            where=f"--format {options.format}",
+            expected="--pairs RUN as well",
+        )
     steps = select(source.steps, where=where, exclude=exclude, limit=limit, task=task)
     if histories:
         steps = [step for step in steps if step.sample_id in histories.past]
     refuse_closed(media_of(steps))
-    chosen: Chosen | None = None
-    if preferences:
-        chosen = Choosing(task, source, preferences, options).choose(steps)
-        steps = chosen.steps
+    pairs = PreferenceRows(task, source, preferences, options) if preferences else None
+    if pairs:
+        steps = pairs.choose(steps)
     whole, task = task, _reword(task, options)
     needed, kinds = _required_media(task, steps, options)
     frames = options.frames if options.video == "frames" else None
@@ -349,10 +327,8 @@ def export(
         maker = Maker(task, options, stored, kinds, places_without_target(source), staging.out)
         made: Iterable[tuple[Step, Line | Finding]]
         made = ((step, maker.make(step)) for step in steps)
-        pairs: PairMaker | None = None
-        if chosen and preferences:
-            pairs = PairMaker(chosen, maker, preferences, options, task, kinds)
-            made = pairs.lines()
+        if pairs:
+            made = pairs.lines(maker)
         splits, findings = _split(made, options, staging.path)
         findings += _remarks(task, source, options, splits)
         findings += _deaf(whole, task, steps, options, splits)
@@ -372,18 +348,20 @@ def export(
         kept = (step for step in steps if any(file.has(step) for file in splits.values()))
         if write_models(staging.path / MODELS, kept):
             wanted.add(MODELS)
-        if options.prompts:
-            wanted |= write_reward(staging.path, task, source, options.prompts, options.reward)
-        if options.format == "llamafactory":
-            info = dataset_info(task.name, splits.values())
-            if preferences:
-                info = preference_info(preferences.format, info)
-            write_json(staging.path / INFO, info)
-            wanted.add(INFO)
+        written = {file.name: file.columns for file in splits.values()}
+        files = {**options.rows.files(task.name, written)}
+        if options.rows.kind == "prompts":
+            files[REWARD] = reward_plan(task, source, options.reward)
+        for name, content in files.items():
+            if isinstance(content, str):
+                with atomic_write(staging.path / name) as script:
+                    script.write(content.encode())
+            else:
+                write_json(staging.path / name, content)
+        wanted.update(files)
         choice = {"where": dict(where), "exclude": sorted(exclude), "limit": limit}
         report = _report(task, source, choice, against, options, splits, findings)
-        if pairs and preferences:
-            report["options"]["format"] = preferences.format
+        if pairs:
             report["preferences"] = pairs.report()
             for split, file in splits.items():
                 report["splits"][split]["rows"] = file.rows
@@ -447,7 +425,7 @@ def _split(
             continue
         split = split_of(step, options.shares)
         if split not in files:
-            files[split] = SplitFile(folder, split, SUFFIX.get(options.trainer, ".jsonl"))
+            files[split] = SplitFile(folder, split, options.rows.suffix)
         files[split].add(step, made)
     if not files:
         raise DataError(
@@ -626,9 +604,8 @@ def _leaks(
 
 def _options_record(options: Options) -> dict[str, Any]:
     found = asdict(options)
-    prompts, reward = found.pop("prompts"), found.pop("reward")
-    if prompts:
-        found["format"] = prompts
+    reward = found.pop("reward")
+    if options.rows.kind == "prompts":
         found["reward"] = reward or dict(TERMS)
     return found
 
