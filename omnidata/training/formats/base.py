@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
@@ -206,7 +206,6 @@ class AnswerFormat(Format):
 
     @property
     def answers(self) -> AnswerFormat:
-        """The format itself."""
         return self
 
     def row(self, content: Content) -> Row:
@@ -250,11 +249,9 @@ class PromptFormat(Format):
 
     @property
     def answers(self) -> AnswerFormat:
-        """Messages, whatever the form of the prompts."""
         return _MESSAGES
 
     def files(self, task: str, splits: Mapping[str, Collection[str]]) -> Mapping[str, Any]:
-        """Return the file from which the trainer loads the reward."""
         head = f'"""The reward of this export, for {self.usage}."""\n\n'
         return {self.module: head + self.code} if self.module else {}
 
@@ -281,20 +278,13 @@ class PreferenceFormat(Format):
 
     @property
     def answers(self) -> AnswerFormat:
-        """The trainer's format for supervised training."""
         return self.supervised
 
     @property
     def holds(self) -> frozenset[Modality]:  # type: ignore[override]
-        """Modalities that a row can have as files."""
         return self.supervised.holds
 
     def with_objects(self, unit: Objects) -> Format:
-        """Refuse a column of coordinates.
-
-        Raises:
-            UsageError: always.
-        """
         raise UsageError(
             "places of answers that models gave are no numbers of ms-swift's",
             where=f"--objects {unit}",
@@ -323,6 +313,8 @@ class Messages(AnswerFormat):
         authors: the names of the roles.
         columns: the names of the lists of media.
         has_empty: whether a row has the lists of all modalities of the export, also empty ones.
+
+    Consecutive turns of authors with one name are one, with a blank line.
     """
 
     turns: ClassVar[str] = "messages"
@@ -337,7 +329,6 @@ class Messages(AnswerFormat):
     has_empty: ClassVar[bool] = True
 
     def row(self, content: Content) -> Row:
-        """Return a step as a row; turns of authors with one name are one, with a blank line."""
         turns: list[tuple[str, str]] = []
         for role, text in (*content.texts(), ("assistant", content.target.text)):
             author = self.authors[role]  # type: ignore[index]
@@ -355,30 +346,13 @@ class Messages(AnswerFormat):
         }
 
     def texts(self, row: Row) -> list[str]:
-        """Return the texts of the messages."""
         return [turn[self.content] for turn in row[self.turns]]
 
     def placeholders(self, row: Row) -> dict[str, Sequence[Any]]:
-        """Return the list of each modality."""
         return {tag: row.get(self.columns.get(kind, ""), ()) for kind, tag in PLACEHOLDERS.items()}
 
-    @cached_property
-    def _schema(self) -> Any:
-        turn = msgspec.defstruct(
-            "Message",
-            [("role", Literal[tuple(self.authors.values())]), ("content", str)],
-            rename={"role": self.role, "content": self.content},
-        )
-        lists: list[Any] = [(kind, list[str], []) for kind in self.columns]
-        return msgspec.defstruct(
-            "Messages",
-            [("turns", Annotated[list[turn], msgspec.Meta(min_length=2)]), *lists],  # type: ignore[valid-type]
-            rename={"turns": self.turns, **dict(self.columns.items())},
-        )
-
     def read(self, row: Row) -> Written:
-        """Read a row back."""
-        found = msgspec.convert(row, self._schema)
+        found = msgspec.convert(row, _schema(type(self)))
         *asked, said = found.turns
         if said.role != self.authors["assistant"]:
             raise unreadable("the last message is not the assistant's")
@@ -402,6 +376,21 @@ def _split(text: str) -> Iterator[tuple[Literal["text"] | Modality, str]]:
             yield _TAGS[piece], ""
         elif piece:
             yield "text", piece
+
+
+@cache
+def _schema(form: type[Messages]) -> Any:
+    turn = msgspec.defstruct(
+        "Message",
+        [("role", Literal[tuple(form.authors.values())]), ("content", str)],
+        rename={"role": form.role, "content": form.content},
+    )
+    lists: list[Any] = [(kind, list[str], []) for kind in form.columns]
+    return msgspec.defstruct(
+        "Messages",
+        [("turns", Annotated[list[turn], msgspec.Meta(min_length=2)]), *lists],  # type: ignore[valid-type]
+        rename={"turns": form.turns, **dict(form.columns.items())},
+    )
 
 
 _MESSAGES = Messages()

@@ -18,7 +18,6 @@ class LlamaFactory(Messages):
     log = Log("llamafactory", "predict", label=("label",))
 
     def files(self, task: str, splits: Mapping[str, Collection[str]]) -> Mapping[str, Any]:
-        """Return the list of datasets."""
         roles = ("role", "content", "user", "assistant", "system")
         return {
             INFO: {
@@ -37,7 +36,6 @@ class _Preferences(PreferenceFormat):
     supervised = LlamaFactory()
 
     def files(self, task: str, splits: Mapping[str, Collection[str]]) -> Mapping[str, Any]:
-        """Return the list of datasets."""
         read = {file: {*columns} - {"cause"} for file, columns in splits.items()}
         ranking = {} if self.label else {"ranking": True}
         info = self.supervised.files(task, read)[INFO]
@@ -50,7 +48,6 @@ class LlamaFactoryDpo(_Preferences):
     name = "llamafactory-dpo"
 
     def pair(self, chosen: Row, rejected: Row) -> Row:
-        """Return the row of a pair."""
         chosen["chosen"], chosen["rejected"] = chosen["messages"][-1], rejected["messages"][-1]
         return {**chosen, "messages": chosen["messages"][:-1]}
 

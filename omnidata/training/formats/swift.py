@@ -50,11 +50,9 @@ class Swift(Messages):
         self._objects = objects
 
     def with_objects(self, unit: Objects) -> Swift:
-        """Return the format with the coordinates of answers in a column of their own."""
         return Swift(unit)
 
     def row(self, content: Content) -> Row:
-        """Return a step as a row."""
         row, target = super().row(content), content.target
         if self._objects and target.points:
             row["messages"][-1]["content"] = target.template
@@ -62,7 +60,6 @@ class Swift(Messages):
         return row
 
     def placeholders(self, row: Row) -> dict[str, Sequence[Any]]:
-        """Return the list of each modality, and of coordinates."""
         apart = {PLACE: row["objects"]["bbox"], "<ref-object>": ()} if "objects" in row else {}
         return {**super().placeholders(row), **apart}
 
@@ -101,7 +98,6 @@ class SwiftGrpo(PromptFormat):
     usage = "ms-swift: --external_plugins THIS_FILE --reward_funcs omnidata"
 
     def row(self, content: Content) -> Row:
-        """Return a step as a row."""
         size = content.screenshot_size()
         return {"messages": content.messages(), **content.lists(), "receipt": size}
 
@@ -113,5 +109,4 @@ class SwiftDpo(PreferenceFormat):
     supervised = Swift()
 
     def pair(self, chosen: Row, rejected: Row) -> Row:
-        """Return the row of a pair."""
         return {**chosen, "rejected_response": rejected["messages"][-1]["content"]}

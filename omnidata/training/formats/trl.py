@@ -61,7 +61,6 @@ class Trl(AnswerFormat):
     holds = frozenset({"image"})
 
     def row(self, content: Content) -> Row:
-        """Return a step as a row."""
         answer = [{"type": "text", "text": content.target.text}]
         return {
             "prompt": _messages(content.turns),
@@ -82,7 +81,6 @@ class Trl(AnswerFormat):
         return dict.fromkeys(PLACEHOLDERS.values(), ())
 
     def read(self, row: Row) -> Written:
-        """Read a row back."""
         found = msgspec.convert(row, _Row)
         turns = [(turn.role, [(p.type, p.text) for p in turn.content]) for turn in found.prompt]
         said = found.completion[0]
@@ -102,7 +100,6 @@ class TrlGrpo(PromptFormat):
     log = Log("trl", "completion", sample_id="sample_id")
 
     def row(self, content: Content) -> Row:
-        """Return a step as a row."""
         size = content.screenshot_size()
         return {"prompt": _messages(content.turns), **content.lists(), "receipt": size}
 
@@ -114,7 +111,6 @@ class TrlDpo(PreferenceFormat):
     supervised = Trl()
 
     def pair(self, chosen: Row, rejected: Row) -> Row:
-        """Return the row of a pair."""
         right = chosen.pop("completion")
         return {**chosen, "chosen": right, "rejected": rejected["completion"]}
 

@@ -27,7 +27,6 @@ class Verl(PromptFormat):
     log = Log("verl", "output", sample_id="gts")
 
     def row(self, content: Content) -> Row:
-        """Return a step as a row."""
         lists = {
             column: [str(content.root / name) for name in names]
             for column, names in content.lists().items()
