@@ -110,9 +110,7 @@ def trainers(task: Asking, source: LoadedDataset, count: int, folder: Path) -> N
 
     some = replace(source, steps=source.steps[:16])
     out = folder / "out"
-    form = Options(
-        format="swift", prompts="trl-grpo", shares={"train": 1.0}, sizing=Sizing(longest=SIDE)
-    )
+    form = Options(format="trl-grpo", shares={"train": 1.0}, sizing=Sizing(longest=SIDE))
     export(task, some, out, form)
     rows = datasets.load_dataset(
         "json", data_files=str(out / "train.jsonl"), split="train", cache_dir=str(folder / "cache")

@@ -18,7 +18,7 @@ from omnidata.tasks.benchmark import History
 from omnidata.tasks.omnigui.task import OmniGui
 from omnidata.torch import exported_table, training_stream
 from omnidata.training.export import export
-from omnidata.training.formats import HOLDS, FormatName
+from omnidata.training.formats import get_format
 from omnidata.training.rows import Options
 from omnidata.types import Conversation, LoadedDataset, Message, Modality, Part, Step
 
@@ -80,7 +80,7 @@ def task_of(name: str, form: Form, options: Mapping[str, str]) -> Asking:
 
 def media_of(form: Form) -> frozenset[Modality]:
     """The media that a step has in this form."""
-    return HOLDS[_checked_as(form)]
+    return get_format(_checked_as(form)).holds
 
 
 def exported(
@@ -130,6 +130,6 @@ def exported(
     return Exported(form, folder, train, seen, held_out)
 
 
-def _checked_as(form: Form) -> FormatName:
+def _checked_as(form: Form) -> str:
     """The trainer whose export tells what is trained on; a repository is made of these steps."""
     return "swift" if form == "parquet" else form

@@ -53,7 +53,7 @@ from omnidata.training.batches import (
 )
 from omnidata.training.collator import OmniCollator
 from omnidata.training.datasets import EpisodeSampler, RowSteps, StepDataset, StepStream
-from omnidata.training.formats import Example
+from omnidata.training.examples import Example
 from omnidata.training.tables import check, exported_table, training_stream, training_table
 
 __all__ = [

@@ -13,10 +13,20 @@ from omnidata.cli import arguments as args
 from omnidata.cli import terminal
 from omnidata.cli.arguments import finds, on_engine, reading_data
 from omnidata.errors import UsageError, plural
+from omnidata.training.formats import OURS, Objects, format_names
+from omnidata.training.formats.base import Kind
 
 if TYPE_CHECKING:
     from omnidata.run.engines import Cluster
     from omnidata.training.export import Exported
+
+
+def _titles(kind: Kind) -> list[str]:
+    return [form.title or form.name for form in OURS if form.kind == kind]
+
+
+*_FIRST, _LAST = _titles("preferences")
+_PREFERENCES = f"{', '.join(_FIRST)} or {_LAST}"
 
 
 @reading_data
@@ -31,8 +41,8 @@ def export(
     pairs: Annotated[
         list[Path],
         args.repeatable(
-            "Write preferences from the answers of these runs; with --format trl-dpo, trl-kto, "
-            "swift-dpo, llamafactory-dpo or llamafactory-kto (repeatable).",
+            f"Write preferences from the answers of these runs; with --format {_PREFERENCES} "
+            "(repeatable).",
             "--pairs",
             metavar="RUN",
         ),
@@ -42,8 +52,8 @@ def export(
         typer.Option(
             "--format",
             metavar="TRAINER",
-            help="Format of the rows. Answers: trl, llamafactory, swift (ms-swift), qwen-vl. "
-            "Prompts with a reward: trl-grpo, swift-grpo, verl, easyr1. Preferences: see --pairs.",
+            help=f"Format of the rows. Answers: {', '.join(_titles('answers'))}. Prompts with a "
+            f"reward: {', '.join(_titles('prompts'))}. Preferences: see --pairs.",
         ),
     ],
     histories: Annotated[
@@ -162,10 +172,8 @@ def export(
     from omnidata.tasks.asking_under_options import load_to_ask
     from omnidata.tasks.given_options import parse
     from omnidata.training.export import export as run
-    from omnidata.training.formats import FormatName, Objects
     from omnidata.training.media_store import Sizing
-    from omnidata.training.preferences import TRAINERS, Order, Preferences, run_options
-    from omnidata.training.prompt_formats import LIKE, PROMPT_FORMATS
+    from omnidata.training.preferences import Order, Preferences, run_options
     from omnidata.training.reward_recipes import RECIPES
     from omnidata.training.rows import Options
     from omnidata.training.semi_online import OPTION, run_histories
@@ -176,26 +184,21 @@ def export(
             where=f"--frames {frames}",
             expected="--video frames as well",
         )
-    known = (*get_args(FormatName), *PROMPT_FORMATS)
     preferences: Preferences | None = None
-    prompts = None
     if pairs:
+        _one_of(format_names("preferences"), form, "--format")
         preferences = Preferences(
             runs=pairs,
-            format=_one_of([*TRAINERS], form, "--format"),
             profile=profile,
             order=_one_of(get_args(Order), order, "--order") or "nearest",
             most=max_rows,
             changed_media=changed_media,
         )
-        trainer = TRAINERS[preferences.format]
     else:
         _check_without_pairs(form, profile, order, max_rows, changed_media and not histories)
-        named = _one_of(known, form, "--format")
-        prompts = named if named in PROMPT_FORMATS else None
-        trainer = LIKE if prompts else named
+        _one_of(format_names("answers", "prompts"), form, "--format")
     options = Options(
-        format=trainer,
+        format=form,
         video=_one_of(("file", "frames"), video, "--video"),
         frames=frames or 4,
         drop_audio=drop_audio,
@@ -208,7 +211,6 @@ def export(
         objects=_one_of(get_args(Objects), objects, "--objects"),
         shares=parse_shares(split),
         copy=copy,
-        prompts=prompts,
         reward=_one_of(tuple(RECIPES), reward, "--reward"),
     )
     chosen = parse(task_options, "-T")
@@ -277,10 +279,8 @@ def export(
 def _check_without_pairs(
     form: str, profile: str | None, order: str | None, max_rows: int | None, changed_media: bool
 ) -> None:
-    from omnidata.training.preferences import TRAINERS
-
     given = {
-        f"--format {form}": form in TRAINERS,
+        f"--format {form}": form in format_names("preferences"),
         f"--profile {profile}": profile is not None,
         f"--order {order}": order is not None,
         f"--max-rows {max_rows}": max_rows is not None,

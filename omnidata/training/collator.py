@@ -22,7 +22,7 @@ from omnidata.errors import DataError, MediaError, UsageError
 from omnidata.loaders.columns import PLAIN, arrow_type
 from omnidata.loaders.rows import RowReader
 from omnidata.tasks.asking import Asking
-from omnidata.training.formats import Example, as_example
+from omnidata.training.examples import Example, as_example
 from omnidata.types import Step
 
 _IGNORED = -100

@@ -29,16 +29,10 @@ from omnidata.tasks import get_task
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.coordinates import answer_space
 from omnidata.training import leaks
+from omnidata.training.formats import formats
 from omnidata.training.media_store import MEDIA, Media, Sizing, Store, Wanted
-from omnidata.training.preferences import (
-    Choosing,
-    Chosen,
-    PairMaker,
-    Preferences,
-    preference_info,
-)
-from omnidata.training.prompt_formats import REWARD, REWARD_FILE, SUFFIX
-from omnidata.training.reward_files import write_reward
+from omnidata.training.preferences import PreferenceRows, Preferences
+from omnidata.training.reward_files import reward_plan
 from omnidata.training.rewards import TERMS
 from omnidata.training.rows import Line, Maker, Options, places_without_target, prompt_with_media
 from omnidata.training.semi_online import RunHistories
@@ -48,28 +42,16 @@ __all__ = ["Exported", "Options", "Sizing", "export"]
 
 # An export in the making.
 
-REPORT, INFO = "export.json", "dataset_info.json"
+REPORT, REWARD = "export.json", "reward.json"
 SEEN, LEAKS, MODELS = "seen.txt", "leaks.txt", "models.jsonl"
 _JOURNAL = ".media.jsonl"
-_OURS = {MEDIA, REPORT, INFO, SEEN, LEAKS, MODELS, PLAN}
-_OURS |= {f"{split}{suffix}" for split in SPLITS for suffix in (".jsonl", *SUFFIX.values())}
-_OURS |= {REWARD, *REWARD_FILE.values()}
-_PARTS = {_JOURNAL, *(f".{name}.rest" for name in _OURS)}
-"""What else lies in the folder while it is being made."""
-
 _HASHED = re.compile(r"[0-9a-f]{32}\.[0-9a-z]{2,4}")
 
 
-class ExportStaging(StagedFolder):
-    """A `StagedFolder` of an export.
+class _Staging(StagedFolder):
+    """The folder of an export in the making.
 
-    Args:
-        out, overwrite, inputs: as `StagedFolder`.
-        settings: all that the export depends on; what an interrupted call with others has left is
-            removed.
-
-    Attributes:
-        journal: a file in the folder that is not published.
+    What an interrupted call with other settings has left is removed.
     """
 
     noun = "an export"
@@ -84,24 +66,15 @@ class ExportStaging(StagedFolder):
         self.journal = self.path / _JOURNAL
 
     def is_ours(self, folder: Path) -> bool:
-        """Return whether the folder has the files of an export and no others."""
         return (folder / REPORT).is_file() and _holds(folder, half=False)
 
     def begin(self) -> None:
-        """Keep the files of an interrupted call with the same settings, or create the folder."""
         if self.keep(self._settings, ours=_holds(self.path, half=True)):
             for part in (self.path / MEDIA).glob(".*"):
                 part.unlink()
 
     def publish(self, wanted: Iterable[str]) -> None:
-        """Move the folder to its destination.
-
-        Args:
-            wanted: the files of the export, relative to it; what an earlier call left goes.
-
-        Raises:
-            UsageError: something has appeared there in the meantime.
-        """
+        """Move the folder to its destination, with the wanted files alone."""
         kept = {self.path / name for name in wanted}
         for path in [*self.path.iterdir(), *(self.path / MEDIA).iterdir()]:
             if path.name not in (MEDIA, PLAN) and path not in kept:
@@ -113,16 +86,20 @@ def _holds(folder: Path, *, half: bool) -> bool:
     inside = folder / MEDIA
     if folder.is_symlink() or not folder.is_dir() or inside.is_symlink():
         return False
-    names = _OURS | _PARTS if half else _OURS
-    if not all(
-        path.name in names or (half and is_unfinished(path.name)) for path in folder.iterdir()
-    ):
-        return False
-    return not inside.exists() or (
-        inside.is_dir()
-        and all(
-            _HASHED.fullmatch(path.name) or (half and is_unfinished(path.name))
-            for path in inside.iterdir()
+    names = {MEDIA, REPORT, REWARD, SEEN, LEAKS, MODELS, PLAN}
+    for form in formats().values():
+        names |= {*form.files("", {}), *(f"{split}{form.suffix}" for split in SPLITS)}
+    if half:
+        names |= {_JOURNAL, *(f".{name}.rest" for name in names)}
+
+    def is_known(path: Path, own: bool) -> bool:
+        return own or (half and is_unfinished(path.name))
+
+    return all(is_known(path, path.name in names) for path in folder.iterdir()) and (
+        not inside.exists()
+        or (
+            inside.is_dir()
+            and all(is_known(path, bool(_HASHED.fullmatch(path.name))) for path in inside.iterdir())
         )
     )
 
@@ -134,60 +111,34 @@ _MODELS = ("idm", "critics")
 
 
 @dataclass(slots=True)
-class SplitFile:
+class _SplitFile:
     """The file with the rows of a split.
 
     `datasets`, with which most trainers read, takes the types of all columns from the first few
     megabytes: a list that is empty until then would be a list of nothing. So the first rows that
     have something in a column go before all others.
-
-    Attributes:
-        folder: of the export.
-        split: which one.
-        suffix: of the file.
-        rows: so far.
-        episodes: of these steps.
-        groups: of these steps: what splits are cut between.
-        media: the files that the rows name, relative to the export.
-        columns: the lists that are not empty in some row.
     """
 
     folder: Path
-    split: Split
-    suffix: str = ".jsonl"
+    name: str
     rows: int = 0
+    steps: set[str] = field(default_factory=set)
     episodes: set[str] = field(default_factory=set)
     groups: set[str] = field(default_factory=set)
     media: set[str] = field(default_factory=set)
     columns: set[str] = field(default_factory=set)
     _first: list[bytes] = field(default_factory=list)
-    _steps: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self._rest.unlink(missing_ok=True)
 
     @property
-    def name(self) -> str:
-        """Path of the file, relative to the export."""
-        return f"{self.split}{self.suffix}"
-
-    @property
     def _rest(self) -> Path:
         return self.folder / f".{self.name}.rest"
 
-    @property
-    def steps(self) -> int:
-        """Number of steps with rows."""
-        return len(self._steps)
-
-    def has(self, step: Step) -> bool:
-        """Return whether the step has a row."""
-        return step.sample_id in self._steps
-
     def add(self, step: Step, line: Line) -> None:
-        """Add a row."""
         self.rows += 1
-        self._steps.add(step.sample_id)
+        self.steps.add(step.sample_id)
         self.episodes.add(step.episode)
         self.groups.add(step.group)
         self.media |= line.media
@@ -199,7 +150,6 @@ class SplitFile:
         self._first.append(line.data)
 
     def finish(self) -> None:
-        """Write the file."""
         with atomic_write(self.folder / self.name) as file:
             file.writelines(self._first)
             if self._rest.exists():
@@ -208,35 +158,8 @@ class SplitFile:
         self._rest.unlink(missing_ok=True)
 
 
-def dataset_info(task: str, files: Iterable[SplitFile]) -> dict[str, Any]:
-    """Return LLaMA-Factory's list of datasets, one per split: `TASK_train`, ...
-
-    Args:
-        task: the benchmark.
-        files: of the splits.
-    """
-    roles = ("role", "content", "user", "assistant", "system")
-    return {
-        f"{task}_{file.split}": {
-            "file_name": file.name,
-            "formatting": "sharegpt",
-            "columns": {name: name for name in sorted(file.columns)},
-            "tags": {f"{name}_tag": name for name in roles},
-        }
-        for file in files
-    }
-
-
-def write_models(path: Path, steps: Iterable[Step]) -> bool:
-    """Write the models that labelled or accepted each step.
-
-    Args:
-        path: of the file, a line per step with something to tell.
-        steps: that are exported.
-
-    Returns:
-        Whether there was anything to write.
-    """
+def _write_models(path: Path, steps: Iterable[Step]) -> bool:
+    """Write the models that labelled or accepted each step; return whether there are any."""
     models = (
         (step, {name: step.source[name] for name in _MODELS if step.source.get(name)})
         for step in steps
@@ -316,14 +239,19 @@ def export(
     if histories:
         task = histories.task
     options.check(task)
+    if options.rows.kind == "preferences" and not preferences:
+        raise UsageError(
+            f"rows of {options.format} hold answers of runs, and no run is named",
+            where=f"--format {options.format}",
+            expected="--pairs RUN as well",
+        )
     steps = select(source.steps, where=where, exclude=exclude, limit=limit, task=task)
     if histories:
         steps = [step for step in steps if step.sample_id in histories.past]
     refuse_closed(media_of(steps))
-    chosen: Chosen | None = None
-    if preferences:
-        chosen = Choosing(task, source, preferences, options).choose(steps)
-        steps = chosen.steps
+    pairs = PreferenceRows(task, source, preferences, options) if preferences else None
+    if pairs:
+        steps = pairs.choose(steps)
     whole, task = task, _reword(task, options)
     needed, kinds = _required_media(task, steps, options)
     frames = options.frames if options.video == "frames" else None
@@ -335,7 +263,7 @@ def export(
     }
     roots = {source.root, *(wanted.ref.root for wanted in needed)}
     with (
-        ExportStaging(out, overwrite=overwrite, inputs=roots, settings=settings) as staging,
+        _Staging(out, overwrite=overwrite, inputs=roots, settings=settings) as staging,
         staging.writing(),
     ):
         store = Store(
@@ -349,13 +277,12 @@ def export(
         maker = Maker(task, options, stored, kinds, places_without_target(source), staging.out)
         made: Iterable[tuple[Step, Line | Finding]]
         made = ((step, maker.make(step)) for step in steps)
-        pairs: PairMaker | None = None
-        if chosen and preferences:
-            pairs = PairMaker(chosen, maker, preferences, options, task, kinds)
-            made = pairs.lines()
+        if pairs:
+            made = pairs.lines(maker)
         splits, findings = _split(made, options, staging.path)
         findings += _remarks(task, source, options, splits)
-        findings += _deaf(whole, task, steps, options, splits)
+        done = set[str]().union(*(file.steps for file in splits.values()))
+        findings += _deaf(whole, task, [step for step in steps if step.sample_id in done], options)
         seen = [step.sample_id for step in source.steps if split_of(step, options.shares) != "test"]
         lists = {SEEN: ("steps of episodes that are not for testing", seen)}
         if against is not None:
@@ -369,21 +296,22 @@ def export(
             lacking = write_exclude(staging.path / name, ids, head=f"{head}, by omnidata export")
             findings += [_unlistable_id(name, sample) for sample in lacking]
         wanted = {REPORT, *lists}.union(*({file.name, *file.media} for file in splits.values()))
-        kept = (step for step in steps if any(file.has(step) for file in splits.values()))
-        if write_models(staging.path / MODELS, kept):
+        if _write_models(staging.path / MODELS, (step for step in steps if step.sample_id in done)):
             wanted.add(MODELS)
-        if options.prompts:
-            wanted |= write_reward(staging.path, task, source, options.prompts, options.reward)
-        if options.format == "llamafactory":
-            info = dataset_info(task.name, splits.values())
-            if preferences:
-                info = preference_info(preferences.format, info)
-            write_json(staging.path / INFO, info)
-            wanted.add(INFO)
+        written = {file.name: file.columns for file in splits.values()}
+        files = {**options.rows.files(task.name, written)}
+        if options.rows.kind == "prompts":
+            files[REWARD] = reward_plan(task, source, options.reward)
+        for name, content in files.items():
+            if isinstance(content, str):
+                with atomic_write(staging.path / name) as script:
+                    script.write(content.encode())
+            else:
+                write_json(staging.path / name, content)
+        wanted.update(files)
         choice = {"where": dict(where), "exclude": sorted(exclude), "limit": limit}
         report = _report(task, source, choice, against, options, splits, findings)
-        if pairs and preferences:
-            report["options"]["format"] = preferences.format
+        if pairs:
             report["preferences"] = pairs.report()
             for split, file in splits.items():
                 report["splits"][split]["rows"] = file.rows
@@ -438,8 +366,8 @@ def _required_media(
 
 def _split(
     rows: Iterable[tuple[Step, Line | Finding]], options: Options, folder: Path
-) -> tuple[dict[Split, SplitFile], list[Finding]]:
-    files: dict[Split, SplitFile] = {}
+) -> tuple[dict[Split, _SplitFile], list[Finding]]:
+    files: dict[Split, _SplitFile] = {}
     findings: list[Finding] = []
     for step, made in rows:
         if isinstance(made, Finding):
@@ -447,7 +375,7 @@ def _split(
             continue
         split = split_of(step, options.shares)
         if split not in files:
-            files[split] = SplitFile(folder, split, SUFFIX.get(options.trainer, ".jsonl"))
+            files[split] = _SplitFile(folder, f"{split}{options.rows.suffix}")
         files[split].add(step, made)
     if not files:
         raise DataError(
@@ -461,7 +389,7 @@ def _split(
 
 
 def _remarks(
-    task: Asking, source: LoadedDataset, options: Options, splits: Mapping[Split, SplitFile]
+    task: Asking, source: LoadedDataset, options: Options, splits: Mapping[Split, _SplitFile]
 ) -> Iterator[Finding]:
     if source.skipped:
         yield Finding(
@@ -511,20 +439,15 @@ def _remarks(
 
 
 def _deaf(
-    whole: Asking,
-    task: Asking,
-    steps: Sequence[Step],
-    options: Options,
-    splits: Mapping[Split, SplitFile],
+    whole: Asking, task: Asking, steps: Sequence[Step], options: Options
 ) -> Iterator[Finding]:
-    """The finding that counts the rows whose answers sound or motion explain, which they lack.
+    """Yield the finding that counts rows without the sound or motion that explains their answers.
 
     Args:
         whole: writes the prompts with all media.
         task: writes them as they are exported.
-        steps: that were to be exported.
+        steps: those with rows.
         options: of the export.
-        splits: with the rows.
     """
     critical: list[str] = []
     lost: set[Modality] = set()
@@ -533,8 +456,6 @@ def _deaf(
         lacks = _lacks(task, step, options)
         level = step.tags.get("dependency")
         if not lacks or level not in (CRITICAL, None):
-            continue
-        if not any(file.has(step) for file in splits.values()):
             continue
         if level == CRITICAL:
             critical.append(step.sample_id)
@@ -581,11 +502,11 @@ def _modalities_of(task: Asking, step: Step) -> set[Modality]:
     return {part.media.kind for turn in turns for part in turn.parts if part.media}
 
 
-def _got(splits: Mapping[Split, SplitFile]) -> dict[Split, dict[str, float]]:
+def _got(splits: Mapping[Split, _SplitFile]) -> dict[Split, dict[str, float]]:
     groups = sum(len(file.groups) for file in splits.values())
-    steps = sum(file.steps for file in splits.values())
+    steps = sum(len(file.steps) for file in splits.values())
     return {
-        split: {"groups": len(file.groups) / groups, "steps": file.steps / steps}
+        split: {"groups": len(file.groups) / groups, "steps": len(file.steps) / steps}
         for split, file in splits.items()
     }
 
@@ -624,25 +545,19 @@ def _leaks(
     return [*(finding for finding, _ in found), *leaks.coverage_findings(known)], ids
 
 
-def _options_record(options: Options) -> dict[str, Any]:
-    found = asdict(options)
-    prompts, reward = found.pop("prompts"), found.pop("reward")
-    if prompts:
-        found["format"] = prompts
-        found["reward"] = reward or dict(TERMS)
-    return found
-
-
 def _report(
     task: Asking,
     source: LoadedDataset,
     choice: Mapping[str, Any],
     against: LoadedDataset | None,
     options: Options,
-    splits: Mapping[Split, SplitFile],
+    splits: Mapping[Split, _SplitFile],
     findings: Sequence[Finding],
 ) -> dict[str, Any]:
-    got = _got(splits)
+    got, chosen = _got(splits), asdict(options)
+    reward = chosen.pop("reward")
+    if options.rows.kind == "prompts":
+        chosen["reward"] = reward or dict(TERMS)
     return {
         "omnidata": version("omnidata"),
         "task": task.name,
@@ -651,13 +566,13 @@ def _report(
         "dataset_fingerprint": source.fingerprint,
         **choice,
         "check_against": against.fingerprint if against else None,
-        "options": _options_record(options),
+        "options": chosen,
         "splits": {
             split: {
                 "file": file.name,
                 "episodes": len(file.episodes),
                 "groups": len(file.groups),
-                "steps": file.steps,
+                "steps": len(file.steps),
                 "share": got[split],
             }
             for split, file in splits.items()

@@ -31,8 +31,8 @@ from omnidata.jsontext import json_lines
 from omnidata.run.selection import Split
 from omnidata.storage import read_json
 from omnidata.tasks.asking import Asking
-from omnidata.training.export import REPORT
-from omnidata.training.prompt_formats import REWARD, screenshot_sizes
+from omnidata.training.export import REPORT, REWARD
+from omnidata.training.formats.base import screenshot_size
 from omnidata.training.reward_files import TrlReward, load_reward
 from omnidata.training.rewards import Reward
 from omnidata.types import LoadedDataset, Step
@@ -223,7 +223,7 @@ class OmniPrompts:
         }
         tokens = {name: value[0] for name, value in rest.items() if value.shape == ids.shape}
         media = {name: value for name, value in rest.items() if name not in tokens}
-        return _Prompt(ids[0], tokens, media, screenshot_sizes(receipt))
+        return _Prompt(ids[0], tokens, media, screenshot_size(receipt))
 
 
 class OmniGRPOTrainer(GRPOTrainer):

@@ -14,7 +14,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, get_args
 
@@ -32,7 +32,7 @@ from omnidata.tasks.common_options import FOR_JUDGING
 from omnidata.tasks.coordinates import answer_space, sent_size
 from omnidata.tasks.explaining import Standing, standing
 from omnidata.tasks.profile import Profile
-from omnidata.training.formats import FormatName, Row, row
+from omnidata.training.formats import PreferenceFormat, Row, format_names
 from omnidata.training.rows import Line, Maker, Options, Prompted
 from omnidata.types import (
     CAUSES,
@@ -46,27 +46,12 @@ from omnidata.types import (
     Verdict,
 )
 
-PreferenceFormat = Literal[
-    "trl-dpo", "trl-kto", "swift-dpo", "llamafactory-dpo", "llamafactory-kto"
-]
 Order = Literal["nearest", "balanced"]
-
-TRAINERS: Final[Mapping[PreferenceFormat, FormatName]] = {
-    "trl-dpo": "trl",
-    "trl-kto": "trl",
-    "swift-dpo": "swift",
-    "llamafactory-dpo": "llamafactory",
-    "llamafactory-kto": "llamafactory",
-}
-"""Whose rows they are, and by whose rules prompts and media are written."""
-SINGLE: Final[frozenset[PreferenceFormat]] = frozenset({"trl-kto", "llamafactory-kto"})
-"""Formats with a row for each answer, which need no partner."""
 
 _NEAR: Final[frozenset[Cause]] = frozenset({"near_miss", "near_text"})
 _OTHER_TYPE: Final[frozenset[Cause]] = frozenset(
     {"wrong_type", "acted_early", "waited_too_long", "stopped_early", "went_on"}
 )
-_CAUSE: Final = "cause"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +60,6 @@ class Preferences:
 
     Attributes:
         runs: the folders of the runs; samples below one are runs as well.
-        format: of the rows.
         profile: judges the answers; None for the task's default.
         order: "nearest": by the distance of the wrong answer, nearest first; "balanced": the causes
             of wrong answers in turn, the nearest of each first.
@@ -84,7 +68,6 @@ class Preferences:
     """
 
     runs: Sequence[Path]
-    format: PreferenceFormat
     profile: str | None = None
     order: Order = "nearest"
     most: int | None = None
@@ -178,39 +161,6 @@ def apart(pairs: Iterable[Pair]) -> Iterator[Pair]:
 
 
 # The runs.
-
-
-@dataclass(slots=True)
-class _Source:
-    """A run whose answers are compared.
-
-    Attributes:
-        path: the folder.
-        model: its name.
-        answers: by sample id, each read when it is asked for.
-        counts: of its answers to the steps, by what became of them.
-    """
-
-    path: Path
-    model: str
-    answers: Answers
-    counts: Counter[str] = field(default_factory=Counter)
-
-
-@contextmanager
-def _closing(sources: Iterable[_Source]) -> Iterator[None]:
-    try:
-        yield
-    finally:
-        for source in sources:
-            source.answers.close()
-
-
-@dataclass(frozen=True, slots=True)
-class _Judged:
-    run: int
-    cause: Cause | None = None
-    distance: float = math.inf
 
 
 def run_options(
@@ -399,66 +349,44 @@ def open_runs(
             yield NamedRun(run, named, number, info, answers)
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
-    """The preferences from which rows are made.
-
-    Attributes:
-        steps: that have any.
-        pairs: in order, by the numbers of these steps; those of formats with single answers are
-            apart.
-        report: of the runs and the steps, for `export.json`.
-        sources: the runs.
-    """
-
-    steps: Sequence[Step]
-    pairs: Sequence[Pair]
-    report: dict[str, Any]
-    sources: Sequence[_Source]
-
-    def answer(self, step: Step, run: int) -> Completion:
-        """Return a run's answer to a step."""
-        return self.sources[run].answers[step.sample_id]
-
-
-class Choosing:
-    """Select preferences from runs.
+class PreferenceRows:
+    """Pairs of right and wrong answers of runs, and their rows.
 
     Args:
         task: writes the prompts, and judges the answers.
         source: the data.
-        preferences: which runs, and what is wanted of them.
+        wanted: which runs, and how they are chosen from.
         options: of the export.
 
     Raises:
-        UsageError, RunError: see `check_run`; a run is named twice, unfinished or broken.
+        UsageError, RunError: see `check_run`; a run is named twice, unfinished or broken; or the
+            format is not for preferences.
         PredictionError: its answers cannot be read.
     """
 
     def __init__(
-        self, task: Asking, source: LoadedDataset, preferences: Preferences, options: Options
+        self, task: Asking, source: LoadedDataset, wanted: Preferences, options: Options
     ) -> None:
-        if options.objects:
+        form = options.rows
+        if not isinstance(form, PreferenceFormat):
             raise UsageError(
-                "places of answers that models gave are no numbers of ms-swift's",
-                where=f"--objects {options.objects}",
-                expected="answers as they came",
-                remedy="drop --objects",
+                f"rows of {form.name} hold no preferences",
+                where=f"--format {form.name}",
+                expected=f"one of {', '.join(format_names('preferences'))}",
             )
-        self._task, self._wanted = task, preferences
-        self._profile: Profile = get_profile(task, preferences.profile)
-        accepts = options.capabilities.accepts
-        self._left_out = frozenset(get_args(Modality)) - accepts
-        self.sources = [
-            _Source(run.path, model_name(run.info), run.answers)
-            for run in open_runs(preferences.runs, task, source)
-        ]
+        self._task, self._wanted, self._form = task, wanted, form
+        self._profile: Profile = get_profile(task, wanted.profile)
+        self._left_out = frozenset(get_args(Modality)) - options.capabilities.accepts
+        self._runs = [*open_runs(wanted.runs, task, source)]
+        self._answers: list[Counter[str]] = [Counter() for _ in self._runs]
+        self._outcomes: Counter[str] = Counter()
+        self._steps: Sequence[Step] = ()
+        self._pairs: Sequence[Pair] = ()
+        self._written: Counter[str] = Counter()
+        self._causes: Counter[Cause] = Counter()
 
-    def choose(self, steps: Sequence[Step]) -> Chosen:
-        """Return the preferences among the answers to steps.
-
-        Args:
-            steps: that are exported.
+    def choose(self, steps: Sequence[Step]) -> Sequence[Step]:
+        """Choose the pairs from the answers to steps, and return the steps that have any.
 
         Raises:
             DataError: there are none.
@@ -466,95 +394,182 @@ class Choosing:
         """
         found: list[Pair] = []
         alone: list[Pair] = []
-        counts: Counter[str] = Counter()
-        seen = [
-            Seen(lambda step: media_of(self._task.conversation(step, []))) for _ in self.sources
-        ]
-        with _closing(self.sources):
+        seen = [Seen(lambda step: media_of(self._task.conversation(step, []))) for _ in self._runs]
+        with self._closing():
             for number, step in enumerate(steps):
-                right, wrong = self._judge_answers(step, seen)
-                counts["paired" if right and wrong else _alike(right, wrong)] += 1
-                paired = [
-                    Pair(number, right[n % len(right)].run, each.run, each.cause, each.distance)
-                    for n, each in enumerate(wrong)
-                    if right
-                ]
-                found += paired
-                used = {run for pair in paired for run in (pair.chosen, pair.rejected)}
-                alone += [Pair(number, each.run, None) for each in right if each.run not in used]
-                alone += [
-                    Pair(number, None, each.run, each.cause, each.distance)
-                    for each in wrong
-                    if each.run not in used
-                ]
-        for source, looked in zip(self.sources, seen, strict=True):
-            looked.check(allowed=self._wanted.changed_media, where=str(source.path))
+                right, wrong = self._judge_answers(number, step, seen)
+                if right:
+                    self._outcomes["paired" if wrong else "all_right"] += 1
+                    found += [
+                        pair._replace(chosen=right[place % len(right)])
+                        for place, pair in enumerate(wrong)
+                    ]
+                    alone += [Pair(number, run, None) for run in right[len(wrong) :]]
+                else:
+                    self._outcomes["all_wrong" if wrong else "without"] += 1
+                    alone += wrong
+        for run, looked in zip(self._runs, seen, strict=True):
+            looked.check(allowed=self._wanted.changed_media, where=str(run.path))
         pairs = sort_pairs(found, self._wanted.order)
-        if self._wanted.format in SINGLE:
+        if self._form.label:
             pairs = [*apart(pairs), *alone]
         pairs = pairs[: self._wanted.most]
         if not pairs:
-            raise self._nothing(steps, counts)
+            counts = self._outcomes
+            told = ", ".join(f"{counts[name]} {_ALIKE[name]}" for name in _ALIKE if counts[name])
+            raise DataError(
+                f"no preference in {plural(len(steps), 'step')}: {told}",
+                where=" ".join(f"--pairs {run.path}" for run in self._runs),
+                expected="an answer with a verdict"
+                if self._form.label
+                else "a step with a right answer and a wrong one",
+                remedy="add runs of other models, or with other seeds",
+            )
         numbers = sorted({pair.step for pair in pairs})
         places = {number: place for place, number in enumerate(numbers)}
-        return Chosen(
-            [steps[number] for number in numbers],
-            [pair._replace(step=places[pair.step]) for pair in pairs],
-            self._report(counts),
-            self.sources,
-        )
+        self._steps = [steps[number] for number in numbers]
+        self._pairs = [pair._replace(step=places[pair.step]) for pair in pairs]
+        return self._steps
 
-    def _judge_answers(
-        self, step: Step, seen: Sequence[Seen]
-    ) -> tuple[list[_Judged], list[_Judged]]:
-        right: list[_Judged] = []
-        wrong: list[_Judged] = []
-        known: set[str] = set()
-        for number, source in enumerate(self.sources):
-            answer = source.answers.get(step.sample_id)
-            what = unusable(answer, self._left_out)
-            if answer is None or what:
-                source.counts[what] += 1
-                continue
-            seen[number].look(step, answer.delivery, answer.receipt)
-            verdict, told = judge_answer(self._profile, step, answer)
-            again = told in ("right", "wrong") and answer.text in known
-            source.counts["repeated" if again else told] += 1
-            if again or told not in ("right", "wrong"):
-                continue
-            known.add(answer.text)
-            if told == "right":
-                right.append(_Judged(number))
-                continue
-            why = diagnosis(self._task, self._profile, step, verdict, answer)
-            far = math.inf if why.distance is None else why.distance
-            wrong.append(_Judged(number, why.cause, far))
-        return right, sorted(wrong, key=lambda each: (tier(each.cause), each.distance))
+    def lines(self, maker: Maker) -> Iterator[tuple[Step, Line | Finding]]:
+        """Yield the rows in order, or the finding why a pair has none; each finding once.
 
-    def _report(self, counts: Counter[str]) -> dict[str, Any]:
+        Args:
+            maker: writes the prompts.
+        """
+        told: set[Finding] = set()
+        with self._closing():
+            for pair in self._pairs:
+                step = self._steps[pair.step]
+                made = self._line(maker, step, pair)
+                if isinstance(made, Finding):
+                    if made in told:
+                        continue
+                    told.add(made)
+                else:
+                    self._written["right"] += pair.chosen is not None
+                    self._written["wrong"] += pair.rejected is not None
+                    if pair.rejected is not None and pair.cause:
+                        self._causes[pair.cause] += 1
+                yield step, made
+
+    def report(self) -> dict[str, Any]:
+        """Return the part of `export.json` about the rows and their sources."""
         return {
-            "format": self._wanted.format,
+            "format": self._form.name,
             "profile": self._profile.name,
             "order": self._wanted.order,
             "max_rows": self._wanted.most,
             "runs": [
-                {"run": str(each.path), "model": each.model, "answers": dict(each.counts)}
-                for each in self.sources
+                {"run": str(run.path), "model": model_name(run.info), "answers": dict(counts)}
+                for run, counts in zip(self._runs, self._answers, strict=True)
             ],
-            "steps": {name: counts[name] for name in ("paired", *_ALIKE)},
+            "steps": {name: self._outcomes[name] for name in ("paired", *_ALIKE)},
+            "written": {name: self._written[name] for name in ("right", "wrong")},
+            "causes": {cause: self._causes[cause] for cause in CAUSES if self._causes[cause]},
         }
 
-    def _nothing(self, steps: Sequence[Step], counts: Counter[str]) -> DataError:
-        told = ", ".join(f"{counts[name]} {_ALIKE[name]}" for name in _ALIKE if counts[name])
-        single = self._wanted.format in SINGLE
-        return DataError(
-            f"no preference in {plural(len(steps), 'step')}: {told}",
-            where=" ".join(f"--pairs {each.path}" for each in self.sources),
-            expected="an answer with a verdict"
-            if single
-            else "a step with a right answer and a wrong one",
-            remedy="add runs of other models, or with other seeds",
+    @contextmanager
+    def _closing(self) -> Iterator[None]:
+        try:
+            yield
+        finally:
+            for run in self._runs:
+                run.answers.close()
+
+    def _judge_answers(
+        self, number: int, step: Step, seen: Sequence[Seen]
+    ) -> tuple[list[int], list[Pair]]:
+        """Return the runs with right answers to a step, and the wrong ones, the nearest first."""
+        right: list[int] = []
+        wrong: list[Pair] = []
+        known: set[str] = set()
+        for run, (named, counts) in enumerate(zip(self._runs, self._answers, strict=True)):
+            answer = named.answers.get(step.sample_id)
+            fault = unusable(answer, self._left_out)
+            if answer is None or fault:
+                counts[fault] += 1
+                continue
+            seen[run].look(step, answer.delivery, answer.receipt)
+            verdict, told = judge_answer(self._profile, step, answer)
+            again = told in ("right", "wrong") and answer.text in known
+            counts["repeated" if again else told] += 1
+            if again or told not in ("right", "wrong"):
+                continue
+            known.add(answer.text)
+            if told == "right":
+                right.append(run)
+                continue
+            why = diagnosis(self._task, self._profile, step, verdict, answer)
+            far = math.inf if why.distance is None else why.distance
+            wrong.append(Pair(number, None, run, why.cause, far))
+        return right, sorted(wrong, key=lambda pair: (tier(pair.cause), pair.distance))
+
+    def _line(self, maker: Maker, step: Step, pair: Pair) -> Line | Finding:
+        prompt = maker.make_prompt(step)
+        if isinstance(prompt, Finding):
+            return prompt
+        if fault := maker.fault(step, self._row(maker, step, prompt, "")):
+            return fault
+        made: list[Row | None] = []
+        for number in (pair.chosen, pair.rejected):
+            if number is None:
+                made.append(None)
+                continue
+            run = self._runs[number]
+            answer = run.answers[step.sample_id]
+            whole = self._row(maker, step, prompt, prompt.begun + answer.text)
+            if why := self._unfit(maker, step, answer, prompt, whole):
+                return replace(why, what=f"{run.path}: {why.what}")
+            made.append(whole)
+        chosen, rejected = made
+        if self._form.label:
+            found = {**(chosen or rejected or {}), self._form.label: chosen is not None}
+        else:
+            assert chosen and rejected
+            found = self._form.pair(chosen, rejected)
+        return maker.line(step, prompt.turns, {**found, "cause": pair.cause or ""})
+
+    def _row(self, maker: Maker, step: Step, prompt: Prompted, answer: str) -> Row:
+        return self._form.answers.row(maker.content(step, prompt, Target(answer, answer)))
+
+    def _unfit(
+        self, maker: Maker, step: Step, answer: Completion, prompt: Prompted, made: Row
+    ) -> Finding | None:
+        then, now = (
+            found.size if (found := sent_size(receipt, where=step.sample_id)) else step.screen
+            for receipt in (answer.receipt, prompt.receipt)
         )
+        if then != now and self._moves(maker.task, step, answer, prompt):
+            return _unusable(
+                step,
+                f"the answer is for a picture of {then[0]} x {then[1]} pixels, the row's has "
+                f"{now[0]} x {now[1]}",
+                "pictures as the model was shown them: give --image-size or --smart-resize the "
+                "size of the run",
+            )
+        fault = maker.fault(step, made)
+        if fault is None:
+            return None
+        what = fault.what.replace("a text of the data", "the answer")
+        return _unusable(step, what, "an answer without what trainers and models obey")
+
+    def _moves(self, task: Asking, step: Step, answer: Completion, prompt: Prompted) -> bool:
+        """Return whether the answer means other places in the picture of the row."""
+        space = answer_space(task.options)
+        if space == "px":
+            said = task.history_action(step, answer.text, answer.receipt)
+            return said is None or any(
+                each.start or each.end or each.path for each in (said, *said.then)
+            )
+        if space is not None:
+            return False
+        profile = get_profile(task, self._wanted.profile)
+        then, now = (
+            profile.judge(step, answer.text, receipt)
+            for receipt in (answer.receipt, prompt.receipt)
+        )
+        return (then.values, then.parsed) != (now.values, now.parsed)
 
 
 _ALIKE: Final[Mapping[str, str]] = {
@@ -563,180 +578,6 @@ _ALIKE: Final[Mapping[str, str]] = {
     "without": "without a usable answer",
 }
 """What becomes of steps without a pair."""
-
-
-def _alike(right: Collection[_Judged], wrong: Collection[_Judged]) -> str:
-    return "all_right" if right else "all_wrong" if wrong else "without"
-
-
-# The rows.
-
-
-def preference_row(
-    name: PreferenceFormat, chosen: Row | None, rejected: Row | None, cause: Cause | None
-) -> Row:
-    """Return a trainer's row of preferences.
-
-    Args:
-        name: of the format.
-        chosen: the trainer's row for supervised training with the right answer; None for a row of
-            a wrong one alone.
-        rejected: the same with the wrong answer; None for a row of a right one alone.
-        cause: why the wrong answer is wrong, for readers of the rows; trainers ignore it.
-    """
-    one = rejected if chosen is None else chosen
-    assert one is not None
-    made = dict(one)
-    if name in SINGLE:
-        made["kto_tag" if name == "llamafactory-kto" else "label"] = chosen is not None
-    elif rejected is not None:
-        if name == "trl-dpo":
-            made["chosen"], made["rejected"] = made.pop("completion"), rejected["completion"]
-        elif name == "swift-dpo":
-            made["rejected_response"] = rejected["messages"][-1]["content"]
-        else:
-            made["chosen"], made["rejected"] = made["messages"][-1], rejected["messages"][-1]
-            made["messages"] = made["messages"][:-1]
-    return {**made, _CAUSE: cause or ""}
-
-
-def preference_info(name: PreferenceFormat, info: Mapping[str, Any]) -> dict[str, Any]:
-    """Return LLaMA-Factory's list of datasets for preferences.
-
-    Args:
-        name: of the format.
-        info: the list for supervised training, of the same files.
-    """
-    ranking: dict[str, Any] = {} if name in SINGLE else {"ranking": True}
-    return {
-        dataset: {
-            **said,
-            **ranking,
-            "columns": {key: value for key, value in said["columns"].items() if key != _CAUSE},
-        }
-        for dataset, said in info.items()
-    }
-
-
-class PairMaker:
-    """Write the rows of preferences.
-
-    Attributes:
-        right, wrong: how many answers of these kinds the rows have so far.
-        causes: of the wrong ones.
-
-    Args:
-        chosen: the preferences.
-        maker: writes prompts.
-        wanted: has the format.
-        options: of the export.
-        task: of the steps.
-        kinds: modalities that any row has files of.
-    """
-
-    def __init__(
-        self,
-        chosen: Chosen,
-        maker: Maker,
-        wanted: Preferences,
-        options: Options,
-        task: Asking,
-        kinds: frozenset[Modality],
-    ) -> None:
-        self._chosen, self._maker, self._format = chosen, maker, wanted.format
-        self._trainer, self._kinds = options.format, kinds
-        self.right = self.wrong = 0
-        self.causes: Counter[Cause] = Counter()
-        self._task, self._space = task, answer_space(task.options)
-        self._profile = get_profile(task, wanted.profile)
-
-    def lines(self) -> Iterator[tuple[Step, Line | Finding]]:
-        """Yield the rows in order, or the finding why a pair has none; each finding once."""
-        told: set[Finding] = set()
-        with _closing(self._chosen.sources):
-            for pair in self._chosen.pairs:
-                step = self._chosen.steps[pair.step]
-                made = self._line(step, pair)
-                if isinstance(made, Finding):
-                    if made in told:
-                        continue
-                    told.add(made)
-                else:
-                    self._count(pair)
-                yield step, made
-
-    def report(self) -> dict[str, Any]:
-        """Return the part of `export.json` about the rows and their sources."""
-        causes = {cause: self.causes[cause] for cause in CAUSES if self.causes[cause]}
-        return {
-            **self._chosen.report,
-            "written": {"right": self.right, "wrong": self.wrong},
-            "causes": causes,
-        }
-
-    def _count(self, pair: Pair) -> None:
-        self.right += pair.chosen is not None
-        self.wrong += pair.rejected is not None
-        if pair.rejected is not None and pair.cause:
-            self.causes[pair.cause] += 1
-
-    def _line(self, step: Step, pair: Pair) -> Line | Finding:
-        prompt = self._maker.make_prompt(step)
-        if isinstance(prompt, Finding):
-            return prompt
-        if fault := self._maker.fault(step, self._row(prompt, "")):
-            return fault
-        made: list[Row | None] = []
-        for number in (pair.chosen, pair.rejected):
-            if number is None:
-                made.append(None)
-                continue
-            answer = self._chosen.answer(step, number)
-            whole = self._row(prompt, prompt.begun + answer.text)
-            if why := self._unfit(step, answer, prompt, whole):
-                return replace(why, what=f"{self._chosen.sources[number].path}: {why.what}")
-            made.append(whole)
-        good, bad = made
-        return self._maker.line(
-            step, prompt.turns, preference_row(self._format, good, bad, pair.cause)
-        )
-
-    def _row(self, prompt: Prompted, answer: str) -> Row:
-        target = Target(answer, answer)
-        return row(self._trainer, prompt.turns, target, objects=None, kinds=self._kinds)
-
-    def _unfit(self, step: Step, answer: Completion, prompt: Prompted, made: Row) -> Finding | None:
-        then, now = (
-            found.size if (found := sent_size(receipt, where=step.sample_id)) else step.screen
-            for receipt in (answer.receipt, prompt.receipt)
-        )
-        if then != now and self._moves(step, answer, prompt):
-            return _unusable(
-                step,
-                f"the answer is for a picture of {then[0]} x {then[1]} pixels, the row's has "
-                f"{now[0]} x {now[1]}",
-                "pictures as the model was shown them: give --image-size or --smart-resize the "
-                "size of the run",
-            )
-        fault = self._maker.fault(step, made)
-        if fault is None:
-            return None
-        what = fault.what.replace("a text of the data", "the answer")
-        return _unusable(step, what, "an answer without what trainers and models obey")
-
-    def _moves(self, step: Step, answer: Completion, prompt: Prompted) -> bool:
-        if self._space == "px":
-            said = self._task.history_action(step, answer.text, answer.receipt)
-            return said is None or any(
-                each.start or each.end or each.path for each in (said, *said.then)
-            )
-        if self._space is not None:
-            return False
-        then, now = (
-            self._profile.judge(step, answer.text, receipt)
-            for receipt in (answer.receipt, prompt.receipt)
-        )
-        return (then.values, then.parsed) != (now.values, now.parsed)
 
 
 def _unusable(step: Step, what: str, expected: str) -> Finding:

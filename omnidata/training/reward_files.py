@@ -1,6 +1,6 @@
-"""Rewards as trainers call them, and the file from which a trainer loads its reward.
+"""Rewards as trainers call them, and the plan from which a trainer's process makes its reward.
 
-Sources: as `omnidata.training.prompt_formats`.
+Sources: the modules of `omnidata.training.formats`.
 """
 
 from __future__ import annotations
@@ -9,16 +9,14 @@ import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
 from omnidata.errors import DataError, PredictionError, UsageError
 from omnidata.files import read_file
-from omnidata.storage import atomic_write, write_json
 from omnidata.tasks import get_task
 from omnidata.tasks.asking import Asking
-from omnidata.training.prompt_formats import REWARD, REWARD_FILE, PromptFormat
 from omnidata.training.reward_recipes import RecipeName, Term
 from omnidata.training.rewards import TERMS, Reward
 from omnidata.types import LoadedDataset
@@ -45,24 +43,13 @@ class RewardPlan(msgspec.Struct, frozen=True, kw_only=True):
     terms: dict[Term, float] | RecipeName = msgspec.field(default_factory=lambda: {**TERMS})
 
 
-def write_reward(
-    folder: Path,
-    task: Asking,
-    source: LoadedDataset,
-    form: PromptFormat,
-    recipe: RecipeName | None,
-) -> set[str]:
-    """Write the plan of an export's reward, and the file that its trainer loads.
+def reward_plan(task: Asking, source: LoadedDataset, recipe: RecipeName | None) -> dict[str, Any]:
+    """Return the plan of an export's reward, as in `reward.json`.
 
     Args:
-        folder: of the export.
         task: the benchmark with its options.
         source: what it loaded.
-        form: of the rows.
         recipe: of the reward; None for the terms of `Reward`.
-
-    Returns:
-        The names of the files.
     """
     plan = RewardPlan(
         task=task.name,
@@ -72,12 +59,8 @@ def write_reward(
         profile=task.default_profile,
         terms=recipe or {**TERMS},
     )
-    write_json(folder / REWARD, msgspec.to_builtins(plan))
-    if not (name := REWARD_FILE.get(form)):
-        return {REWARD}
-    with atomic_write(folder / name) as file:
-        file.write(_reward_file(form).encode())
-    return {REWARD, name}
+    found: dict[str, Any] = msgspec.to_builtins(plan)
+    return found
 
 
 def load_reward(path: Path) -> Reward:
@@ -293,67 +276,3 @@ def _refuse_deaf(prompts: Sequence[Any], of_steps: bool) -> None:
                         remedy="train with omnidata.training.OmniGRPOTrainer, or export with "
                         "--video frames --drop-audio",
                     )
-
-
-# The files that trainers load.
-
-_HEAD: Final = '''"""The reward of this export, for {trainer}: {how}."""
-
-from pathlib import Path
-
-from omnidata.training.reward_files import load_reward, {function}
-{imports}
-REWARD = load_reward(Path(__file__).with_name("reward.json"))
-
-'''
-_SWIFT: Final = """
-class Omnidata(ORM):
-    def __call__(self, completions, **kwargs):
-        return swift_scores(REWARD, completions, **kwargs)
-
-
-orms["omnidata"] = Omnidata
-"""
-_VERL: Final = """
-def compute_score(data_source, solution_str, ground_truth, extra_info=None, **kwargs):
-    return verl_score(REWARD, solution_str, ground_truth, extra_info)
-"""
-_EASYR1: Final = """REWARD_NAME = "omnidata"
-REWARD_TYPE = "batch"
-
-
-def compute_score(reward_inputs, **kwargs):
-    return easyr1_score(REWARD, reward_inputs)
-"""
-
-
-def _reward_file(form: PromptFormat) -> str:
-    """The Python file that a trainer loads the reward from.
-
-    It holds nothing of the data: what it needs it reads from `reward.json` beside it.
-    """
-    known = {
-        "swift-grpo": (
-            "ms-swift",
-            "--external_plugins THIS_FILE --reward_funcs omnidata",
-            "swift_scores",
-            "from swift.rewards import ORM, orms\n",
-            _SWIFT,
-        ),
-        "verl": (
-            "verl",
-            "reward.custom_reward_function.path=THIS_FILE",
-            "verl_score",
-            "",
-            _VERL,
-        ),
-        "easyr1": (
-            "EasyR1",
-            "worker.reward.reward_function=THIS_FILE:compute_score",
-            "easyr1_score",
-            "",
-            _EASYR1,
-        ),
-    }
-    trainer, how, function, imports, body = known[form]
-    return _HEAD.format(trainer=trainer, how=how, function=function, imports=imports) + body

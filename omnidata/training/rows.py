@@ -11,7 +11,8 @@ import msgspec
 
 from omnidata import registry
 from omnidata.actions import Screen, Space
-from omnidata.adapters.media_budget import ALL, Capabilities
+from omnidata.adapters.hf.options import CONTROLS, TOKENS
+from omnidata.adapters.media_budget import Capabilities
 from omnidata.adapters.render import render_messages
 from omnidata.errors import Finding, MediaError, UsageError
 from omnidata.run.adapter_contract import fewer_modalities
@@ -20,26 +21,18 @@ from omnidata.tasks import get_task
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.coordinates import Resizing, answer_space, sent_size
 from omnidata.tasks.explaining import deciding
+from omnidata.training.examples import target_shown
 from omnidata.training.formats import (
-    HOLDS,
-    FormatName,
+    Content,
+    Format,
     Objects,
-    Piece,
-    Row,
-    Turns,
-    by_swift,
-    control,
-    mismatch,
-    row,
-    target_shown,
-)
-from omnidata.training.media_store import Broken, File, Kept, Media, Sizing, Wanted
-from omnidata.training.prompt_formats import (
-    PROMPT_FORMATS,
-    PROMPTS_HOLD,
     PromptFormat,
-    prompt_row,
+    Row,
+    format_names,
+    get_format,
 )
+from omnidata.training.formats.base import ALL, Piece, Turns
+from omnidata.training.media_store import Broken, File, Kept, Media, Sizing, Wanted
 from omnidata.training.reward_recipes import RecipeName
 from omnidata.training.rewards import TERMS, check_terms
 from omnidata.types import Conversation, LoadedDataset, MediaRef, Modality, Part, Step, Target
@@ -57,7 +50,7 @@ class Options:
     """The settings of an export.
 
     Attributes:
-        format: the trainer.
+        format: name of the rows' format (see `omnidata.training.formats`).
         video: "file" keeps clips, "frames" exports some of their frames as pictures.
         frames: their number, evenly spread from the first to the last, each after its time.
         drop_audio: leave sound, and any mention of it, out of the prompts.
@@ -65,12 +58,10 @@ class Options:
         objects: of ms-swift: write places into a column of their own, in this unit.
         shares: of the splits.
         copy: copy media files even if a hard link is possible.
-        prompts: the format of rows without answers, for reinforcement learning; `format` is then
-            the one with the same texts and media.
-        reward: the published recipe of their reward; None for the terms of `Reward`.
+        reward: the published recipe of the reward of prompts; None for the terms of `Reward`.
     """
 
-    format: FormatName
+    format: str
     video: Literal["file", "frames"] = "file"
     frames: int = 4
     drop_audio: bool = False
@@ -78,23 +69,22 @@ class Options:
     objects: Objects | None = None
     shares: Mapping[Split, float] = field(default_factory=lambda: SHARES)
     copy: bool = False
-    prompts: PromptFormat | None = None
     reward: RecipeName | None = None
 
     @property
-    def trainer(self) -> str:
-        """The name of the rows' format."""
-        return self.prompts or self.format
+    def rows(self) -> Format:
+        """The format of the rows.
 
-    @property
-    def holds(self) -> frozenset[Modality]:
-        """The modalities that a row may have as files."""
-        return PROMPTS_HOLD[self.prompts] if self.prompts else HOLDS[self.format]
+        Raises:
+            UsageError: there is no such format, or it cannot store `objects`.
+        """
+        found = get_format(self.format)
+        return found.with_objects(self.objects) if self.objects else found
 
     @property
     def capabilities(self) -> Capabilities:
         """The media that prompts may have, as capabilities of a model."""
-        accepts: set[Modality] = set(self.holds)
+        accepts: set[Modality] = set(self.rows.holds)
         if self.video == "frames":
             accepts.add("video")
         if self.drop_audio:
@@ -140,23 +130,15 @@ class Options:
                 where="--drop-audio, -T voice",
                 expected="one of the two",
             )
-        if self.prompts:
+        if self.rows.kind == "prompts":
             check_terms(task, self.reward or TERMS)
         elif self.reward:
             raise UsageError(
                 "a reward is for prompts without answers",
                 where=f"--reward {self.reward}",
-                expected=f"--format {' or '.join(PROMPT_FORMATS)} with it",
+                expected=f"--format {' or '.join(format_names('prompts'))} with it",
             )
-        if self.objects is None:
-            return
-        if self.trainer != "swift":
-            raise UsageError(
-                f"{self.trainer} cannot store coordinates apart from answers",
-                where=f"--objects {self.objects}",
-                expected="--format swift as well",
-            )
-        if answer_space(task.options) != "norm1000":
+        if self.objects and answer_space(task.options) != "norm1000":
             units = task.allowed.get("coordinates", ())
             can = "norm1000" in units
             raise UsageError(
@@ -187,9 +169,9 @@ class Options:
             flags = f"add {' and '.join(_REMEDIES[kind] for kind in lacking)}"
             fewer = fewer_modalities(task, ALL - {*lacking})
             raise UsageError(
-                f"rows of {self.trainer} hold no {' and no '.join(lacking)}",
-                where=f"--format {self.trainer}",
-                expected=f"prompts of text and {' and '.join(sorted(self.holds))}",
+                f"rows of {self.format} hold no {' and no '.join(lacking)}",
+                where=f"--format {self.format}",
+                expected=f"prompts of text and {' and '.join(sorted(self.rows.holds))}",
                 remedy=f"{flags}; or drop them with {fewer}" if fewer else flags,
             )
 
@@ -264,6 +246,7 @@ class Maker:
 
     def __post_init__(self) -> None:
         self._capabilities = self.options.capabilities
+        self._rows = self.options.rows
         self._profile = self.task.profiles[self.task.default_profile]
         self._space = answer_space(self.task.options)
         self._own_controls = self.task.own_controls
@@ -278,23 +261,25 @@ class Maker:
             return target
         begun = asked_for.begun
         target = replace(target, text=begun + target.text, template=begun + target.template)
-        options = self.options
-        made = row(
-            options.format, asked_for.turns, target, objects=options.objects, kinds=self.kinds
-        )
+        content = self.content(step, asked_for, target)
+        made = self._rows.answers.row(content)
         if fault := self.fault(step, made):
             return fault
-        if options.prompts:
-            made = prompt_row(
-                options.prompts,
-                asked_for.turns,
-                task=self.task.name,
-                sample_id=step.sample_id,
-                receipt=asked_for.receipt,
-                kinds=self.kinds,
-                root=self.root,
-            )
+        if isinstance(self._rows, PromptFormat):
+            made = self._rows.row(content)
         return self.line(step, asked_for.turns, made)
+
+    def content(self, step: Step, asked_for: Prompted, target: Target) -> Content:
+        """Return what the row of a step says."""
+        return Content(
+            self.task.name,
+            step.sample_id,
+            asked_for.turns,
+            target,
+            asked_for.receipt,
+            self.kinds,
+            self.root,
+        )
 
     def make_prompt(self, step: Step) -> Prompted | Finding:
         """Return a step's prompt as it is written, or the finding why there is none."""
@@ -315,10 +300,10 @@ class Maker:
         turns, receipt = render_messages(conversation, self._capabilities, _text, self._pieces)
         begun = ""
         if turns[-1].role == "assistant":  # trainers want an answer whole
-            if self.options.prompts:
+            if self._rows.kind == "prompts":
                 raise UsageError(
                     "the prompt contains the start of the answer, which trainers do not support",
-                    where=f"--format {self.options.trainer}",
+                    where=f"--format {self.options.format}",
                     expected="prompts that end with the user's turn",
                     remedy="use another -T dialect, or drop it",
                 )
@@ -337,7 +322,7 @@ class Maker:
                 "a target in pixels of the screenshot",
             )
         target = target_shown(self.task, step, seen.size)
-        text = (by_swift(target) if self.options.objects else target.text) if target else ""
+        text = self._rows.answers.answer(target) if target else ""
         verdict = self._profile.judge(step, text, receipt)
         values = dict(zip(self._profile.values, verdict.values, strict=True))
         right = deciding(values)
@@ -369,15 +354,29 @@ class Maker:
         )
 
     def fault(self, step: Step, made: Row) -> Finding | None:
-        """Return a finding if a trainer or a model would misread the row, else None."""
-        if differs := mismatch(self.options.format, made):
+        """Return a finding if a trainer or a model would misread a row with an answer, else None.
+
+        Chat templates write texts as they are, and the tokenizers of trainers make tokens of them.
+        So a text of the data may not hold a placeholder, of the trainer or of any known model, nor
+        a token that some model obeys, but for the task's own.
+        """
+        form = self._rows.answers
+        texts = form.texts(made)
+        listed = {**form.placeholders(made), **dict.fromkeys(sorted(TOKENS), ())}
+        counts = {tag: sum(text.count(tag) for text in texts) for tag in listed}
+        if differs := [
+            f"{count} {tag} in the texts, {len(listed[tag])} in the list"
+            for tag, count in counts.items()
+            if count != len(listed[tag])
+        ]:
             return _exclusion(
                 step,
                 "placeholder-in-text",
-                f"a text of the data holds a placeholder for media: {differs}",
+                f"a text of the data holds a placeholder for media: {'; '.join(differs)}",
                 "texts without placeholders",
             )
-        if token := control(self.options.format, made, self._own_controls):
+        refused = sorted(CONTROLS - {*self._own_controls})
+        if token := next((token for token in refused for text in texts if token in text), ""):
             return _exclusion(
                 step,
                 "control-token-in-text",

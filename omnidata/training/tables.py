@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 import msgspec
 
@@ -23,9 +23,9 @@ from omnidata.storage import PLAN
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.common_options import AT_LOADING
 from omnidata.training.datasets import steps_for_workers
+from omnidata.training.examples import Example, read
 from omnidata.training.export import REPORT
-from omnidata.training.formats import Example, FormatName, read
-from omnidata.training.prompt_formats import PROMPT_FORMATS, PromptFormat
+from omnidata.training.formats import AnswerFormat, Format, get_format
 from omnidata.types import Conversation, LoadedDataset, Message, Step
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ _LONGEST = 64 * 1024**2
 
 
 class _Options(msgspec.Struct):
-    format: FormatName | PromptFormat
+    format: str
 
 
 class _Written(msgspec.Struct):
@@ -240,12 +240,12 @@ def exported_table(out: Path, split: Split = "train") -> datasets.Dataset:
     import datasets
 
     report = _report(out)
-    form = report.options.format
-    if form in PROMPT_FORMATS:
+    form = _form(out, report.options.format)
+    if not isinstance(form, AnswerFormat):
         raise DataError(
-            f"rows of {form} have no answers to learn",
+            f"rows of {form.name} have no answers to learn",
             where=str(out),
-            expected="an export with answers",
+            expected="an export with right answers",
             remedy="train with a reward (docs/reinforce.md), or export with another --format",
         )
     if split not in report.splits:
@@ -257,8 +257,8 @@ def exported_table(out: Path, split: Split = "train") -> datasets.Dataset:
         )
     pixels = report.task_options.get("coordinates") == "px"
     file = _File(
-        out.absolute() / f"{split}.jsonl",
-        cast("FormatName", form),
+        out.absolute() / f"{split}{form.suffix}",
+        form,
         pixels,
         report.fixed_sizes,
         report.special_tokens,
@@ -266,6 +266,18 @@ def exported_table(out: Path, split: Split = "train") -> datasets.Dataset:
     starts = file.starts(report.splits[split].steps)
     rows = datasets.Dataset.from_dict({"number": range(len(starts))})
     return rows.with_transform(_ExampleLookup(file, starts))
+
+
+def _form(out: Path, name: str) -> Format:
+    try:
+        return get_format(name)
+    except UsageError as error:
+        raise DataError(
+            f"the export cannot be read ({error.what})",
+            where=str(out / REPORT),
+            expected=error.expected,
+            remedy="install the distribution of the format, or export again with another --format",
+        ) from None
 
 
 def _report(out: Path) -> _Report:
@@ -292,7 +304,7 @@ class _File:
     """The rows of a split; the media lie beside the file."""
 
     path: Path
-    form: FormatName
+    form: AnswerFormat
     pixels: bool  # of coordinates in answers
     fixed: bool  # whether prompts state the size of the pictures as they are written
     special_tokens: bool  # in answers

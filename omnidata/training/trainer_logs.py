@@ -27,34 +27,13 @@ from omnidata.predictions import Prediction
 from omnidata.run.bad_lines import BadLines, answer_rows, kind_of, row_of, sift
 from omnidata.run.logs import recognise
 from omnidata.run.selection import SPLITS
+from omnidata.training.examples import read
 from omnidata.training.export import REPORT
-from omnidata.training.formats import read
-from omnidata.training.prompt_formats import SUFFIX
+from omnidata.training.formats import OURS, get_format
 from omnidata.types import PLACE, LoadedDataset, Step
 
-
-@dataclass(frozen=True, slots=True)
-class _Columns:
-    """How a trainer writes an answer.
-
-    Attributes:
-        answer: the column of the model's text.
-        label: those of the right answer, as the row of the export has it, by version.
-        sample_id: that of the row's id; empty where rows are paired by place.
-    """
-
-    answer: str
-    label: tuple[str, ...] = ()
-    sample_id: str = ""
-
-
-_COLUMNS: Final[Mapping[str, _Columns]] = {
-    "llamafactory": _Columns("predict", label=("label",)),
-    "swift": _Columns("response", label=("labels", "label")),
-    "verl": _Columns("output", sample_id="gts"),
-    "trl": _Columns("completion", sample_id="sample_id"),
-}
-TRAINERS: Final = tuple(_COLUMNS)
+_LOGS: Final = {one.log.trainer: (one.suffix, one.log) for one in OURS if one.log}
+TRAINERS: Final = tuple(_LOGS)
 """Those whose predictions can be scored, for `--from`."""
 
 _ROWS: Final = "rows of `omnidata export`, a file or its folder"
@@ -118,7 +97,8 @@ class TrainerLog:
                 expected=f"--rows EXPORT: {_ROWS}",
                 remedy="add --rows with the file that the trainer predicted on",
             )
-        self._trainer, self._path, self._columns = trainer, path, _COLUMNS[trainer]
+        self._trainer, self._path = trainer, path
+        self._suffix, self._columns = _LOGS[trainer]
         folder = rows if rows.is_dir() else rows.parent
         report = json_file(folder / REPORT, WHOLE) if (folder / REPORT).is_file() else None
         self.report: Mapping[str, Any] = report if isinstance(report, dict) else {}
@@ -193,8 +173,8 @@ class TrainerLog:
         if not rows.is_dir():
             self._check(rows)
             return rows
-        suffix = SUFFIX.get(self._trainer, ".jsonl")
-        files = [path for split in SPLITS if (path := rows / f"{split}{suffix}").is_file()]
+        places = [rows / f"{split}{self._suffix}" for split in SPLITS]
+        files = [path for path in places if path.is_file()]
         if not files:
             raise UsageError(
                 "the folder has no rows",
@@ -333,7 +313,8 @@ class TrainerLog:
         if not any((chosen.get("sizing") or {}).values()) or unit in ("norm1000", "rel"):
             return {}
         try:
-            example = read(encode(row.own), chosen["format"], self.rows.parent)
+            form = get_format(chosen["format"]).answers
+            example = read(encode(row.own), form, self.rows.parent)
             parts = [part for message in example.prompt for part in message.parts]
             ref = next(part.media for part in parts if part.role == "screenshot" and part.media)
             width, height = image_size(ref)

@@ -193,8 +193,8 @@ def test_an_answer_that_the_trainer_left_out_is_a_failure(
     ("arguments", "says"),
     [
         (("--from", "swift"), "--rows EXPORT"),
-        (("--rows", "{rows}"), "--from llamafactory|swift|verl|trl"),
-        (("--from", "lmms-eval", "--rows", "{rows}"), "--from llamafactory|swift|verl|trl"),
+        (("--rows", "{rows}"), "--from llamafactory|swift|trl|verl"),
+        (("--from", "lmms-eval", "--rows", "{rows}"), "--from llamafactory|swift|trl|verl"),
         (("--from", "swift", "--rows", "{data}"), "not a row of an export"),
         (("--from", "swift", "--rows", "{empty}"), "the folder has no rows"),
         (("--from", "axolotl"), "one of lmms-eval"),

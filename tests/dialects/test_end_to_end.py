@@ -20,7 +20,6 @@ from omnidata.tasks import get_task
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.coordinates import in_pixels
 from omnidata.training.export import Options, Sizing, export
-from omnidata.training.formats import FormatName
 from omnidata.types import GenerationParams, Message, Part, Request, Step
 from tests.adapters.local_models import Spy, ask, local, torch
 from tests.adapters.tiny_vl import PATCH, VL, make
@@ -222,7 +221,7 @@ def resized(size: Screen, factor: int) -> Screen:
 @pytest.mark.parametrize("form", ["trl", "llamafactory", "swift", "qwen-vl"])
 @pytest.mark.parametrize("name", ["toy-begun", "qwen2.5", "qwen3"])
 def test_exported_answers_fit_the_picture_that_a_trainer_feeds(
-    name: str, form: FormatName, phone: Path, tmp_path: Path
+    name: str, form: str, phone: Path, tmp_path: Path
 ) -> None:
     task = get_task("aitw", {"dialect": name})
     source = task.load(phone)

@@ -460,8 +460,7 @@ def test_a_prompt_without_sound_does_not_speak_of_it(
     form: str, before: str, after: str, data: Path, tmp_path: Path
 ) -> None:
     """`--drop-audio` gives the prompts of `-T modalities` without the sound."""
-    options: dict[str, Any] = {"prompts": form} if form == "trl-grpo" else {}
-    options |= {"format": "trl" if options else form, "drop_audio": True, "video": "frames"}
+    options: dict[str, Any] = {"format": form, "drop_audio": True, "video": "frames"}
     done = export(
         get_task("omnigui", {"modalities": before}),
         load(data),

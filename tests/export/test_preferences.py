@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from omnidata.actions import Action, Box
 from omnidata.run.evaluate import evaluate
 from omnidata.tasks import get_task
-from omnidata.training.preferences import TRAINERS, Order, Pair, apart, sort_pairs, tier
+from omnidata.training.formats import PreferenceFormat, formats
+from omnidata.training.preferences import Order, Pair, apart, sort_pairs, tier
 from omnidata.types import CAUSES, Completion
 from tests.adapters.servers import Fault
 from tests.cli.asking import evaluate as evaluate_by
@@ -30,6 +31,11 @@ TYPO = '{"action_type":7,"text":"你好 \\"y\\""}'
 HOME = '{"action_type":9}'
 CUT = Completion(delivery="truncated", text=NEAR)
 REFUSED = Completion(delivery="refused", error="no")
+TRAINERS = {
+    name: form.answers.name
+    for name, form in formats().items()
+    if isinstance(form, PreferenceFormat)
+}
 WRONG: Mapping[int, Reply] = {0: NEAR, 1: FAR, 2: TYPO, 3: HOME}
 
 

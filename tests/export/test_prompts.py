@@ -33,7 +33,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def exported(data: Path, out: Path, form: Any, **options: Any) -> list[dict[str, Any]]:
     """The rows."""
-    written(data, out, format="swift", prompts=form, **LIMITS.get(form, {}), **options)
+    written(data, out, format=form, **LIMITS.get(form, {}), **options)
     suffix = "json" if form == "verl" else "jsonl"
     lines = (out / f"train.{suffix}").read_text(encoding="utf-8").splitlines()
     return [json.loads(line) for line in lines]
@@ -194,15 +194,15 @@ def test_a_reward_of_other_data_is_refused(tmp_path: Path) -> None:
 def test_what_a_trainer_has_no_place_for_is_refused(data: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     for options, said in (
-        ({"prompts": "easyr1"}, "hold no audio"),
-        ({"prompts": "trl-grpo"}, "hold no audio and no video"),
-        ({"prompts": "easyr1", "drop_audio": True}, "pictures or clips"),
-        ({"prompts": "verl", "objects": "norm1"}, "cannot store coordinates apart"),
-        ({"prompts": "verl", "reward": "aepo"}, "not coordinates to rank"),
-        ({"reward": "ui-r1"}, "prompts without answers"),
+        ({"format": "easyr1"}, "hold no audio"),
+        ({"format": "trl-grpo"}, "hold no audio and no video"),
+        ({"format": "easyr1", "drop_audio": True}, "pictures or clips"),
+        ({"format": "verl", "objects": "norm1"}, "cannot store coordinates apart"),
+        ({"format": "verl", "reward": "aepo"}, "not coordinates to rank"),
+        ({"format": "swift", "reward": "ui-r1"}, "prompts without answers"),
     ):
         with pytest.raises(UsageError, match=said):
-            written(data, out, format="swift", **options)
+            written(data, out, **options)
     exported(data, out, "trl-grpo")
     with pytest.raises(DataError, match="no answers to learn"):
         exported_table(out)

@@ -21,7 +21,7 @@ Rows = list[dict[str, Any]]
 def exported(folder: Path, form: Any, **options: Any) -> tuple[Path, Rows]:
     """An export of eight steps, and its rows."""
     data = tree(folder / "data", episodes=2)
-    written(data, folder / "out", format="swift", prompts=form, **options)
+    written(data, folder / "out", format=form, **options)
     path = folder / "out" / f"train.{'json' if form == 'verl' else 'jsonl'}"
     return path, [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 

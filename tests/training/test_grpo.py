@@ -247,7 +247,7 @@ def test_the_stock_trainer_takes_an_export_of_pictures(
 
     folder, out = checkpoint(once, "qwen2.5-omni"), tmp_path / "out"
     few = {"video": "frames", "frames": 1, "drop_audio": True, "sizing": Sizing(longest=100)}
-    written(task, data_tree(once), out, "swift", prompts="trl-grpo", **few)
+    written(task, data_tree(once), out, "trl-grpo", **few)
     rows = datasets.load_dataset(
         "json", data_files=str(out / "train.jsonl"), split="train", cache_dir=str(tmp_path / "c")
     )
@@ -300,14 +300,14 @@ def test_an_export_and_a_run_are_rows_for_the_trainer(
 
     data, out = data_tree(once), tmp_path / "out"
     source = task.load(data, check_media=False)
-    written(task, data, out, "swift", prompts="swift-grpo")
+    written(task, data, out, "swift-grpo")
     loaded, table = exported_prompts(out)
     rows = [json.loads(line) for line in (out / "train.jsonl").read_text().splitlines()]
     assert [row["sample_id"] for row in table] == [row["sample_id"] for row in rows]
     plain = prompt_table(loaded, [row["step"] for row in table])
     assert [row["prompt"] for row in plain] == [row["prompt"] for row in table]
     frames = tmp_path / "frames"
-    written(task, data, frames, "swift", prompts="swift-grpo", video="frames")
+    written(task, data, frames, "swift-grpo", video="frames")
     with pytest.raises(UsageError, match="the prompts in the rows differ"):
         exported_prompts(frames)
     semi = get_task("omnigui", {"history": "predicted", "patches": "9"})

@@ -1,0 +1,117 @@
+"""Training formats by name; each trainer has one file.
+
+Another distribution adds its own with an entry point of the group `omnidata.formats` that names an
+instance of `AnswerFormat`, `PromptFormat` or `PreferenceFormat` (see `docs/export.md`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import entry_points
+from typing import Final
+
+from omnidata.errors import PluginError, UsageError, suggestion
+from omnidata.training.formats.base import (
+    AnswerFormat,
+    Content,
+    Format,
+    Kind,
+    Log,
+    Messages,
+    Objects,
+    PreferenceFormat,
+    PromptFormat,
+    Row,
+    Written,
+)
+from omnidata.training.formats.easyr1 import EasyR1
+from omnidata.training.formats.llamafactory import LlamaFactory, LlamaFactoryDpo, LlamaFactoryKto
+from omnidata.training.formats.qwen_vl import QwenVl
+from omnidata.training.formats.swift import Swift, SwiftDpo, SwiftGrpo
+from omnidata.training.formats.trl import Trl, TrlDpo, TrlGrpo, TrlKto
+from omnidata.training.formats.verl import Verl
+
+__all__ = [
+    "OURS",
+    "AnswerFormat",
+    "Content",
+    "Format",
+    "Log",
+    "Messages",
+    "Objects",
+    "PreferenceFormat",
+    "PromptFormat",
+    "Row",
+    "Written",
+    "format_names",
+    "formats",
+    "get_format",
+]
+
+GROUP: Final = "omnidata.formats"
+OURS: Final[tuple[Format, ...]] = (
+    Trl(),
+    LlamaFactory(),
+    Swift(),
+    QwenVl(),
+    TrlGrpo(),
+    SwiftGrpo(),
+    Verl(),
+    EasyR1(),
+    TrlDpo(),
+    TrlKto(),
+    SwiftDpo(),
+    LlamaFactoryDpo(),
+    LlamaFactoryKto(),
+)
+
+
+@cache
+def formats() -> Mapping[str, Format]:
+    """Return all formats by name, the built-in ones first.
+
+    Raises:
+        PluginError: an entry point names an object that is not a format, or a name that is taken.
+    """
+    found = {one.name: one for one in OURS}
+    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
+        try:
+            brought = point.load()
+            fault = "" if isinstance(brought, Format) else f"names {brought!r:.80}, no format"
+        except Exception as error:
+            fault = f"cannot be imported: {error}"
+        if not fault and brought.name in found:
+            fault = f"has a second format {brought.name}"
+        if fault:
+            raise PluginError(
+                f"the entry point of a format {fault}",
+                where=point.value,
+                expected="an instance of a class of omnidata.training.formats, with its own name",
+                remedy="fix the distribution that has it, or uninstall it",
+            )
+        found[brought.name] = brought
+    return found
+
+
+def format_names(*kinds: Kind) -> list[str]:
+    """Return the names of the formats of some kinds."""
+    return [name for name, one in formats().items() if one.kind in kinds]
+
+
+def get_format(name: str) -> Format:
+    """Return a format by its name.
+
+    Raises:
+        UsageError: no format has the name.
+        PluginError: as `formats`.
+    """
+    known = formats()
+    if name not in known:
+        raise UsageError(
+            f'unknown format "{name}"',
+            where=f"--format {name}",
+            expected=f"one of {', '.join(known)}",
+            remedy=suggestion(name, known),
+        )
+    return known[name]

@@ -1,0 +1,75 @@
+"""A format of another distribution: that of `docs/export.md` is exported, and read back."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from omnidata.tasks import get_task
+from omnidata.torch import exported_table
+from omnidata.training.formats import formats
+from tests import plugs
+from tests.cli.running import here
+from tests.export.small import TAP, load, rows, tree
+from tests.export.test_preferences import NEAR, asked
+
+TEXT = (Path(__file__).resolve().parents[2] / "docs" / "export.md").read_text("utf-8")
+
+
+@pytest.fixture(autouse=True)
+def talk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The distribution of the page."""
+    (module,) = re.findall(r"```python\n(from omnidata.training.formats.*?)```", TEXT, re.DOTALL)
+    group, points = re.findall(r'entry-points\."(.*?)"\]\n(.*?)```', TEXT, re.DOTALL)[0]
+    site = plugs.on_path(tmp_path / "site", "talk", monkeypatch)
+    (site / "talk.py").write_text(module, encoding="utf-8")
+    plugs.install(site, "talk-format", group, points.replace('"', ""))
+    formats.cache_clear()
+    yield
+    monkeypatch.undo()
+    formats.cache_clear()
+
+
+def test_rows_of_a_format_of_ones_own_are_written_checked_and_read_back(tmp_path: Path) -> None:
+    instructions = ("Tap it", "Tap <video> twice")
+    data = tree(tmp_path / "data", episodes=2, actions=[TAP], instruct=instructions.__getitem__)
+    command = (
+        "export",
+        "omnigui",
+        data,
+        tmp_path / "out",
+        "--format",
+        "talk",
+        "--split",
+        "train=1",
+    )
+    assert "hold no audio" in here(*command, code=2).stderr
+    for more in ((), ("--overwrite",)):
+        done = here(*command, "--drop-audio", *more, code=1)
+        assert "placeholder-in-text" in done.stderr
+    (row,) = rows(tmp_path / "out")
+    step = load(data).steps[0]
+    target = get_task("omnigui").target(step)
+    assert target
+    assert [turn["who"] for turn in row["talk"]] == ["rules", "person", "agent"]
+    assert row["talk"][-1]["text"] == target.text
+    assert (len(row["pictures"]), len(row["clips"])) == (1, 1)
+    index = json.loads((tmp_path / "out" / "index.json").read_text())
+    assert index == {"benchmark": "omnigui", "files": ["train.jsonl"]}
+    (found,) = exported_table(tmp_path / "out")
+    assert (found["example"].sample_id, found["example"].answer) == (step.sample_id, target.text)
+
+
+def test_preferences_of_a_format_of_ones_own_have_both_answers(tmp_path: Path) -> None:
+    data = tree(tmp_path / "data", actions=[TAP])
+    runs = (asked(data, tmp_path / "a"), asked(data, tmp_path / "b", {0: NEAR}))
+    here(
+        "export", "omnigui", data, tmp_path / "out", "--format", "talk-pairs", "--drop-audio",
+        "--split", "train=1", "--pairs", runs[0], "--pairs", runs[1],
+    )  # fmt: skip
+    (row,) = rows(tmp_path / "out")
+    assert (row["worse"], row["cause"]) == (NEAR, "near_miss")
