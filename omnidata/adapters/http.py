@@ -405,6 +405,7 @@ class QuietConnector(aiohttp.TCPConnector):
         super().__init__(**settings)
         self._factory: Any = partial(_Handler, self._distrust, loop=self._loop)
         self._resting: set[ResponseHandler] = set()
+        self._serves_many = False
 
     def _distrust(self) -> None:
         self._force_close = True
@@ -417,6 +418,7 @@ class QuietConnector(aiohttp.TCPConnector):
         else:
             assert isinstance(protocol, _Handler)  # as the factory says
             protocol.idle = True
+            self._serves_many |= any(each.is_connected() for each in self._resting)
             self._resting.add(protocol)
             self._loop.call_later(QUIET_S, self._wake, key, protocol)
 
@@ -427,7 +429,7 @@ class QuietConnector(aiohttp.TCPConnector):
     async def _create_connection(
         self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
     ) -> ResponseHandler:
-        if len(self._acquired) - len(self._resting) <= 1:  # this one alone is wanted
+        if not self._serves_many and len(self._acquired) - len(self._resting) <= 1:  # this one alone is wanted
             for protocol in self._resting:
                 protocol.close()
         return await super()._create_connection(req, traces, timeout)

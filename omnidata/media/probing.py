@@ -15,6 +15,7 @@ from omnidata.media.containers import (
     audio_stream,
     broken_media,
     decode,
+    first_frame,
     turn_of,
     video_stream,
 )
@@ -342,9 +343,9 @@ def check(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> None:
     if ref.kind == "image":
         image_size(ref, budget=budget)
         return
-    with open_media(ref, budget) as container:
+    with open_media(ref, budget, at_a_glance=True) as container:
         if ref.kind == "video":
-            next(container.decode(video_stream(container, ref, budget, None)))
+            first_frame(container, ref, budget)
         else:
             next(container.decode(audio_stream(container, ref, None)))
 
@@ -416,13 +417,12 @@ def media_info(held: InMemoryMedia, *, budget: Budget = DEFAULT_BUDGET) -> Media
         names = (name for start, name in _PICTURES.items() if held.content.startswith(start))
         name = next(names, "webp")
         return MediaInfo(name, f"image/{name}", width=size[0], height=size[1])
-    with open_media(held, budget) as container:
+    with open_media(held, budget, at_a_glance=True) as container:
         stream: VideoStream | AudioStream
         width: int | None = None
         height: int | None = None
         if held.kind == "video":
-            stream = video_stream(container, held, budget, None)
-            frame = next(container.decode(stream))
+            stream, frame = first_frame(container, held, budget)
             width, height = turn_of(frame).size(
                 stream.codec_context.width, stream.codec_context.height
             )

@@ -306,13 +306,16 @@ def file_or_bytes(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Path | b
 
 
 @contextmanager
-def open_media(ref: MediaRef, budget: Budget) -> Iterator[InputContainer]:
-    """Open the container of a clip or a track, for the block.
+def open_media(
+    ref: MediaRef, budget: Budget, *, at_a_glance: bool = False
+) -> Iterator[InputContainer]:
+    """Open the container of a clip or a track, for the block; arguments as of `open_container`.
 
     Raises:
         MediaError: as `file_or_bytes`; the container or something decoded in the block is broken.
     """
-    with open_container(file_or_bytes(ref, budget=budget), ref, budget) as container:
+    found = file_or_bytes(ref, budget=budget)
+    with open_container(found, ref, budget, at_a_glance=at_a_glance) as container:
         yield container
 
 
