@@ -10,9 +10,8 @@ import hashlib
 import math
 import os
 import secrets
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
@@ -124,8 +123,9 @@ def write(
         DataError: a prompt cannot be made.
     """
     steps = select(source.steps, where=where, exclude=exclude, limit=limit, task=task)
-    adapter = batch_model(model, task, asks=False)
-    form = batch_form(adapter)
+    adapter = batch_model(model, task)
+    form = adapter.batch
+    assert form
     _check_writable(task, adapter, form, media)
     check_judgeable(get_profile(task, None), steps, source, out)
     about = describe_model(task, adapter, None, steps, None)
@@ -177,63 +177,28 @@ def write(
     )
 
 
-def batch_model(recipe: Recipe, task: Asking, *, asks: bool) -> BatchModel:
+def batch_model(recipe: Recipe, task: Asking, *, asks: bool = False) -> BatchModel:
     """Return a model; no weights are loaded, and no plug-in's code is run.
+
+    Args:
+        recipe: the model.
+        task: the benchmark with its options.
+        asks: whether its server is sent anything; else it only writes and reads files.
 
     Raises:
         UsageError: there are no batches of the model.
     """
     if is_light(recipe.spec) and not asks_nobody(recipe.spec):
         adapter = recipe.make(task, (), asks=asks)
-        if isinstance(adapter, BatchModel):
+        # The files may be sent to a gateway, which has a format of its own, or none.
+        if isinstance(adapter, BatchModel) and (adapter.batch or asks):
             return adapter
-    raise _no_batch_error(recipe.spec)
-
-
-def batch_form(model: BatchModel) -> BatchForm:
-    """Return the format of the batches of a model's server.
-
-    Raises:
-        UsageError: the server has none.
-    """
-    if model.batch is None:
-        raise _no_batch_error(model.name)
-    return model.batch
-
-
-def _no_batch_error(name: str) -> UsageError:
-    return UsageError(
-        f"{name} is asked step by step: no batch API takes its requests as files",
-        where=f"--model {name}",
+    raise UsageError(
+        f"{recipe.spec} is asked step by step: no batch API takes its requests as files",
+        where=f"--model {recipe.spec}",
         expected="a model and server with batches, as `docs/batch.md` lists them",
         remedy="ask it directly with `omnidata evaluate`",
     )
-
-
-def recorded_model(
-    manifest: Manifest,
-    task: Asking,
-    base_url: str | None,
-    models: Path | None,
-    key_file: Path | None = None,
-    *,
-    asks: bool = False,
-) -> BatchModel:
-    """Return the model of a batch; the arguments are as of `omnidata.adapters.get_adapter`.
-
-    Raises:
-        UsageError: the manifest alone names a file of models, or see `batch_model`.
-    """
-    if manifest.models and models is None:
-        raise UsageError(
-            f"the model {manifest.spec} is a row of {manifest.models}: its address and the name of "
-            "its key are taken from no run folder",
-            where="--models",
-            expected="the file named again, if it is yours",
-            remedy=f"--models {manifest.models}",
-        )
-    recipe = Recipe(manifest.spec, manifest.options, base_url, key_file, models)
-    return batch_model(recipe, task, asks=asks)
 
 
 def _check_writable(task: Asking, adapter: BatchModel, form: BatchForm, media: Path | None) -> None:
@@ -374,17 +339,9 @@ class _Writer:
 
     def _make_rows(self, steps: Sequence[Step]) -> Iterator[_Row]:
         threads = (os.cpu_count() or 1) + 1
-        waiting: deque[Future[_Row]] = deque()
-        pool = ThreadPoolExecutor(threads, "omnidata-batch")
-        try:
-            for step in steps:
-                waiting.append(pool.submit(self._make_row, step))
-                if len(waiting) > 2 * threads:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+        with ThreadPoolExecutor(threads, "omnidata-batch") as pool:
+            for begin in range(0, len(steps), 2 * threads):
+                yield from pool.map(self._make_row, steps[begin : begin + 2 * threads])
 
     def _make_row(self, step: Step) -> _Row:
         asked = Asked(

@@ -16,10 +16,11 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
-from omnidata.errors import RunError
+from omnidata.errors import RunError, UsageError
 from omnidata.files import lines
 from omnidata.jsontext import encode
 from omnidata.predictions import Prediction
+from omnidata.run.cluster import Recipe
 from omnidata.run.cost import Budget
 from omnidata.run.folder import TRANSIENT, RunFolder
 from omnidata.storage import (
@@ -92,6 +93,22 @@ class Manifest(msgspec.Struct, kw_only=True):
     models: str | None
     rounds: list[Round] = []
     files: list[RequestFile] = []
+
+    def recipe(self, base_url: str | None, key_file: Path | None, models: Path | None) -> Recipe:
+        """Return the model with an address, a key and a file of models that the user names.
+
+        Raises:
+            UsageError: the user names no file of models, and the run folder does.
+        """
+        if self.models and models is None:
+            raise UsageError(
+                f"the model {self.spec} is a row of {self.models}: its address and the name of "
+                "its key are taken from no run folder",
+                where="--models",
+                expected="the file named again, if it is yours",
+                remedy=f"--models {self.models}",
+            )
+        return Recipe(self.spec, self.options, base_url, key_file, models)
 
 
 class Asked(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):

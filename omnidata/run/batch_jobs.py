@@ -21,7 +21,7 @@ from omnidata.adapters.render import RenderedPart
 from omnidata.errors import CallError, RunError, UsageError
 from omnidata.files import read_file
 from omnidata.run.adapter_contract import decoding
-from omnidata.run.batch import UPLOADED, batch_form, recorded_model
+from omnidata.run.batch import UPLOADED, batch_model
 from omnidata.run.batch_folder import BatchFolder, FileState, Jobs, Manifest, RequestFile, Upload
 from omnidata.run.run_files import read_info, recorded_task
 from omnidata.storage import atomic_write, open_own, take_lock, wrap_os_error
@@ -92,15 +92,16 @@ def _open_batch(out: Path, place: Place) -> Iterator[_Batch]:
 
 def _model_with_key(manifest: Manifest, task: Asking, place: Place) -> BatchModel:
     """Send the key to the address that the user names, never to one that a run folder names."""
-    form = batch_form(recorded_model(manifest, task, manifest.base_url, place.models))
-    if form.name == manifest.form and form.command:
+    form = batch_model(manifest.recipe(manifest.base_url, None, place.models), task).batch
+    if form and form.command and form.name == manifest.form:
         raise UsageError(
             f"`{form.command.partition(' -')[0]}` reads the files itself: nothing can be submitted",
             where=f"a batch of the form {form.name}",
             expected="a batch of a provider that takes files",
             remedy="run it on the files, then `omnidata batch read RUN RESULTS`",
         )
-    model = recorded_model(manifest, task, place.base_url, place.models, place.key_file, asks=True)
+    recipe = manifest.recipe(place.base_url, place.key_file, place.models)
+    model = batch_model(recipe, task, asks=True)
     usual = model.key.redact(model.preset.base_url) or None
     if place.base_url is None and usual != manifest.base_url:
         raise UsageError(

@@ -18,7 +18,7 @@ from omnidata.adapters.http import fault, is_whole, parse_json, text_of
 from omnidata.errors import CallError, PredictionError, RunError, UnansweredError, plural
 from omnidata.predictions import numbered_lines
 from omnidata.run.adapter_contract import decoding
-from omnidata.run.batch import batch_form, recorded_model
+from omnidata.run.batch import batch_model
 from omnidata.run.batch_folder import Asked, BatchFolder, Got, spend_answers
 from omnidata.run.cost import Budget, Limits
 from omnidata.run.evaluate import conclude
@@ -130,7 +130,7 @@ def read(
     judge = get_profile(task, profile)
     source = task.load(recorded_data(info, out, data), check_media=False)
     steps = recorded_steps(info, source, out)
-    adapter = recorded_model(manifest, task, manifest.base_url, models)
+    adapter = batch_model(manifest.recipe(manifest.base_url, None, models), task)
     if changed := changes(info.get("model_settings") or {}, adapter.settings):
         raise RunError(
             f"the model {adapter.name} has other settings now: {describe_changes(changed)}",
@@ -289,7 +289,8 @@ def _read_files(
 def _read_rows(
     path: Path, adapter: BatchModel, asked: Mapping[str, Asked]
 ) -> Iterator[tuple[str, bytes, Returned]]:
-    form = batch_form(adapter)
+    form = adapter.batch
+    assert form
     expected = f"the rows that {form.name} writes of what came of a batch"
     for number, line in numbered_lines(path, expected=expected):
         where = f"{path}:{number}"
