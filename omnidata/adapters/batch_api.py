@@ -1,6 +1,6 @@
-"""Batch APIs of providers: files of requests, what comes of them, and the service that takes them.
+"""Batch APIs of providers: files of requests, their results, and the service that takes them.
 
-A provider's own form and service stand with its wire format.
+The form and the service of a provider are declared beside its wire format.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from omnidata.types import Completion, GenerationParams
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Returned:
-    """What came of one request of a batch.
+    """Result of one request of a batch.
 
     Attributes:
-        custom_id: the name that the request had in its file.
-        body: the JSON text that a server would have answered with; empty where there is none.
-        status: the HTTP status; 0 where the provider tells of none.
-        error: what it says in place of an answer, as a JSON value; None beside an answer.
-        ended: "expired" or "cancelled" where the request was never run; else empty.
+        custom_id: the name of the request in its file.
+        body: the JSON text with which a server would have answered; empty without an answer.
+        status: the HTTP status; 0 if the provider reports none.
+        error: the provider's error, as a JSON value; None beside an answer.
+        ended: "expired" or "cancelled" if the request was never run; else empty.
     """
 
     custom_id: str
@@ -44,47 +44,52 @@ class Returned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchForm:
-    """What the files of a provider look like.
+    """Format of a provider's files.
 
     Attributes:
         name: of the format.
-        url: the path that every row names; empty where rows name none.
-        max_requests: that a file may hold; None = any number.
-        max_bytes: of a file; None = any number.
-        price: what a token costs beside its price in a request of its own.
-        media: "file" where a request may name media that lie in a folder of the server's machine,
-            "upload" where they are uploaded beside it, empty where it holds them all.
-        row: writes a request: its custom id and the JSON text of its body.
-        read: reads what came of a request out of a row's JSON object; None where it is no such row.
+        row: writes a request from its custom id and the JSON text of its body.
+        read: reads the JSON object of a row of results; None if it is no such row.
+        url: the path that every row names; empty if rows name none.
+        max_requests: the largest number of requests in a file; None = any number.
+        max_bytes: the largest size of a file; None = any size.
+        price: price of a token as a share of its price in a direct request.
+        media: "file" if a request may name media in a folder of the server's machine, "upload" if
+            media are uploaded separately, empty if the requests hold them all.
+        command: the shell command that answers a file, if no service takes it; `{requests}`,
+            `{results}` and `{model}` stand for two paths and the model.
+        media_option: option of the command that permits the media folder `{media}`.
     """
 
-    name: Literal["openai", "vllm", "gemini", "anthropic"]
+    name: str
+    row: Callable[[BatchForm, str, bytes], bytes]
+    read: Callable[[Mapping[str, Any]], Returned | None]
     url: str = ""
     max_requests: int | None = None
     max_bytes: int | None = None
     price: float = 0.5
     media: Literal["", "file", "upload"] = ""
-    row: Callable[[BatchForm, str, bytes], bytes]
-    read: Callable[[Mapping[str, Any]], Returned | None]
+    command: str = ""
+    media_option: str = ""
 
 
 class BatchModel(ApiModel):
-    """A model whose provider also answers files of requests, which it is sent in one go.
+    """A model whose provider may answer files of requests too.
 
     Attributes:
-        batch: what the files look like.
+        batch: the format of the files; None if this server takes none.
         batch_service: takes the files.
-        refer: gives the name by which a request has a medium that lies elsewhere; None puts the
+        refer: returns the name by which a request refers to a medium outside it; None puts the
             media into the requests.
     """
 
-    batch: BatchForm
+    batch: BatchForm | None
     batch_service: ClassVar[type[BatchService]]
     refer: Callable[[RenderedPart], str] | None = None
 
     @abstractmethod
     def body(self, payload: Any, params: GenerationParams) -> bytes:
-        """Return the JSON text of a request, byte by byte what `send` sends."""
+        """Return the JSON text of a request, byte for byte as `send` sends it."""
 
     @abstractmethod
     def read(self, body: str, params: GenerationParams, where: str, *, tools: bool) -> Completion:
@@ -92,7 +97,7 @@ class BatchModel(ApiModel):
 
         Args:
             body: the JSON text.
-            params: how it was asked.
+            params: the settings of the request.
             where: the place, for errors.
             tools: whether the prompt has a tool.
 
@@ -101,33 +106,33 @@ class BatchModel(ApiModel):
         """
 
     def headers(self, params: GenerationParams, tools: Sequence[str]) -> dict[str, str]:
-        """Return the headers of one request; none by default.
+        """Return the headers of one request beside the key; none by default.
 
         Args:
-            params: how to decode.
-            tools: the names of those that are declared.
+            params: the settings of the request.
+            tools: the names of the tools that it declares.
         """
         return {}
 
 
 State = Literal["running", "done", "failed", "expired", "cancelled"]
-"""Of a job: "failed" ran nothing; "expired" and "cancelled" may have results of what was run."""
+"""Of a job: "failed" ran nothing; "expired" and "cancelled" may have some results."""
 
 TIMEOUT_S = 3600.0
 LISTED = 1000
-"""Jobs, the newest first, among which one is looked for."""
+"""The number of the newest jobs among which `find` searches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What a provider says of a job.
+    """State of a job at its provider.
 
     Attributes:
-        state: of it.
-        word: the provider's own word for that.
-        counts: requests by what became of them, as far as it tells.
-        said: why it failed; empty if it did not, or nobody says.
-        results: names of the files with results, as the provider has them.
+        state: of the job.
+        word: the provider's own word for it.
+        counts: numbers of requests by state, if the provider reports them.
+        said: why it failed, if the provider gives a reason.
+        results: the provider's names of the files of results.
     """
 
     state: State
@@ -138,12 +143,12 @@ class Job:
 
 
 class BatchService(ABC):
-    """A provider's batch API; one method is one call, or a few that can all be repeated.
+    """A provider's batch API; every method but `create` can be repeated.
 
-    All methods raise CallError where the provider does not do what is asked.
+    All methods raise CallError if the provider does not do it.
 
     Args:
-        model: whose requests the files hold.
+        model: the model of the requests.
     """
 
     def __init__(self, model: BatchModel) -> None:
@@ -152,7 +157,7 @@ class BatchService(ABC):
 
     @contextmanager
     def calling(self) -> Iterator[None]:
-        """Raise CallError where the SDK raises an error of its own; the key is in neither."""
+        """Translate errors of the SDK into CallError, with the key redacted."""
         with self.model.key.hide_in_errors():
             try:
                 yield
@@ -163,26 +168,30 @@ class BatchService(ABC):
 
     @abstractmethod
     def call_error(self, error: Any) -> CallError | None:
-        """Return an error of the SDK as a CallError; None where it is none of the SDK's."""
+        """Return an error of the SDK as a CallError; None if it is another error."""
 
     def fault(self, status: int, headers: Mapping[str, str], body: str) -> CallError:
-        """Return the error that a status of the server stands for."""
+        """Return the error for an HTTP status of the server."""
         said = self.model.key.redact(body[:MAX_ERROR_BYTES])
         return fault(status, headers, said, where=self.where)
 
     def upload(self, path: Path, label: str) -> str:
-        """Upload a file of requests; gives the provider's name of it, empty where there is none."""
+        """Upload a file of requests; return the provider's name of it, empty if it has none."""
         return ""
+
+    def upload_media(self, parts: Sequence[RenderedPart]) -> Mapping[str, str]:
+        """Upload media to which requests refer; return their addresses by SHA-256."""
+        raise NotImplementedError
 
     @abstractmethod
     def create(self, path: Path, uploaded: str, label: str, headers: Mapping[str, str]) -> str:
-        """Make a job of a file, in one attempt; gives the provider's name of the job.
+        """Create a job for a file, in one attempt; return the provider's name of the job.
 
         Args:
             path: of the file.
-            uploaded: as `upload` gave it.
-            label: by which `find` knows the job.
-            headers: that each request would have had beside the key.
+            uploaded: the name that `upload` returned.
+            label: by which `find` finds the job.
+            headers: those of a direct request, beside the key.
         """
 
     @abstractmethod

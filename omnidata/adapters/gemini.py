@@ -306,6 +306,11 @@ class GeminiBatches(BatchService):
             )
         return str(made.name)
 
+    def upload_media(self, parts: Sequence[RenderedPart]) -> Mapping[str, str]:
+        """Upload media to the File API."""
+        assert isinstance(self.model, Gemini)
+        return asyncio.run(self.model.upload(parts))
+
     def create(self, path: Path, uploaded: str, label: str, headers: Mapping[str, str]) -> str:
         """Make a job of a file."""
         with self.calling():
@@ -564,15 +569,21 @@ class Gemini(BatchModel):
         return self._client, self._uploads
 
     async def upload(self, parts: Sequence[RenderedPart]) -> dict[str, str]:
-        """Upload media that are to outlive this process; gives their addresses by hash.
+        """Upload media for later requests, and close the connections.
+
+        Returns:
+            Their addresses by SHA-256.
 
         Raises:
             CallError: one cannot be uploaded, or the service cannot read it.
         """
-        with self.key.hide_in_errors():
-            _, uploads = self._open()
-            uris = await asyncio.gather(*map(uploads.uri, parts))
-        uploads.keep()
+        try:
+            with self.key.hide_in_errors():
+                _, uploads = self._open()
+                uris = await asyncio.gather(*map(uploads.uri, parts))
+            uploads.keep()
+        finally:
+            await self.close()
         return {part.sha256: uri for part, uri in zip(parts, uris, strict=True)}
 
     async def close(self) -> None:

@@ -112,18 +112,28 @@ _OPENAI: Final = BatchForm(
     read=_openai_read,
 )
 _VLLM: Final = replace(
-    _OPENAI, name="vllm", max_requests=None, max_bytes=None, price=1.0, media="file"
+    _OPENAI,
+    name="vllm",
+    max_requests=None,
+    max_bytes=None,
+    price=1.0,
+    media="file",
+    command="vllm run-batch -i {requests} -o {results} --model {model}",
+    media_option=" --allowed-local-media-path {media}",
 )
 
 
-def openai_rows(base_url: str, path: str) -> BatchForm:
+def openai_rows(base_url: str, path: str) -> BatchForm | None:
     """Return the form of files for a server that speaks one of OpenAI's wire formats.
 
     Args:
-        base_url: its address; any but OpenAI's own is taken for vLLM's or one like it.
+        base_url: its address; any but OpenAI's own is taken for vLLM's or one like it, whose
+            batches are of Chat Completions alone.
         path: of requests, behind the address.
     """
-    return replace(_OPENAI if is_openai(base_url) else _VLLM, url=f"/v1{path}")
+    if is_openai(base_url):
+        return replace(_OPENAI, url=f"/v1{path}")
+    return replace(_VLLM, url=f"/v1{path}") if path == OpenAIChat.path else None
 
 
 _LABEL = "omnidata"
@@ -150,10 +160,11 @@ class OpenAIBatches(SdkService):
 
     def create(self, path: Path, uploaded: str, label: str, headers: Mapping[str, str]) -> str:
         """Make a job of a file."""
+        assert isinstance(self.model, JsonModel)
         with self.calling():
             made = self.client.with_options(max_retries=0).batches.create(
                 input_file_id=uploaded,
-                endpoint=self.model.batch.url,
+                endpoint=f"/v1{self.model.path}",
                 completion_window="24h",
                 metadata={_LABEL: label},
                 extra_headers=dict(headers),

@@ -131,44 +131,42 @@ def write(
 
 
 def _print_written(written: Written, out: Path, as_json: bool) -> None:
+    form, folder, rounds = written.form, written.folder, written.manifest.rounds
+    model, number = written.manifest.served_model, len(rounds)
+    files = [file for file in written.manifest.files if file.round == number]
     if as_json:
-        files = [
-            {"path": str(written.folder / file.name), "requests": file.requests}
+        about: dict[str, Any] = {"run": str(out), "format": form.name, "model": model}
+        about |= {"round": number, "new": written.new, "answered": written.answered}
+        about["files"] = [
+            {"path": str(folder / file.name), "requests": file.requests}
             | {"bytes": file.bytes, "sha256": file.sha256}
-            for file in written.files
+            for file in files
         ]
-        about: dict[str, Any] = {"run": str(out), "format": written.form, "model": written.model}
-        about |= {"round": written.round, "new": written.new, "answered": written.answered}
-        terminal.print_json({**about, "files": files, "unsent": written.unsent, **written.estimate})
+        terminal.print_json({**about, "unsent": written.unsent, **written.estimate})
     else:
         rows = [
-            [str(written.folder / file.name), f"{file.requests:,}", f"{file.bytes / 1e6:,.1f}"]
-            for file in written.files
+            [str(folder / file.name), f"{file.requests:,}", f"{file.bytes / 1e6:,.1f}"]
+            for file in files
         ]
         if rows:
-            title = f"round {written.round}, {written.form} files"
+            title = f"round {number}, {form.name} files"
             terminal.print_table(title, ("", "requests", "MB"), rows)
         runs.print_estimate(written.estimate, ", at the batch's price")
     for why in written.unsent.values():
         terminal.note(f"no request: {why}")
     terminal.note(
         f"{plural(written.new, 'request')} written, "
-        f"{plural(written.answered, 'step')} already answered: {written.folder}"
+        f"{plural(written.answered, 'step')} already answered: {folder}"
     )
-    if written.new:
-        if written.form == "vllm":
-            local = f" --allowed-local-media-path {written.media}" if written.media else ""
-            name = written.files[-1].name
-            got = name.replace("requests", "results")
-            terminal.note(
-                f"next, for each file: vllm run-batch -i {written.folder / name} "
-                f"-o {written.folder / got} --model {written.model}{local}"
-            )
-            terminal.note(f"then: omnidata batch read {out} {written.folder}/results-*.jsonl")
-        else:
-            terminal.note(
-                f"next: omnidata batch submit {out}, then omnidata batch fetch {out} --wait"
-            )
+    if written.new and form.command:
+        last, media = folder / files[-1].name, rounds[-1].media
+        results = last.with_name(last.name.replace("requests", "results"))
+        command = form.command.format(requests=last, results=results, model=model)
+        option = form.media_option.format(media=media) if media else ""
+        terminal.note(f"next, for each file: {command}{option}")
+        terminal.note(f"then: omnidata batch read {out} {folder}/results-*.jsonl")
+    elif written.new:
+        terminal.note(f"next: omnidata batch submit {out}, then omnidata batch fetch {out} --wait")
 
 
 @app.command("read", cls=Verb)

@@ -1,24 +1,25 @@
-"""A run as files for a provider's batch API: every request of it, written and not sent.
+"""A run as files for a provider's batch API: its requests are written, and nothing is sent.
 
-The folder is a run folder like any other. What comes back is read by `omnidata.run.batch_results`,
-and whatever has no answer then `evaluate` asks live, or the next round of a batch.
+The folder is a run folder like any other. `omnidata.run.batch_results` reads the results into it;
+`evaluate`, or another round, asks the steps that still have no answer.
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import secrets
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, NoReturn
 
 import msgspec
 
-from omnidata.adapters import is_light
+from omnidata.adapters import asks_nobody, is_light
 from omnidata.adapters.batch_api import BatchForm, BatchModel
 from omnidata.adapters.keys import credentials_in
 from omnidata.adapters.render import RenderedPart
@@ -44,7 +45,6 @@ from omnidata.run.selection import select
 from omnidata.storage import atomic_write, file_name, wrap_os_error
 from omnidata.tasks.asking import Asking
 from omnidata.types import (
-    Adapter,
     Completion,
     GenerationParams,
     LoadedDataset,
@@ -53,38 +53,31 @@ from omnidata.types import (
     Step,
 )
 
-_OF_VLLM = "/v1/chat/completions"
 _SAMPLED = 64
 _WRAPPED = 64
-"""Bytes that an API puts around the rows of a file, at most."""
+"""The largest number of bytes that an API adds to the rows of a file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """What `write` has done.
+    """Result of `write`.
 
     Attributes:
-        form: of the files.
-        model: as the provider knows it.
-        files: those of the last round, this call's and earlier ones'.
-        folder: that they lie in.
-        round: its number.
-        new: requests that this call has written.
-        answered: steps of the run that have an answer.
-        unsent: why steps have no request, by sample id.
-        media: the folder of the media; empty where the requests hold them.
+        form: the format of the files.
+        manifest: of the folder; `write` continues or begins its last round.
+        folder: that has the files.
+        new: the number of requests that this call has written.
+        answered: the number of steps with an answer.
+        unsent: reasons why steps have no request, by sample id.
         estimate: `tokens` of the new requests and, with a price, `cost`; empty without any.
     """
 
-    form: str
-    model: str
-    files: Sequence[RequestFile]
+    form: BatchForm
+    manifest: Manifest
     folder: Path
-    round: int
     new: int
     answered: int
     unsent: Mapping[str, str]
-    media: str
     estimate: Mapping[str, Any]
 
 
@@ -121,7 +114,7 @@ def write(
             of the requests.
         max_requests: the largest number of requests in a file, if lower than the provider's.
         max_bytes: the largest size of a file, if lower than the provider's.
-        limits: prices of them are used, for the estimate, and whether answers of other code are.
+        limits: its prices are used for the estimate; `reuse_answers` as in `evaluate`.
         progress: called while the requests are made.
 
     Raises:
@@ -129,22 +122,12 @@ def write(
         RunError: the folder holds another run, or an earlier round has not been read.
         DataError: a prompt cannot be made.
     """
-    if task.needs_predictions:
-        raise UsageError(
-            "each prompt tells of the answer to the one before it, which does not exist yet "
-            "in a batch",
-            where="-T history=predicted",
-            expected="a history that exists before the run",
-            remedy="drop it, or ask directly with `omnidata evaluate`",
-        )
     steps = select(source.steps, where=where, exclude=exclude, limit=limit, task=task)
-    check_light(model.spec)
-    check_judgeable(get_profile(task, None), steps, source, out)
-    adapter = batch_model(model.make(task, source.steps, asks=False))
+    adapter = batch_model(model, task)
     form = adapter.batch
-    _check_url(adapter)
-    _check_no_secrets(adapter)
-    _check_media(form, media, model)
+    assert form
+    _check_writable(task, adapter, form, media)
+    check_judgeable(get_profile(task, None), steps, source, out)
     about = describe_model(task, adapter, None, steps, None)
     settings = run_settings(
         task,
@@ -162,87 +145,71 @@ def write(
             run.finish(
                 data=display_path(source.root), steps=len(steps), findings=len(source.findings)
             )
-        folder = BatchFolder(out)
-        manifest = folder.manifest or _manifest(adapter, model)
+        folder = BatchFolder(out, new=True)
+        if not folder.manifest.rounds:
+            folder.manifest = _new_manifest(adapter, form, model)
         answered = {line.sample_id for line in run.lines() if line.delivery not in TRANSIENT}
         left = [step for step in steps if step.sample_id not in answered]
-        begun = _begin(folder, manifest, left, only_missing=only_missing, media=media, out=out)
-        ready: list[Prepared] = []
-        unsent: dict[str, str] = {}
         new = 0
-        if begun:
-            asked = {line.sample_id for line in folder.requests() if line.round == begun}
-            left = [step for step in left if step.sample_id not in asked]
-            writing = _Writing(task, adapter, about.params, manifest, begun)
-            every = max(1, len(left) // _SAMPLED)
-            rows = _record_unsendable(writing.rows(left, progress), run, unsent, ready, every)
-            most = _least(form.max_requests, max_requests), _least(form.max_bytes, max_bytes)
-            new = _write_files(folder, manifest, rows, begun, *most)
-            manifest.rounds[begun - 1].whole = True
-            folder.save(manifest)
-        used = [Tokens.of(line.usage) for line in run.lines() if line.usage]
+        unsent: dict[str, str] = {}
         estimate: dict[str, Any] = {}
-        if new:
-            tokens = estimate_tokens(used, ready, new, about.params)
-            estimate = {"tokens": tokens, **price_of(tokens, budget, form.price)}
-    last = len(manifest.rounds)
+        if _begin_round(folder, left, out, media, only_missing=only_missing):
+            last = len(folder.manifest.rounds)
+            asked = {line.sample_id for line in folder.requests() if line.round == last}
+            left = [step for step in left if step.sample_id not in asked]
+            writer = _Writer(task, adapter, form, about.params, folder)
+            rows = writer.rows(left, run, unsent, progress)
+            new = writer.write(rows, max_requests, max_bytes)
+            folder.manifest.rounds[-1].whole = True
+            folder.save()
+            if new:
+                used = [Tokens.of(line.usage) for line in run.lines() if line.usage]
+                tokens = estimate_tokens(used, writer.samples, new, about.params)
+                estimate = {"tokens": tokens, **price_of(tokens, budget, form.price)}
     return Written(
-        form=form.name,
-        model=adapter.preset.model,
-        files=[file for file in manifest.files if file.round == last],
+        form=form,
+        manifest=folder.manifest,
         folder=folder.path,
-        round=last,
         new=new,
         answered=len(answered & {step.sample_id for step in steps}),
         unsent=unsent,
-        media=manifest.rounds[-1].media if manifest.rounds else "",
         estimate=estimate,
     )
 
 
-def check_light(spec: str) -> None:
-    """Refuse a model that has no batches before its weights are loaded, or its code is run.
+def batch_model(recipe: Recipe, task: Asking, *, asks: bool = False) -> BatchModel:
+    """Return a model; no weights are loaded, and no plug-in's code is run.
+
+    Args:
+        recipe: the model.
+        task: the benchmark with its options.
+        asks: whether its server is sent anything; else it only writes and reads files.
 
     Raises:
-        UsageError: it is local, or a plug-in's.
+        UsageError: there are no batches of the model.
     """
-    if not is_light(spec):
-        raise _no_batch_error(spec)
-
-
-def batch_model(adapter: Adapter) -> BatchModel:
-    """The adapter, if there are batches of its provider's.
-
-    Raises:
-        UsageError: there are none.
-    """
-    if isinstance(adapter, BatchModel):
-        return adapter
-    raise _no_batch_error(adapter.name)
-
-
-def _no_batch_error(name: str) -> UsageError:
-    return UsageError(
-        f"{name} is asked step by step: no batch API takes its requests as files",
-        where=f"--model {name}",
-        expected="openai:MODEL, openai-responses:MODEL, anthropic:MODEL, gemini:MODEL or a preset "
-        "of one of these wire formats; a local model behind `vllm run-batch` is openai:MODEL with "
-        "--base-url",
+    if is_light(recipe.spec) and not asks_nobody(recipe.spec):
+        adapter = recipe.make(task, (), asks=asks)
+        # The files may be sent to a gateway, which has a format of its own, or none.
+        if isinstance(adapter, BatchModel) and (adapter.batch or asks):
+            return adapter
+    raise UsageError(
+        f"{recipe.spec} is asked step by step: no batch API takes its requests as files",
+        where=f"--model {recipe.spec}",
+        expected="a model and server with batches, as `docs/batch.md` lists them",
         remedy="ask it directly with `omnidata evaluate`",
     )
 
 
-def _check_url(adapter: BatchModel) -> None:
-    if adapter.batch.name == "vllm" and adapter.batch.url != _OF_VLLM:
+def _check_writable(task: Asking, adapter: BatchModel, form: BatchForm, media: Path | None) -> None:
+    if task.needs_predictions:
         raise UsageError(
-            f"`vllm run-batch` has no requests of the wire format {adapter.wire}",
-            where=f"--model {adapter.name}",
-            expected="openai:MODEL, which is Chat Completions",
-            remedy="name the model so, or ask it directly with `omnidata evaluate`",
+            "each prompt contains the answer to the one before it, which does not exist yet "
+            "in a batch",
+            where="-T history=predicted",
+            expected="a history that exists before the run",
+            remedy="drop it, or ask directly with `omnidata evaluate`",
         )
-
-
-def _check_no_secrets(adapter: BatchModel) -> None:
     if any(credentials_in(adapter.preset.extra_body)):
         raise UsageError(
             "extra_body seems to hold a key, which would be written into every request",
@@ -250,29 +217,22 @@ def _check_no_secrets(adapter: BatchModel) -> None:
             expected="no secrets in files",
             remedy="remove it from extra_body, or ask directly with `omnidata evaluate`",
         )
-
-
-def _check_media(form: BatchForm, media: Path | None, model: Recipe) -> None:
-    if media is not None and not form.media:
+    if media and not form.media:
         raise UsageError(
-            f"requests of {model.spec} hold their media: the provider's batch API accepts "
+            f"requests of {adapter.name} hold their media: the provider's batch API accepts "
             "nothing else",
             where=f"--media-files {media}",
-            expected="a model behind vLLM (openai: with --base-url), or gemini:MODEL",
+            expected="a model whose requests may refer to media (docs/batch.md)",
             remedy="drop --media-files",
         )
 
 
-def _least(*limits: int | None) -> int | None:
-    return min((limit for limit in limits if limit is not None), default=None)
-
-
-def _manifest(adapter: BatchModel, model: Recipe) -> Manifest:
+def _new_manifest(adapter: BatchModel, form: BatchForm, model: Recipe) -> Manifest:
     return Manifest(
-        form=adapter.batch.name,
-        url=adapter.batch.url,
+        form=form.name,
+        url=form.url,
         served_model=adapter.preset.model,
-        price=adapter.batch.price,
+        price=form.price,
         spec=model.spec,
         options=dict(model.options),
         base_url=adapter.key.redact(adapter.preset.base_url) or None,
@@ -280,56 +240,48 @@ def _manifest(adapter: BatchModel, model: Recipe) -> Manifest:
     )
 
 
-def _begin(
-    folder: BatchFolder,
-    manifest: Manifest,
-    left: Sequence[Step],
-    *,
-    only_missing: bool,
-    media: Path | None,
-    out: Path,
-) -> int:
+def _begin_round(
+    folder: BatchFolder, left: Sequence[Step], out: Path, media: Path | None, *, only_missing: bool
+) -> bool:
+    """Continue the last round or begin another; return False if there is nothing to write."""
+    rounds = folder.manifest.rounds
     place = str(media.absolute()) if media else ""
-    last = manifest.rounds[-1] if manifest.rounds else None
-    if last and not last.whole:
-        if last.media != place:
+    if rounds and not rounds[-1].whole:
+        if rounds[-1].media != place:
             raise UsageError(
                 "the round was begun with its media elsewhere",
                 where=f"--media-files {media}" if media else "--media-files",
-                expected=last.media or "media in the requests",
+                expected=rounds[-1].media or "media in the requests",
                 remedy="repeat the first command, which resumes",
             )
         folder.tidy()
-        return len(manifest.rounds)
-    if last and not only_missing:
-        return 0
-    if not left:
-        return 0
-    if last:
-        _check_read(folder, len(manifest.rounds), out)
-    manifest.rounds.append(Round(id=secrets.token_hex(8), media=place))
-    folder.save(manifest)
-    return len(manifest.rounds)
+        return True
+    if not left or (rounds and not only_missing):
+        return False
+    if rounds:
+        _check_read(folder, len(rounds), out)
+    rounds.append(Round(id=secrets.token_hex(8), media=place))
+    folder.save()
+    return True
 
 
 def _check_read(folder: BatchFolder, last: int, out: Path) -> None:
     """Refuse to ask twice about steps whose answers may still come."""
-    there = [
+    pending = [
         name
         for name, known in folder.jobs().files.items()
         if known.state == "creating" or (known.job and not known.fetched)
     ]
-    if there:
+    if pending:
         raise RunError(
-            f"{plural(len(there), 'file')} of requests may be at the provider, and what they ask "
-            f"would be asked twice: {', '.join(there[:3])}",
+            f"{plural(len(pending), 'file')} of requests may be at the provider, and what they ask "
+            f"would be asked twice: {', '.join(pending[:3])}",
             where=str(folder.path),
             expected="jobs that have ended and been fetched",
             remedy=f"omnidata batch fetch {out} --wait",
         )
-    if not any(line.round == last for line in folder.requests()):
-        return
-    if not any(line.round == last for line in folder.got()):
+    is_asked = any(line.round == last for line in folder.requests())
+    if is_asked and not any(line.round == last for line in folder.got()):
         raise RunError(
             f"nothing of round {last} has been read: all of its steps would be asked twice",
             where=str(folder.path),
@@ -338,73 +290,137 @@ def _check_read(folder: BatchFolder, last: int, out: Path) -> None:
         )
 
 
-# Steps as rows, made in threads, in order.
-
-
-@dataclass(frozen=True, slots=True)
-class _Row:
-    step: Step
-    asked: Asked | None
+class _Row(NamedTuple):
+    asked: Asked
     data: bytes
-    line: Completion | None
-    made: Prepared | None
+    made: Prepared | Completion
 
 
-class _Writing:
+class _Writer:
+    """Makes the requests of the last round in threads, and writes them in order."""
+
     def __init__(
         self,
         task: Asking,
         adapter: BatchModel,
+        form: BatchForm,
         params: GenerationParams,
-        manifest: Manifest,
-        number: int,
+        folder: BatchFolder,
     ) -> None:
-        self._task, self._adapter, self._params = task, adapter, params
-        self._number, self._round = number, manifest.rounds[number - 1]
+        self._task, self._adapter, self._form, self._params = task, adapter, form, params
+        self._folder = folder
+        self._round = folder.manifest.rounds[-1]
+        self.samples: list[Prepared] = []
         if self._round.media:
-            adapter.refer = _referring(adapter.batch, Path(self._round.media))
+            adapter.refer = _referring(form, Path(self._round.media))
 
-    def rows(self, steps: Sequence[Step], progress: Progress | None) -> Iterator[_Row]:
+    def rows(
+        self,
+        steps: Sequence[Step],
+        run: RunFolder,
+        unsent: dict[str, str],
+        progress: Progress | None,
+    ) -> Iterator[_Row]:
+        """Yield the requests; record a step with unreadable media in the run instead."""
+        every = max(1, len(steps) // _SAMPLED)
+        for number, row in enumerate(self._make_rows(steps)):
+            asked, _, made = row
+            if isinstance(made, Prepared):
+                if number % every == 0:
+                    self.samples.append(made)
+                yield row
+            else:
+                unsent[asked.sample_id] = made.error
+                if run.done.get(asked.sample_id) != made:
+                    run.reopen(frozenset({asked.sample_id}))
+                    run.append(asked.sample_id, made)
+            if progress:
+                progress(number + 1, len(steps))
+
+    def _make_rows(self, steps: Sequence[Step]) -> Iterator[_Row]:
         threads = (os.cpu_count() or 1) + 1
-        waiting: deque[Future[_Row]] = deque()
-        pool = ThreadPoolExecutor(threads, "omnidata-batch")
-        try:
-            for number, step in enumerate(steps):
-                waiting.append(pool.submit(self._row, step))
-                if len(waiting) > 2 * threads:
-                    yield waiting.popleft().result()
-                    if progress:
-                        progress(number + 1 - len(waiting), len(steps))
-            while waiting:
-                yield waiting.popleft().result()
-                if progress:
-                    progress(len(steps) - len(waiting), len(steps))
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+        with ThreadPoolExecutor(threads, "omnidata-batch") as pool:
+            for begin in range(0, len(steps), 2 * threads):
+                yield from pool.map(self._make_row, steps[begin : begin + 2 * threads])
 
-    def _row(self, step: Step) -> _Row:
-        failures: list[CallError] = []
-        made, shown = prepare_step(self._task, self._adapter, step, failed=failures.append)
-        if failures:
-            raise failures[0]  # every step would fail in the same code
-        if isinstance(made, Completion):
-            return _Row(step, None, b"", made, None)
-        name = f"{self._round.id}-{hash_of(step.sample_id)[:32]}"
-        body = self._adapter.body(made.payload, self._params)
-        form = self._adapter.batch
-        data = form.row(form, name, body).replace(b"\n", b" ") + b"\n"
-        parts = [part for message in made.request.conversation for part in message.parts]
+    def _make_row(self, step: Step) -> _Row:
         asked = Asked(
-            custom_id=name,
+            custom_id=f"{self._round.id}-{hash_of(step.sample_id)[:32]}",
             sample_id=step.sample_id,
             file="",
-            round=self._number,
+            round=len(self._folder.manifest.rounds),
+        )
+        made, shown = prepare_step(self._task, self._adapter, step, failed=_raise)
+        if isinstance(made, Completion):
+            return _Row(asked, b"", made)
+        body = self._adapter.body(made.payload, self._params)
+        data = self._form.row(self._form, asked.custom_id, body).replace(b"\n", b" ") + b"\n"
+        parts = [part for message in made.request.conversation for part in message.parts]
+        asked = msgspec.structs.replace(
+            asked,
             key=made.key,
             receipt=dict(made.receipt),
             media=shown,
             tools=[part.role for part in parts if part.kind == "tool"],
         )
-        return _Row(step, asked, data, None, replace(made, payload=None))
+        return _Row(asked, data, replace(made, payload=None))
+
+    def write(self, rows: Iterator[_Row], max_requests: int | None, max_bytes: int | None) -> int:
+        """Write file after file, list each in the manifest, and return the number of requests."""
+        folder, files = self._folder, self._folder.manifest.files
+        most_requests = min(self._form.max_requests or math.inf, max_requests or math.inf)
+        most_bytes = min(self._form.max_bytes or math.inf, max_bytes or math.inf)
+        number, requests, size = len(files) + 1, 0, _WRAPPED
+
+        def file_number(row: _Row) -> int:
+            nonlocal number, requests, size
+            requests, size = requests + 1, size + len(row.data)
+            if requests > most_requests or size > most_bytes:
+                number, requests, size = number + 1, 1, _WRAPPED + len(row.data)
+            if size > most_bytes:
+                raise UsageError(
+                    f"the request has {len(row.data):,} bytes, more than a file may have",
+                    where=row.asked.sample_id,
+                    expected=f"at most {most_bytes:,} bytes",
+                    remedy="send less of it (-M image_size=..., -M frames=...), name media with "
+                    "--media-files where the provider can, or leave the step out with --exclude",
+                )
+            return number
+
+        total = 0
+        for current, group in groupby(rows, file_number):
+            name = f"requests-{current:05d}.jsonl"
+            asked: list[Asked] = []
+            written, digest = 0, hashlib.sha256()
+            with wrap_os_error(folder.path), atomic_write(folder.path / name) as file:
+                for row in group:
+                    file.write(row.data)
+                    digest.update(row.data)
+                    written += len(row.data)
+                    asked.append(msgspec.structs.replace(row.asked, file=name))
+            folder.append("ids.jsonl", asked)
+            files.append(
+                RequestFile(
+                    name=name,
+                    round=len(folder.manifest.rounds),
+                    requests=len(asked),
+                    bytes=written,
+                    sha256=digest.hexdigest(),
+                )
+            )
+            folder.save()
+            total += len(asked)
+        return total
+
+
+def _raise(error: CallError) -> NoReturn:
+    raise error  # every step would fail in the same code
+
+
+# Media outside the requests.
+
+UPLOADED = "omnidata-upload:"
+"""Prefix of the name of a medium that has no address before its upload: its type and file."""
 
 
 def _referring(form: BatchForm, folder: Path) -> Callable[[RenderedPart], str]:
@@ -412,7 +428,8 @@ def _referring(form: BatchForm, folder: Path) -> Callable[[RenderedPart], str]:
         folder.mkdir(parents=True, exist_ok=True)
 
     def refer(part: RenderedPart) -> str:
-        path = folder / medium_name(part.sha256, part.mime)
+        ending = part.mime.partition("/")[2].removeprefix("x-")
+        path = folder / file_name(f"{part.sha256}.{ending}")
         with wrap_os_error(folder):
             if not path.exists():
                 with atomic_write(path, durable=False) as file:
@@ -420,93 +437,3 @@ def _referring(form: BatchForm, folder: Path) -> Callable[[RenderedPart], str]:
         return path.as_uri() if form.media == "file" else f"{UPLOADED}{part.mime}/{path.name}"
 
     return refer
-
-
-UPLOADED = "omnidata-upload:"
-"""Begins the name of a medium whose address is known once it is uploaded: its type and file."""
-
-
-def medium_name(sha256: str, mime: str) -> str:
-    """The name of a medium's file.
-
-    Examples:
-        >>> medium_name("0f" * 4, "audio/x-wav")
-        '0f0f0f0f.wav'
-    """
-    ending = mime.partition("/")[2].removeprefix("x-")
-    return file_name(f"{sha256}.{ending}")
-
-
-def _record_unsendable(
-    rows: Iterator[_Row],
-    run: RunFolder,
-    unsent: dict[str, str],
-    ready: list[Prepared],
-    every: int,
-) -> Iterator[_Row]:
-    for number, row in enumerate(rows):
-        if row.line is None:
-            if row.made and number % every == 0:
-                ready.append(row.made)
-            yield row
-            continue
-        name = row.step.sample_id
-        unsent[name] = row.line.error
-        if run.done.get(name) != row.line:
-            run.reopen(frozenset({name}))
-            run.append(name, row.line)
-
-
-def _write_files(
-    folder: BatchFolder,
-    manifest: Manifest,
-    rows: Iterator[_Row],
-    number: int,
-    max_requests: int | None,
-    max_bytes: int | None,
-) -> int:
-    """Write file after file; the manifest lists each before the next begins."""
-    total = 0
-    row = next(rows, None)
-    while row is not None:
-        name = f"requests-{len(manifest.files) + 1:05d}.jsonl"
-        found: list[Asked] = []
-        size, digest = _WRAPPED if max_bytes else 0, hashlib.sha256()
-        with wrap_os_error(folder.path), atomic_write(folder.path / name) as file:
-            while row is not None and row.asked:
-                full = max_requests is not None and len(found) >= max_requests
-                if max_bytes is not None and size + len(row.data) > max_bytes:
-                    if not found:
-                        raise _too_large(row, max_bytes)
-                    full = True
-                if full:
-                    break
-                file.write(row.data)
-                digest.update(row.data)
-                size += len(row.data)
-                found.append(msgspec.structs.replace(row.asked, file=name))
-                row = next(rows, None)
-        size -= _WRAPPED if max_bytes else 0
-        folder.append("ids.jsonl", found)
-        manifest.files.append(
-            RequestFile(
-                name=name,
-                round=number,
-                requests=len(found),
-                bytes=size,
-                sha256=digest.hexdigest(),
-            )
-        )
-        folder.save(manifest)
-        total += len(found)
-    return total
-
-
-def _too_large(row: _Row, max_bytes: int) -> UsageError:
-    return UsageError(
-        f"the request has {len(row.data):,} bytes, more than a file may have",
-        where=row.step.sample_id,
-        expected=f"at most {max_bytes:,} bytes",
-        remedy="send less of it (-M image_size=..., -M frames=...), name media with --media-files "
-        "where the provider can, or leave the step out with --exclude",
-    )

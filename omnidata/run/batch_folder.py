@@ -1,9 +1,9 @@
-"""What a run folder keeps of a batch: `RUN/batch`.
+"""The folder `RUN/batch`.
 
-`requests-00001.jsonl` and so on are the files of requests, `ids.jsonl` says which step each of them
-is about, `manifest.json` is written last and says which files are whole. `read.jsonl` names the
-lines of `predictions.jsonl` that came out of a batch, and answers that are none of them because
-their step has one; `jobs.json` says what the provider calls it.
+`requests-00001.jsonl` and so on are the files of requests, and `ids.jsonl` names the step of each
+request. `manifest.json` is written last and lists the complete files. `jobs.json` holds the state
+of each file at the provider. `read.jsonl` names the lines of `predictions.jsonl` that came from a
+batch, and answers that became attempts because their step has another one.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
@@ -20,6 +20,7 @@ from omnidata.errors import RunError, UsageError
 from omnidata.files import lines
 from omnidata.jsontext import encode
 from omnidata.predictions import Prediction
+from omnidata.run.cluster import Recipe
 from omnidata.run.cost import Budget
 from omnidata.run.journal import TRANSIENT, RunFolder
 from omnidata.storage import (
@@ -31,7 +32,7 @@ from omnidata.storage import (
     write_json,
 )
 
-FOLDER = "batch"
+_AGAIN = "restore the file, or write the batch again into another folder"
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 _Number = Annotated[int, msgspec.Meta(ge=1, le=99_999)]
 
@@ -40,9 +41,9 @@ class Round(msgspec.Struct, kw_only=True):
     """Requests that were written in one go.
 
     Attributes:
-        id: begins the custom id of each.
+        id: prefix of their custom ids.
         whole: whether all of them are written.
-        media: the folder that holds the media; empty where the requests do.
+        media: the folder of their media; empty if the requests hold the media.
     """
 
     id: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{16}$")]
@@ -55,10 +56,9 @@ class RequestFile(msgspec.Struct, kw_only=True, frozen=True):
 
     Attributes:
         name: in the folder.
-        round: the number of its round, from 1.
-        requests: how many it holds.
-        bytes: of the file.
-        sha256: of the file, in hexadecimal.
+        round: number of its round, from 1.
+        requests, bytes: its size.
+        sha256: of its content, in hexadecimal.
     """
 
     name: Annotated[str, msgspec.Meta(pattern=r"^requests-[0-9]{5}\.jsonl$")]
@@ -67,22 +67,23 @@ class RequestFile(msgspec.Struct, kw_only=True, frozen=True):
     bytes: _Count
     sha256: str
 
+    @property
+    def number(self) -> str:
+        """Five digits."""
+        return self.name[len("requests-") : -len(".jsonl")]
+
 
 class Manifest(msgspec.Struct, kw_only=True):
-    """What was written, and how the model is made that reads what comes back.
+    """The content of `manifest.json`: the model, and the complete files.
 
     Attributes:
-        form: of the files.
-        url: that their rows name.
-        served_model: as the provider knows it.
-        price: share of the price of a request of its own.
-        spec, options, base_url, models: of the model, as of `omnidata.adapters.get_adapter`; no
-            key is among them.
-        rounds: in order.
-        files: in order.
+        form, url, price: as of `omnidata.adapters.batch_api.BatchForm`.
+        served_model: the provider's name of the model.
+        spec, options, base_url, models: as of `omnidata.adapters.get_adapter`; they hold no key.
+        rounds, files: in order.
     """
 
-    form: Literal["openai", "vllm", "gemini", "anthropic"]
+    form: str
     url: str
     served_model: str
     price: float
@@ -93,38 +94,32 @@ class Manifest(msgspec.Struct, kw_only=True):
     rounds: list[Round] = []
     files: list[RequestFile] = []
 
+    def recipe(self, base_url: str | None, key_file: Path | None, models: Path | None) -> Recipe:
+        """Return the model with an address, a key and a file of models that the user names.
 
-def check_models(manifest: Manifest, models: Path | None) -> None:
-    """Refuse a file of models that the run folder alone names.
-
-    Args:
-        manifest: of the batch.
-        models: the file that the user names.
-
-    Raises:
-        UsageError: the user names none, and the folder does.
-    """
-    if manifest.models and models is None:
-        raise UsageError(
-            f"the model {manifest.spec} is a row of {manifest.models}: its address and the name of "
-            "its key are taken from no run folder",
-            where="--models",
-            expected="the file named again, if it is yours",
-            remedy=f"--models {manifest.models}",
-        )
+        Raises:
+            UsageError: the user names no file of models, and the run folder does.
+        """
+        if self.models and models is None:
+            raise UsageError(
+                f"the model {self.spec} is a row of {self.models}: its address and the name of "
+                "its key are taken from no run folder",
+                where="--models",
+                expected="the file named again, if it is yours",
+                remedy=f"--models {self.models}",
+            )
+        return Recipe(self.spec, self.options, base_url, key_file, models)
 
 
 class Asked(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
     """One request: a line of `ids.jsonl`.
 
     Attributes:
-        custom_id: its name in the files.
-        sample_id: the step that it is about.
-        file: that it stands in.
-        round: the number of its round.
-        key: as of `Prepared`.
-        receipt: of the request.
-        media: what the receipt of an answer says of the media that were shown.
+        custom_id: its name in the file.
+        sample_id: its step.
+        file, round: its place.
+        key, receipt: as of `omnidata.types.Prepared`.
+        media: the media that the receipt of the answer lists.
         tools: names of the tools that it declares.
     """
 
@@ -139,14 +134,12 @@ class Asked(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
 
 
 class Got(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
-    """A line of predictions that came out of a batch: a line of `read.jsonl`.
+    """One result that was read: a line of `read.jsonl`.
 
     Attributes:
-        custom_id: of the request.
-        sample_id: the step that it is about.
-        round: the number of its round.
-        answered: whether an answer came back.
-        spare: whether the step has another answer, so that this one is an attempt, which cost too.
+        custom_id, sample_id, round: of the request.
+        answered: whether it has an answer.
+        spare: whether it is an attempt, since the step has another answer.
     """
 
     custom_id: str
@@ -157,19 +150,16 @@ class Got(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
 
 
 class FileState(msgspec.Struct, kw_only=True):
-    """One file of requests at its provider.
+    """State of one file of requests at its provider.
 
     Attributes:
-        state: "new", "uploaded", "creating" (nobody knows whether it was submitted), "running",
-            "done" (results lie in the folder), "failed", "expired", "cancelled".
-        label: by which the provider's job is found.
-        uploaded: the provider's name of the file.
-        job: the provider's name of the job.
-        word: the provider's word for how it stands.
-        counts: requests by what became of them.
-        said: why it failed.
-        results: names of the files in the folder.
-        fetched: whether all of them are there.
+        state: that of its job, or one before: "new", "uploaded", "creating" (it is unknown whether
+            there is a job).
+        label: by which the job is found.
+        uploaded, job: the provider's names of the file and the job.
+        word, counts, said: as of `omnidata.adapters.batch_api.Job`.
+        results: names of the downloaded files.
+        fetched: whether all of them are downloaded.
     """
 
     state: Literal[
@@ -186,7 +176,7 @@ class FileState(msgspec.Struct, kw_only=True):
 
 
 class Upload(msgspec.Struct, kw_only=True):
-    """A medium at the provider: its address, and when it got there, in seconds since 1970."""
+    """A medium at the provider: its address, and the time of the upload in seconds since 1970."""
 
     uri: str
     at: float
@@ -203,45 +193,37 @@ Line = TypeVar("Line", bound=msgspec.Struct)
 
 
 class BatchFolder:
-    """The folder `batch` of a run; what a killed process left unfinished in it is passed over.
+    """The folder `batch` of a run; unfinished files of a killed process are ignored.
 
     Args:
         run: the run folder.
+        new: whether the run may have no batch yet.
+
+    Attributes:
+        path: the folder.
+        manifest: has no rounds if there is no batch yet.
 
     Raises:
-        RunError: what is there cannot be read.
+        RunError: the run has no batch, or its files cannot be read.
     """
 
-    def __init__(self, run: Path) -> None:
-        self.path = run / FOLDER
-        self.manifest: Manifest | None = None
-        if (self.path / "manifest.json").exists():
-            with wrap_os_error(self.path), open_own(self.path / "manifest.json", "rb") as file:
-                self.manifest = decode_line(file.read(), Manifest, self.path / "manifest.json")
-            self._check_rounds(self.manifest)
-
-    def _check_rounds(self, manifest: Manifest) -> None:
-        last = len(manifest.rounds)
-        wrong = next((file for file in manifest.files if file.round > last), None)
-        if wrong or not last:
+    def __init__(self, run: Path, *, new: bool = False) -> None:
+        self.path = run / "batch"
+        place = self.path / "manifest.json"
+        self.manifest = self._read(place.name, Manifest) or Manifest(
+            form="", url="", served_model="", price=1.0, spec="", options={}, base_url=None,
+            models=None,
+        )  # fmt: skip
+        last = len(self.manifest.rounds)
+        named = max((file.round for file in self.manifest.files), default=last)
+        if named > last:
             raise RunError(
-                f"{wrong.name} is of round {wrong.round}, of {last}"
-                if wrong
-                else "the manifest has no round",
-                where=str(self.path / "manifest.json"),
+                f"the manifest has a file of round {named}, of {last}",
+                where=str(place),
                 expected="the file that `omnidata batch write` writes",
-                remedy="restore the file, or write the batch again into another folder",
+                remedy=_AGAIN,
             )
-
-    @classmethod
-    def of(cls, run: Path) -> tuple[Self, Manifest]:
-        """The folder of a run that has a batch.
-
-        Raises:
-            RunError: it has none.
-        """
-        folder = cls(run)
-        if folder.manifest is None:
+        if not last and not new:
             raise RunError(
                 "the run has no batch",
                 where=str(run),
@@ -249,59 +231,61 @@ class BatchFolder:
                 remedy="write its requests first: omnidata batch write TASK DATA --model SPEC "
                 f"--out {run}",
             )
-        return folder, folder.manifest
 
-    def save(self, manifest: Manifest) -> None:
-        """Write the manifest, after all that it names."""
-        self.manifest = manifest
+    def _read(self, name: str, kind: type[Line]) -> Line | None:
+        path = self.path / name
+        if not path.exists():
+            return None
+        with wrap_os_error(self.path), open_own(path, "rb") as file:
+            return _decode(file.read(), kind, path)
+
+    def save(self) -> None:
+        """Write the manifest, after the files that it lists."""
         with wrap_os_error(self.path):
             self.path.mkdir(exist_ok=True)
-            write_json(self.path / "manifest.json", msgspec.to_builtins(manifest))
+            write_json(self.path / "manifest.json", msgspec.to_builtins(self.manifest))
+
+    def jobs(self) -> Jobs:
+        """Return the state of the files at the provider."""
+        return self._read("jobs.json", Jobs) or Jobs()
+
+    def save_jobs(self, jobs: Jobs) -> None:
+        """Write the state of the files at the provider."""
+        with wrap_os_error(self.path):
+            write_json(self.path / "jobs.json", msgspec.to_builtins(jobs))
 
     def requests(self) -> Iterator[Asked]:
-        """The requests of the files that are whole."""
-        whole = {file.name for file in self.manifest.files} if self.manifest else set()
-        yield from (line for line in self._lines("ids.jsonl", Asked) if line.file in whole)
+        """Yield the requests of the complete files."""
+        whole = {file.name for file in self.manifest.files}
+        return (line for line in self._lines("ids.jsonl", Asked) if line.file in whole)
 
     def got(self) -> Iterator[Got]:
-        """What was read, in the order in which it was."""
+        """Yield the results that were read, in order."""
         return self._lines("read.jsonl", Got)
 
     def standing(self) -> Mapping[str, Got]:
-        """By sample id, the line of predictions that came out of a batch; the last one stands."""
+        """Return the lines of predictions that came from a batch, by sample id."""
         return {line.sample_id: line for line in self.got() if not line.spare}
 
-    def jobs(self) -> Jobs:
-        """What is known of the files at their provider; nothing where none was submitted."""
-        path = self.path / "jobs.json"
-        if not path.exists():
-            return Jobs()
-        with wrap_os_error(self.path), open_own(path, "rb") as file:
-            return decode_line(file.read(), Jobs, path)
-
     def tidy(self) -> None:
-        """Take out what a killed process left of requests whose file is not whole."""
+        """Remove the unfinished files of a killed process, and their requests."""
         with wrap_os_error(self.path):
             for left in self.path.iterdir():
                 if is_unfinished(left.name):
                     left.unlink()
-        path = self.path / "ids.jsonl"
-        if not path.exists():
-            return
-        kept = [encode(msgspec.to_builtins(line)) + b"\n" for line in self.requests()]
-        with wrap_os_error(self.path), atomic_write(path) as file:
-            file.writelines(kept)
+            if (self.path / "ids.jsonl").exists():
+                requests = [*self.requests()]
+                with atomic_write(self.path / "ids.jsonl") as file:
+                    file.writelines(map(_encode, requests))
 
-    def append(
-        self, name: Literal["ids.jsonl", "read.jsonl"], found: Iterable[Asked | Got]
-    ) -> None:
-        """Add lines, which outlive the machine."""
+    def append(self, name: Literal["ids.jsonl", "read.jsonl"], new: Iterable[Asked | Got]) -> None:
+        """Add lines to a file, and write them to the disk."""
         path = self.path / name
         with wrap_os_error(self.path):
             if path.exists():
                 drop_partial_line(path)
             with open_own(path, "ab") as file:
-                file.writelines(encode(msgspec.to_builtins(line)) + b"\n" for line in found)
+                file.writelines(map(_encode, new))
                 file.flush()
                 os.fsync(file.fileno())
 
@@ -311,17 +295,16 @@ class BatchFolder:
             return
         with wrap_os_error(self.path):
             drop_partial_line(path)
-        with wrap_os_error(self.path), open_own(path, "rb") as file:
-            for line in lines(file):
-                yield decode_line(line, kind, path)
+            with open_own(path, "rb") as file:
+                for line in lines(file):
+                    yield _decode(line, kind, path)
 
 
-def decode_line(text: bytes, kind: type[Line], path: Path) -> Line:
-    """The content of a file of ours, or a line of it.
+def _encode(line: msgspec.Struct) -> bytes:
+    return encode(msgspec.to_builtins(line)) + b"\n"
 
-    Raises:
-        RunError: it is none.
-    """
+
+def _decode(text: bytes, kind: type[Line], path: Path) -> Line:
     try:
         return msgspec.convert(json.loads(text), kind)  # ids may hold lone surrogates
     except (ValueError, RecursionError, UnicodeEncodeError) as error:
@@ -329,29 +312,24 @@ def decode_line(text: bytes, kind: type[Line], path: Path) -> Line:
             f"the content is invalid: {str(error).splitlines()[0]}",
             where=str(path),
             expected="the file that `omnidata batch` writes",
-            remedy="restore the file, or write the batch again into another folder",
+            remedy=_AGAIN,
         ) from None
 
 
 def spend_answers(run: RunFolder, budget: Budget) -> None:
-    """Count what the answers of a run have used, those out of a batch at its price.
+    """Add the usage of a run's answers to a budget, at the batch price if they came from a batch.
 
-    Replaced answers have cost as well. An answer without token counts is one of unknown tokens;
-    failures without any, and answers out of the cache, count as none.
-
-    Args:
-        run: its lines.
-        budget: counts them.
+    Replaced answers count too. An answer without token counts is one of unknown tokens; failures
+    without any, and answers from the cache, count as none.
     """
-    folder = BatchFolder(run.path)
-    price = folder.manifest.price if folder.manifest else 1.0
+    folder = BatchFolder(run.path, new=True)
+    price = folder.manifest.price
     batched = {name for name, line in folder.standing().items() if line.answered}
     for line in run.lines():
         if _has_used(line):
             budget.spend(line.usage, price if line.sample_id in batched else 1.0)
     for line in run.failed_lines():
-        # A run with a batch asks no step again that has an answer: what was one and gave way to
-        # another came out of a batch.
+        # A run with a batch asks no answered step again: a replaced answer came from a batch.
         if _has_used(line):
             budget.spend(line.usage, 1.0 if line.delivery in TRANSIENT else price)
 

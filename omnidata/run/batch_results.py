@@ -1,7 +1,8 @@
-"""What comes back of a batch, read into its run folder as if each answer had come live."""
+"""Results of a batch, read into its run folder as if each answer had come live."""
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,16 +18,8 @@ from omnidata.adapters.http import fault, is_whole, parse_json, text_of
 from omnidata.errors import CallError, PredictionError, RunError, UnansweredError, plural
 from omnidata.predictions import numbered_lines
 from omnidata.run.adapter_contract import decoding
-from omnidata.run.batch import batch_model, check_light
-from omnidata.run.batch_folder import (
-    Asked,
-    BatchFolder,
-    Got,
-    Manifest,
-    check_models,
-    spend_answers,
-)
-from omnidata.run.cluster import Recipe
+from omnidata.run.batch import batch_model
+from omnidata.run.batch_folder import Asked, BatchFolder, Got, spend_answers
 from omnidata.run.cost import Budget, Limits
 from omnidata.run.differences import changes, describe_changes
 from omnidata.run.evaluate import conclude
@@ -41,16 +34,15 @@ from omnidata.types import Completion, GenerationParams, Step
 
 @dataclass(slots=True, kw_only=True)
 class Read:
-    """What `read` found.
+    """Counts of `read`.
 
     Attributes:
         rows: of the files.
-        repeated: of them those that say again what another says.
-        answered: steps that got their answer now.
-        failed: steps whose request came back without one, by why: "failed", "expired",
-            "cancelled".
-        kept: rows of steps that had an answer already, which stays.
-        missing: steps of the run that have no line at all.
+        repeated: rows that repeat another.
+        answered: steps that this call has given an answer.
+        failed: steps that this call has given a failure: "failed", "expired" or "cancelled".
+        kept: steps whose earlier answer stays.
+        missing: steps of the run without a line.
         results: the content of `results.json`.
     """
 
@@ -65,19 +57,26 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
+    """The answer to a request or, with a reason, its failure."""
+
     asked: Asked
     completion: Completion
-    why: str
+    why: str = ""
 
     @property
-    def name(self) -> str:
-        return self.asked.sample_id
-
-    @property
-    def rank(self) -> tuple[bool, int, str]:
+    def rank(self) -> tuple[bool, float]:
         """The smallest becomes a step's line: the first answer, otherwise the last failure."""
-        number = self.asked.round
-        return bool(self.why), -number if self.why else number, self.completion.error
+        return bool(self.why), -self.asked.round if self.why else self.asked.round
+
+    def got(self, *, spare: bool) -> Got:
+        asked = self.asked
+        return Got(
+            custom_id=asked.custom_id,
+            sample_id=asked.sample_id,
+            round=asked.round,
+            answered=not self.why,
+            spare=spare,
+        )
 
 
 def read(
@@ -109,7 +108,7 @@ def read(
         models: the file that has the model, where no built-in row is it.
 
     Returns:
-        The task of the run, and what was found.
+        The task of the run, and the counts.
 
     Raises:
         RunError: the folder has no batch, or the data or the model have changed.
@@ -118,56 +117,32 @@ def read(
         UnansweredError: no step of the run has an answer.
     """
     began = time.perf_counter()
-    folder, manifest = BatchFolder.of(out)
+    folder = BatchFolder(out)
+    manifest = folder.manifest
     info = read_info(out)
     task = recorded_task(info, run=out)
     judge = get_profile(task, profile)
     source = task.load(recorded_data(info, out, data), check_media=False)
     steps = recorded_steps(info, source, out)
-    adapter = _model(manifest, info, task, steps, out, models)
-    asked = {line.custom_id: line for line in folder.requests()}
+    adapter = batch_model(manifest.recipe(manifest.base_url, None, models), task)
+    if changed := changes(info.get("model_settings") or {}, adapter.settings):
+        raise RunError(
+            f"the model {adapter.name} has other settings now: {describe_changes(changed)}",
+            where=str(out),
+            expected="the settings of run.json",
+            remedy="restore the file of models that the batch was written with",
+        )
     found = Read()
-    reader = _Reader(adapter, decoding(task, adapter, None), asked, found)
-    outcomes = reader.outcomes(files)
+    outcomes = _read_files(files, lost, folder, adapter, decoding(task, adapter, None), found)
     settings = {name: value for name, value in info.items() if name not in FACTS}
     with RunFolder(out, settings, again=False) as run:
-        held = folder.standing()
-        for line in asked.values():
-            if (why := lost.get(line.file)) and line.custom_id not in outcomes:
-                outcomes[line.custom_id] = reader.give_up(line, why)
-        best: dict[str, _Outcome] = {}
-        for outcome in outcomes.values():
-            name = outcome.name
-            _check_same(outcome, run.done.get(name), held.get(name), out)
-            if name not in best or outcome.rank < best[name].rank:
-                best[name] = outcome
-        fresh = [
-            best[step.sample_id]
-            for step in steps
-            if step.sample_id in best
-            and _is_better(
-                best[step.sample_id], run.done.get(step.sample_id), held.get(step.sample_id)
-            )
-        ]
-        final = {line.sample_id for line in run.lines() if line.delivery not in TRANSIENT}
-        found.kept = sum(name in final for name in best.keys() - {one.name for one in fresh})
-        known = {line.custom_id for line in folder.got() if line.answered}
-        chosen = {outcome.asked.custom_id for outcome in fresh}
-        spare = [
-            outcome
-            for name, outcome in outcomes.items()
-            if not outcome.why and name not in known | chosen
-        ]
-        _record(folder, run, fresh, spare)
-        for outcome in fresh:
-            found.failed[outcome.why or "ok"] += 1
-        found.answered = found.failed.pop("ok", 0)
-        found.missing = sum(step.sample_id not in run.done for step in steps)
+        _record(outcomes, steps, folder, run, found)
         seen = Seen()
         for step in steps:
             if done := run.done.get(step.sample_id):
                 seen.look(step, done.delivery, done.receipt)
-        changed = seen.check(allowed=changed_media, where=str(out))
+            else:
+                found.missing += 1
         budget = Budget(Limits(prices=prices), manifest.spec)
         spend_answers(run, budget)
         if prices is None:
@@ -181,47 +156,81 @@ def read(
             budget,
             timings={"read_s": time.perf_counter() - began},
             findings=info.get("findings", len(source.findings)),
-            changed_media=changed,
+            changed_media=seen.check(allowed=changed_media, where=str(out)),
         )
-    if steps and not answered:
-        raise UnansweredError(
-            f"none of {plural(len(steps), 'step')} has an answer: {_why_none(run)}",
-            where=str(out),
-            expected="an answer to at least one step",
-            remedy="fix the cause, then run `omnidata batch write ... --only missing`",
-        )
+        if steps and not answered:
+            error = next((line.error for line in run.lines() if line.error), "nothing came back")
+            error = error.partition("\n")[0]
+            raise UnansweredError(
+                f"none of {plural(len(steps), 'step')} has an answer: {error}",
+                where=str(out),
+                expected="an answer to at least one step",
+                remedy="fix the cause, then run `omnidata batch write ... --only missing`",
+            )
     return task, found
 
 
-def _model(
-    manifest: Manifest,
-    info: Mapping[str, Any],
-    task: Asking,
+def _record(
+    outcomes: Mapping[str, _Outcome],
     steps: Sequence[Step],
-    out: Path,
-    models: Path | None,
-) -> BatchModel:
-    check_light(manifest.spec)
-    check_models(manifest, models)
-    recipe = Recipe(manifest.spec, manifest.options, manifest.base_url, None, models)
-    adapter = batch_model(recipe.make(task, steps, asks=False))
-    if found := changes(info.get("model_settings") or {}, adapter.settings):
-        raise RunError(
-            f"the model {adapter.name} has other settings now: {describe_changes(found)}",
-            where=str(out),
-            expected="the settings of run.json",
-            remedy="restore the file of models that the batch was written with",
-        )
-    return adapter
-
-
-def _check_same(found: _Outcome, there: Completion | None, held: Got | None, out: Path) -> None:
-    """Raise if an earlier call read another answer to the same request."""
-    if there is None or held is None or found.why or not held.answered:
+    folder: BatchFolder,
+    run: RunFolder,
+    found: Read,
+) -> None:
+    """Record the outcomes that are better than the lines of their steps."""
+    held = folder.standing()
+    best: dict[str, _Outcome] = {}
+    for outcome in outcomes.values():
+        name = outcome.asked.sample_id
+        best[name] = min(best.get(name, outcome), outcome, key=lambda each: each.rank)
+        if (line := run.done.get(name)) and name in held:
+            _check_same(outcome, line, held[name], run.path)
+    fresh: list[_Outcome] = []
+    unnoted: list[_Outcome] = []
+    for name in (step.sample_id for step in steps if step.sample_id in best):
+        outcome, line = best[name], run.done.get(name)
+        rank = _rank_of(line, held.get(name))
+        if line == outcome.completion and name not in held:
+            unnoted.append(outcome)  # by a call that was killed
+        if outcome.rank < rank:
+            fresh.append(outcome)
+            found.failed.update([outcome.why] if outcome.why else [])
+            found.answered += not outcome.why
+        else:
+            found.kept += not rank[0]
+    noted = {line.custom_id for line in folder.got() if line.answered}
+    noted |= {outcome.asked.custom_id for outcome in (*fresh, *unnoted)}
+    spare = [each for name, each in outcomes.items() if not each.why and name not in noted]
+    if not (fresh or unnoted or spare):
         return
-    came = found.completion
-    if found.asked.custom_id == held.custom_id and (
-        (came.delivery, came.text) != (there.delivery, there.text)
+    run.reopen(frozenset(outcome.asked.sample_id for outcome in fresh))
+    for outcome in spare:
+        run.append_attempt(outcome.asked.sample_id, outcome.completion)
+    for outcome in fresh:
+        run.append(outcome.asked.sample_id, outcome.completion)
+    run.sync()
+    new = [*(each.got(spare=True) for each in spare)]
+    folder.append("read.jsonl", [*new, *(each.got(spare=False) for each in (*fresh, *unnoted))])
+
+
+def _rank_of(line: Completion | None, held: Got | None) -> tuple[bool, float]:
+    """Return the rank of a step's line; a live answer stays, and so does a live failure."""
+    if line is None:
+        return True, math.inf
+    is_failure = line.delivery in TRANSIENT
+    if held is None or held.answered == is_failure:
+        return is_failure, -math.inf
+    return is_failure, -held.round if is_failure else held.round
+
+
+def _check_same(outcome: _Outcome, line: Completion, held: Got, out: Path) -> None:
+    """Raise if an earlier call read another answer to the same request."""
+    came = outcome.completion
+    is_answered_again = not outcome.why and held.answered
+    if (
+        is_answered_again
+        and outcome.asked.custom_id == held.custom_id
+        and (came.delivery, came.text) != (line.delivery, line.text)
     ):
         raise PredictionError(
             f"there are two answers to the request {held.custom_id}, about step {held.sample_id}: "
@@ -232,155 +241,106 @@ def _check_same(found: _Outcome, there: Completion | None, held: Got | None, out
         )
 
 
-def _is_better(found: _Outcome, there: Completion | None, held: Got | None) -> bool:
-    if there is None:
-        return True
-    if there.delivery not in TRANSIENT:
-        # Of answers the first round's counts, whatever is read first; one that came live stays.
-        if held is None or not held.answered or found.why:
-            return False
-        return found.asked.round < held.round
-    if not found.why:
-        return True
-    # Of failures the last round's says how things stand, whatever is read first.
-    return held is not None and held.round < found.asked.round
-
-
-def _record(
-    folder: BatchFolder, run: RunFolder, fresh: Sequence[_Outcome], spare: Sequence[_Outcome]
-) -> None:
-    if not fresh and not spare:
-        return
-    rows = [*((each, True) for each in spare), *((each, False) for each in fresh)]
-    folder.append(
-        "read.jsonl",
-        [
-            Got(
-                custom_id=each.asked.custom_id,
-                sample_id=each.asked.sample_id,
-                round=each.asked.round,
-                answered=not each.why,
-                spare=is_spare,
-            )
-            for each, is_spare in rows
-        ],
-    )
-    run.reopen(frozenset(each.asked.sample_id for each in fresh))
-    for each in spare:
-        run.append_attempt(each.asked.sample_id, each.completion)
-    for each in fresh:
-        run.append(each.asked.sample_id, each.completion)
-    run.sync()
-
-
-def _why_none(run: RunFolder) -> str:
-    failed = next((line.error for line in run.lines() if line.error), "nothing came back")
-    return failed.partition("\n")[0]
-
-
 # Rows of files as completions.
+
+
+def _read_files(
+    files: Sequence[Path],
+    lost: Mapping[str, str],
+    folder: BatchFolder,
+    adapter: BatchModel,
+    params: GenerationParams,
+    found: Read,
+) -> dict[str, _Outcome]:
+    """Return the outcomes by custom id."""
+    asked = {line.custom_id: line for line in folder.requests()}
+    outcomes: dict[str, _Outcome] = {}
+    for path in files:
+        for where, line, returned in _read_rows(path, adapter, asked):
+            name = returned.custom_id
+            outcome = _judge_row(asked[name], line, returned, adapter, params)
+            before = outcomes.setdefault(name, outcome)
+            found.rows += 1
+            found.repeated += before is not outcome
+            if before != outcome and not (before.why or outcome.why):
+                raise PredictionError(
+                    f"there are two answers to the request {name}, about step "
+                    f"{outcome.asked.sample_id}, and they are not the same",
+                    where=where,
+                    expected="one answer to a request",
+                    remedy="name the files of one pass only",
+                )
+            outcomes[name] = min(
+                before, outcome, key=lambda each: (each.rank, each.completion.error)
+            )
+    for name, request in asked.items():
+        if name not in outcomes and (why := lost.get(request.file)):
+            ended = Returned(custom_id=name, ended="expired" if why == "expired" else "cancelled")
+            outcomes[name] = _judge_row(request, b"", ended, adapter, params)
+    return outcomes
+
+
+def _read_rows(
+    path: Path, adapter: BatchModel, asked: Mapping[str, Asked]
+) -> Iterator[tuple[str, bytes, Returned]]:
+    form = adapter.batch
+    assert form
+    expected = f"the rows that {form.name} writes of what came of a batch"
+    for number, line in numbered_lines(path, expected=expected):
+        where = f"{path}:{number}"
+        try:
+            row = parse_json(line.decode(errors="replace"))
+            returned = form.read(row) if isinstance(row, dict) else None
+        except (ValueError, RecursionError):
+            returned = None
+        if returned is None:
+            raise PredictionError(
+                "the line belongs to no request",
+                where=where,
+                expected=expected,
+                remedy="fetch the file again; without the line, its step counts as missing",
+            )
+        if returned.custom_id not in asked:
+            raise PredictionError(
+                f"no request of this run is called {returned.custom_id!r:.80}",
+                where=where,
+                expected="results of the files in RUN/batch",
+                remedy="name the results of this run's batch; those of another belong to "
+                "its own folder",
+            )
+        yield where, line, returned
 
 
 _ENDED = {"expired": "expired", "cancelled": "was cancelled"}
 
 
-class _Reader:
-    def __init__(
-        self,
-        adapter: BatchModel,
-        params: GenerationParams,
-        asked: Mapping[str, Asked],
-        found: Read,
-    ) -> None:
-        self._adapter, self._params, self._asked, self._found = adapter, params, asked, found
-
-    def outcomes(self, files: Sequence[Path]) -> dict[str, _Outcome]:
-        known: dict[str, _Outcome] = {}
-        for path in files:
-            for where, line, returned in self._rows(path):
-                self._found.rows += 1
-                outcome = self._outcome(self._asked[returned.custom_id], line, returned)
-                before = known.get(returned.custom_id)
-                if before is None:
-                    known[returned.custom_id] = outcome
-                    continue
-                self._found.repeated += 1
-                if not (before.why or outcome.why) and before != outcome:
-                    raise PredictionError(
-                        f"there are two answers to the request {returned.custom_id}, about step "
-                        f"{outcome.asked.sample_id}, and they are not the same",
-                        where=where,
-                        expected="one answer to a request",
-                        remedy="name the files of one pass only",
-                    )
-                known[returned.custom_id] = min(before, outcome, key=lambda each: each.rank)
-        return known
-
-    def _rows(self, path: Path) -> Iterator[tuple[str, bytes, Returned]]:
-        name = self._adapter.batch.name
-        expected = f"the rows that {name} writes of what came of a batch"
-        for number, line in numbered_lines(path, expected=expected):
-            where = f"{path}:{number}"
-            returned = self._read_line(line)
-            if returned is None:
-                raise PredictionError(
-                    "the line belongs to no request",
-                    where=where,
-                    expected=expected,
-                    remedy="fetch the file again; without the line, its step counts as missing",
-                )
-            if returned.custom_id not in self._asked:
-                raise PredictionError(
-                    f"no request of this run is called {returned.custom_id!r:.80}",
-                    where=where,
-                    expected="results of the files in RUN/batch",
-                    remedy="name the results of this run's batch; those of another belong to "
-                    "its own folder",
-                )
-            yield where, line, returned
-
-    def _read_line(self, line: bytes) -> Returned | None:
-        try:
-            row = parse_json(line.decode("utf-8-sig", errors="replace"))
-            return self._adapter.batch.read(row) if isinstance(row, dict) else None
-        except (ValueError, RecursionError):
-            return None
-
-    def _outcome(self, asked: Asked, line: bytes, returned: Returned) -> _Outcome:
-        if returned.ended:
-            return self.give_up(asked, returned.ended, str(returned.error or ""))
-        where = f"batch request {asked.custom_id}"
-        try:
-            text_of(line, where)
-            if returned.error is not None:
-                raise _failure(returned, where)
-            answer = self._adapter.read(returned.body, self._params, where, tools=bool(asked.tools))
-        except CallError as error:
-            return self._failure(asked, str(error), "failed")
-        completion = self._adapter.finish_answer(answer, asked.receipt)
-        if asked.media:
-            receipt = {**completion.receipt, "media": asked.media}
-            completion = msgspec.structs.replace(completion, receipt=receipt)
-        return _Outcome(asked, completion, "")
-
-    def give_up(self, asked: Asked, why: str, said: str = "") -> _Outcome:
-        error = CallError(
-            f"the request {_ENDED[why]} before it was answered" + (f": {said}" if said else ""),
-            where=f"batch request {asked.custom_id}",
-            remedy="omnidata batch write ... --only missing asks again",
-        )
-        return self._failure(asked, str(error), why)
-
-    def _failure(self, asked: Asked, error: str, why: str) -> _Outcome:
-        error = self._adapter.key.redact(error)
-        failed = Completion(delivery="api_error", error=error, receipt=dict(asked.receipt))
-        return _Outcome(asked, failed, why)
-
-
-def _failure(returned: Returned, where: str) -> CallError:
+def _judge_row(
+    asked: Asked, line: bytes, returned: Returned, adapter: BatchModel, params: GenerationParams
+) -> _Outcome:
+    where = f"batch request {asked.custom_id}"
     error = returned.error
-    if returned.status and not is_whole(returned.status):
-        inner = error.get("error", error) if isinstance(error, dict) else error
-        said = inner.get("message", inner) if isinstance(inner, dict) else inner
-        return fault(returned.status, {}, str(said), where=where)
-    return error_in_answer(error, where=where)
+    try:
+        if returned.ended:
+            raise CallError(
+                f"the request {_ENDED[returned.ended]} before it was answered"
+                + (f": {error}" if error else ""),
+                where=where,
+                remedy="omnidata batch write ... --only missing asks again",
+            )
+        text_of(line, where)
+        if error is not None and returned.status and not is_whole(returned.status):
+            inner = error.get("error", error) if isinstance(error, dict) else error
+            said = inner.get("message", inner) if isinstance(inner, dict) else inner
+            raise fault(returned.status, {}, str(said), where=where)
+        if error is not None:
+            raise error_in_answer(error, where=where)
+        answer = adapter.read(returned.body, params, where, tools=bool(asked.tools))
+    except CallError as failed:
+        text = adapter.key.redact(str(failed))
+        completion = Completion(delivery="api_error", error=text, receipt=dict(asked.receipt))
+        return _Outcome(asked, completion, returned.ended or "failed")
+    completion = adapter.finish_answer(answer, asked.receipt)
+    if asked.media:
+        receipt = {**completion.receipt, "media": asked.media}
+        completion = msgspec.structs.replace(completion, receipt=receipt)
+    return _Outcome(asked, completion)

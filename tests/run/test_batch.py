@@ -303,7 +303,7 @@ def test_media_lie_in_a_folder_once_and_requests_name_them(
     ("recipe", "options", "why"),
     [
         (Recipe("baseline:center"), {}, "step by step"),
-        (Recipe("openai-responses:m", {}, "http://127.0.0.1:9/v1"), {}, "vllm run-batch"),
+        (Recipe("openai-responses:m", {}, "http://127.0.0.1:9/v1"), {}, "step by step"),
         (Recipe("openai:gpt-4o"), {"history": "predicted"}, "answer to the one before"),
         (Recipe("openai:m", {"extra_body": '{"auth": {"api_key": "sk-12345678"}}'}), {}, "a key"),
     ],
