@@ -296,7 +296,7 @@ def _medium(path: Path) -> bytes:
 
 
 async def _upload_media(model: BatchModel, parts: Sequence[RenderedPart]) -> dict[str, str]:
-    from omnidata.adapters.gemini import Gemini
+    from omnidata.adapters.wires.gemini import Gemini
 
     assert isinstance(model, Gemini)  # no other form has media that are uploaded
     try:
