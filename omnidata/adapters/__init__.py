@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Protocol
 
 from omnidata.adapters.base import Baseline, Model, Replay
@@ -13,18 +12,12 @@ from omnidata.plugins import Kind
 from omnidata.types import Adapter, Step
 
 if TYPE_CHECKING:
-    from omnidata.adapters.presets import Preset
+    from omnidata.adapters.api import Preset
 
 if not __name__.startswith("omnidata."):
     raise ImportError("import omnidata.adapters: the top-level name only shows where the code is")
 
-__all__ = ["FORMS", "Model", "get_adapter"]
-
-FORMS = (
-    *("baseline:NAME", "replay:FILE", "openai:MODEL", "gemini:MODEL", "hf:PATH"),
-    *("anthropic:MODEL", "openai-responses:MODEL", "PRESET", "PLUGIN:MODEL"),
-)
-"""The SPECs that name a model."""
+__all__ = ["Model", "forms", "get_adapter"]
 
 PLUGINS = Kind(
     "omnidata.adapters",
@@ -55,6 +48,14 @@ class HasBaselines(Protocol):
         """Return a baseline: a function from a step to its answer."""
 
 
+def forms() -> list[str]:
+    """Return the forms of the SPECs that name a model, e.g. `openai:MODEL`."""
+    from omnidata.adapters import wires
+
+    behind_http = [f"{name}:MODEL" for name in wires.names() if wires.wire(name).spec_row]
+    return ["baseline:NAME", "replay:FILE", "hf:PATH", *behind_http, "PRESET", "PLUGIN:MODEL"]
+
+
 def get_adapter(
     spec: str,
     task: HasBaselines | None,
@@ -69,7 +70,7 @@ def get_adapter(
     """Return the model that a SPEC names.
 
     Args:
-        spec: one of `FORMS`, filled in.
+        spec: one of `forms()`, filled in.
         task: the benchmark, whose baselines have its answers' form; None where there are none.
         steps: the dataset's steps; only baselines look at them.
         options: as given with `-M key=value`.
@@ -115,7 +116,7 @@ def get_adapter(
         f'no model is called "{spec}"',
         where=f"--model {spec}",
         expected=", ".join(
-            [*([f"baseline:{'|'.join(task.baselines)}"] if task else []), *FORMS[1:7], *named]
+            [*([f"baseline:{'|'.join(task.baselines)}"] if task else []), *forms()[1:-2], *named]
         ),
         remedy="`omnidata info` lists what is supported",
     )
@@ -133,8 +134,8 @@ def is_light(spec: str) -> bool:
 
 
 def _behind_http(preset: Preset, key_file: Path | None, asks: bool) -> Adapter:
+    from omnidata.adapters import wires
     from omnidata.adapters.keys import Key
-    from omnidata.adapters.wires import WIRES
 
     key = Key.find(preset.key_env, key_file)
     if asks and not key and preset.key_env and not preset.key_optional:
@@ -144,5 +145,4 @@ def _behind_http(preset: Preset, key_file: Path | None, asks: bool) -> Adapter:
             expected=f"the environment variable {preset.key_env}",
             remedy=f"export {preset.key_env}=..., or use --key-file FILE",
         )
-    adapter: Adapter = resolve_name(f"omnidata.adapters.{WIRES[preset.wire].model}")(preset, key)
-    return adapter
+    return wires.wire(preset.wire)(preset, key)

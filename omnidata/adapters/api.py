@@ -1,60 +1,147 @@
-"""A model behind HTTP: what all wire formats share.
-
-How a request is made ready and sent, why a model stopped, in the words of all servers, and what is
-kept of a server's own accounting.
-"""
+"""Models behind HTTP: the base class of all wire formats."""
 
 from __future__ import annotations
 
 import hashlib
 import logging
-import re
 import time
 from abc import abstractmethod
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, ClassVar
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
-import aiohttp
 import msgspec
+from multidict import CIMultiDict
 
 from omnidata import jsontext
+from omnidata.adapters.answers import is_another, token_usage, tokens_by_modality
 from omnidata.adapters.base import Model
-from omnidata.adapters.http import Headers, fault, open_session
 from omnidata.adapters.keys import Key, credentials_in, secrets_in
-from omnidata.adapters.media_budget import arrange, lacking
-from omnidata.adapters.presets import Preset
+from omnidata.adapters.media_budget import Capabilities, Layout, ReleaseRules, arrange, lacking
 from omnidata.adapters.render import RenderedMessage, render
-from omnidata.errors import CallError, UsageError
-from omnidata.jsontext import is_number
-from omnidata.types import (
-    Completion,
-    Conversation,
-    Delivery,
-    GenerationParams,
-    Modality,
-    Prepared,
-    Request,
-    is_token_count,
-)
+from omnidata.errors import PlatformError, UsageError
+from omnidata.types import Completion, Conversation, GenerationParams, Modality, Prepared, Request
+
+if TYPE_CHECKING:
+    import aiohttp
+
+    from omnidata.adapters.http import BoundedResponse
 
 _log = logging.getLogger(__name__)
 _LONGEST_ERROR = 1000
 
 
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """The options that one wire format alone has; none by default."""
+
+
+class Preset(msgspec.Struct, frozen=True, kw_only=True):
+    """A model, ready to be asked: its row, the options of the command line, and the defaults.
+
+    Attributes:
+        spec: the SPEC that names it.
+        wire: the name of the wire format.
+        model: the name that the server knows it by.
+        base_url: the server's address without a slash at the end; empty for a wire format's own.
+        key_env: the environment variable that holds the key; empty if none does.
+        key_optional: whether the server may do without a key.
+        layout: "paper", or "release" for what the benchmark's own adapter sent.
+        release: the rules by which `layout=release` rearranges messages.
+        extra_body: merged into the request at the top level.
+        capabilities: what it takes.
+        params: how it decodes unless the caller says otherwise.
+        own: the options of its wire format.
+    """
+
+    spec: str
+    wire: str
+    model: str
+    base_url: str = ""
+    key_env: str = ""
+    key_optional: bool = False
+    layout: Layout = "paper"
+    release: ReleaseRules = ReleaseRules()
+    extra_body: dict[str, Any] = {}
+    capabilities: Capabilities = Capabilities()
+    params: GenerationParams = GenerationParams()
+    own: Options = Options()
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """Of the settings those that the content of a rendered conversation does not show."""
+        names = ("wire", "model", "base_url", "layout", "extra_body")
+        asked = {name: getattr(self, name) for name in names} | msgspec.structs.asdict(self.own)
+        return _json(asked | ({"release": self.release} if self.layout == "release" else {}))
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """All that answers depend on beside the generation settings, as JSON values."""
+        names = Capabilities.__dataclass_fields__
+        fields = {name: getattr(self.capabilities, name) for name in names}
+        fields["accepts"] = sorted(self.capabilities.accepts)
+        return self.asked | {"capabilities": _json(fields)}
+
+
+def _json(fields: Mapping[str, Any]) -> dict[str, Any]:
+    values: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(fields))
+    return values
+
+
+class Library(NamedTuple):
+    """The library of a provider.
+
+    Attributes:
+        distribution: its name at the package index.
+        extra: the extra of omnidata that installs it.
+        part: the part that omnidata uses, as MODULE or MODULE:NAME.
+    """
+
+    distribution: str
+    extra: str
+    part: str
+
+    def load(self) -> Any:
+        """Return the module.
+
+        Raises:
+            PlatformError: it is not installed.
+        """
+        try:
+            return import_module(self.part.partition(":")[0])
+        except ImportError as error:
+            raise PlatformError(
+                f"{self.distribution} is not installed",
+                expected=f"the libraries of the extra `{self.extra}`",
+                remedy=f"pip install 'omnidata[{self.extra}]'",
+            ) from error
+
+
+class Headers(CIMultiDict[str]):
+    """Headers of requests, among them keys: as text it has their names alone."""
+
+    def __repr__(self) -> str:
+        return f"Headers({', '.join(self)})"
+
+
 class ApiModel(Model):
-    """A preset behind a wire format; a subclass says how a request is written and sent.
+    """A preset behind a wire format; a subclass declares the format, and writes and sends requests.
 
     Attributes:
         wire: the name of the wire format.
-        url: where requests are sent.
         version: goes up with every change to what the wire format sends, so that a kept answer is
             never taken for one to another request.
+        spec_row: the row of the model that SPEC NAME:MODEL names, without wire and model; empty if
+            there is no such SPEC.
+        options: those that no other wire format has, with their defaults.
+        library: the provider's own, if asking or batches need it.
+        needs_address: whether a row must name a server.
         ours: fields of a request that `extra_body` may not say, inner ones behind a dot.
         controls: as in `Model`: what requests have fields for.
         tools: names of the provider's own tools that a prompt may have (`Capabilities.tools`).
+        own: the options of `options` that this model has.
+        url: where requests are sent.
 
     Args:
         preset: the row that describes the model.
@@ -67,8 +154,13 @@ class ApiModel(Model):
 
     wire: ClassVar[str]
     version: ClassVar[int] = 1
+    spec_row: ClassVar[Mapping[str, Any]] = {}
+    options: ClassVar[type[Options]] = Options
+    library: ClassVar[Library | None] = None
+    needs_address: ClassVar[bool] = True
     ours: ClassVar[frozenset[str]] = frozenset()
     tools: ClassVar[frozenset[str]] = frozenset()
+    own: Any
     accepts: frozenset[Modality]
     controls: frozenset[str] = frozenset({"temperature", "max_new_tokens", "seed", "stop"})
     concurrency = 16
@@ -91,6 +183,8 @@ class ApiModel(Model):
                     expected=f"{name}=none, to use the server's default",
                 )
         self.preset = preset
+        self.own = preset.own
+        self._asked = preset.asked
         hidden = (*secrets_in(preset.base_url), *credentials_in(preset.extra_body))
         self.key = key.also(hidden)
         self.name = preset.spec
@@ -103,6 +197,21 @@ class ApiModel(Model):
         if preset.base_url:
             settings["base_url"] = self.key.redact(preset.base_url)
         self.settings: Mapping[str, Any] = settings
+
+    @classmethod
+    def is_providers_own(cls, url: str) -> bool:
+        """Return whether NAME:MODEL needs a key at an address: whether the provider is there."""
+        return True
+
+    @classmethod
+    def own_options(cls, given: Mapping[str, Any], url: str) -> Options:
+        """Return the wire format's own options for a server.
+
+        Args:
+            given: those that are set, by name.
+            url: the server's address.
+        """
+        return cls.options(**given)
 
     def unsupported_reason(self, conversation: Conversation) -> str:
         """Return why the model cannot take the whole conversation; empty if it may take a part."""
@@ -137,8 +246,8 @@ class ApiModel(Model):
             ]
             for message in messages
         ]
-        asked = [self.version, self.preset.asked, parts]
-        return hashlib.sha256(jsontext.encode(asked)).hexdigest()
+        content = jsontext.encode([self.version, self._asked, parts])
+        return hashlib.sha256(content).hexdigest()
 
     async def generate(
         self, batch: Sequence[Prepared], params: GenerationParams
@@ -170,7 +279,13 @@ class ApiModel(Model):
         model = answer.receipt.get("model") or self.preset.model
         if model != self.preset.model:
             said["model"] = model
-            self._warn_of(model)
+            if not self._warned and is_another(self.preset.model, model):
+                self._warned = True
+                _log.warning(
+                    "%s: the server says that %r answered; the receipts of such answers name it",
+                    self.name,
+                    model,
+                )
         return msgspec.structs.replace(
             answer,
             text=self.key.redact(answer.text),
@@ -180,21 +295,22 @@ class ApiModel(Model):
             receipt={**receipt, **said},
         )
 
-    def _warn_of(self, model: str) -> None:
-        if self._warned or not is_another(self.preset.model, model):
-            return
-        self._warned = True
-        _log.warning(
-            "%s: the server says that %r answered; the receipts of such answers name it",
-            self.name,
-            model,
-        )
-
     def session(self) -> aiohttp.ClientSession:
         """Return the connections to the server, opened by the first call in the event loop."""
         if self._session is None:
+            from omnidata.adapters.http import open_session  # aiohttp takes long to import
+
             self._session = open_session(self.key, self.url)
         return self._session
+
+    async def post(self, data: Any, headers: Mapping[str, str]) -> tuple[str, str]:
+        """Send a body; return the answer's text, and its place for errors.
+
+        Raises:
+            CallError: no whole answer came.
+        """
+        async with self.session().post(self.url, data=data, headers=headers) as response:
+            return await response.text(), cast("BoundedResponse", response).where
 
     @cached_property
     def common_headers(self) -> Headers:
@@ -226,253 +342,3 @@ class ApiModel(Model):
 def _names(body: Mapping[str, Any]) -> set[str]:
     nested = {name: value for name, value in body.items() if isinstance(value, dict)}
     return body.keys() | {f"{name}.{key}" for name, value in nested.items() for key in value}
-
-
-# Why a model stopped, and who answered.
-
-_DELIVERIES: Mapping[Delivery, tuple[str, ...]] = {
-    "ok": (
-        *("stop", "eos", "eos_token", "stop_sequence", "end_turn", "complete", "completed"),
-        *("end_of_turn", "stop_token"),
-    ),
-    "truncated": (
-        *("length", "max_tokens", "max_length", "max_output_tokens", "model_length"),
-        *("model_context_window_exceeded", "error_limit"),
-    ),
-    "refused": (
-        *("content_filter", "content_filtered", "refusal", "guardrail_intervened", "sensitive"),
-        *("safety", "recitation", "language", "blocklist", "prohibited_content", "spii"),
-        *("image_safety", "image_prohibited_content", "image_recitation", "model_armor"),
-        "error_toxic",
-    ),
-}
-"""OpenAI, Azure, vLLM, SGLang, TGI, Ollama, llama.cpp, Mistral, Cohere, Zhipu; Anthropic, Bedrock
-and Gemini, also behind gateways that pass their words on."""
-
-_DELIVERY = {word: delivery for delivery, words in _DELIVERIES.items() for word in words}
-_PASSING = frozenset(
-    {
-        *("error", "abort", "aborted", "cancelled", "canceled", "user_cancel", "timeout", "other"),
-        *("network_error", "insufficient_system_resource", "malformed_function_call"),
-        *("malformed_response", "malformed_model_output", "missing_thought_signature"),
-        "image_other",
-    }
-)
-"""Reasons after which the same request may be answered."""
-
-_TOOLS = frozenset({"tool_calls", "tool_call", "tool_use", "function_call", "unexpected_tool_call"})
-_EXCERPT = 200
-_VERSION = re.compile(r"\d{2,8}|latest|preview|exp|experimental|beta|stable|v\d+|free|\d+k?b?it")
-_DATED = re.compile(r"\d{2,}")
-
-
-def delivery_of(reason: str | None, message: str = "", *, where: str) -> Delivery:
-    """Return the delivery that a reason to stop stands for.
-
-    Args:
-        reason: the server's word, in any case; None where it gives none.
-        message: what the server says of it.
-        where: the server's address, for errors.
-
-    Raises:
-        CallError: the text is no answer: the model was stopped by an error, called a tool, or
-            stopped for a reason that nobody knows, or for none.
-
-    Examples:
-        >>> delivery_of("MAX_TOKENS", where="http://localhost")
-        'truncated'
-    """
-    word = (reason or "").lower()
-    if word in _DELIVERY:
-        return _DELIVERY[word]
-    said = f"{reason} {message}".strip()[:_EXCERPT]
-    if word in ("", "finish_reason_unspecified"):
-        raise CallError(
-            "the server does not say why the model stopped: the answer may not be whole",
-            where=where,
-            expected="a finish reason with every answer",
-            transient=False,
-        )
-    if word in _TOOLS:
-        raise tool_called(where, f" ({said})")
-    if word in _PASSING:
-        raise CallError(f"the model stopped without an answer: {said}", where=where)
-    raise CallError(
-        f"the model stopped for a reason that omnidata does not know: {said}",
-        where=where,
-        expected=f"one of {', '.join(_DELIVERY)}",
-        transient=False,
-    )
-
-
-def first_of(indices: Sequence[object], where: str) -> int:
-    """Return the place of the answer among several to one request: the one with index 0.
-
-    Servers may send them in any order. One alone is the answer whatever its index; where none has
-    an index, the first is.
-
-    Args:
-        indices: the index that each has, in the order in which they came; None where it has none.
-        where: the server's address, for errors.
-
-    Returns:
-        Its place.
-
-    Raises:
-        CallError: none has the index 0, or two have.
-
-    Examples:
-        >>> first_of([1, 0], "http://localhost"), first_of([None, None], "http://localhost")
-        (1, 0)
-        >>> first_of([None, 1], "http://localhost")  # a 0 may be left out, as any default
-        0
-    """
-    named = [place for place, index in enumerate(indices) if is_number(index) and index == 0]
-    unnamed = [place for place, index in enumerate(indices) if index is None]
-    found = named or (unnamed if len(unnamed) in (1, len(indices)) else [])
-    if len(indices) == 1 or (found and len(named) < 2):
-        return found[0] if found else 0
-    raise CallError(
-        f"{len(named)} of {len(indices)} answers in one response have the index 0",
-        where=where,
-        expected="one answer, or one with the index 0",
-        transient=False,
-    )
-
-
-def tool_called(where: str, how: str = "") -> CallError:
-    """Return the error for a call of a tool, whose text is not the answer."""
-    return CallError(
-        f"the model called a tool in place of an answer{how}",
-        where=where,
-        remedy="turn tools off at the server, or in extra_body",
-        transient=False,
-    )
-
-
-def only_reasoning_error(where: str) -> CallError:
-    """Return the error that stands for reasoning without an answer behind it."""
-    return CallError(
-        "the server sent the model's reasoning and no answer",
-        where=where,
-        remedy="check how the server tells reasoning and answer apart",
-        transient=False,
-    )
-
-
-def error_in_answer(error: Any, *, where: str) -> CallError:
-    """Return the error that an answer with status 200 reports beside or without a text.
-
-    Gateways send one where the model fails after they have begun to answer.
-    """
-    said = error.get("message", error) if isinstance(error, dict) else error
-    code = error.get("code") if isinstance(error, dict) else None
-    text = " ".join(str(said).split())[:_EXCERPT]
-    if isinstance(code, int) and 400 <= code < 600:
-        return fault(code, {}, text, where=where)
-    return CallError(f"the server reports an error: {text}", where=where)
-
-
-def is_another(asked: str, said: str) -> bool:
-    """Return whether a server plainly names another model than it was asked for.
-
-    Servers answer with the version behind a name, with or without the provider's: that is the
-    model. Another size, family or dated version is not.
-
-    Examples:
-        >>> is_another("gpt-4o", "gpt-4o-2024-08-06"), is_another("m/Llama-3-8B", "llama-3-8b")
-        (False, False)
-        >>> is_another("gpt-4o", "gpt-4o-mini"), is_another("m-2024-05-13", "m-2024-08-06")
-        (True, True)
-    """
-    wanted, got = (Counter(re.split(r"[-_.@:\s]+", _bare(name))) for name in (asked, said))
-    more, less = got - wanted, wanted - got
-    if not all(_VERSION.fullmatch(word) for word in [*more, *less]):
-        return True
-    return any(map(_DATED.fullmatch, more)) and any(map(_DATED.fullmatch, less))
-
-
-def _bare(name: str) -> str:
-    return name.rstrip("/").rpartition("/")[2].lower()
-
-
-# What a server says of its own accounting, as far as it is numbers; nothing else is written down.
-#
-# A usage is whatever the server likes: huge, deeply nested, or a text that repeats the key.
-
-_NAME = re.compile(r"[A-Za-z]\w{0,63}", re.ASCII)
-_MODALITIES = ("text", "image", "audio", "video", "document")
-_MOST = 64
-"""Names of one usage, and lines of one list; servers have a dozen."""
-
-
-def token_usage(usage: object, redact: Callable[[str], str]) -> dict[str, Any]:
-    """Return the numbers of a usage by name, and those one level below; nothing else.
-
-    Args:
-        usage: as the server has it.
-        redact: takes a secret out of a text; a name that holds one is left out.
-
-    Examples:
-        >>> token_usage({"prompt_tokens": 9, "cost": float("nan"), "note": "x"}, str)
-        {'prompt_tokens': 9}
-        >>> token_usage({"prompt_tokens_details": [{"modality": "IMAGE", "token_count": 8}]}, str)
-        {'prompt_tokens_details': [{'modality': 'IMAGE', 'token_count': 8}]}
-    """
-    found: dict[str, Any] = {}
-    for name, value in _named_counts(usage, redact).items():
-        if _is_count(name, value):
-            found[name] = value
-        elif isinstance(value, list):
-            found[name] = [_numbers(item, redact) for item in value[:_MOST]]
-        elif inner := _numbers(value, redact):
-            found[name] = inner
-    return found
-
-
-def tokens_by_modality(usage: Mapping[str, Any]) -> dict[str, int]:
-    """Tokens of the prompt by modality, where the server tells.
-
-    Args:
-        usage: as `token_usage` gives it, in OpenAI's names or Gemini's.
-
-    Examples:
-        >>> tokens_by_modality({"prompt_tokens_details": {"image_tokens": 8, "cached_tokens": 2}})
-        {'image': 8}
-        >>> tokens_by_modality({"prompt_tokens_details": [{"modality": "IMAGE", "token_count": 8}]})
-        {'image': 8}
-    """
-    details = usage.get("prompt_tokens_details")
-    if isinstance(details, list):
-        said = {str(item.get("modality")).lower(): item.get("token_count") for item in details}
-    elif isinstance(details, Mapping):
-        said = {name: details.get(f"{name}_tokens") for name in _MODALITIES}
-    else:
-        return {}
-    return {name: said[name] for name in _MODALITIES if isinstance(said.get(name), int)}
-
-
-def _numbers(value: object, redact: Callable[[str], str]) -> dict[str, Any]:
-    return {
-        name: item
-        for name, item in _named_counts(value, redact).items()
-        if _is_count(name, item) or (name == "modality" and str(item).lower() in _MODALITIES)
-    }
-
-
-def _named_counts(value: object, redact: Callable[[str], str]) -> dict[str, Any]:
-    if not isinstance(value, Mapping):
-        return {}
-    kept = [
-        (name, item)
-        for name, item in value.items()
-        if _NAME.fullmatch(str(name)) and redact(name) == name
-    ]
-    return dict(kept[:_MOST])
-
-
-def _is_count(name: str, value: object) -> bool:
-    if "token" in name.lower():
-        return is_token_count(value)
-    # Compared, not converted: there are whole numbers in JSON that no float can hold.
-    return is_number(value) and 0 <= value < 2**53

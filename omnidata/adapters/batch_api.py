@@ -10,15 +10,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+from omnidata.adapters.answers import MAX_ERROR_BYTES, fault
 from omnidata.adapters.api import ApiModel
-from omnidata.adapters.http import MAX_ERROR_BYTES, connection_error, fault
 from omnidata.adapters.keys import Key
 from omnidata.adapters.render import RenderedPart
-from omnidata.errors import CallError, PlatformError
+from omnidata.errors import CallError
 from omnidata.storage import atomic_write
 from omnidata.types import Completion, GenerationParams
 
@@ -219,26 +218,18 @@ class SdkService(BatchService):
     """The batch API of OpenAI or Anthropic, whose SDKs are alike.
 
     Attributes:
-        package: the SDK, and the extra that installs it.
-        client_class: its client.
+        client_class: the client of the model's `library`.
 
     Raises:
         PlatformError: the extra is not installed.
     """
 
-    package: ClassVar[str]
     client_class: ClassVar[str]
 
     def __init__(self, model: BatchModel) -> None:
         super().__init__(model)
-        try:
-            self.sdk = import_module(self.package)
-        except ImportError as error:
-            raise PlatformError(
-                f"{error.name} is not installed",
-                expected=f"the libraries of the extra `{self.package}`",
-                remedy=f"pip install 'omnidata[{self.package}]'",
-            ) from error
+        assert model.library
+        self.sdk = model.library.load()
         self.client: Any = getattr(self.sdk, self.client_class)(
             api_key=model.key.value or "EMPTY",
             base_url=model.preset.base_url,
@@ -249,6 +240,8 @@ class SdkService(BatchService):
     def call_error(self, error: Any) -> CallError | None:
         """Return an error of the SDK as a CallError."""
         import httpx2
+
+        from omnidata.adapters.http import connection_error  # aiohttp takes long to import
 
         if isinstance(error, self.sdk.APIStatusError):
             body = error.body or str(error)

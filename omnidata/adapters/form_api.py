@@ -5,21 +5,19 @@ from __future__ import annotations
 import dataclasses
 import io
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
-
-import aiohttp
-import msgspec
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from omnidata import jsontext
-from omnidata.adapters.api import ApiModel, delivery_of, error_in_answer, first_of, tool_called
-from omnidata.adapters.http import parse_json, sendable
+from omnidata.adapters.answers import error_in_answer, excerpt, parse_json, sendable
+from omnidata.adapters.api import ApiModel, Preset
 from omnidata.adapters.keys import Key
-from omnidata.adapters.presets import Preset
 from omnidata.adapters.render import RenderedMessage, RenderedPart
 from omnidata.errors import CallError
 from omnidata.types import Completion, GenerationParams
 
-_EXCERPT = 200
+if TYPE_CHECKING:
+    import aiohttp
+
 _ENDINGS = {
     "audio/mp4": "m4a",
     "audio/mpeg": "mp3",
@@ -60,10 +58,14 @@ class FlatModel(ApiModel):
         self.capabilities = dataclasses.replace(self.capabilities, **limits)
         self.url = preset.base_url.removesuffix(self.path) + self.path
 
-    async def _post(self, data: io.BytesIO | aiohttp.FormData, mime: str = "") -> dict[str, Any]:
+    async def ask(self, data: io.BytesIO | aiohttp.FormData, mime: str = "") -> dict[str, Any]:
+        """Send a body and return the JSON object of the answer.
+
+        Raises:
+            CallError: no answer came, or it is no JSON object.
+        """
         headers = {**self.common_headers, **({"Content-Type": mime} if mime else {})}
-        async with self.session().post(self.url, data=data, headers=headers) as response:
-            body = await response.text()
+        body, _ = await self.post(data, headers)
         try:
             answer = parse_json(body)
         except RecursionError:
@@ -74,15 +76,20 @@ class FlatModel(ApiModel):
             raise error_in_answer(answer["error"], where=self.url)
         return answer
 
-    def _text(self, answer: Mapping[str, Any], *names: str) -> str:
+    def reply(self, answer: Mapping[str, Any], *names: str) -> str:
+        """Return the text of an answer under the first of some names that has one.
+
+        Raises:
+            CallError: none has a text.
+        """
         texts = [answer[name] for name in names if isinstance(answer.get(name), str)]
         if not texts:
             raise self._unreadable(jsontext.encode(answer).decode())
         return next(filter(None, texts), "")
 
     def _unreadable(self, said: str) -> CallError:
-        excerpt = " ".join(self.key.redact(said).split())[:_EXCERPT]
-        return CallError(f"the answer has not the expected form: {excerpt}", where=self.url)
+        said = excerpt(self.key.redact(said))
+        return CallError(f"the answer has not the expected form: {said}", where=self.url)
 
 
 def text_of(messages: Sequence[RenderedMessage]) -> str:
@@ -98,6 +105,8 @@ def media_of(messages: Sequence[RenderedMessage], kind: str) -> list[RenderedPar
 
 def form(fields: Mapping[str, Any], files: Mapping[str, RenderedPart]) -> aiohttp.FormData:
     """Return a multipart body, which can be sent once; fields that are no text become JSON."""
+    import aiohttp
+
     data = aiohttp.FormData(default_to_multipart=True)
     for name, value in fields.items():
         text = value if isinstance(value, str) else jsontext.encode(value).decode()
@@ -112,8 +121,6 @@ def form(fields: Mapping[str, Any], files: Mapping[str, RenderedPart]) -> aiohtt
         )
     return data
 
-
-# Multipart forms: VITA-1.5 and Baichuan-Omni-1.5.
 
 _Form = tuple[str, dict[str, RenderedPart]]
 
@@ -156,124 +163,6 @@ class FormModel(FlatModel):
         fields: dict[str, Any] = {self.text_field: text, **self.fixed}
         if params.temperature is not None and "temperature" in self.controls:
             fields["temperature"] = f"{params.temperature:g}"
-        answer = await self._post(form(fields | self.preset.extra_body, files))
-        said = self._text(answer, *self.replies)
+        answer = await self.ask(form(fields | self.preset.extra_body, files))
+        said = self.reply(answer, *self.replies)
         return Completion(text=said.lstrip(self.lead).strip().removesuffix(self.end).strip())
-
-
-class Vita(FormModel):
-    """POST {base}/generate with a question and at most one image, one clip and one track."""
-
-    wire: ClassVar[str] = "vita"
-    path: ClassVar[str] = "/generate"
-    most: ClassVar[Mapping[str, int]] = {"max_images": 1, "max_videos": 1, "max_audios": 1}
-    controls: frozenset[str] = frozenset({"temperature"})
-    ours: ClassVar[frozenset[str]] = controls | {"question", "image", "video", "audio"}
-    text_field = "question"
-    file_field = "{}"
-    fixed: ClassVar[Mapping[str, Any]] = {
-        "model_type": "qwen2p5_instruct",
-        "conv_mode": "qwen2p5_instruct",
-    }
-    replies = ("response",)
-    lead = "☜"
-    end = "<|im_end|>"
-
-
-class Baichuan(FormModel):
-    """POST {base} with a text and at most one file: a clip, or an image, or a track.
-
-    The form has no fields for generation settings. Older servers call the reply `response`.
-    """
-
-    wire: ClassVar[str] = "baichuan"
-    most: ClassVar[Mapping[str, int]] = {"max_media": 1}
-    ours: ClassVar[frozenset[str]] = frozenset(
-        {"text_query", "image_file", "video_file", "audio_file"}
-    )
-    text_field = "text_query"
-    file_field = "{}_file"
-    fixed: ClassVar[Mapping[str, Any]] = {"generate_audio": False}
-    replies = ("text", "response")
-    end = "<|endoftext|>"
-
-
-# The server of MiniCPM-o 4.5: JSON with media in base64.
-
-
-class MiniCPM(FlatModel):
-    """POST {base}/v1/chat/completions with one message, any number of images, one clip, one track.
-
-    Not Chat Completions, in spite of its path: the message's content is a string, the media are
-    `images` (a list), `video_base64` and `audio_base64`, and `do_sample` says whether the
-    temperature is above 0. The reply is `text`, or `choices` as in Chat Completions; nothing is cut
-    off it.
-    """
-
-    wire: ClassVar[str] = "minicpm"
-    path: ClassVar[str] = "/v1/chat/completions"
-    most: ClassVar[Mapping[str, int]] = {"max_videos": 1, "max_audios": 1}
-    controls: frozenset[str] = frozenset({"temperature", "max_new_tokens"})
-    ours: ClassVar[frozenset[str]] = controls | {
-        *("messages", "images", "video_base64", "audio_base64", "do_sample"),
-    }
-
-    def write(self, messages: Sequence[RenderedMessage]) -> tuple[bytes, int]:
-        """Return the message and its media as JSON."""
-        text = msgspec.Raw(jsontext.encode(text_of(messages)))
-        body: dict[str, Any] = {"messages": [{"role": "user", "content": text}]}
-        if images := media_of(messages, "image"):
-            body["images"] = [part.data for part in images]
-        for kind in ("video", "audio"):
-            for part in media_of(messages, kind):
-                body[f"{kind}_base64"] = part.data
-        encoded = msgspec.json.encode(body)
-        return encoded, len(encoded)
-
-    async def send(self, payload: bytes, params: GenerationParams) -> Completion:
-        """Send one request.
-
-        Raises:
-            CallError: no answer came.
-        """
-        settings = dict(self.preset.extra_body)
-        if params.temperature is not None:
-            settings |= {"temperature": params.temperature, "do_sample": params.temperature > 0}
-        if params.max_new_tokens is not None:
-            settings["max_new_tokens"] = params.max_new_tokens
-        body = payload
-        if settings:
-            body = msgspec.json.encode(settings)[:-1] + b"," + payload[1:]
-        answer = await self._post(io.BytesIO(body), "application/json")
-        usage = answer.get("usage")
-        choice = _first_choice(answer, self.url)
-        reason = next((r for r in map(_reason, (choice, answer)) if r is not None), None)
-        said = _unwrap(answer, choice)
-        if said.get("error"):
-            raise error_in_answer(said["error"], where=self.url)
-        if said.get("tool_calls") or said.get("function_call"):
-            raise tool_called(self.url)
-        return Completion(
-            delivery="ok" if reason is None else delivery_of(reason, where=self.url),
-            text=self._text(said, "text", "content"),
-            usage=usage if isinstance(usage, dict) else {},
-        )
-
-
-def _first_choice(answer: Mapping[str, Any], where: str) -> dict[str, Any]:
-    choices = answer.get("choices")
-    if not isinstance(choices, list):
-        return {}
-    found = [choice for choice in choices if isinstance(choice, dict)]
-    return found[first_of([choice.get("index") for choice in found], where)] if found else {}
-
-
-def _unwrap(answer: dict[str, Any], choice: Mapping[str, Any]) -> dict[str, Any]:
-    message = choice.get("message")
-    own = isinstance(answer.get("text"), str) and answer["text"]
-    return message if isinstance(message, dict) and not own else answer
-
-
-def _reason(said: Mapping[str, Any]) -> str | None:
-    reason = said.get("finish_reason")
-    return reason if isinstance(reason, str) else None

@@ -1,15 +1,11 @@
-"""What an HTTP answer that is no answer means for a run; all wire formats judge by it."""
+"""HTTP sessions in which every failure is a CallError."""
 
 from __future__ import annotations
 
 import asyncio
 import io
-import json
-import re
 import ssl
-from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from collections.abc import Callable
 from functools import partial
 from ipaddress import ip_address, ip_network
 from typing import Any, Final
@@ -22,271 +18,19 @@ from aiohttp.client_proto import ResponseHandler
 from aiohttp.client_reqrep import ConnectionKey
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.tracing import Trace
-from multidict import CIMultiDict
 
-from omnidata import jsontext
+from omnidata.adapters.answers import MAX_ERROR_BYTES, excerpt, fault, is_whole, text_of
 from omnidata.adapters.keys import Key
 from omnidata.errors import CallError
 
-_HOPELESS = frozenset({401, 402, 403, 404, 405, 407, 410})
-_TRANSIENT = frozenset({408, 409, 425, 429})
-_FOR_GOOD = frozenset({501, 505})
-_THROTTLED = frozenset({429, 529})
-_BAD_KEY = ("API_KEY_INVALID", "API_KEY_EXPIRED", "invalid_api_key")
-_NO_CREDIT = ("insufficient_quota", "billing_not_active", "credit balance is too low")
-_DELAY = re.compile(r'"retryDelay"\s*:\s*"(\d{1,9}(?:\.\d+)?)s"')
-_EXCERPT = 300
-_CUT = "Not enough data"  # how aiohttp begins what it says of a body that ends too early
-_ENDLESS = re.compile(r"\d{1000}")  # a whole number that Python refuses to convert
-_WHOLE = frozenset({200, 201, 203, 204})
-
-
-def is_whole(status: int) -> bool:
-    """Return whether a status promises a whole answer: 206 is a part, 202 a promise.
-
-    Examples:
-        >>> is_whole(200), is_whole(206), is_whole(302)
-        (True, False, False)
-    """
-    return status in _WHOLE
-
-
-def fault(status: int, headers: Mapping[str, str], body: str, *, where: str) -> CallError:
-    """Return the error that a status stands for.
-
-    Transient are 408, 409, 425, 429, 5xx but 501 and 505, and a success whose body is not the whole
-    answer (206). Hopeless are those that every request
-    of a run will meet: 401-405, 407, 410, redirects (a key is not sent on to another address), a
-    key that Google calls invalid with a 400, and an account without credit, which OpenAI reports
-    with a 429 and Anthropic with a 400.
-
-    Args:
-        status: the HTTP status; see `is_whole`.
-        headers: of the answer; names in lower case, or a mapping that ignores case.
-        body: of the answer, as text.
-        where: the server's address, without user and password.
-
-    Examples:
-        >>> error = fault(429, {"retry-after": "7"}, "slow down", where="http://localhost")
-        >>> error.transient, error.throttled, error.retry_after, error.hopeless
-        (True, True, 7.0, False)
-        >>> fault(401, {}, "", where="http://localhost").hopeless
-        True
-    """
-    redirect = 300 <= status < 400
-    spent = any(mark in body for mark in _NO_CREDIT)
-    hopeless = redirect or status in _HOPELESS or spent or any(mark in body for mark in _BAD_KEY)
-    transient = status < 300 or status in _TRANSIENT
-    transient = transient or (status >= 500 and status not in _FOR_GOOD)
-    said = " ".join(body.split())[:_EXCERPT]
-    return CallError(
-        f"HTTP {status}" + (f": {said}" if said else ""),
-        where=where,
-        remedy=_remedy(status, spent),
-        transient=transient and not hopeless,
-        throttled=status in _THROTTLED and not spent,
-        retry_after=retry_after(headers, body),
-        hopeless=hopeless,
-    )
-
-
-def retry_after(headers: Mapping[str, str], body: str = "") -> float | None:
-    """Seconds that the server asks to wait, 0 or more; None if it does not say.
-
-    Read are `retry-after-ms`, `Retry-After` in seconds or as a date (RFC 9110, section 10.2.3), and
-    the RetryInfo that Google's servers put into the body instead.
-
-    Examples:
-        >>> retry_after({"retry-after": "1.5"})
-        1.5
-        >>> retry_after({"retry-after": "Thu, 01 Jan 1970 00:00:00 GMT"})
-        0.0
-        >>> retry_after({}, '{"retryDelay": "37s"}')
-        37.0
-        >>> retry_after({"retry-after": "soon"}) is None
-        True
-        >>> retry_after({"retry-after": f"Fri, 31 Dec {10**20} 23:59:59 GMT"}) is None
-        True
-    """
-    milliseconds = _seconds(headers.get("retry-after-ms", ""))
-    if milliseconds is not None:
-        return milliseconds / 1000
-    said = headers.get("retry-after", "")
-    seconds = _seconds(said)
-    if seconds is not None:
-        return seconds
-    if said and (when := _date(said)) is not None:
-        return max(0.0, (when - datetime.now(UTC)).total_seconds())
-    delay = _DELAY.search(body)
-    return float(delay.group(1)) if delay else None
-
-
-def sendable(text: str) -> str:
-    r"""Return the text with a question mark for each lone surrogate, which UTF-8 cannot hold.
-
-    Examples:
-        >>> sendable("go \ud800 back")
-        'go ? back'
-    """
-    return text.encode(errors="replace").decode()
-
-
-def parse_json(body: str) -> Any:
-    """Return the JSON value of an answer, or `jsontext.BROKEN`.
-
-    Raises:
-        RecursionError: the value is nested too deeply.
-
-    Examples:
-        >>> parse_json('{"usage": {"total_tokens": ' + "9" * 5000 + "}}")
-        {'usage': {'total_tokens': inf}}
-    """
-    value = jsontext.decode(body)
-    if value is not jsontext.BROKEN or not _ENDLESS.search(body):
-        return value
-    try:
-        return json.loads(body, parse_int=float)
-    except ValueError:
-        return value
-
-
-_ACCOUNTING = frozenset({"usage", "usageMetadata", "usage_metadata"})
-
-
-class _DoubledError(Exception):
-    pass
-
-
-class _Doubled(dict[str, Any]):
-    key: str
-
-
-def doubled_key(body: str) -> str:
-    """Return the first key that a JSON object has twice with different values.
-
-    Which of the two a parser takes is its own affair: what such a text says is not known.
-
-    Args:
-        body: the text.
-
-    Returns:
-        The key; empty where there is none, or in the server's accounting alone.
-
-    Raises:
-        RecursionError: the value is nested too deeply.
-
-    Examples:
-        >>> doubled_key('{"choices": [{"finish_reason": "length", "finish_reason": "stop"}]}')
-        'finish_reason'
-        >>> doubled_key('{"usage": {"n": 1, "n": 2}, "usage": {}, "text": "a", "text": "a"}')
-        ''
-    """
-    try:
-        json.loads(body, object_pairs_hook=_refuse_doubled, parse_int=float)
-        return ""
-    except _DoubledError:
-        value = json.loads(body, object_pairs_hook=_mark_doubled, parse_int=float)
-        return value.key if isinstance(value, _Doubled) else ""
-    except ValueError:
-        return ""
-
-
-def _refuse_doubled(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        raise _DoubledError
-    return made
-
-
-def _mark_doubled(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    for key, value in pairs:
-        held = value if isinstance(value, list) else [value]
-        inner = next((each.key for each in held if isinstance(each, _Doubled)), "")
-        if inner and key not in _ACCOUNTING:
-            break
-        if len(made) < len(pairs) and made[key] != value and key not in _ACCOUNTING:
-            inner = key
-            break
-    else:
-        return made
-    found = _Doubled(made)
-    found.key = inner
-    return found
-
-
-def text_of(body: bytes, where: str) -> str:
-    """Return the text of an answer.
-
-    Raises:
-        CallError: it is not UTF-8, or says something twice and not the same.
-    """
-    try:
-        text = body.decode("utf-8-sig")
-        twice = doubled_key(text)
-    except UnicodeDecodeError:
-        raise CallError(
-            "the answer is not UTF-8",
-            where=where,
-            expected="JSON in UTF-8",
-        ) from None
-    except RecursionError:
-        return text  # its reader reports it
-    if twice:
-        raise CallError(
-            f"the answer says {twice[:_EXCERPT]!r} twice, and not the same",
-            where=where,
-            expected="each key once",
-            transient=False,
-        )
-    return text
-
-
-def _seconds(text: str) -> float | None:
-    return float(text) if re.fullmatch(r"\s*\d{1,9}(\.\d*)?\s*", text, re.ASCII) else None
-
-
-def _date(text: str) -> datetime | None:
-    try:
-        when = parsedate_to_datetime(text)
-    except (ValueError, OverflowError):  # no date, or one beyond the calendar
-        return None
-    return when if when.tzinfo else when.replace(tzinfo=UTC)
-
-
-def _remedy(status: int, spent: bool) -> str:
-    if spent:
-        return "add credit to the account"
-    if status < 300:
-        return "check the server, or the proxy before it: the answer is incomplete"
-    if 300 <= status < 400:
-        return "use the address that the server redirects to"
-    if status in (401, 403, 407):
-        return "check the key and what it may use"
-    if status in (404, 405, 410):
-        return "check the address and the model's name"
-    return ""
-
-
-# An HTTP session in which all that goes wrong is a CallError.
-
+_CUT = "Not enough data"  # how aiohttp begins its message about a body that ends too early
 MAX_ANSWER_BYTES = 16 * 2**20
 """No answer of a model is longer; a server that sends more is not read to the end."""
-
-MAX_ERROR_BYTES = 2**16
-"""Of what is no answer so much is read; its status has said what matters."""
 
 _REQUEST_IDS = ("x-request-id", "request-id")
 _LONGEST_ID = 200
 _CHUNK_BYTES = 2**16
 _LARGE_BYTES = 2**20
-
-
-class Headers(CIMultiDict[str]):
-    """Headers of requests, among them keys: as text it has their names alone."""
-
-    def __repr__(self) -> str:
-        return f"Headers({', '.join(self)})"
 
 
 class BoundedRequest(aiohttp.ClientRequest):
@@ -552,7 +296,7 @@ def connection_error(error: BaseException, where: str) -> CallError:
         if isinstance(link, aiohttp.ClientHttpProxyError):
             return fault(link.status, {}, f"from the proxy: {link.message}", where=where)
         if isinstance(link, aiohttp.ClientResponseError | HttpProcessingError):
-            said = " ".join(str(link.message).split())[:_EXCERPT]
+            said = excerpt(link.message)
             if said.startswith(_CUT):
                 return CallError(
                     f"the connection broke before the answer was complete: {said}",

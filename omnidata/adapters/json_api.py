@@ -10,22 +10,19 @@ from functools import cached_property
 from importlib.metadata import version
 from typing import Any, ClassVar, TypeVar
 
-import aiohttp
 import msgspec
 
 from omnidata import jsontext
-from omnidata.adapters.api import error_in_answer
+from omnidata.adapters.answers import error_in_answer, excerpt, parse_json
+from omnidata.adapters.api import Headers, Preset
 from omnidata.adapters.batch_api import BatchModel
-from omnidata.adapters.http import BoundedResponse, Headers, parse_json
 from omnidata.adapters.keys import Key
 from omnidata.adapters.media_budget import ALL
-from omnidata.adapters.presets import Preset
 from omnidata.adapters.render import RenderedPart
 from omnidata.errors import CallError, UsageError
 from omnidata.types import Completion, GenerationParams, Modality
 
 _SLICE = 2**18  # bytes handed to the socket at a time, so that other requests get their turn
-_EXCERPT = 200
 _ENCODER = msgspec.json.Encoder()
 
 
@@ -70,7 +67,7 @@ class JsonModel(BatchModel):
     sends: ClassVar[frozenset[Modality]] = ALL
     fixed_headers: ClassVar[Mapping[str, str]] = {}
     environment: ClassVar[Mapping[str, str]] = {}
-    custom_headers: ClassVar[str]
+    custom_headers: ClassVar[str] = ""
 
     def __init__(self, preset: Preset, key: Key) -> None:
         super().__init__(preset, key)
@@ -121,11 +118,8 @@ class JsonModel(BatchModel):
         headers = self.common_headers.copy()
         headers.update(self.headers(params, payload.tools))
         headers["Content-Length"] = str(sum(map(len, pieces)))
-        data = aiohttp.AsyncIterablePayload(_slice(pieces))
-        async with self.session().post(self.url, data=data, headers=headers) as response:
-            assert isinstance(response, BoundedResponse)  # as `open_session` makes them
-            text = await response.text()
-            return self.read(text, params, response.where, tools=bool(payload.tools))
+        text, where = await self.post(_slice(pieces), headers)
+        return self.read(text, params, where, tools=bool(payload.tools))
 
     def body(self, payload: Written, params: GenerationParams) -> bytes:
         """Return the JSON text of a request."""
@@ -164,8 +158,8 @@ def answer_of(body: str, form: type[T], noun: str, where: str) -> T:
             raise error_in_answer(value["error"], where=where)
         return msgspec.convert(value, form)
     except (ValueError, RecursionError):
-        said = " ".join(body[:_EXCERPT].split())
-        raise CallError(f"the answer is no {noun}: {said or '(nothing)'}", where=where) from None
+        said = excerpt(body) or "(nothing)"
+        raise CallError(f"the answer is no {noun}: {said}", where=where) from None
 
 
 def data_url(part: RenderedPart) -> msgspec.Raw:

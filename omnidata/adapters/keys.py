@@ -309,9 +309,3 @@ def secrets_in(url: str) -> tuple[str, ...]:
         ('0f3a9c1b7d5e2468',)
     """
     return tuple(part for part in urlsplit(url).path.split("/") if _SECRET.search(unquote(part)))
-
-
-def is_openai(url: str) -> bool:
-    """Return whether the server is OpenAI's own, or its form on Azure."""
-    host = urlsplit(url).hostname or ""
-    return host == "api.openai.com" or host.endswith((".api.openai.com", ".openai.azure.com"))

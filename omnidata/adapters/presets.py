@@ -5,34 +5,29 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, cast, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from omnidata.adapters.keys import check_address, is_openai
+from omnidata.adapters import wires
+from omnidata.adapters.api import Preset
+from omnidata.adapters.keys import check_address
 from omnidata.adapters.media_budget import Capabilities, Layout, ReleaseRules
-from omnidata.adapters.wires import WIRES, WireName
 from omnidata.errors import UsageError
 from omnidata.files import read_settings
 from omnidata.types import GenerationParams, Modality
 
 # What can be said about a model: keys of a row in a table of models, and options given as text.
 
-AudioPart = Literal["input_audio", "audio_url"]
-TokenLimit = Literal["max_completion_tokens", "max_tokens"]
 _Positive = Annotated[int, msgspec.Meta(ge=1)]
 _Count = Annotated[int, msgspec.Meta(ge=0)]
 Rate = Annotated[int, msgspec.Meta(ge=1000, le=192_000)]
 """Samples per second, in Hz."""
-
-OF_WIRE: Mapping[str, WireName] = {
-    option: name for name, wire in WIRES.items() for option in wire.options
-}
-"""Options that one wire format alone has."""
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -42,13 +37,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         layout: "paper" keeps the parts in the order of the paper, "release" sends what the
             benchmark's own adapter sent.
         extra_body: merged into the request at the top level.
-        audio_part: the kind of part that carries a track; audio_url is vLLM's.
-        token_limit: the field that carries `max_new_tokens`.
-        api_version: the version in the path of Google's API.
-        fps: frames per second that the server reads from a clip.
-        inline_limit_mb: requests above so many megabytes upload their media first.
 
-    The others are those of `Capabilities` and `GenerationParams`.
+    The others are those of `Capabilities` and `GenerationParams`. A wire format may add its own.
     """
 
     layout: Layout | UnsetType = UNSET
@@ -69,19 +59,11 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     max_new_tokens: _Positive | UnsetType | None = UNSET
     seed: int | UnsetType | None = UNSET
     extra_body: dict[str, Any] | UnsetType = UNSET
-    audio_part: AudioPart | UnsetType = UNSET
-    token_limit: TokenLimit | UnsetType = UNSET
-    api_version: str | UnsetType = UNSET
-    fps: Annotated[float, msgspec.Meta(gt=0, le=240)] | UnsetType | None = UNSET
-    inline_limit_mb: Annotated[float, msgspec.Meta(ge=0, le=1e6)] | UnsetType = UNSET
 
     def set_options(self) -> dict[str, Any]:
         """Return the options that are set, by name."""
-        values = {name: getattr(self, name) for name in Options.__struct_fields__}
-        return {name: value for name, value in values.items() if value is not UNSET}
-
-
-_TYPES = get_type_hints(Options, include_extras=True)
+        values = msgspec.structs.asdict(self).items()
+        return {name: value for name, value in values if value is not UNSET and name not in _KEYS}
 
 
 def parse(options: Mapping[str, str], wire: str) -> dict[str, Any]:
@@ -96,17 +78,21 @@ def parse(options: Mapping[str, str], wire: str) -> dict[str, Any]:
         >>> parse({"frames": "8", "temperature": "none", "accepts": "image,audio"}, "openai")
         {'frames': 8, 'temperature': None, 'accepts': ('image', 'audio')}
     """
-    allowed = [name for name in Options.__struct_fields__ if OF_WIRE.get(name, wire) == wire]
-    return {name: _value(name, text, allowed) for name, text in options.items()}
+    types = _types(Options) | _types(wires.wire(wire).options)
+    return {name: _value(name, text, types) for name, text in options.items()}
 
 
-def _value(name: str, text: str, allowed: list[str]) -> Any:
+def _types(options: type[msgspec.Struct]) -> dict[str, Any]:
+    return get_type_hints(options, include_extras=True)
+
+
+def _value(name: str, text: str, types: Mapping[str, Any]) -> Any:
     where = f"-M {name}={text}"
-    if name not in allowed:
+    if name not in types:
         raise UsageError(
             f'there is no option "{name}" for this model',
             where=where,
-            expected=f"one of {', '.join(allowed)}",
+            expected=f"one of {', '.join(types)}",
         )
     value: Any = None if text == "none" else text
     if name in ("accepts", "audio_formats"):
@@ -114,9 +100,9 @@ def _value(name: str, text: str, allowed: list[str]) -> Any:
     try:
         if name == "extra_body":
             value = msgspec.json.decode(text)
-        return msgspec.convert(value, _TYPES[name], strict=False)
+        return msgspec.convert(value, types[name], strict=False)
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
-        raise UsageError(f"{error}", where=where, expected=allowed_words(_TYPES[name])) from None
+        raise UsageError(f"{error}", where=where, expected=allowed_words(types[name])) from None
 
 
 def allowed_words(hint: Any) -> str:
@@ -129,18 +115,6 @@ def _words(hint: Any) -> list[str]:
     if get_origin(hint) is Literal:
         return [str(word) for word in get_args(hint)]
     return [word for argument in get_args(hint) for word in _words(argument)]
-
-
-def split(given: Mapping[str, Any]) -> tuple[Capabilities, GenerationParams, dict[str, Any]]:
-    """Options by the class that has them; the rest are a preset's own."""
-    rest = dict(given)
-    if "accepts" in rest:
-        rest["accepts"] = frozenset(rest["accepts"])
-    groups: list[dict[str, Any]] = []
-    for owner in (Capabilities, GenerationParams):
-        names = owner.__dataclass_fields__
-        groups.append({name: rest.pop(name) for name in list(rest) if name in names})
-    return Capabilities(**groups[0]), GenerationParams(**groups[1]), rest
 
 
 MODELS_ENV = "OMNIDATA_MODELS"
@@ -167,7 +141,7 @@ class Row(Options, frozen=True, kw_only=True, forbid_unknown_fields=True):
     The others are options.
     """
 
-    wire: WireName
+    wire: str
     model: str
     dialect: str = ""
     base_url: str = ""
@@ -177,53 +151,18 @@ class Row(Options, frozen=True, kw_only=True, forbid_unknown_fields=True):
     release: _Release | None = None
 
 
-class Preset(msgspec.Struct, frozen=True, kw_only=True):
-    """A model, ready to be asked: its row, the options of the command line, and the defaults.
+_KEYS = frozenset({"rules", *Row.__struct_fields__}) - {*Options.__struct_fields__}
 
-    Attributes:
-        spec: the SPEC that names it.
-        wire: the wire format.
-        model: the name that the server knows it by.
-        base_url: the server's address without a slash at the end; empty for a wire format's own.
-        key_env: the environment variable that holds the key; empty if none does.
-        key_optional: whether the server may do without a key.
-        layout: "paper", or "release" for what the benchmark's own adapter sent.
-        release: the rules by which `layout=release` rearranges messages.
-        extra_body: merged into the request at the top level.
-        capabilities: what it takes.
-        params: how it decodes unless the caller says otherwise.
-        audio_part, token_limit, api_version, fps, inline_limit_mb: see `Options`.
-    """
 
-    spec: str
-    wire: WireName
-    model: str
-    base_url: str = ""
-    key_env: str = ""
-    key_optional: bool = False
-    layout: Layout = "paper"
-    release: ReleaseRules = ReleaseRules()
-    extra_body: dict[str, Any] = {}
-    capabilities: Capabilities = Capabilities()
-    params: GenerationParams = GenerationParams()
-    audio_part: AudioPart = "input_audio"
-    token_limit: TokenLimit = "max_tokens"
-    api_version: str = ""
-    fps: float | None = None
-    inline_limit_mb: float = 20
-
-    @property
-    def asked(self) -> dict[str, Any]:
-        """Of the settings those that the content of a rendered conversation does not show."""
-        names = ["wire", "model", "base_url", "layout", "extra_body"]
-        names += [name for name, wire in OF_WIRE.items() if wire == self.wire]
-        asked: dict[str, Any] = {name: _json(getattr(self, name)) for name in names}
-        return asked | ({"release": _json(self.release)} if self.layout == "release" else {})
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """All that answers depend on beside the generation settings, as JSON values."""
-        return self.asked | {"capabilities": _json(self.capabilities)}
+@cache
+def _row_type(wire: str) -> type[Row]:
+    """Return the type of the rows of a wire format, which may have its own options."""
+    types = _types(wires.wire(wire).options)
+    own = [(name, hint | UnsetType, UNSET) for name, hint in types.items()]
+    how: dict[str, Any] = {"frozen": True, "kw_only": True, "forbid_unknown_fields": True}
+    release = msgspec.defstruct("Release", own, bases=(_Release,), **how)
+    fields = [*own, ("release", release | None, None)]
+    return cast(type[Row], msgspec.defstruct("Row", fields, bases=(Row,), **how))
 
 
 def find(
@@ -250,30 +189,37 @@ def find(
     row = _generic(spec) or table(models).get(spec)
     if row is None:
         return None
-    given = parse(options, row.wire)
-    layout = given.get("layout", row.set_options().get("layout", "paper"))
-    if layout == "release" and row.release is None:
-        raise UsageError(
-            f'no released adapter is known for "{spec}"',
-            where="-M layout=release",
-            expected="layout=paper",
-        )
-    release = row.release if layout == "release" and row.release else _Release()
-    capabilities, params, own = split(row.set_options() | release.set_options() | given)
+    wire = wires.wire(row.wire)
+    given = row.set_options() | parse(options, row.wire)
+    release = _Release()
+    if given.get("layout") == "release":
+        if row.release is None:
+            raise UsageError(
+                f'no released adapter is known for "{spec}"',
+                where="-M layout=release",
+                expected="layout=paper",
+            )
+        release = row.release
+        given = row.set_options() | release.set_options() | parse(options, row.wire)
+    if "accepts" in given:
+        given["accepts"] = frozenset(given["accepts"])
     url = _address(row, base_url, spec)
-    own.setdefault("token_limit", _token_limit(url))
+
+    def part(names: Collection[str]) -> dict[str, Any]:
+        return {name: value for name, value in given.items() if name in names}
+
     return Preset(
         spec=spec,
         wire=row.wire,
         model=row.model,
         base_url=url,
         key_env=row.key_env,
-        key_optional=row.key_optional
-        or (spec.startswith(("openai:", "openai-responses:")) and not is_openai(url)),
+        key_optional=row.key_optional or (":" in spec and not wire.is_providers_own(url)),
         release=release.rules,
-        capabilities=capabilities,
-        params=params,
-        **own,
+        capabilities=Capabilities(**part(Capabilities.__dataclass_fields__)),
+        params=GenerationParams(**part(GenerationParams.__dataclass_fields__)),
+        own=wire.own_options(part(wire.options.__struct_fields__), url),
+        **part(("layout", "extra_body")),
     )
 
 
@@ -300,8 +246,10 @@ def table(models: Path | None = None) -> dict[str, Row]:
 
 def _generic(spec: str) -> Row | None:
     kind, _, model = spec.partition(":")
-    row = next((wire.row for name, wire in WIRES.items() if name == kind), {})
-    return msgspec.convert({**row, "wire": kind, "model": model}, Row) if row and model else None
+    row = wires.wire(kind).spec_row if kind in wires.names() else {}
+    if not row or not model:
+        return None
+    return msgspec.convert({**row, "wire": kind, "model": model}, _row_type(kind))
 
 
 def _address(row: Row, base_url: str | None, spec: str) -> str:
@@ -309,9 +257,10 @@ def _address(row: Row, base_url: str | None, spec: str) -> str:
         return check_address(base_url, "--base-url")
     if row.base_url_env and os.environ.get(row.base_url_env):
         return check_address(os.environ[row.base_url_env], f"${row.base_url_env}")
-    if row.base_url or row.wire == "gemini":
+    wire = wires.wire(row.wire)
+    if row.base_url or not wire.needs_address:
         return row.base_url.rstrip("/")
-    usual = WIRES[row.wire].row.get("base_url")
+    usual = wire.spec_row.get("base_url")
     if usual and not row.base_url_env:
         return str(usual)
     also = f", or set {row.base_url_env}" if row.base_url_env else ""
@@ -320,15 +269,6 @@ def _address(row: Row, base_url: str | None, spec: str) -> str:
         where=f"--model {spec}",
         remedy=f"use --base-url http://HOST:PORT{also}",
     )
-
-
-def _token_limit(url: str) -> TokenLimit:
-    """Return the field of the token limit.
-
-    Newer OpenAI models take only the new field, many servers only the old one; Ollama and llama-
-    cpp-python accept `max_completion_tokens` and ignore it.
-    """
-    return "max_completion_tokens" if is_openai(url) else "max_tokens"
 
 
 def _rows(text: str, file: str) -> dict[str, Row]:
@@ -347,19 +287,29 @@ def _row(name: str, value: object, file: str) -> Row:
             where=where,
             expected="letters, digits, dots, hyphens and underscores",
         )
+    wire = value.get("wire") if isinstance(value, dict) else None
+    if isinstance(wire, str) and wire not in wires.names():
+        raise UsageError(
+            f'there is no wire format "{wire}"',
+            where=f"{where} wire",
+            expected=f"one of {', '.join(wires.names())}",
+            remedy="see docs/models.md",
+        )
+    kind = _row_type(wire) if isinstance(wire, str) else Row
     try:
-        row = msgspec.convert(_without_none(value), Row)
+        row = msgspec.convert(_without_none(value), kind)
     except msgspec.ValidationError as error:
         what, _, path = str(error).partition(" - at `$")
-        raise UsageError(
-            what,
-            where=f"{where} {path.strip('.`')}".rstrip(),
-            expected=_allowed_values(what, path),
-            remedy="see docs/models.md",
-        ) from None
-    for option, wire in OF_WIRE.items():
-        if option in row.set_options() and wire != row.wire:
-            raise UsageError(f'only wire = "{wire}" has that option', where=f"{where} {option}")
+        place = f"{where} {path.strip('.`')}".rstrip()
+        expected = ""
+        if unknown := re.fullmatch(r"Object contains unknown field `(.*)`", what):
+            for other in wires.names():
+                if unknown[1] in wires.wire(other).options.__struct_fields__:
+                    what = f'only wire = "{other}" has that option'
+                    place = f"{where} {unknown[1]}"
+            expected = f"one of {', '.join(kind.__struct_fields__)}"
+        remedy = "see docs/models.md"
+        raise UsageError(what, where=place, expected=expected, remedy=remedy) from None
     if row.base_url:
         check_address(row.base_url, f"{where} base_url")
     return row
@@ -375,13 +325,6 @@ def _without_none(row: object) -> object:
     return changed
 
 
-def _allowed_values(what: str, path: str) -> str:
-    if "unknown field" in what:
-        return f"one of {', '.join(Row.__struct_fields__)}"
-    words = get_args(WireName) if path.startswith(".wire") else ()
-    return f"one of {', '.join(words)}" if words else ""
-
-
 def _read(path: Path) -> str:
     try:
         return read_settings(path)
@@ -391,10 +334,3 @@ def _read(path: Path) -> str:
         raise UsageError(
             f"the models cannot be read: {reason}", where=str(path), expected="a TOML file"
         ) from None
-
-
-def _json(value: Any) -> Any:
-    if isinstance(value, Capabilities):
-        fields = {name: getattr(value, name) for name in Capabilities.__dataclass_fields__}
-        value = fields | {"accepts": sorted(value.accepts)}
-    return msgspec.json.decode(msgspec.json.encode(value))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from omnidata import jsontext, media
-from omnidata.adapters.http import sendable
+from omnidata.adapters.answers import sendable
 from omnidata.adapters.media_budget import Capabilities, Fit, fit, flat, lacking
 from omnidata.errors import MediaError, UsageError
 from omnidata.types import Conversation, MediaRef, Part

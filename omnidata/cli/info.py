@@ -366,7 +366,7 @@ def _common_options(task: Asking | None = None) -> str:
 
 def _print_supported(as_json: bool) -> None:
     from omnidata import registry
-    from omnidata.adapters import FORMS, PLUGINS, presets
+    from omnidata.adapters import PLUGINS, forms, presets
     from omnidata.run.logs import HARNESSES
     from omnidata.run.scoring import profiles_of
     from omnidata.tasks import get_task
@@ -390,7 +390,7 @@ def _print_supported(as_json: bool) -> None:
                 "tasks_about_others": {
                     name: {"asks_about": other, **described[name]} for name, other in about.items()
                 },
-                "models": FORMS,
+                "models": forms(),
                 "presets": list(presets.table()),
                 "plugins": PLUGINS.names(),
                 "task_plugins": registry.plugin_names(),
@@ -408,7 +408,7 @@ def _print_supported(as_json: bool) -> None:
         terminal.say(f"  baselines: {', '.join(task.baselines)}")
     terminal.say(f"every task: {_common_options()}")
     terminal.say("tasks of plugins:  " + ("  ".join(registry.plugin_names()) or "none"))
-    terminal.say("models:   " + "  ".join(FORMS))
+    terminal.say("models:   " + "  ".join(forms()))
     terminal.say("presets:  " + "  ".join(presets.table()))
     terminal.say("plugins:  " + ("  ".join(PLUGINS.names()) or "none"))
     terminal.say("logs:     " + ", ".join(HARNESSES))

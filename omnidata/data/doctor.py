@@ -1,6 +1,6 @@
 """The examination behind `omnidata doctor`: which packages load, and how to fix the others.
 
-`python -P -m omnidata.data.doctor NAME` loads one package and tries it. A package may raise
+`python -P -m omnidata.data.doctor NAME PART` loads a part of a package and tries it. It may raise
 anything, end the process or hang, so each gets a process of its own. Its standard output is one
 JSON object: the `error`, or `detail`, `worked_round`, and of torch `build` and `gpus`.
 """
@@ -17,6 +17,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from importlib import metadata
 from importlib.util import find_spec
 from pkgutil import resolve_name
@@ -69,9 +70,6 @@ _PACKAGES = {
     "torchcodec": ("unused", "torchcodec.decoders"),
     "peft": ("local", "peft:LoraConfig"),
     "trl": ("train", "trl:SFTTrainer"),
-    "openai": ("openai", "openai:OpenAI"),
-    "anthropic": ("anthropic", "anthropic:Anthropic"),
-    "google-genai": ("gemini", "google.genai"),
     "matplotlib": ("plots", "matplotlib.backends.backend_agg:FigureCanvasAgg"),
     "espeakng-loader": ("voice", "espeakng_loader:get_library_path"),
 }
@@ -89,6 +87,15 @@ _WITHOUT_CUDA = {
 """Commands that take the parts for CUDA out of a package; the rest is Python and works."""
 
 
+@cache
+def _packages() -> Mapping[str, tuple[str, str]]:
+    """Return all packages, those of the wire formats too; these import none that may be broken."""
+    from omnidata.adapters import wires
+
+    libraries = (wires.wire(name).library for name in wires.names())
+    return _PACKAGES | {one.distribution: (one.extra, one.part) for one in libraries if one}
+
+
 async def examine(*, time_limit: float, progress: Progress | None = None) -> tuple[Check, ...]:
     """Load the packages of omnidata's extras, each in a process of its own, and try them.
 
@@ -99,7 +106,7 @@ async def examine(*, time_limit: float, progress: Progress | None = None) -> tup
     Returns:
         Packages, GPUs, and keys without their values.
     """
-    versions = {name: version for name in _PACKAGES if (version := _version(name))}
+    versions = {name: version for name in _packages() if (version := _version(name))}
     free = asyncio.Semaphore(min(4, os.cpu_count() or 1))
     probed: dict[str, dict[str, Any]] = {}
 
@@ -114,7 +121,7 @@ async def examine(*, time_limit: float, progress: Progress | None = None) -> tup
             group.create_task(probe(name))
     torch = probed.get("torch", {})
     checks: list[Check] = []
-    for name, (extra, _) in _PACKAGES.items():
+    for name, (extra, _) in _packages().items():
         if version := versions.get(name):
             checks.append(_check(name, version, probed[name], torch.get("build"), checks))
         elif extra == "unused":
@@ -129,7 +136,7 @@ async def examine(*, time_limit: float, progress: Progress | None = None) -> tup
 
 async def _probe(name: str, time_limit: float) -> dict[str, Any]:
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", "-m", __name__, name),
+        *(sys.executable, "-P", "-m", __name__, name, _packages()[name][1]),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
@@ -159,7 +166,7 @@ def _check(
     earlier: Sequence[Check],
 ) -> Check:
     """Judge a probe; `earlier` are the checks of the packages that this one may import."""
-    extra, error = _PACKAGES[name][0], probed.get("error", "")
+    extra, error = _packages()[name][0], probed.get("error", "")
     if not error and not probed.get("worked_round"):
         for asked, _ in _conflicts("omnidata", extra):
             if asked.name == name:
@@ -234,13 +241,12 @@ def _pip(verb: Literal["install", "uninstall"], *what: str) -> str:
 
 
 def _keys() -> Iterator[Check]:
-    from omnidata.adapters import presets
+    from omnidata.adapters import presets, wires
     from omnidata.adapters.keys import Key
-    from omnidata.adapters.wires import WIRES
 
     users: dict[str, list[str]] = {}
-    for wire_name, wire in WIRES.items():
-        users.setdefault(wire.row.get("key_env", ""), []).append(f"{wire_name}:MODEL")
+    for name in wires.names():
+        users.setdefault(wires.wire(name).spec_row.get("key_env", ""), []).append(f"{name}:MODEL")
     try:
         for name, row in presets.table().items():
             users.setdefault(row.key_env, []).append(name)
@@ -260,13 +266,13 @@ def _keys() -> Iterator[Check]:
 # In the process of one package.
 
 
-def _load(name: str) -> dict[str, Any]:
+def _load(name: str, used: str) -> dict[str, Any]:
     worked_round = False
     if name in ("torchvision", "transformers", "peft", "trl"):
         from omnidata.adapters.hf.checkpoint import prepare_imports
 
         worked_round = prepare_imports() and name == "torchvision"
-    part = resolve_name(_PACKAGES[name][1])
+    part = resolve_name(used)
     match name:
         case "av":
             for codec in ("h264", "aac", "pcm_s16le", "png"):
@@ -309,11 +315,11 @@ def _try_torch() -> dict[str, Any]:
     return {"build": build, "gpus": gpus, "detail": detail}
 
 
-def _main(name: str) -> None:
+def _main(name: str, used: str) -> None:
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # packages may print
     try:
-        answer = _load(name)
+        answer = _load(name, used)
     except BaseException as error:  # an import may also end in SystemExit
         while error.__cause__:
             error = error.__cause__
@@ -324,4 +330,4 @@ def _main(name: str) -> None:
 
 
 if __name__ == "__main__":
-    _main(sys.argv[1])
+    _main(*sys.argv[1:])

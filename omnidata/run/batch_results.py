@@ -12,9 +12,8 @@ from typing import Any
 
 import msgspec
 
-from omnidata.adapters.api import error_in_answer
+from omnidata.adapters.answers import error_in_answer, fault, is_whole, parse_json, text_of
 from omnidata.adapters.batch_api import BatchModel, Returned
-from omnidata.adapters.http import fault, is_whole, parse_json, text_of
 from omnidata.errors import CallError, PredictionError, RunError, UnansweredError, plural
 from omnidata.predictions import numbered_lines
 from omnidata.run.adapter_contract import decoding

@@ -56,6 +56,13 @@ def options_of(spec: str) -> list[str]:
     return caught.value.expected.removeprefix("one of ").split(", ")
 
 
+def wires_of(folder: Path) -> list[str]:
+    """The wire formats, as a row of none of them names them."""
+    with pytest.raises(UsageError) as caught:
+        get("m", models=write(folder / "models.toml", '[m]\nwire = "no-such"\nmodel = "x"'))
+    return caught.value.expected.removeprefix("one of ").split(", ")
+
+
 def write(path: Path, text: str) -> Path:
     path.write_text(text, encoding="utf-8")
     return path
@@ -243,7 +250,7 @@ def test_four_lines_make_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         ("m = 1", "models.toml: [m]", "object"),
         ('[m]\nmodel = "x"', "models.toml: [m]", "wire"),
         ('[m]\nwire = "openai"', "models.toml: [m]", "model"),
-        ('[m]\nwire = "opnai"\nmodel = "x"', "models.toml: [m] wire", "anthropic, gemini, minicpm"),
+        ('[m]\nwire = "opnai"\nmodel = "x"', "models.toml: [m] wire", "gemini, minicpm, openai"),
         ('[m]\nwire = "openai"\nmodel = "x"\nframe = 4', "models.toml: [m]", "frames"),
         ('[m]\nwire = "openai"\nmodel = "x"\nframes = "4"', "models.toml: [m] frames", "int"),
         ('[m]\nwire = "openai"\nmodel = "x"\nfps = 2', "models.toml: [m] fps", "gemini"),
@@ -343,7 +350,6 @@ def test_flags_of_servers_are_refused_where_there_is_none(tmp_path: Path) -> Non
 
 
 def test_a_missing_extra_is_said_and_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "omnidata.adapters.gemini", raising=False)
     monkeypatch.setitem(sys.modules, "google.genai", None)
     with pytest.raises(PlatformError, match=r"pip install 'omnidata\[gemini\]'"):
         get("gemini:m")
@@ -371,12 +377,17 @@ def test_every_preset_and_option_is_documented(tmp_path: Path) -> None:
         assert f"`{row['wire']}` | `{row['model']}`" in line
         for key in ("base_url_env", "key_env"):
             assert key not in row or f"`{row[key]}`" in text
-    with pytest.raises(UsageError) as caught:
-        get("m", models=write(tmp_path / "models.toml", '[m]\nwire = "openai"\nno-such = 1'))
-    keys = caught.value.expected.removeprefix("one of ").split(", ")
-    assert {"base_url_env", *options_of("openai:m"), *options_of("gemini:m")} <= {*keys}
-    for name in keys:
-        assert f"`{name}`" in text or name in ("model", "release"), name
+    for wire in wires_of(tmp_path):
+        assert f"`{wire}`" in text
+        row = f'[m]\nwire = "{wire}"\nno-such = 1'
+        with pytest.raises(UsageError) as caught:
+            get("m", models=write(tmp_path / "models.toml", row))
+        keys = caught.value.expected.removeprefix("one of ").split(", ")
+        assert "base_url_env" in keys
+        if f"{wire}:MODEL" in as_json(omnidata("info", "--json"))["models"]:
+            assert {*options_of(f"{wire}:m")} <= {*keys}
+        for name in keys:
+            assert f"`{name}`" in text or name in ("model", "release"), name
 
 
 @pytest.mark.skipif(not DOCUMENT.is_file(), reason="needs a checkout: the sdist has no docs")

@@ -8,15 +8,21 @@ from typing import Any, ClassVar
 import msgspec
 
 from omnidata import jsontext
-from omnidata.adapters.api import delivery_of, only_reasoning_error, tool_called
+from omnidata.adapters.answers import accounting, delivery_of, only_reasoning_error, tool_called
+from omnidata.adapters.api import Preset
 from omnidata.adapters.json_api import JsonModel, Written, answer_of, data_url, raw_text
 from omnidata.adapters.keys import Key
-from omnidata.adapters.openai_chat import OpenAIBatches, OpenAIChat, openai_rows
-from omnidata.adapters.presets import Preset
 from omnidata.adapters.render import RenderedMessage, RenderedPart, items_of
+from omnidata.adapters.wires.openai import (
+    LIBRARY,
+    SPEC_ROW,
+    OpenAIBatches,
+    OpenAIChat,
+    is_openai,
+    openai_rows,
+)
 from omnidata.types import Completion, GenerationParams, Modality
 
-_EXCERPT = 200
 _PREVIEW = "computer_use_preview"
 _TOOL = "computer"
 
@@ -63,6 +69,8 @@ class OpenAIResponses(JsonModel):
     """
 
     wire: ClassVar[str] = "openai-responses"
+    spec_row: ClassVar[Mapping[str, Any]] = {**SPEC_ROW, "accepts": ["image", "video"]}
+    library = LIBRARY
     batch_service = OpenAIBatches
     path: ClassVar[str] = "/responses"
     environment: ClassVar[Mapping[str, str]] = OpenAIChat.environment
@@ -77,6 +85,11 @@ class OpenAIResponses(JsonModel):
     def __init__(self, preset: Preset, key: Key) -> None:
         super().__init__(preset, key)
         self.batch = openai_rows(preset.base_url, self.path)
+
+    @classmethod
+    def is_providers_own(cls, url: str) -> bool:
+        """Return whether the server is OpenAI's."""
+        return is_openai(url)
 
     def write(self, messages: Sequence[RenderedMessage]) -> tuple[Written, int]:
         """Return the input and the tools as JSON, pictures as data URLs."""
@@ -117,8 +130,7 @@ class OpenAIResponses(JsonModel):
             if tools
             else "".join(part.text or "" for part in parts),
             error=error,
-            usage=response.usage if isinstance(response.usage, dict) else {},
-            receipt={"model": response.model[:_EXCERPT]} if isinstance(response.model, str) else {},
+            **accounting(response.usage, response.model),
         )
 
     def request_settings(self, params: GenerationParams, tools: Sequence[str]) -> dict[str, Any]:

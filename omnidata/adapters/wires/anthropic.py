@@ -11,16 +11,15 @@ from urllib.parse import quote
 import msgspec
 
 from omnidata import jsontext
-from omnidata.adapters.api import delivery_of, only_reasoning_error, tool_called
+from omnidata.adapters.answers import accounting, delivery_of, only_reasoning_error, tool_called
+from omnidata.adapters.api import Library, Preset
 from omnidata.adapters.batch_api import BatchForm, Job, Returned, SdkService, save
 from omnidata.adapters.json_api import JsonModel, Written, answer_of, raw_text
 from omnidata.adapters.keys import Key
-from omnidata.adapters.presets import Preset
 from omnidata.adapters.render import RenderedMessage, RenderedPart, items_of
 from omnidata.errors import UsageError
 from omnidata.types import Completion, GenerationParams, Modality
 
-_EXCERPT = 200
 _BETAS: Mapping[str, str] = {
     "computer_20241022": "computer-use-2024-10-22",
     "computer_20250124": "computer-use-2025-01-24",
@@ -80,7 +79,6 @@ _BATCH: Final = BatchForm(
 class AnthropicBatches(SdkService):
     """Anthropic's: a job is made of rows, and has no label."""
 
-    package = "anthropic"
     client_class = "Anthropic"
 
     def create(self, path: Path, uploaded: str, label: str, headers: Mapping[str, str]) -> str:
@@ -145,6 +143,14 @@ class AnthropicMessages(JsonModel):
     """
 
     wire: ClassVar[str] = "anthropic"
+    spec_row: ClassVar[Mapping[str, Any]] = {
+        "base_url": "https://api.anthropic.com",
+        "base_url_env": "ANTHROPIC_BASE_URL",
+        "key_env": "ANTHROPIC_API_KEY",
+        "accepts": ["image", "video"],
+        "temperature": None,  # the newest version of the API takes none
+    }
+    library = Library("anthropic", "anthropic", "anthropic:Anthropic")
     path: ClassVar[str] = "/v1/messages"
     fixed_headers: ClassVar[Mapping[str, str]] = {"anthropic-version": _NEWEST}
     custom_headers: ClassVar[str] = "ANTHROPIC_CUSTOM_HEADERS"
@@ -218,8 +224,7 @@ class AnthropicMessages(JsonModel):
             delivery=delivery,
             text=_blocks_as_json(message.content) if tools else "".join(texts),
             error=error,
-            usage=message.usage if isinstance(message.usage, dict) else {},
-            receipt={"model": message.model[:_EXCERPT]} if isinstance(message.model, str) else {},
+            **accounting(message.usage, message.model),
         )
 
     def request_settings(self, params: GenerationParams, tools: Sequence[str]) -> dict[str, Any]:

@@ -7,17 +7,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Literal
+from urllib.parse import urlsplit
 
 import msgspec
 
-from omnidata.adapters.api import (
+from omnidata.adapters.answers import (
+    accounting,
     delivery_of,
     error_in_answer,
+    excerpt,
     first_of,
+    is_whole,
     only_reasoning_error,
     tool_called,
 )
+from omnidata.adapters.api import Library, Options, Preset
 from omnidata.adapters.batch_api import (
     LISTED,
     BatchForm,
@@ -27,15 +32,12 @@ from omnidata.adapters.batch_api import (
     State,
     save,
 )
-from omnidata.adapters.http import is_whole
 from omnidata.adapters.json_api import JsonModel, Written, answer_of, data_url, raw_text
-from omnidata.adapters.keys import Key, is_openai
-from omnidata.adapters.presets import Preset
+from omnidata.adapters.keys import Key
 from omnidata.adapters.render import RenderedMessage, RenderedPart
 from omnidata.errors import CallError
 from omnidata.types import Completion, GenerationParams
 
-_EXCERPT = 200
 _THOUGHTS = frozenset({"thinking", "redacted_thinking", "reasoning"})
 _PARTS = frozenset({"text", "refusal", *_THOUGHTS})
 
@@ -139,10 +141,15 @@ def openai_rows(base_url: str, path: str) -> BatchForm | None:
 _LABEL = "omnidata"
 
 
+def is_openai(url: str) -> bool:
+    """Return whether the server is OpenAI's own, or its form on Azure."""
+    host = urlsplit(url).hostname or ""
+    return host == "api.openai.com" or host.endswith((".api.openai.com", ".openai.azure.com"))
+
+
 class OpenAIBatches(SdkService):
     """OpenAI's: a file is uploaded, and a job is made of it."""
 
-    package = "openai"
     client_class = "OpenAI"
     _STATES: ClassVar[Mapping[str, State]] = {
         "completed": "done",
@@ -203,6 +210,25 @@ class OpenAIBatches(SdkService):
 
 # One request.
 
+LIBRARY: Final = Library("openai", "openai", "openai:OpenAI")
+SPEC_ROW: Final[Mapping[str, Any]] = {
+    "base_url": "https://api.openai.com/v1",
+    "base_url_env": "OPENAI_BASE_URL",
+    "key_env": "OPENAI_API_KEY",
+}
+
+
+class ChatOptions(Options, frozen=True, kw_only=True):
+    """The options of Chat Completions.
+
+    Attributes:
+        audio_part: the kind of part that carries a track; audio_url is vLLM's.
+        token_limit: the field that carries `max_new_tokens`.
+    """
+
+    audio_part: Literal["input_audio", "audio_url"] = "input_audio"
+    token_limit: Literal["max_completion_tokens", "max_tokens"] = "max_tokens"
+
 
 class OpenAIChat(JsonModel):
     """A model behind Chat Completions.
@@ -223,6 +249,10 @@ class OpenAIChat(JsonModel):
     """
 
     wire: ClassVar[str] = "openai"
+    spec_row: ClassVar[Mapping[str, Any]] = SPEC_ROW
+    options = ChatOptions
+    own: ChatOptions
+    library = LIBRARY
     batch_service = OpenAIBatches
     path: ClassVar[str] = "/chat/completions"
     environment: ClassVar[Mapping[str, str]] = {
@@ -245,6 +275,21 @@ class OpenAIChat(JsonModel):
             if preset.layout == "paper":  # the other makes one turn of all
                 self.controls |= {"prefix"}
 
+    @classmethod
+    def is_providers_own(cls, url: str) -> bool:
+        """Return whether the server is OpenAI's."""
+        return is_openai(url)
+
+    @classmethod
+    def own_options(cls, given: Mapping[str, Any], url: str) -> ChatOptions:
+        """Return the options for a server.
+
+        Newer OpenAI models take only the new field of the token limit, many servers only the old
+        one; Ollama and llama-cpp-python accept `max_completion_tokens` and ignore it.
+        """
+        limit = "max_completion_tokens" if is_openai(url) else "max_tokens"
+        return ChatOptions(**{"token_limit": limit, **given})
+
     def write(self, messages: Sequence[RenderedMessage]) -> tuple[Written, int]:
         """Write the messages as JSON, media in base64, and whether an answer has begun."""
         body: dict[str, Any] = {
@@ -260,7 +305,7 @@ class OpenAIChat(JsonModel):
     def _part(self, part: RenderedPart) -> dict[str, Any]:
         if part.kind == "text":
             return {"type": "text", "text": raw_text(part.text)}
-        if part.kind == "audio" and self.preset.audio_part == "input_audio" and not self.refer:
+        if part.kind == "audio" and self.own.audio_part == "input_audio" and not self.refer:
             sound = {"data": part.data, "format": _format(part.mime)}
             return {"type": "input_audio", "input_audio": sound}
         kind = f"{part.kind}_url"
@@ -274,8 +319,7 @@ class OpenAIChat(JsonModel):
         """
         answer = answer_of(body, _Answer, "chat completion", where)
         if not answer.choices:
-            said = " ".join(body[:_EXCERPT].split())
-            raise CallError(f"the answer has no choices: {said}", where=where)
+            raise CallError(f"the answer has no choices: {excerpt(body)}", where=where)
         choice = answer.choices[first_of([each.index for each in answer.choices], where)]
         message = choice.message
         if failure := choice.error or message.error:
@@ -283,8 +327,7 @@ class OpenAIChat(JsonModel):
         content = _text(message, where)
         completion = Completion(
             text=content or "",
-            usage=answer.usage if isinstance(answer.usage, dict) else {},
-            receipt={"model": answer.model[:_EXCERPT]} if isinstance(answer.model, str) else {},
+            **accounting(answer.usage, answer.model),
         )
         if refusal := message.refusal or "".join(part.refusal or "" for part in _parts(message)):
             return msgspec.structs.replace(completion, delivery="refused", error=refusal)
@@ -316,7 +359,7 @@ class OpenAIChat(JsonModel):
         settings = {
             "model": self.preset.model,
             "temperature": params.temperature,
-            self.preset.token_limit: params.max_new_tokens,
+            self.own.token_limit: params.max_new_tokens,
             "seed": params.seed,
             "stop": params.stop or None,
             "skip_special_tokens": False if params.special_tokens else None,
@@ -339,7 +382,7 @@ def _text(message: _Message, where: str) -> str | None:
         return message.content
     if others := {part.type for part in message.content} - _PARTS:
         raise CallError(
-            f"the answer has a part that omnidata does not read: {min(others)[:_EXCERPT]}",
+            f"the answer has a part that omnidata does not read: {excerpt(min(others))}",
             where=where,
             expected=f"parts of type {', '.join(sorted(_PARTS))}",
             transient=False,

@@ -14,18 +14,24 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar, Final, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, cast
 
 import msgspec
 
-from omnidata.adapters.api import (
+from omnidata.adapters.answers import (
+    accounting,
     delivery_of,
     error_in_answer,
+    excerpt,
+    fault,
     first_of,
     only_reasoning_error,
+    parse_json,
+    sendable,
     token_usage,
     tool_called,
 )
+from omnidata.adapters.api import Library, Options, Preset
 from omnidata.adapters.batch_api import (
     LISTED,
     TIMEOUT_S,
@@ -37,30 +43,16 @@ from omnidata.adapters.batch_api import (
     State,
     save,
 )
-from omnidata.adapters.http import connection_error, fault, parse_json, sendable
 from omnidata.adapters.keys import Key
-from omnidata.adapters.presets import Preset
 from omnidata.adapters.render import RenderedMessage, RenderedPart, items_of
-from omnidata.errors import CallError, PlatformError
+from omnidata.errors import CallError
 from omnidata.jsontext import compact, decode, in_snake_case
 from omnidata.types import Completion, GenerationParams
 
-try:
-    import httpx2
+if TYPE_CHECKING:
     from google import genai
-    from google.genai import errors, types
+    from google.genai import types
     from google.genai.files import AsyncFiles
-    from google.genai.types import File, FileState, UploadFileConfig
-except ImportError as error:
-    raise PlatformError(
-        "google-genai is not installed",
-        expected="the libraries of the extra `gemini`",
-        remedy="pip install 'omnidata[gemini]'",
-    ) from error
-
-# What Gemini answered: text, refusal, length cut, tokens.
-
-_EXCERPT = 300
 
 
 class _Named(msgspec.Struct, rename="camel"):
@@ -147,7 +139,7 @@ class Uploads:
 
     def __init__(self, files: AsyncFiles) -> None:
         self._files = files
-        self._tasks: dict[Hashable, asyncio.Task[File]] = {}
+        self._tasks: dict[Hashable, asyncio.Task[types.File]] = {}
         self._names: list[str] = []
 
     async def uri(self, part: RenderedPart) -> str:
@@ -166,19 +158,17 @@ class Uploads:
             raise CallError("the File API gave no address for an uploaded file")
         return uri
 
-    async def _upload(self, part: RenderedPart) -> File:
-        file = await self._files.upload(
-            file=io.BytesIO(part.data), config=UploadFileConfig(mime_type=part.mime)
-        )
+    async def _upload(self, part: RenderedPart) -> types.File:
+        file = await self._files.upload(file=io.BytesIO(part.data), config={"mime_type": part.mime})
         if not file.name:
             raise CallError("the File API gave no name to an uploaded file")
         self._names.append(file.name)
         wait = _FIRST_WAIT_S
-        while file.state == FileState.PROCESSING:
+        while file.state == "PROCESSING":
             await asyncio.sleep(wait)
             wait = min(2 * wait, _LONGEST_WAIT_S)
             file = await self._files.get(name=file.name or self._names[-1])
-        if file.state == FileState.FAILED:
+        if file.state == "FAILED":
             said = file.error.message if file.error else ""
             raise CallError(
                 f"the File API cannot read the {part.role or part.kind}"
@@ -206,7 +196,7 @@ class Uploads:
                 await self._files.delete(name=name)
 
 
-def _useless(task: asyncio.Task[File]) -> bool:
+def _useless(task: asyncio.Task[types.File]) -> bool:
     if not task.done():
         return False
     if task.cancelled() or task.exception():
@@ -215,7 +205,7 @@ def _useless(task: asyncio.Task[File]) -> bool:
     return expires is not None and expires < datetime.now(UTC) + _REMAINING
 
 
-def _look_at(task: asyncio.Task[File]) -> None:
+def _look_at(task: asyncio.Task[types.File]) -> None:
     """Retrieve the error; asyncio reports errors that nothing retrieves."""
     if not task.cancelled():
         task.exception()
@@ -259,14 +249,17 @@ _API_VERSION = "v1beta"
 """Named in every request: left to the SDK, it would change with the SDK and the environment."""
 
 
-def _connect(preset: Preset, key: Key, **connections: Any) -> genai.Client:
+def _connect(key: Key, address: str = "", version: str = "", **connections: Any) -> genai.Client:
     """Return a client without retries, whose `connections` are ours to close."""
+    from google import genai
+    from google.genai import types
+
     return genai.Client(
         api_key=key.value or "none",
         vertexai=False,
         http_options=types.HttpOptions(
-            base_url=preset.base_url or _ADDRESS,
-            api_version=preset.api_version or _API_VERSION,
+            base_url=address or _ADDRESS,
+            api_version=version or _API_VERSION,
             retry_options=types.HttpRetryOptions(attempts=1),
             **connections,
         ),
@@ -287,11 +280,20 @@ class GeminiBatches(BatchService):
     def __init__(self, model: BatchModel) -> None:
         super().__init__(model)
         self.where = model.preset.base_url or "Gemini"
+        import httpx2
+
         self._http = httpx2.Client(follow_redirects=False, timeout=TIMEOUT_S)
-        self.client = _connect(model.preset, model.key, httpx_client=self._http)
+        self.client = _connect(
+            model.key, model.preset.base_url, model.own.api_version, httpx_client=self._http
+        )
 
     def call_error(self, error: Any) -> CallError | None:
         """Return an error of the SDK as a CallError."""
+        import httpx2
+        from google.genai import errors
+
+        from omnidata.adapters.http import connection_error
+
         if isinstance(error, errors.APIError):
             return self.fault(error.code, {}, str(error.message or ""))
         if isinstance(error, httpx2.HTTPError):
@@ -350,6 +352,20 @@ class GeminiBatches(BatchService):
         self._http.close()
 
 
+class GeminiOptions(Options, frozen=True, kw_only=True):
+    """The options of Gemini.
+
+    Attributes:
+        api_version: the version in the path of Google's API.
+        fps: frames per second that the server reads from a clip.
+        inline_limit_mb: requests above so many megabytes upload their media first.
+    """
+
+    api_version: str = ""
+    fps: Annotated[float, msgspec.Meta(gt=0, le=240)] | None = None
+    inline_limit_mb: Annotated[float, msgspec.Meta(ge=0, le=1e6)] = 20
+
+
 class Gemini(BatchModel):
     """Sends media inline, or through the File API where a request would grow too large.
 
@@ -359,6 +375,22 @@ class Gemini(BatchModel):
     """
 
     wire = "gemini"
+    spec_row: ClassVar[Mapping[str, Any]] = {
+        "base_url_env": "GEMINI_BASE_URL",
+        "key_env": "GEMINI_API_KEY",
+        "video": "native",
+        "audio_formats": ["wav", "mp3", "aiff", "aac", "ogg", "flac"],
+        "release": {
+            "video": "frames",
+            "frames": 4,
+            "frame_times": False,
+            "rules": {"system": "twice"},
+        },
+    }
+    options = GeminiOptions
+    own: GeminiOptions
+    library = Library("google-genai", "gemini", "google.genai")
+    needs_address = False
     batch = _BATCH
     batch_service = GeminiBatches
     tools = frozenset({"computer_use"})
@@ -374,6 +406,7 @@ class Gemini(BatchModel):
 
     def __init__(self, preset: Preset, key: Key) -> None:
         super().__init__(preset, key)
+        self.library.load()
         self.url = preset.base_url or _ADDRESS
 
     def write(self, messages: Sequence[RenderedMessage]) -> tuple[_Written, int]:
@@ -384,7 +417,7 @@ class Gemini(BatchModel):
         written = _Written(
             system="\n".join(system),
             turns=tuple(message for message in messages if message.role != "system"),
-            uploads=_too_large(parts, self.preset.inline_limit_mb * 1e6),
+            uploads=_too_large(parts, self.own.inline_limit_mb * 1e6),
             tools=tuple(decode(part.text) for part in heads if part.kind == "tool"),
         )
         return written, sum(len(part.data) + len(part.text) for part in parts)
@@ -395,6 +428,8 @@ class Gemini(BatchModel):
         Raises:
             CallError: no answer came.
         """
+        from google.genai import errors
+
         client, uploads = self._open()
         where = self.url
         try:
@@ -442,17 +477,12 @@ class Gemini(BatchModel):
         try:
             answer = msgspec.convert(parse_json(body), _Answer)
         except (ValueError, RecursionError):
-            said = " ".join(body[:_EXCERPT].split())
-            raise CallError(
-                f"the answer cannot be read: {said or '(nothing)'}", where=where
-            ) from None
+            said = excerpt(body) or "(nothing)"
+            raise CallError(f"the answer cannot be read: {said}", where=where) from None
         if answer.error:
             raise error_in_answer(answer.error, where=where)
-        model = answer.model_version
-        about = Completion(
-            usage=in_snake_case(token_usage(answer.usage_metadata, str)),
-            receipt={"model": model[:_EXCERPT]} if isinstance(model, str) else {},
-        )
+        usage = in_snake_case(token_usage(answer.usage_metadata, str))
+        about = Completion(**accounting(usage, answer.model_version))
         feedback = answer.prompt_feedback
         if feedback and feedback.block_reason:
             said = f"{feedback.block_reason} {feedback.block_reason_message or ''}".rstrip()
@@ -466,7 +496,7 @@ class Gemini(BatchModel):
         if delivery == "truncated":
             error = "the answer was cut at its greatest length"
         else:
-            error = f"{candidate.finish_reason} {message}".strip()[:_EXCERPT]
+            error = excerpt(f"{candidate.finish_reason} {message}")
         parts = (candidate.content.parts if candidate.content else None) or []
         text = "".join(part.text for part in parts if not part.thought)
         if delivery == "ok":
@@ -481,6 +511,8 @@ class Gemini(BatchModel):
         )
 
     def _config(self, payload: _Written, params: GenerationParams) -> types.GenerateContentConfig:
+        from google.genai import types
+
         return types.GenerateContentConfig(
             system_instruction=payload.system or None,
             temperature=params.temperature,
@@ -538,7 +570,7 @@ class Gemini(BatchModel):
                     "response": {"url": ""},
                     "parts": [
                         cast(
-                            types.FunctionResponsePartDict,
+                            "types.FunctionResponsePartDict",
                             self._part(part, uris.get(part.sha256, "")),
                         )
                         for part in shown
@@ -555,8 +587,8 @@ class Gemini(BatchModel):
             sent = {"file_data": {"file_uri": uri, "mime_type": part.mime}}
         else:
             sent = {"inline_data": {"data": part.data, "mime_type": part.mime}}
-        if part.kind == "video" and self.preset.fps:
-            sent["video_metadata"] = {"fps": self.preset.fps}
+        if part.kind == "video" and self.own.fps:
+            sent["video_metadata"] = {"fps": self.own.fps}
         return sent
 
     def _open(self) -> tuple[genai.Client, Uploads]:
@@ -564,7 +596,9 @@ class Gemini(BatchModel):
         if self._client is None or self._uploads is None:
             # The SDK's warnings of words that it does not know quote the server's answer.
             warnings.filterwarnings("ignore", module=r"google\.genai\._common")
-            self._client = _connect(self.preset, self.key, aiohttp_client=self.session())
+            self._client = _connect(
+                self.key, self.preset.base_url, self.own.api_version, aiohttp_client=self.session()
+            )
             self._uploads = Uploads(self._client.aio.files)
         return self._client, self._uploads
 
@@ -600,9 +634,10 @@ class Gemini(BatchModel):
 @cache
 def _echo() -> genai.Client:
     """Return a client that answers with its own request; making one is slow."""
+    import httpx2
+
     transport = httpx2.MockTransport(lambda request: httpx2.Response(200, content=request.content))
-    preset = Preset(spec="", wire="gemini", model="")
-    return _connect(preset, Key(), httpx_client=httpx2.Client(transport=transport))
+    return _connect(Key(), httpx_client=httpx2.Client(transport=transport))
 
 
 def _model_parts(parts: Sequence[RenderedPart]) -> Iterator[dict[str, Any]]:
