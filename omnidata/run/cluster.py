@@ -31,12 +31,11 @@ from omnidata.registry import plugin_origin
 from omnidata.run.adapter_contract import About, describe_model, one_of_each_kind
 from omnidata.run.cost import Budget, Limits
 from omnidata.run.engine import Engine
+from omnidata.run.engines.local import Died
 from omnidata.run.engines.ray import (
-    DEADLY,
     SEEN_S,
     Cluster,
     Crew,
-    Died,
     Place,
     Worker,
     check_seen,
@@ -53,6 +52,8 @@ from omnidata.tasks import get_task
 from omnidata.tasks.asking import Asking
 from omnidata.types import Adapter, Completion, GenerationParams, Progress, Step
 
+_DEADLY = 2
+"""So many workers die while a step is under way alone, and it is not repeated."""
 _LARGEST = 2_000
 """Steps of a part at most; its worker holds their answers in memory."""
 _REFUSALS = 3
@@ -177,7 +178,7 @@ class AskingWorker:
             )
         return about
 
-    async def ask(
+    async def work(
         self, name: str, steps: Sequence[Step], known: Mapping[str, Completion], gate: Any
     ) -> PartEnd:
         """Ask about the steps of a part, in their order.
@@ -338,7 +339,7 @@ class OnCluster:
         self._crew = Crew(self._ray, self._cluster, AskingWorker, self._job, from_store=from_store)
         stack.callback(self._crew.close)
         about: About = self._crew.first(one_of_each_kind(steps))
-        self._at_once, self._code = about.at_once, about.code
+        self._at_once, self._crew.opening = about.at_once, ((), about.code)
         return about
 
     def ask(
@@ -397,7 +398,7 @@ class OnCluster:
 
     def _hand_out(self) -> None:
         if self._todo or self._waiting:
-            self._crew.fill(self._wanted, (), self._code)
+            self._crew.fill(self._wanted)
         for worker in self._crew.free:
             if not (self._todo or self._waiting):
                 break
@@ -407,7 +408,7 @@ class OnCluster:
             known = {(name := self._ids[each]): self._run.done[name] for each in before}
             # As bytes: another machine has no such file, and asking takes 500 times as long.
             steps = self._steps.select([*before, *part.numbers]).pack()
-            self._crew.give(worker, part, "ask", part.name, steps, known, self._gate)
+            self._crew.give(worker, part, part.name, steps, known, self._gate)
 
     def _next_part(self) -> _Part:
         """Return a share of the remaining units, so that all workers end together."""
@@ -488,12 +489,10 @@ class OnCluster:
             waited = attempts_of(self._job.parts / part.name).exists()
             is_alone = self._owners[part.numbers[0]] == self._owners[part.numbers[-1]]
             self._alone[sample_id] += is_alone and not waited
-            if self._alone[sample_id] >= DEADLY:
-                why = f"{sample_id}: its worker died {DEADLY} times: {died.why}"
+            if self._alone[sample_id] >= _DEADLY:
+                why = f"{sample_id}: its worker died {_DEADLY} times: {died.why}"
                 failed = Completion(delivery="api_error", error=why)
                 self._record(Prediction.of(sample_id, failed))
-                if self._crew.has_answered:  # the step is at fault, not the cluster
-                    self._crew.deaths = 0
                 left = self._left(part)
         self._waiting.extend([_Part(left, part.deaths)] if left else ())
 

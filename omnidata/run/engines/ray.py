@@ -15,14 +15,12 @@ import signal
 import socket
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from heapq import heappop, heappush
 from itertools import count
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 try:
     import resource
@@ -32,20 +30,16 @@ except ImportError:  # Windows
 from omnidata import remote
 from omnidata.errors import OmnidataError, PlatformError, RunError, UsageError, plural
 from omnidata.remote import CACHE_VARIABLE, cache_folder
-from omnidata.run.engines.local import Backlog, Lost, cores
+from omnidata.run.engines.local import Answers, Died, cores
 
 _log = logging.getLogger(__name__)
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 _LOOK_S = 0.1
 _REACHED_S = 5.0
 _PAUSE_S = 1.0
 SEEN_S = 60.0
 """Seconds within which a network disk shows the files that another machine wrote."""
-DEADLY = 2
-"""So many workers die of a call that they have for themselves, and it is not repeated."""
-_FUTILE = 8
+_FUTILE = 10
 """So many workers die in a row without an answer, and the cluster is at fault."""
 _LEAST_BYTES = 4 * 2**30
 """Of the address space of a process: a driver maps its libraries, and Ray's store."""
@@ -223,28 +217,21 @@ class Worker:
     task: Any = None
 
 
-@dataclass(frozen=True, slots=True)
-class Died:
-    """The outcome of a call whose worker died."""
-
-    why: str
-
-
 class Crew:
     """Workers of one kind; `fill` replaces those that died.
 
     Args:
         ray: the library, connected.
         cluster: the machines, and the cores and GPUs of each worker.
-        kind: the class of the workers. Its first call is the async method `open`, which returns
-            the machine and a result.
+        kind: the class of the workers, with async methods: `open`, the first call, which returns
+            the machine and a result; and `work`.
         arguments: of its constructor.
         from_store: whether workers read data on a store, each machine into its own cache.
 
     Attributes:
+        opening: arguments of `open`.
         workers: all that have not died, including those that are opening.
         deaths: workers that died since the last answer. The owner resets it on other progress.
-        has_answered: whether a call has returned a value.
     """
 
     def __init__(
@@ -262,9 +249,9 @@ class Crew:
         self._pause_until = 0.0
         self._placed_at = time.monotonic()
         self._opened: Any = None
+        self.opening: tuple[Any, ...] = ()
         self.workers: list[Worker] = []
         self.deaths = 0
-        self.has_answered = False
 
     @property
     def capacity(self) -> int:
@@ -290,22 +277,20 @@ class Crew:
         """Workers that have opened and have something to do."""
         return [worker for worker in self.workers if worker.task is not None]
 
-    def first(self, *arguments: Any) -> Any:
+    def first(self, *opening: Any) -> Any:
         """Start a worker, and return the result of its `open`.
-
-        Args:
-            arguments: of `open`.
 
         Raises:
             OmnidataError: it cannot open or is not placed, or workers die again and again.
         """
+        self.opening = opening
         while not self.free:
-            self.fill(1, *arguments)
+            self.fill(1)
             self.outcomes()
         return self._opened
 
-    def fill(self, wanted: int, *arguments: Any) -> None:
-        """Start the missing workers, each with a call of `open`, without waiting for them.
+    def fill(self, wanted: int) -> None:
+        """Start the missing workers, without waiting until they have opened.
 
         None is started for a while after one could not open.
 
@@ -318,7 +303,7 @@ class Crew:
             raise self._not_placed()
         while len(self.workers) < wanted:
             actor = self._kind.remote(*self._arguments)
-            placed, opening = actor.__ray_ready__.remote(), actor.open.remote(*arguments)
+            placed, opening = actor.__ray_ready__.remote(), actor.open.remote(*self.opening)
             self.workers.append(Worker(f"worker {next(self._numbers)}", actor, placed, opening))
 
     def _is_too_small(self) -> bool:
@@ -343,9 +328,9 @@ class Crew:
             remedy="ask for less with --cpus-per-worker and --gpus-per-worker, or free resources",
         )
 
-    def give(self, worker: Worker, task: object, method: str, *arguments: Any) -> None:
-        """Begin a call; `outcomes` returns the task with its outcome."""
-        worker.task, worker.call = task, getattr(worker.actor, method).remote(*arguments)
+    def give(self, worker: Worker, task: object, *arguments: Any) -> None:
+        """Begin a call of `work`; `outcomes` returns the task with its outcome."""
+        worker.task, worker.call = task, worker.actor.work.remote(*arguments)
 
     def outcomes(self) -> list[tuple[Worker, Any, Any]]:
         """Return the calls that have ended: the worker, the task, and a value, an error or `Died`.
@@ -375,7 +360,7 @@ class Crew:
                 self._end_opening(worker, outcome)
                 continue
             if not isinstance(outcome, Died | OmnidataError):
-                self.deaths, self.has_answered = 0, True
+                self.deaths = 0
             found.append((worker, task, outcome))
         now, placed = time.monotonic(), [worker.placed for worker in self.workers]
         if ready or (placed and self._ray.wait(placed, timeout=0)[0]):
@@ -429,16 +414,6 @@ class Crew:
             self.dismiss(worker)
 
 
-# Calls of a function on every item, as `omnidata.run.engines.local` makes them here.
-
-_CALLS = 16
-"""Calls of each worker, where there are as many items."""
-_ITEMS = 256
-"""Items of a call at most."""
-_ITEM_BYTES = 4 * 1024**2
-"""Bytes of the items of a call at most, but for the last one."""
-
-
 class Caller:
     """Calls a function on items, in a process of the cluster.
 
@@ -459,14 +434,11 @@ class Caller:
         check_seen(sees)
         return machine(), None
 
-    async def call(self, items: Sequence[bytes]) -> tuple[Sequence[bytes], bool]:
+    async def work(self, items: Sequence[bytes]) -> Answers:
         """Call the function on each item, in order, until one is late.
 
         Args:
             items: pickled.
-
-        Returns:
-            The answers, pickled, and whether the item after them is late.
         """
         self._answers: list[bytes] = []
         self._began = time.monotonic()
@@ -475,89 +447,15 @@ class Caller:
             answers = self._answers.copy()
             left = self._began + self._limit_s - time.monotonic()
             if left <= 0:
-                return answers, True
+                return Answers(answers, is_late=True)
             await asyncio.wait([work], timeout=left)
         work.result()
-        return self._answers, False
+        return Answers(self._answers)
 
     def _call(self, items: Sequence[bytes]) -> None:
         for item in items:
             self._began = time.monotonic()
             self._answers.append(pickle.dumps(self._function(pickle.loads(item))))
-
-
-def each(
-    function: Callable[[Item], Result],
-    items: Sequence[Item],
-    *,
-    cluster: Cluster,
-    limit_s: float,
-    sees: Sequence[Path],
-) -> Iterator[Result | Lost]:
-    """Call a function on every item on a cluster; see `omnidata.run.engines.each`."""
-    with connect(cluster) as ray:
-        places = [*map(Place.of, sees)]
-        from_store = any(place.url for place in places)
-        crew = Crew(ray, cluster, Caller, function, limit_s, from_store=from_store)
-        try:
-            crew.first(places)
-            workers = min(cluster.workers or crew.capacity + 1, len(items))
-            yield from _answers(crew, items, places, workers=workers, limit_s=limit_s)
-        finally:
-            crew.close()
-
-
-def _answers(
-    crew: Crew, items: Sequence[Item], sees: Sequence[Place], *, workers: int, limit_s: float
-) -> Iterator[Any]:
-    size = min(max(1, len(items) // (_CALLS * max(1, workers))), _ITEMS)
-    # A heap of numbers, (first, end), of a call each: those that are given again come first.
-    waiting = [(start, min(start + size, len(items))) for start in range(0, len(items), size)]
-    sent: dict[int, int] = {}  # bytes
-    deaths: Counter[int] = Counter()
-    done: Backlog[Any] = Backlog()
-    while done.wanted < len(items):
-        if waiting:
-            crew.fill(min(workers, len(waiting) + len(crew.busy)), sees)
-        for worker in crew.free:
-            if waiting and done.takes(waiting[0][0], workers * size):
-                first, end = heappop(waiting)
-                contents: list[bytes] = []
-                while first + len(contents) < end and sum(map(len, contents)) <= _ITEM_BYTES:
-                    contents.append(pickle.dumps(items[first + len(contents)]))
-                    sent[first + len(contents) - 1] = len(contents[-1])
-                if first + len(contents) < end:
-                    heappush(waiting, (first + len(contents), end))
-                crew.give(worker, range(first, first + len(contents)), "call", contents)
-        for worker, numbers, outcome in crew.outcomes():
-            if isinstance(outcome, OmnidataError):
-                raise outcome
-            if not isinstance(outcome, Died):
-                values, late = outcome
-                for number, value in zip(numbers, values, strict=False):
-                    done.put(number, pickle.loads(value), sent.pop(number) + len(value))
-                rest = numbers[len(values) :]
-                if late:
-                    crew.dismiss(worker)
-                    lost = Lost(True, f"not finished after {limit_s:g} s")
-                    done.put(rest[0], lost, sent.pop(rest[0]))
-                    rest = rest[1:]
-                if rest:
-                    heappush(waiting, (rest.start, rest.stop))
-            elif len(numbers) > 1:  # any of them may have killed the worker
-                for number in numbers:
-                    heappush(waiting, (number, number + 1))
-            else:
-                [number] = numbers
-                deaths[number] += 1
-                if deaths[number] < DEADLY:
-                    heappush(waiting, (number, number + 1))
-                    continue
-                lost = Lost(False, f"the worker process ended ({outcome.why})")
-                done.put(number, lost, sent.pop(number))
-                if crew.has_answered:  # the item is at fault, not the cluster
-                    crew.deaths = 0
-        yield from done
 
 
 def start_beside(ray: Any, kind: type, *arguments: Any) -> Any:
