@@ -44,7 +44,8 @@ class Model:
         """Begin the statistics anew."""
         self.requests = self.bytes = self.most = 0
         self.busy_s = 0.0
-        self.first = self.last = 0.0
+        self.first = 0.0
+        self.ends: list[float] = []
 
     async def answer(self, request: web.Request) -> web.Response:
         """One request."""
@@ -58,18 +59,20 @@ class Model:
         self.busy_s += time.perf_counter() - began
         self.requests += 1
         self.under_way -= 1
-        self.last = time.time()
+        self.ends.append(time.time())
         return web.json_response(ANSWER)
 
     async def stats(self, request: web.Request) -> web.Response:
         """What was seen."""
+        last = self.ends[-1] if self.ends else 0.0
         seen: dict[str, Any] = {
             "requests": self.requests,
             "bytes": self.bytes,
             "most": self.most,
             "first": self.first,
-            "span_s": self.last - self.first,
-            "mean": self.busy_s / ((self.last - self.first) or 1),
+            "span_s": last - self.first,
+            "second_half_s": last - self.ends[len(self.ends) // 2] if self.ends else 0.0,
+            "mean": self.busy_s / ((last - self.first) or 1),
         }
         self.forget()
         return web.json_response(seen)

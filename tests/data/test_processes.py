@@ -101,7 +101,7 @@ def test_every_call_may_be_lost() -> None:
 def test_a_script_without_a_guard_is_told_what_to_do(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
-        "from omnidata.run.engines.local import each\n"
+        "from omnidata.run.engines import each\n"
         "from tests.data.calls import double\n"
         "print(list(each(double, [1], workers=1, limit_s=60)))\n"
     )

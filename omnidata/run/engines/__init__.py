@@ -3,18 +3,46 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Sequence
+import pickle
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from heapq import heappop, heappush
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from omnidata.run.engines import local, ray
-from omnidata.run.engines.local import Lost, cores
-from omnidata.run.engines.ray import Cluster
+from omnidata.errors import OmnidataError, StoreError
+from omnidata.run.engines.local import Died, Processes, cores
+from omnidata.run.engines.ray import Caller, Cluster, Crew, Place, connect
 
 __all__ = ["Cluster", "Lost", "cores", "each"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+_WAITING_BYTES = 64 * 1024**2
+"""Bytes of answers, with the items that were sent, that may wait for an earlier one."""
+_OBJECT_BYTES = 500
+"""Bytes that an item and its answer take beside what is sent."""
+_CALLS = 16
+"""Calls of each worker of a cluster, where there are as many items."""
+_ITEMS = 256
+"""Items of a call at most."""
+_CALL_BYTES = 4 * 1024**2
+"""Bytes of the items of a call at most, but for the last one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A call without an answer.
+
+    Attributes:
+        timed_out: True if the call exceeded its time limit, False if its process died.
+        why: the reason, as a sentence.
+    """
+
+    timed_out: bool
+    why: str
 
 
 def each(
@@ -32,7 +60,8 @@ def each(
     twice is `Lost`.
 
     Args:
-        function: defined in a module, so that other processes can import it; it must not raise.
+        function: defined in a module, so that other processes can import it; it must not raise
+            anything but `StoreError`, which ends all calls.
         items: picklable arguments.
         workers: processes on this machine, None = one per core. With 0, or with 1 and no time
             limit, calls run in this process, where none can be lost. Ignored with `cluster`.
@@ -45,11 +74,108 @@ def each(
         UsageError: no cluster answers.
         RunError: the cluster is at fault, or one of its machines does not see a path.
     """
-    if cluster:
-        yield from ray.each(function, items, cluster=cluster, limit_s=limit_s, sees=sees)
-        return
     processes = cores() if workers is None else workers
-    if not processes or (math.isinf(limit_s) and min(processes, len(items)) == 1):
+    if not cluster and (not processes or (math.isinf(limit_s) and min(processes, len(items)) == 1)):
         yield from map(function, items)
-    else:
-        yield from local.each(function, items, workers=processes, limit_s=limit_s)
+        return
+    with ExitStack() as stack:
+        crew: Processes | Crew
+        size = 1
+        if cluster:
+            library, places = stack.enter_context(connect(cluster)), [*map(Place.of, sees)]
+            from_store = any(place.url for place in places)
+            crew = Crew(library, cluster, Caller, function, limit_s, from_store=from_store)
+            stack.callback(crew.close)
+            crew.first(places)
+            processes = min(cluster.workers or crew.capacity + 1, len(items))
+            size = min(max(1, len(items) // (_CALLS * max(1, processes))), _ITEMS)
+        else:
+            crew = stack.enter_context(closing(Processes(function, limit_s)))
+        yield from _answers(crew, items, processes, size, limit_s)
+
+
+def _answers(
+    crew: Any, items: Sequence[Any], workers: int, size: int, limit_s: float
+) -> Iterator[Any]:
+    # A heap of calls, (first, end) of their items: those that are repeated come first.
+    calls = [(n, min(n + size, len(items))) for n in range(0, len(items), size)]
+    died: set[int] = set()  # items during which a process died while they were alone
+    is_answered = False
+    backlog = _Backlog()
+    while backlog.wanted < len(items):
+        if calls:
+            crew.fill(min(workers, len(calls) + len(crew.busy)))
+        for worker in crew.free:
+            if not calls or (backlog.is_full and calls[0][0] >= backlog.wanted + workers * size):
+                break
+            running = {busy.task[0] for busy in crew.busy}
+            if isinstance(crew, Processes) and running and died & {calls[0][0], *running}:
+                break  # memory may have been short: the call is repeated while nothing else runs
+            first, end = heappop(calls)
+            contents: list[bytes] = []
+            while first + len(contents) < end and sum(map(len, contents)) <= _CALL_BYTES:
+                contents.append(pickle.dumps(items[first + len(contents)]))
+            if first + len(contents) < end:
+                heappush(calls, (first + len(contents), end))
+            backlog.sent.update(enumerate(map(len, contents), first))
+            crew.give(worker, range(first, first + len(contents)), contents)
+        for worker, numbers, outcome in crew.outcomes():
+            if isinstance(outcome, OmnidataError):
+                raise outcome
+            if isinstance(outcome, Died) and {*numbers} <= died:
+                backlog.put(numbers[0], Lost(False, f"the worker process ended ({outcome.why})"))
+                if is_answered:  # the item is at fault, not the cluster
+                    crew.deaths = 0
+            elif isinstance(outcome, Died):  # any item of the call may have killed it
+                died.update(numbers if len(numbers) == 1 else ())
+                for number in numbers:
+                    heappush(calls, (number, number + 1))
+            else:
+                is_answered = True
+                for number, content in zip(numbers, outcome.values, strict=False):
+                    backlog.put(number, pickle.loads(content), len(content))
+                rest = numbers[len(outcome.values) :]
+                if outcome.is_late:
+                    crew.dismiss(worker)
+                    backlog.put(rest[0], Lost(True, f"not finished after {limit_s:g} s"))
+                    rest = rest[1:]
+                if rest:
+                    heappush(calls, (rest.start, rest.stop))
+        yield from backlog
+
+
+class _Backlog:
+    """Answers that wait for an earlier one; while they are large, no new item is begun.
+
+    Bytes are counted, because items differ: after one long film a thousand pictures may well wait,
+    and a thousand chunks of answers may not.
+
+    Attributes:
+        wanted: the number of the item whose answer is next.
+        sent: bytes of the items whose answer has not come.
+    """
+
+    def __init__(self) -> None:
+        self.wanted = 0
+        self.sent: dict[int, int] = {}
+        self._answers: dict[int, tuple[Any, int]] = {}
+        self._bytes = 0
+
+    @property
+    def is_full(self) -> bool:
+        return self._bytes >= _WAITING_BYTES
+
+    def put(self, number: int, answer: Any, size: int = 0) -> None:
+        """Add the answer to an item; raise it if it is a `StoreError`."""
+        if isinstance(answer, StoreError):
+            raise answer
+        size += self.sent.pop(number) + _OBJECT_BYTES
+        self._answers[number] = answer, size
+        self._bytes += size
+
+    def __iter__(self) -> Iterator[Any]:
+        while self.wanted in self._answers:
+            answer, size = self._answers.pop(self.wanted)
+            self._bytes -= size
+            self.wanted += 1
+            yield answer

@@ -15,13 +15,12 @@ import signal
 import socket
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from heapq import heappop, heappush
+from itertools import count
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 try:
     import resource
@@ -31,25 +30,21 @@ except ImportError:  # Windows
 from omnidata import remote
 from omnidata.errors import OmnidataError, PlatformError, RunError, UsageError, plural
 from omnidata.remote import CACHE_VARIABLE, cache_folder
-from omnidata.run.engines.local import Backlog, Lost, cores
+from omnidata.run.engines.local import Answers, Died, cores
 
 _log = logging.getLogger(__name__)
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 _LOOK_S = 0.1
 _REACHED_S = 5.0
-_AGAIN_S = 1.0
+_PAUSE_S = 1.0
 SEEN_S = 60.0
 """Seconds within which a network disk shows the files that another machine wrote."""
-FUTILE = 3
-"""So many workers in a row that die without an answer, and the cluster is at fault."""
+_FUTILE = 10
+"""So many workers die in a row without an answer, and the cluster is at fault."""
 _LEAST_BYTES = 4 * 2**30
 """Of the address space of a process: a driver maps its libraries, and Ray's store."""
 _SLOW_S = 30.0
 _SLOW = "Ray has not started after %g s; it gives up after some minutes (Ctrl-C ends it)"
-_DEAF_S = 60.0
-"""A worker that does not answer "are you there?" for so long is given up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,45 +200,38 @@ def _check_address(address: str) -> None:
 
 @dataclass(eq=False, slots=True)
 class Worker:
-    """A process of the cluster.
+    """A process of the cluster, with one call at a time.
 
     Attributes:
-        name: with the machine once it is placed, for messages.
+        name: with the machine once it has opened, for messages.
         actor: Ray's handle.
-        since: when it was started (`time.monotonic()`).
+        placed: Ray's answer once the process runs.
         call: the call that it is busy with; None if it is free.
-        beat: an unanswered call of `here`; None if there is none.
-        heard: when it last answered one (`time.monotonic()`); None before it is placed.
+        task: the `task` of that call; None while the worker opens.
     """
 
     name: str
     actor: Any
-    since: float
-    call: Any = None
-    beat: Any = None
-    heard: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Died:
-    """The outcome of a call whose worker died or was given up."""
-
-    why: str
+    placed: Any
+    call: Any
+    task: Any = None
 
 
 class Crew:
-    """Workers of one kind, each with one call at a time; `fill` replaces those that died.
+    """Workers of one kind; `fill` replaces those that died.
 
     Args:
         ray: the library, connected.
         cluster: the machines, and the cores and GPUs of each worker.
-        kind: the class of the workers; it has the async methods `here`, which returns the machine,
-            and `open`, the first call.
+        kind: the class of the workers, with async methods: `open`, the first call, which returns
+            the machine and a result; and `work`.
         arguments: of its constructor.
         from_store: whether workers read data on a store, each machine into its own cache.
 
     Attributes:
-        workers: all that have not died, also those that are still opening.
+        opening: arguments of `open`.
+        workers: all that have not died, including those that are opening.
+        deaths: workers that died since the last answer. The owner resets it on other progress.
     """
 
     def __init__(
@@ -253,20 +241,21 @@ class Crew:
         self._kind = ray.remote(kind).options(
             num_cpus=cluster.cpus_per_worker,
             num_gpus=cluster.gpus_per_worker,
-            max_restarts=0,  # a row that kills its worker would do so for ever
-            max_task_retries=0,
             max_concurrency=16,
             runtime_env={"env_vars": _environment(from_store=from_store)},
         )
         self._arguments = [ray.put(argument) for argument in arguments]
-        self._hired = self._futile = 0
-        self._opening: set[Worker] = set()
-        self._shy_until = 0.0
+        self._numbers = count(1)
+        self._pause_until = 0.0
+        self._placed_at = time.monotonic()
+        self._opened: Any = None
+        self.opening: tuple[Any, ...] = ()
         self.workers: list[Worker] = []
+        self.deaths = 0
 
     @property
-    def room(self) -> int:
-        """The number of workers that fit now, at least one."""
+    def capacity(self) -> int:
+        """The number of further workers that fit now, at least one."""
         free = self._ray.available_resources()
         shares = [
             free.get(kind, 0.0) / each
@@ -284,142 +273,123 @@ class Crew:
         return [worker for worker in self.workers if worker.call is None]
 
     @property
-    def busy(self) -> bool:
-        """Whether a worker that has opened has something to do."""
-        return any(w.call is not None for w in self.workers if w not in self._opening)
+    def busy(self) -> list[Worker]:
+        """Workers that have opened and have something to do."""
+        return [worker for worker in self.workers if worker.task is not None]
 
-    def first(self, *arguments: Any) -> Any:
+    def first(self, *opening: Any) -> Any:
         """Start a worker, and return the result of its `open`.
-
-        Args:
-            arguments: of `open`.
 
         Raises:
             OmnidataError: it cannot open or is not placed, or workers die again and again.
         """
-        while True:
-            self.fill(1, *arguments)
-            for worker, outcome in self._wait_for_calls(_LOOK_S):
-                if self._finish_opening(worker, outcome):
-                    return outcome
+        self.opening = opening
+        while not self.free:
+            self.fill(1)
+            self.outcomes()
+        return self._opened
 
-    def fill(self, wanted: int, *arguments: Any) -> None:
-        """Start the missing workers, each with a call of `open`, without waiting for them.
+    def fill(self, wanted: int) -> None:
+        """Start the missing workers, without waiting until they have opened.
 
-        After others died or were not placed, none is started for a while.
+        None is started for a while after one could not open.
 
         Raises:
             RunError: a cluster of this machine alone has too few cores or GPUs.
         """
-        lacking = wanted - len(self.workers)
-        if lacking <= 0 or time.monotonic() < self._shy_until:
+        if len(self.workers) >= wanted or time.monotonic() < self._pause_until:
             return
-        if self._lacks_here():
-            raise self._no_room()
-        for _ in range(lacking):
+        if self._cluster.address == "local" and self._is_too_small():
+            raise self._not_placed()
+        while len(self.workers) < wanted:
             actor = self._kind.remote(*self._arguments)
-            self._hired += 1
-            worker = Worker(f"worker {self._hired}", actor, time.monotonic())
-            worker.beat = actor.here.remote()
-            self.give(worker, "open", *arguments)
-            self._opening.add(worker)
-            self.workers.append(worker)
+            placed, opening = actor.__ray_ready__.remote(), actor.open.remote(*self.opening)
+            self.workers.append(Worker(f"worker {next(self._numbers)}", actor, placed, opening))
 
-    def _lacks_here(self) -> bool:
+    def _is_too_small(self) -> bool:
         has, cluster = self._ray.cluster_resources(), self._cluster
-        return cluster.address == "local" and (
+        return bool(
             has.get("CPU", 0) < cluster.cpus_per_worker
             or has.get("GPU", 0) < cluster.gpus_per_worker
         )
 
-    def _no_room(self) -> RunError:
-        wanted = _amount(self._cluster.cpus_per_worker, "core")
-        if self._cluster.gpus_per_worker:
-            wanted += f" and {_amount(self._cluster.gpus_per_worker, 'GPU')}"
-        has = self._ray.cluster_resources()
-        waited = "" if self._lacks_here() else f" within {self._cluster.wait_s:g} s"
+    def _not_placed(self) -> RunError:
+        cluster, has = self._cluster, self._ray.cluster_resources()
+        wanted = _amount(cluster.cpus_per_worker, "core")
+        if cluster.gpus_per_worker:
+            wanted += f" and {_amount(cluster.gpus_per_worker, 'GPU')}"
+        is_local = cluster.address == "local"
         return RunError(
-            f"no machine gave a worker its {wanted}{waited}",
-            where=f"--address {self._cluster.address}",
+            f"no machine gave a worker its {wanted}"
+            + ("" if is_local else f" within {cluster.wait_s:g} s"),
+            where=f"--address {cluster.address}",
             expected=f"free resources; the cluster has {has.get('CPU', 0):g} cores and "
             f"{has.get('GPU', 0):g} GPUs",
             remedy="ask for less with --cpus-per-worker and --gpus-per-worker, or free resources",
         )
 
-    def give(self, worker: Worker, method: str, *arguments: Any) -> None:
-        """Begin a call."""
-        worker.call = getattr(worker.actor, method).remote(*arguments)
-        if worker.heard is not None:
-            worker.heard = time.monotonic()
+    def give(self, worker: Worker, task: object, *arguments: Any) -> None:
+        """Begin a call of `work`; `outcomes` returns the task with its outcome."""
+        worker.task, worker.call = task, worker.actor.work.remote(*arguments)
 
-    def finished_calls(self) -> list[tuple[Worker, Any]]:
-        """Return the calls that have ended, each with its outcome: a value, an error or `Died`.
+    def outcomes(self) -> list[tuple[Worker, Any, Any]]:
+        """Return the calls that have ended: the worker, the task, and a value, an error or `Died`.
 
         Waits a moment for the first. A worker that died is removed from `workers`.
 
         Raises:
-            OmnidataError: no worker can open.
+            OmnidataError: no worker can open or is placed, or many died in a row.
         """
+        calls = {worker.call: worker for worker in self.workers if worker.call is not None}
+        ready: list[Any] = []
+        if calls:
+            if self._ray.wait([*calls], timeout=_LOOK_S)[0]:
+                ready, _ = self._ray.wait([*calls], num_returns=len(calls), timeout=0)
+        else:
+            time.sleep(_LOOK_S)
         found = []
-        for worker, outcome in self._wait_for_calls(_LOOK_S):
-            if worker in self._opening:
-                self._finish_opening(worker, outcome)
-            else:
-                found.append((worker, outcome))
+        for call in ready:
+            worker, outcome = calls[call], self._outcome(call)
+            task, worker.task, worker.call = worker.task, None, None
+            if isinstance(outcome, Died):
+                self.dismiss(worker)
+                self.deaths += 1
+                if self.deaths >= _FUTILE and not self.busy:
+                    raise self._all_died(worker, outcome)
+            if task is None:
+                self._end_opening(worker, outcome)
+                continue
+            if not isinstance(outcome, Died | OmnidataError):
+                self.deaths = 0
+            found.append((worker, task, outcome))
+        now, placed = time.monotonic(), [worker.placed for worker in self.workers]
+        if ready or (placed and self._ray.wait(placed, timeout=0)[0]):
+            self._placed_at = now
+        elif now - self._placed_at > self._cluster.wait_s:
+            raise self._not_placed()
         return found
 
-    def _finish_opening(self, worker: Worker, outcome: Any) -> bool:
-        self._opening.discard(worker)
+    def _all_died(self, last: Worker, died: Died) -> RunError:
+        return RunError(
+            f"{plural(self.deaths, 'worker')} died in a row without an answer; the last, "
+            f"{last.name}: {died.why}",
+            where=f"--address {self._cluster.address}",
+            expected="workers that answer",
+            remedy="see Ray's logs on that machine; existing answers are kept",
+        )
+
+    def _end_opening(self, worker: Worker, outcome: Any) -> None:
         if isinstance(outcome, Died):
-            self._shy_until = time.monotonic() + _AGAIN_S
-            self.count_death(worker, outcome)
+            self._pause_until = time.monotonic() + _PAUSE_S
         elif isinstance(outcome, OmnidataError):
-            if worker in self.workers:
-                self.dismiss(worker)
+            self.dismiss(worker)
             if not self.workers:
                 raise outcome
-            # The others go on; later there may be room for more.
-            self._shy_until = time.monotonic() + self._cluster.wait_s
+            # The others go on; later another machine may have capacity.
+            self._pause_until = time.monotonic() + self._cluster.wait_s
         else:
-            return True
-        return False
-
-    def count_death(self, worker: Worker, died: Died, most: int = FUTILE) -> None:
-        """Count a worker that died without an answer.
-
-        Raises:
-            RunError: so many died in a row, and no other worker is busy.
-        """
-        self._futile += 1
-        if self._futile >= most and not self.busy:
-            raise RunError(
-                f"{plural(self._futile, 'worker')} died in a row without an answer; the last, "
-                f"{worker.name}: {died.why}",
-                where=f"--address {self._cluster.address}",
-                expected="workers that answer",
-                remedy="see Ray's logs on that machine; existing answers are kept",
-            )
-
-    def reset_deaths(self) -> None:
-        """Note that an answer came: the next death is the first in a row."""
-        self._futile = 0
-
-    def _wait_for_calls(self, timeout_s: float) -> list[tuple[Worker, Any]]:
-        busy = {worker.call: worker for worker in self.workers if worker.call is not None}
-        found: list[tuple[Worker, Any]] = []
-        if busy:
-            ready, _ = self._ray.wait([*busy], num_returns=1, timeout=timeout_s)
-            if ready:
-                ready, _ = self._ray.wait([*busy], num_returns=len(busy), timeout=0)
-            for call in ready:
-                worker, worker.call = (worker := busy[call]), None
-                outcome = self._outcome(call)
-                if isinstance(outcome, Died):
-                    self.workers.remove(worker)
-                found.append((worker, outcome))
-        else:
-            time.sleep(timeout_s)
-        return found + self._unresponsive()
+            machine_name, self._opened = outcome
+            worker.name += f" on {machine_name}"
 
     def _outcome(self, call: Any) -> Any:
         from ray.exceptions import RayTaskError
@@ -431,30 +401,6 @@ class Crew:
             return cause if isinstance(cause, OmnidataError) else RunError(_reason(error))
         except Exception as error:  # the worker's process, its machine, or the way there
             return Died(_reason(error))
-
-    def _unresponsive(self) -> list[tuple[Worker, Any]]:
-        now = time.monotonic()
-        found: list[tuple[Worker, Any]] = []
-        for worker in tuple(self.workers):
-            heard = worker.heard
-            if worker.beat is None:
-                if worker.call is None or (heard is not None and now - heard < _DEAF_S / 4):
-                    continue
-                worker.beat = worker.actor.here.remote()
-            ready, _ = self._ray.wait([worker.beat], timeout=0)
-            if ready:
-                with suppress(Exception):  # it died, which the outcome of its call says
-                    place = self._ray.get(worker.beat)
-                    if heard is None:
-                        worker.name += f" on {place}"
-                worker.beat, worker.heard = None, now
-            elif heard is None and now - worker.since > self._cluster.wait_s:
-                self.dismiss(worker)
-                found.append((worker, self._no_room()))
-            elif heard is not None and now - heard > _DEAF_S:
-                self.dismiss(worker)
-                found.append((worker, Died(f"it has not answered for {_DEAF_S:g} s")))
-        return found
 
     def dismiss(self, worker: Worker) -> None:
         """End a worker, whatever it does."""
@@ -468,23 +414,6 @@ class Crew:
             self.dismiss(worker)
 
 
-# Calls of a function on every item, as `omnidata.run.engines.local` makes them here.
-
-_PARTS = 16
-"""So many times each worker is given something, where there are as many items."""
-_MOST_AT_ONCE = 256
-_MOST_BYTES = 4 * 1024**2
-"""Of the items of a call, but for the last one."""
-_DEADLY = 3
-"""How often an item may be alone with a worker that dies."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Answers:
-    values: Sequence[bytes]
-    late: bool
-
-
 class Caller:
     """Calls a function on items, in a process of the cluster.
 
@@ -495,163 +424,41 @@ class Caller:
 
     def __init__(self, function: Callable[[Any], Any], limit_s: float) -> None:
         self._function, self._limit_s = function, limit_s
-        self._values: list[bytes] = []
-        self._began = 0.0
 
-    async def here(self) -> str:
-        """Return the name of the machine."""
-        return machine()
-
-    async def open(self, sees: Sequence[Place]) -> None:
-        """Check that this machine sees the files.
+    async def open(self, sees: Sequence[Place]) -> tuple[str, None]:
+        """Check that this machine sees the files, and return its name.
 
         Raises:
             OmnidataError: as `check_seen`.
         """
         check_seen(sees)
+        return machine(), None
 
-    async def call(self, items: Sequence[bytes]) -> _Answers:
+    async def work(self, items: Sequence[bytes]) -> Answers:
         """Call the function on each item, in order, until one is late.
 
         Args:
             items: pickled.
         """
-        self._values, self._began = [], time.monotonic()
+        self._answers: list[bytes] = []
+        self._began = time.monotonic()
         work = asyncio.ensure_future(asyncio.to_thread(self._call, items))
         while not work.done():
-            left = max(0.0, self._began + self._limit_s - time.monotonic())
-            await asyncio.wait([work], timeout=min(left, _DEAF_S))
-            if not work.done() and time.monotonic() >= self._began + self._limit_s:
-                return _Answers([*self._values], late=True)
+            answers = self._answers.copy()
+            left = self._began + self._limit_s - time.monotonic()
+            if left <= 0:
+                return Answers(answers, is_late=True)
+            await asyncio.wait([work], timeout=left)
         work.result()
-        return _Answers(self._values, late=False)
+        return Answers(self._answers)
 
     def _call(self, items: Sequence[bytes]) -> None:
         for item in items:
             self._began = time.monotonic()
-            self._values.append(pickle.dumps(self._function(pickle.loads(item))))
+            self._answers.append(pickle.dumps(self._function(pickle.loads(item))))
 
 
-def each(
-    function: Callable[[Item], Result],
-    items: Sequence[Item],
-    *,
-    cluster: Cluster,
-    limit_s: float,
-    sees: Sequence[Path],
-) -> Iterator[Result | Lost]:
-    """Call a function on every item, on a cluster; answers in the order of the items.
-
-    A worker that dies costs the calls that it was given, which others make; an item that was alone
-    with three workers that died is `Lost`.
-
-    Args:
-        function: of a module, so that another process can import it; it must not raise.
-        items: arguments, picklable.
-        cluster: whose workers call.
-        limit_s: seconds that one call may take; may be infinite.
-        sees: files and folders that every machine must see.
-
-    Raises:
-        PlatformError, UsageError: as `connect`.
-        RunError: the cluster is at fault, or a machine does not see a path.
-    """
-    with connect(cluster) as ray:
-        places = [*map(Place.of, sees)]
-        from_store = any(place.url for place in places)
-        crew = Crew(ray, cluster, Caller, function, limit_s, from_store=from_store)
-        try:
-            crew.first(places)
-            yield from _Calls(crew, cluster, items, limit_s).answers(places)
-        finally:
-            crew.close()
-
-
-class _Calls(Generic[Item, Result]):
-    def __init__(self, crew: Crew, cluster: Cluster, items: Sequence[Item], limit_s: float) -> None:
-        self._crew, self._items, self._limit_s = crew, items, limit_s
-        self._wanted = min(cluster.workers or crew.room + 1, len(items))
-        size = min(max(1, len(items) // (_PARTS * max(1, self._wanted))), _MOST_AT_ONCE)
-        self._size = size
-        self._waiting = [  # a heap: what was given out before comes first
-            (start, min(start + size, len(items))) for start in range(0, len(items), size)
-        ]
-        self._busy: dict[Worker, range] = {}
-        self._sent: dict[int, int] = {}  # bytes
-        self._alone: Counter[int] = Counter()
-        self._done: Backlog[Result] = Backlog()
-        self._served = False
-
-    def answers(self, sees: Sequence[Place]) -> Iterator[Result | Lost]:
-        while self._done.wanted < len(self._items):
-            if self._waiting:
-                self._crew.fill(min(self._wanted, len(self._waiting) + len(self._busy)), sees)
-            for worker in self._crew.free:
-                if self._waiting and self._done.takes(
-                    self._waiting[0][0], self._wanted * self._size
-                ):
-                    self._give(worker)
-            for worker, outcome in self._crew.finished_calls():
-                self._end(worker, outcome)
-            yield from self._done
-
-    def _give(self, worker: Worker) -> None:
-        start, end = heappop(self._waiting)
-        contents: list[bytes] = []
-        total = 0
-        for number in range(start, end):
-            contents.append(content := pickle.dumps(self._items[number]))
-            self._sent[number] = len(content)
-            total += len(content)
-            if total > _MOST_BYTES:
-                break
-        self._busy[worker] = range(start, start + len(contents))
-        self._wait(range(start + len(contents), end))
-        self._crew.give(worker, "call", contents)
-
-    def _wait(self, numbers: range) -> None:
-        if numbers:
-            heappush(self._waiting, (numbers.start, numbers.stop))
-
-    def _put(self, number: int, answer: Result | Lost, size: int = 0) -> None:
-        self._done.put(number, answer, self._sent.pop(number) + size)
-
-    def _end(self, worker: Worker, outcome: Any) -> None:
-        numbers = self._busy.pop(worker)
-        if isinstance(outcome, _Answers):
-            self._served = True
-            self._crew.reset_deaths()
-            for number, value in zip(numbers, outcome.values, strict=False):
-                self._put(number, pickle.loads(value), len(value))
-            rest = numbers[len(outcome.values) :]
-            if outcome.late:
-                self._crew.dismiss(worker)
-                self._put(rest[0], Lost(True, f"not finished after {self._limit_s:g} s"))
-                rest = rest[1:]
-            self._wait(rest)
-        elif isinstance(outcome, Died):
-            self._isolate(worker, outcome, numbers)
-        else:
-            raise outcome
-
-    def _isolate(self, worker: Worker, died: Died, numbers: range) -> None:
-        """Find the item that killed a worker by halving what is left."""
-        self._crew.count_death(worker, died, FUTILE + _MOST_AT_ONCE.bit_length())
-        if len(numbers) > 1:
-            half = len(numbers) // 2
-            self._wait(numbers[:half])
-            self._wait(numbers[half:])
-            return
-        self._alone[numbers[0]] += 1
-        if self._alone[numbers[0]] < _DEADLY:
-            self._wait(numbers)
-            return
-        self._put(numbers[0], Lost(False, f"the worker process ended ({died.why})"))
-        if self._served:  # the item is at fault, not the cluster
-            self._crew.reset_deaths()
-
-
-def beside_us(ray: Any, kind: type, *arguments: Any) -> Any:
+def start_beside(ray: Any, kind: type, *arguments: Any) -> Any:
     """Start an actor on this machine; it needs no core of its own and ends with this process."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
