@@ -31,7 +31,7 @@ from omnidata.run.adapter_code import code_of, is_ours
 from omnidata.run.adapter_contract import check_answers, render_request, slip
 from omnidata.run.cache import ResponseCache, key
 from omnidata.run.cost import Limits
-from omnidata.run.folder import TRANSIENT
+from omnidata.run.folder import TRANSIENT, PartFile, RunFolder
 from omnidata.run.histories import Histories
 from omnidata.run.media_stamps import stamps
 from omnidata.run.scheduling import AdaptiveConcurrency, CircuitBreaker, StageTimer, retry_delay
@@ -39,38 +39,16 @@ from omnidata.tasks.asking import Asking
 from omnidata.types import Adapter, Completion, GenerationParams, Prepared, Progress, Request, Step
 
 
-class Way(Protocol):
-    """How requests go out: a `Gate`, here or on another machine."""
+class _Way(Protocol):
+    async def enter(self) -> float | str: ...
 
-    async def enter(self) -> float | str:
-        """As `Gate.enter`."""
-
-    async def leave(self, reserved: float, usages: Sequence[Mapping[str, Any]]) -> None:
-        """As `Gate.leave`."""
-
-
-class Lines(Protocol):
-    """Where lines go: a run folder, or a part of one."""
-
-    @property
-    def done(self) -> Mapping[str, Completion]:
-        """The final lines that there are, by the ids of their steps."""
-
-    def append(self, sample_id: str, completion: Completion) -> None:
-        """Record a step's final line, which is in `done` from then on."""
-
-    def append_attempt(self, sample_id: str, completion: Completion) -> None:
-        """Record an attempt that is followed by another."""
-
-    def sync(self) -> None:
-        """Make all lines outlive the machine."""
+    async def leave(self, reserved: float, usages: Sequence[Mapping[str, Any]]) -> None: ...
 
 
 _SYNC_S = 0.2
 """Lines wait so long, at most, until the disk is asked to have them; one request serves all."""
 
 _LONGEST_ERROR = 10_000  # letters; an adapter may be anybody's, and a line has an end
-_SHOW_S = 0.1
 
 
 class _Finished(Exception):  # noqa: N818 - no error: it ends the tasks of a pass
@@ -86,7 +64,7 @@ class Engine:
         run: takes every line the moment it is known.
         params: how to decode.
         limits: how fast, how long, how much.
-        gate: lets requests out, as fast and as many as may go.
+        gate: a `Gate`, here or on another machine.
         cache: answers to equal requests; None = ask always.
         meter: books where the time goes.
         breaker: counts failures in a row; its own if None, where the run has all answers.
@@ -103,11 +81,11 @@ class Engine:
         self,
         task: Asking,
         adapter: Adapter,
-        run: Lines,
+        run: RunFolder | PartFile,
         params: GenerationParams,
         *,
         limits: Limits,
-        gate: Way,
+        gate: _Way,
         cache: ResponseCache | None,
         meter: StageTimer,
         breaker: CircuitBreaker | None = None,
@@ -160,8 +138,7 @@ class Engine:
             if waiting:
                 async with asyncio.TaskGroup() as group:
                     group.create_task(self._begin_batches(group))
-                    group.create_task(self._sync_often())
-                    group.create_task(self._show(progress, len(steps)))
+                    group.create_task(self._sync_often(progress, len(steps)))
                     await self._finished.wait()
                     raise _Finished
         except BaseExceptionGroup as errors:
@@ -350,8 +327,10 @@ class Engine:
     def _remember(self, step: Step) -> None:
         self._histories.remember(step, self._run.done[step.sample_id])
 
-    async def _sync_often(self) -> None:
+    async def _sync_often(self, progress: Progress | None, total: int) -> None:
         while True:
+            if progress:
+                progress(len(self._run.done), total)
             await asyncio.sleep(_SYNC_S)
             with self.meter.measure("disk_s"):
                 await asyncio.to_thread(self._sync)
@@ -363,11 +342,6 @@ class Engine:
                 known = len(self._fresh)  # the event loop goes on adding
                 self._cache.put_many(self._fresh[:known])
                 del self._fresh[:known]
-
-    async def _show(self, progress: Progress | None, total: int) -> None:
-        while progress:
-            progress(len(self._run.done), total)
-            await asyncio.sleep(_SHOW_S)
 
 
 # Requests that are prepared ahead of the model.
