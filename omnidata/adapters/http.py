@@ -173,7 +173,9 @@ class QuietConnector(aiohttp.TCPConnector):
     async def _create_connection(
         self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
     ) -> ResponseHandler:
-        if not self._serves_many and len(self._acquired) - len(self._resting) <= 1:  # this one alone is wanted
+        if (
+            not self._serves_many and len(self._acquired) - len(self._resting) <= 1
+        ):  # this one alone is wanted
             for protocol in self._resting:
                 protocol.close()
         return await super()._create_connection(req, traces, timeout)

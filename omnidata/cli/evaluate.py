@@ -84,7 +84,7 @@ def evaluate(
     excluded = read_exclude(exclude, source.steps) if exclude else frozenset[str]()
     if dry_run:
         from omnidata.cli.runs import print_preview
-        from omnidata.run.evaluate import dry_run as preview
+        from omnidata.run.dry_run import dry_run as preview
 
         seen = preview(
             benchmark,
@@ -218,6 +218,7 @@ def suite(
         ):
             outcomes.append(outcome)
             runs.note_outcome(outcome)
+    outcomes.sort(key=lambda outcome: numbers[id(outcome.planned)])
     if as_json:
         terminal.print_json([_as_json(outcome) for outcome in outcomes])
     else:

@@ -469,7 +469,7 @@ def view(
 
     Example: omnidata view omnigui omnidata-demo/data
     """
-    from omnidata.run.evaluate import run_loop
+    from omnidata.run.event_loop import run_loop
     from omnidata.viewer.server import serve
 
     place = data

@@ -315,7 +315,7 @@ def print_run(
 
 
 def print_preview(seen: Mapping[str, Any], as_json: bool) -> None:
-    """Print the first conversation and the estimate (see `omnidata.run.evaluate`) on stdout."""
+    """Print the first conversation and the estimate (see `omnidata.run.dry_run`) on stdout."""
     if as_json:
         terminal.print_json(seen)
         return

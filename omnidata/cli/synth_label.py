@@ -269,7 +269,7 @@ class _Model:
 
     def preview(self, task: Asking, asked: Asked, out: Path, as_json: bool) -> None:
         from omnidata.cli.runs import print_preview
-        from omnidata.run.evaluate import dry_run
+        from omnidata.run.dry_run import dry_run
         from omnidata.synth.annotate import run_folder
 
         adapter = self.asking.adapter(self.spec, task, asked.source.steps, asks=False)

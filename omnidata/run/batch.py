@@ -30,14 +30,9 @@ from omnidata.run.adapter_contract import describe_model
 from omnidata.run.batch_folder import Asked, BatchFolder, Manifest, RequestFile, Round
 from omnidata.run.cluster import Recipe, join_left
 from omnidata.run.cost import Budget, Limits, Tokens
+from omnidata.run.dry_run import estimate_tokens, price_of
 from omnidata.run.engine import prepare_step
-from omnidata.run.evaluate import (
-    UNLIMITED,
-    check_judgeable,
-    estimate_tokens,
-    price_of,
-    run_settings,
-)
+from omnidata.run.evaluate import UNLIMITED, check_judgeable, run_settings
 from omnidata.run.journal import TRANSIENT, RunFolder
 from omnidata.run.run_info import read_info
 from omnidata.run.scoring import get_profile

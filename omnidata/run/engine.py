@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from itertools import count
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from itertools import chain, count
 from typing import Any, Protocol
 
 import msgspec
@@ -27,55 +32,27 @@ from omnidata.run.adapter_contract import check_answers, render_request, slip
 from omnidata.run.cache import ResponseCache, key
 from omnidata.run.cost import Limits
 from omnidata.run.histories import Histories
-from omnidata.run.journal import TRANSIENT
+from omnidata.run.journal import TRANSIENT, PartFile, RunFolder
 from omnidata.run.media_stamps import stamps
-from omnidata.run.scheduling import (
-    AdaptiveConcurrency,
-    CircuitBreaker,
-    Prefetch,
-    StageTimer,
-    retry_delay,
-)
+from omnidata.run.scheduling import AdaptiveConcurrency, CircuitBreaker, StageTimer, retry_delay
 from omnidata.tasks.asking import Asking
 from omnidata.types import Adapter, Completion, GenerationParams, Prepared, Progress, Request, Step
 
-Batch = Sequence[tuple[Step, Prepared]]
 
+class _Way(Protocol):
+    async def enter(self) -> float | str: ...
 
-class Way(Protocol):
-    """How requests go out: a `Gate`, here or on another machine."""
-
-    async def enter(self) -> float | str:
-        """As `Gate.enter`."""
-
-    async def leave(self, reserved: float, usages: Sequence[Mapping[str, Any]]) -> None:
-        """As `Gate.leave`."""
-
-
-class Lines(Protocol):
-    """Where lines go: a run folder, or a part of one."""
-
-    @property
-    def done(self) -> Mapping[str, Completion]:
-        """The final lines that there are, by the ids of their steps."""
-
-    def append(self, sample_id: str, completion: Completion) -> None:
-        """Record a step's final line, which is in `done` from then on."""
-
-    def append_attempt(self, sample_id: str, completion: Completion) -> None:
-        """Record an attempt that is followed by another."""
-
-    def sync(self) -> None:
-        """Make all lines outlive the machine."""
+    async def leave(self, reserved: float, usages: Sequence[Mapping[str, Any]]) -> None: ...
 
 
 _SYNC_S = 0.2
 """Lines wait so long, at most, until the disk is asked to have them; one request serves all."""
 
 _LONGEST_ERROR = 10_000  # letters; an adapter may be anybody's, and a line has an end
-_SHOW_S = 0.1
-_POOLED = 4
-"""Batches from which one of like lengths is chosen: padding is work for nothing."""
+
+
+class _Finished(Exception):  # noqa: N818 - no error: it ends the tasks of a pass
+    pass
 
 
 class Engine:
@@ -87,7 +64,7 @@ class Engine:
         run: takes every line the moment it is known.
         params: how to decode.
         limits: how fast, how long, how much.
-        gate: lets requests out, as fast and as many as may go.
+        gate: a `Gate`, here or on another machine.
         cache: answers to equal requests; None = ask always.
         meter: books where the time goes.
         breaker: counts failures in a row; its own if None, where the run has all answers.
@@ -104,11 +81,11 @@ class Engine:
         self,
         task: Asking,
         adapter: Adapter,
-        run: Lines,
+        run: RunFolder | PartFile,
         params: GenerationParams,
         *,
         limits: Limits,
-        gate: Way,
+        gate: _Way,
         cache: ResponseCache | None,
         meter: StageTimer,
         breaker: CircuitBreaker | None = None,
@@ -117,8 +94,6 @@ class Engine:
         self.stopped = self.failed = ""
         self.slipped: AdapterError | None = None
         self.asked = self.reused = 0
-        self._takes = frozenset(adapter.accepts or ())
-        self._shown: dict[str, dict[str, Any]] = {}  # of steps that are ready or under way
         self._task, self._adapter, self._run, self._params = task, adapter, run, params
         self._gate, self._cache = gate, cache
         self._model: Mapping[str, Any] = {"name": adapter.name, **adapter.settings}
@@ -128,13 +103,13 @@ class Engine:
         self._timeout_s = limits.timeout_s or adapter.timeout_s
         self._window = AdaptiveConcurrency(limits.concurrency or adapter.concurrency)
         self._breaker = breaker or CircuitBreaker(answered=bool(run.done))
-        self._ahead = Prefetch(
+        self._ahead = _Ahead(
             self._prepare,
-            threads=bool(self._takes),
+            threads=(os.cpu_count() or 1) + 1 if adapter.accepts else 0,
+            batch=adapter.max_batch,
+            open_batches=self._window.size,
             max_bytes=limits.ahead_bytes,
-            max_waiting=2 * adapter.max_batch * self._window.size,
-            pool=_POOLED * adapter.max_batch if adapter.max_batch > 1 and self._takes else 0,
-            meter=self.meter,
+            meter=meter,
         )
         self._histories = Histories(task)
         self._steps: Sequence[Step] = ()
@@ -161,18 +136,29 @@ class Engine:
         self._ahead.add(waiting)
         try:
             if waiting:
-                await _until(
-                    self._finished,
-                    self._ahead.work(),
-                    self._sync_often(),
-                    self._show(progress, len(steps)),
-                    *(self._send() for _ in range(min(self._window.size, len(steps)))),
-                )
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(self._begin_batches(group))
+                    group.create_task(self._sync_often(progress, len(steps)))
+                    await self._finished.wait()
+                    raise _Finished
+        except BaseExceptionGroup as errors:
+            error = errors.exceptions[0]
+            if not isinstance(error, _Finished):
+                raise error from None
         finally:
-            with self.meter.writing():
+            self._ahead.close()
+            with self.meter.measure("disk_s"):
                 self._sync()
             if progress:
                 progress(len(self._run.done), len(steps))
+
+    def stop(self, reason: str) -> None:
+        """Begin nothing more and wait for nothing but answers, which are recorded."""
+        self.stopped = reason
+        if not self._in_flight:
+            self._finished.set()
+
+    # A step, until it can be sent.
 
     def _first_of_episodes(self, steps: Sequence[Step]) -> Sequence[Step]:
         first: list[int] = []
@@ -192,110 +178,109 @@ class Engine:
             before[name] = step.sample_id
         return select_steps(steps, first)
 
-    def _prepare(self, step: Step) -> Prepared | Completion:
+    def _prepare(self, step: Step) -> _Ready:
         past = self._histories.before(step)
-        made, shown = prepare_step(self._task, self._adapter, step, past, failed=self._note_slip)
+        made, media = prepare_step(self._task, self._adapter, step, past, failed=self._note_slip)
         if isinstance(made, Completion):
-            return made
-        if self._takes:
-            self._shown[step.sample_id] = shown
-        return (self._cache.get(self._key(made)) if self._cache and made.key else None) or made
+            return _Ready(step, known=made)
+        name = ""
+        if self._cache and made.key:
+            name = key(self._model, self._params, made.key, step.sample_id)
+            if known := self._cache.get(name):
+                return _Ready(step, known=known, media=media)
+        return _Ready(step, made, media=media, key=name)
 
     def _note_slip(self, error: CallError) -> None:
         if isinstance(error, AdapterError):
             self.slipped = error
 
-    async def _send(self) -> None:
+    async def _begin_batches(self, group: asyncio.TaskGroup) -> None:
+        """Start a task for each batch; those that pause between attempts count as well."""
+        places = asyncio.Semaphore(self._window.size)
         while not self.stopped:
-            ready = await self._ahead.take(self._adapter.max_batch)
-            if known := [(step, made) for step, made in ready if isinstance(made, Completion)]:
-                self.reused += sum(made.delivery not in TRANSIENT for _, made in known)
-                await self._record(known)
-            if batch := [(step, made) for step, made in ready if isinstance(made, Prepared)]:
-                await self._answer(batch)
+            await places.acquire()
+            batch = await self._ahead.take()
+            for ready in batch:
+                if ready.known:
+                    self.reused += ready.known.delivery not in TRANSIENT
+                    self._record(ready, ready.known)
+            if batch := [ready for ready in batch if ready.request]:
+                task = group.create_task(self._answer(batch))
+                task.add_done_callback(lambda _: places.release())
+            else:
+                places.release()
+                await asyncio.sleep(0)  # many answers may be known, and the run be interrupted
 
-    def _key(self, made: Prepared) -> str:
-        return key(self._model, self._params, made.key, made.request.sample_id)
+    # A request, until its steps have their lines.
 
-    async def _answer(self, batch: Batch) -> None:
+    async def _answer(self, batch: Sequence[_Ready]) -> None:
         for attempt in count(1):
             async with self._window:
                 reserved = await self._gate.enter()
                 if isinstance(reserved, str):
                     self.stop(reserved)
                     return
+                usages: list[Mapping[str, Any]] = []
                 self._in_flight += 1
-                if self.stopped:
-                    await self._end_request(reserved, ())
-                    return
-                wait = await self._attempt(batch, attempt, reserved)
+                try:
+                    wait = None if self.stopped else await self._attempt(batch, attempt, usages)
+                finally:
+                    self._in_flight -= 1
+                    if self.stopped and not self._in_flight:
+                        self._finished.set()
+                    await self._gate.leave(reserved, usages)
             if wait is None:
                 return
-            with self.meter.pausing():
+            with self.meter.measure("pause_s"):
                 await asyncio.sleep(wait)
 
-    async def _attempt(self, batch: Batch, attempt: int, reserved: float) -> float | None:
-        """Return the seconds to wait before the next attempt; None if there is none."""
+    async def _attempt(
+        self, batch: Sequence[_Ready], attempt: int, usages: list[Mapping[str, Any]]
+    ) -> float | None:
+        """Return the seconds to wait before the next attempt; None if there is none.
+
+        Nothing is awaited between an answer and its line, so no answer is lost to a cancellation.
+        """
         sent = time.monotonic()
-        usages: list[Mapping[str, Any]] = []
         try:
             with self.meter.asking():
-                completions = await self._call([made for _, made in batch])
-            usages += [completion.usage for completion in completions]
-            await self._write_answers(batch, completions, attempt)
+                completions = await self._call([ready.request for ready in batch if ready.request])
         except CallError as error:
             wait = retry_delay(error, attempt)
             if error.throttled:  # a wait that is too long for a pause holds up nobody else either
                 self._window.slow_down(sent, 0.0 if wait is None else error.retry_after or 0.0)
-            return await self._write_failures(batch, error, attempt, wait)
-        finally:
-            await self._end_request(reserved, usages)
-        return None
-
-    async def _write_answers(
-        self, batch: Batch, completions: Sequence[Completion], attempt: int
-    ) -> None:
-        """Write without awaiting first, so that no answer is lost to a cancellation."""
-        lines = []
-        for (step, made), completion in zip(batch, completions, strict=True):
-            if completion.attempts != attempt:
-                completion = msgspec.structs.replace(completion, attempts=attempt)
-            if self._cache and made.key:
-                self._fresh.append((self._key(made), completion))
-            lines.append((step, completion))
+            return self._write_failures(batch, error, attempt, wait)
+        usages += [completion.usage for completion in completions]
         self._window.note_answer()
         self._breaker.note_answer()
-        self.asked += len(lines)
-        await self._record(lines)
+        self.asked += len(batch)
+        for ready, completion in zip(batch, completions, strict=True):
+            if completion.attempts != attempt:
+                completion = msgspec.structs.replace(completion, attempts=attempt)
+            if ready.key:
+                self._fresh.append((ready.key, completion))
+            self._record(ready, completion)
+        return None
 
-    async def _write_failures(
-        self, batch: Batch, error: CallError, attempt: int, wait: float | None
+    def _write_failures(
+        self, batch: Sequence[_Ready], error: CallError, attempt: int, wait: float | None
     ) -> float | None:
         """Write a failed attempt; return None if it was the last one."""
         self._note_slip(error)
-        said = str(error)[:_LONGEST_ERROR]
-        failed = Completion(delivery="api_error", error=said, attempts=attempt)
+        why = str(error)[:_LONGEST_ERROR]
+        failed = Completion(delivery="api_error", error=why, attempts=attempt)
         if wait is not None and attempt < self._attempts:
-            for step, _ in batch:
-                self._run.append_attempt(step.sample_id, failed)
+            for ready in batch:
+                self._run.append_attempt(ready.step.sample_id, failed)
             return wait
         self.asked += len(batch)
-        await self._record(
-            [
-                (step, msgspec.structs.replace(failed, receipt=dict(made.receipt)))
-                for step, made in batch
-            ]
-        )
+        for ready in batch:
+            receipt = dict(ready.request.receipt) if ready.request else {}
+            self._record(ready, msgspec.structs.replace(failed, receipt=receipt))
         if reason := self._breaker.note_failure(error):
             self.stop(reason)
             self._finished.set()  # what is still under way will fail as well
         return None
-
-    async def _end_request(self, reserved: float, usages: Sequence[Mapping[str, Any]]) -> None:
-        self._in_flight -= 1
-        if self.stopped and not self._in_flight:
-            self._finished.set()
-        await self._gate.leave(reserved, usages)
 
     async def _call(self, batch: Sequence[Prepared]) -> Sequence[Completion]:
         try:
@@ -318,40 +303,36 @@ class Engine:
                 raise  # its rule is the task's code
             raise slip(self._adapter, error, "generate") from error
 
-    def stop(self, reason: str) -> None:
-        """Begin nothing more and wait for nothing but answers, which are recorded."""
-        self.stopped = reason
-        if not self._in_flight:
-            self._finished.set()
+    # The lines.
 
-    async def _record(self, lines: Sequence[tuple[Step, Completion]]) -> None:
-        with self.meter.writing():
-            for step, completion in lines:
-                shown = self._shown.pop(step.sample_id, None)
-                if completion.delivery in TRANSIENT:
-                    self.failed = completion.error
-                elif shown:
-                    receipt = {**completion.receipt, "media": shown}
-                    completion = msgspec.structs.replace(completion, receipt=receipt)
-                self._run.append(step.sample_id, completion)
-        self._open -= len(lines)
+    def _record(self, ready: _Ready, completion: Completion) -> None:
+        step = ready.step
+        if completion.delivery in TRANSIENT:
+            self.failed = completion.error
+        elif ready.media:
+            receipt = {**completion.receipt, "media": ready.media}
+            completion = msgspec.structs.replace(completion, receipt=receipt)
+        with self.meter.measure("disk_s"):
+            self._run.append(step.sample_id, completion)
+        self._open -= 1
         if self._task.needs_predictions:
-            for step, _ in lines:
-                self._remember(step)
-                following = self._following.pop(step.sample_id, None)
-                if following is not None and not self._histories.has_ended(step):
-                    self._open += 1
-                    await self._ahead.add_next(self._steps[following])
+            self._remember(step)
+            following = self._following.pop(step.sample_id, None)
+            if following is not None and not self._histories.has_ended(step):
+                self._open += 1
+                self._ahead.add_next(self._steps[following])
         if not self._open:
             self._finished.set()
 
     def _remember(self, step: Step) -> None:
         self._histories.remember(step, self._run.done[step.sample_id])
 
-    async def _sync_often(self) -> None:
+    async def _sync_often(self, progress: Progress | None, total: int) -> None:
         while True:
+            if progress:
+                progress(len(self._run.done), total)
             await asyncio.sleep(_SYNC_S)
-            with self.meter.writing():
+            with self.meter.measure("disk_s"):
                 await asyncio.to_thread(self._sync)
 
     def _sync(self) -> None:
@@ -362,10 +343,8 @@ class Engine:
                 self._cache.put_many(self._fresh[:known])
                 del self._fresh[:known]
 
-    async def _show(self, progress: Progress | None, total: int) -> None:
-        while progress:
-            progress(len(self._run.done), total)
-            await asyncio.sleep(_SHOW_S)
+
+# Requests that are prepared ahead of the model.
 
 
 def prepare_step(
@@ -406,16 +385,145 @@ def prepare_step(
         return Completion(delivery="api_error", error=str(error)[:_LONGEST_ERROR], attempts=0), {}
 
 
-async def _until(finished: asyncio.Event, *workers: Coroutine[Any, Any, None]) -> None:
-    """Run workers; raise the first error of one as it is and stop the others."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(worker) for worker in workers]
-            await finished.wait()
-            for task in tasks:
-                task.cancel()
-    except BaseExceptionGroup as errors:
-        error: BaseException = errors
-        while isinstance(error, BaseExceptionGroup):
-            error = error.exceptions[0]
-        raise error from None
+@dataclass(frozen=True, slots=True, eq=False)
+class _Ready:
+    """A step that can be sent, or its line where none is to be sent.
+
+    Attributes:
+        request: None where the line is known.
+        known: of the cache, or of a request that cannot be made.
+        media: stamps of its media, for the receipt.
+        key: of the request in the cache; empty if its answer is not kept.
+    """
+
+    step: Step
+    request: Prepared | None = None
+    known: Completion | None = None
+    media: Mapping[str, Any] = field(default_factory=dict)
+    key: str = ""
+
+    @property
+    def size(self) -> int:
+        return self.request.size if self.request else 0
+
+    @property
+    def length(self) -> int:
+        return self.request.length if self.request else 0
+
+
+_POOLED = 4
+"""Batches from which one of like lengths is chosen: padding is work for nothing."""
+
+
+class _Ahead:
+    """Prepares steps in their order; the steps that depend on an answer are added as it comes.
+
+    Args:
+        make: prepares one step.
+        threads: how many prepare; 0 prepares in the event loop, where no media are read.
+        batch: requests that are taken together, where threads prepare them of like length.
+        open_batches: how many may be under way; twice as many are prepared.
+        max_bytes: of requests that are ready and wait; the one that exceeds it is the last.
+        meter: books the time.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[Step], _Ready],
+        *,
+        threads: int,
+        batch: int,
+        open_batches: int,
+        max_bytes: int,
+        meter: StageTimer,
+    ) -> None:
+        self._make, self._batch, self._max_bytes, self._meter = make, batch, max_bytes, meter
+        self._threads = threads
+        self._pool = ThreadPoolExecutor(max(1, threads), "omnidata-media")
+        self._most = batch * max(_POOLED, 2 * open_batches)
+        self._begun: deque[Step] = deque()  # of episodes that have begun
+        self._todo: Iterator[Step] = iter(())
+        self._left = self._making = self._bytes = 0
+        self._ready: list[_Ready] = []
+        self._error: BaseException | None = None
+        self._changed = asyncio.Event()
+
+    def add(self, steps: Sequence[Step]) -> None:
+        """Append steps; each is read when its turn comes."""
+        self._todo = chain(self._todo, steps)
+        self._left += len(steps)
+
+    def add_next(self, step: Step) -> None:
+        """Put a step before the others: its episode has begun."""
+        self._begun.appendleft(step)
+        self._left += 1
+        self._changed.set()
+
+    async def take(self) -> list[_Ready]:
+        """Return the next batch, a smaller one only if no other step is left."""
+        self._fill()
+        while self._is_short():
+            # If nothing is being prepared, it is answers or pauses that are waited for.
+            with self._meter.waiting_for_media() if self._is_coming() else nullcontext():
+                self._changed.clear()
+                await self._changed.wait()
+            self._fill()
+        if self._error:
+            raise self._error
+        if self._threads and self._batch > 1:  # the longest first
+            self._ready.sort(key=lambda ready: ready.length, reverse=True)
+        taken = self._ready[: self._batch]
+        del self._ready[: self._batch]
+        self._bytes -= sum(ready.size for ready in taken)
+        self._fill()
+        return taken
+
+    def _is_short(self) -> bool:
+        if self._error or len(self._ready) >= self._batch:
+            return False
+        return self._is_coming() or not self._ready
+
+    def _is_coming(self) -> bool:
+        return bool(self._making or self._left)
+
+    def _fill(self) -> None:
+        while self._left and self._has_room():
+            self._left -= 1
+            step = self._begun.popleft() if self._begun else next(self._todo)
+            if self._threads:
+                self._making += 1
+                work = asyncio.get_running_loop().run_in_executor(self._pool, self._timed, step)
+                work.add_done_callback(self._end)
+            else:
+                self._ready.append(self._make(step))
+
+    def _has_room(self) -> bool:
+        if len(self._ready) < self._batch:
+            return not self._threads or self._making < self._threads
+        return (
+            self._making < self._threads
+            and self._bytes < self._max_bytes
+            and len(self._ready) < self._most
+        )
+
+    def _timed(self, step: Step) -> tuple[_Ready, float]:
+        began = time.perf_counter()
+        return self._make(step), time.perf_counter() - began
+
+    def _end(self, work: asyncio.Future[tuple[_Ready, float]]) -> None:
+        self._making -= 1
+        if work.cancelled():
+            return
+        if error := work.exception():
+            self._error = error
+        else:
+            ready, seconds = work.result()
+            self._meter.add("media_s", seconds)
+            self._ready.append(ready)
+            self._bytes += ready.size
+            self._fill()
+        self._changed.set()
+
+    def close(self) -> None:
+        """Let the threads go."""
+        self._pool.shutdown(wait=False, cancel_futures=True)

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import platform
-import signal
-import threading
 import time
 import warnings
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from omnidata import predictions
 from omnidata.adapters import asks_nobody
-from omnidata.adapters.media_budget import arrange
 from omnidata.errors import (
-    AdapterError,
     DataError,
-    MediaError,
     RunError,
     UnansweredError,
     UnansweredWarning,
@@ -32,107 +25,23 @@ from omnidata.loaders.steps import as_steps, ids_of
 from omnidata.plugins import blaming
 from omnidata.registry import plugin_origin, plugin_versions
 from omnidata.remote import display_path
-from omnidata.run.adapter_contract import (
-    About,
-    check_adapter,
-    check_taken,
-    decoding,
-    describe_model,
-    render_request,
-    slip,
-)
+from omnidata.run.adapter_contract import About
+from omnidata.run.asker import LocalAsker, OpenModel
 from omnidata.run.batch_folder import spend_answers
-from omnidata.run.cache import ResponseCache
 from omnidata.run.cluster import Job, OnCluster, Recipe, join_left
 from omnidata.run.cost import Budget, Limits, Tokens
-from omnidata.run.engine import Engine
 from omnidata.run.engines.ray import Cluster, Place
 from omnidata.run.journal import TRANSIENT, RunFolder
 from omnidata.run.media_stamps import Seen, media_of
-from omnidata.run.run_info import INFO, check_info
-from omnidata.run.scheduling import Gate, StageTimer
 from omnidata.run.scoring import get_profile, has_usable_target, score
-from omnidata.run.selection import Shard, select, shard, whole_episodes
+from omnidata.run.selection import select, whole_episodes
 from omnidata.run.selection import shard as take_shard
 from omnidata.tasks import is_named
 from omnidata.tasks.asking import Asking, ask_with
 from omnidata.tasks.asking_in_dialect import prompt_texts
 from omnidata.tasks.benchmark import Benchmark
 from omnidata.tasks.profile import Profile
-from omnidata.types import (
-    Adapter,
-    Conversation,
-    GenerationParams,
-    LoadedDataset,
-    Part,
-    Prepared,
-    Progress,
-    Request,
-    Step,
-)
-
-# The event loop of a run, which may be interrupted.
-
-Result = TypeVar("Result")
-
-
-def run_loop(work: Coroutine[Any, Any, Result]) -> Result:
-    """Run a coroutine to its end, also inside a running event loop such as a notebook's.
-
-    Raises:
-        KeyboardInterrupt: on Ctrl-C, and on SIGTERM where nothing else handles it; the work was
-            cancelled then and has ended.
-    """
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        pass
-    else:
-        return _beside(work)
-    try:
-        return asyncio.run(_terminable(work))
-    except asyncio.CancelledError:
-        raise KeyboardInterrupt from None
-
-
-async def _terminable(work: Coroutine[Any, Any, Result]) -> Result:
-    """Treat SIGTERM as Ctrl-C, so that nothing recorded is lost."""
-    task = asyncio.current_task()
-    in_main = threading.current_thread() is threading.main_thread()
-    if task and in_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        with suppress(NotImplementedError):  # Windows
-            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-    return await work
-
-
-def _beside(work: Coroutine[Any, Any, Result]) -> Result:
-    started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = Future()
-
-    async def begin() -> Result:
-        task = asyncio.current_task()
-        assert task
-        started.set_result((asyncio.get_running_loop(), task))
-        return await work
-
-    done: Future[Result] = Future()
-
-    def body() -> None:
-        try:
-            done.set_result(asyncio.run(begin()))
-        except BaseException as error:  # raised by the thread that waits
-            done.set_exception(error)
-
-    thread = threading.Thread(target=body, name="omnidata-run")
-    try:
-        thread.start()  # itself a place where an interruption may come
-        return done.result()
-    except KeyboardInterrupt:
-        loop, task = started.result()
-        with suppress(RuntimeError):  # it has just ended
-            loop.call_soon_threadsafe(task.cancel)
-        thread.join()
-        raise
-
+from omnidata.types import Adapter, GenerationParams, LoadedDataset, Progress, Step
 
 Count = Callable[[int, int], None]
 """Takes how many steps were asked about, and how many answers were used that were there before."""
@@ -144,7 +53,7 @@ _RECORDED = ("omnidata", "datasets", "av", "pillow", "numpy", "msgspec")
 def evaluate(
     task: Asking | Benchmark,
     source: LoadedDataset,
-    model: str | Adapter | Recipe,
+    model: str | Adapter | Recipe | OpenModel,
     out: Path,
     *,
     model_options: Mapping[str, str] = {},
@@ -168,7 +77,8 @@ def evaluate(
     Args:
         task: the benchmark with its options.
         source: the loaded data.
-        model: a SPEC such as "baseline:center", how to make one, or an adapter of your own.
+        model: a SPEC such as "baseline:center", how to make one, an adapter of your own, or a model
+            that stays open for other runs.
         out: the run folder.
         model_options: as given with `-M key=value`.
         profile: the task's default if None.
@@ -203,16 +113,20 @@ def evaluate(
     judge = get_profile(task, profile)
     chosen = select(source.steps, where=where, exclude=exclude, limit=limit, task=task)
     steps = take_shard(chosen, *shard) if shard else chosen
-    made = Recipe(model, model_options) if isinstance(model, str) else model
-    if must_judge and not (isinstance(made, Recipe) and asks_nobody(made.spec)):
+    if isinstance(model, str):
+        model = Recipe(model, model_options)
+    opened = model if isinstance(model, OpenModel) else OpenModel(model)
+    if must_judge and not (opened.recipe and asks_nobody(opened.recipe.spec)):
         check_judgeable(judge, steps, source, out)
     with ExitStack() as stack:
         stack.enter_context(blaming(plugin_origin(task.name)))
-        asker: _Asker = (
-            _on_cluster(task, source, made, params, limits, out, cluster)
-            if cluster
-            else _Here(task, source, made, params, limits)
-        )
+        asker: LocalAsker | OnCluster
+        if cluster:
+            asker = _on_cluster(task, source, opened.recipe, params, limits, out, cluster)
+        else:
+            if opened is not model:
+                stack.enter_context(opened)
+            asker = LocalAsker(task, opened, source.steps, params, limits)
         about = asker.begin(stack, steps)
         settings = run_settings(
             task,
@@ -267,7 +181,7 @@ def evaluate(
             )
         asked = len(steps) - results.get("patched", {}).get("not_asked", 0)
         if asked > answered:
-            _tell_unanswered(asked, answered, asker, out)
+            _report_unanswered(asked, answered, asker, out)
         return results
 
 
@@ -287,7 +201,7 @@ def check_judgeable(
     """
     if not steps or has_usable_target(profile, steps):
         return
-    answered = _usage_of_answers(out)
+    answered = usage_of_answers(out)
     if all(name in answered for name in ids_of(steps)):
         return
     raise DataError(
@@ -409,101 +323,16 @@ def conclude(
     return results, answered
 
 
-class _Asker(Protocol):
-    stopped: str
-    failed: str
-    slipped: AdapterError | None
-    asked: int
-    reused: int
-
-    @property
-    def timings(self) -> Mapping[str, float]: ...
-
-    @property
-    def facts(self) -> Mapping[str, Any]: ...
-
-    def begin(self, stack: ExitStack, steps: Sequence[Step]) -> About: ...
-
-    def ask(
-        self, steps: Sequence[Step], run: RunFolder, budget: Budget, progress: Progress | None
-    ) -> None: ...
-
-
-class _Here:
-    def __init__(
-        self,
-        task: Asking,
-        source: LoadedDataset,
-        model: Adapter | Recipe,
-        params: GenerationParams | None,
-        limits: Limits,
-    ) -> None:
-        self.stopped = self.failed = ""
-        self.slipped: AdapterError | None = None
-        self.asked = self.reused = 0
-        self.timings: Mapping[str, float] = {}
-        self.facts: Mapping[str, Any] = {}
-        self._task, self._limits, self._params = task, limits, params
-        self._adapter = model.make(task, source.steps) if isinstance(model, Recipe) else model
-
-    def begin(self, stack: ExitStack, steps: Sequence[Step]) -> About:
-        about = describe_model(
-            self._task, self._adapter, self._params, steps, self._limits.concurrency
-        )
-        self._params = about.params
-        cache = self._limits.cache
-        self._cache = stack.enter_context(ResponseCache(cache)) if cache else None
-        return about
-
-    def ask(
-        self, steps: Sequence[Step], run: RunFolder, budget: Budget, progress: Progress | None
-    ) -> None:
-        meter = StageTimer()
-        try:
-            run_loop(self._ask(steps, run, budget, meter, progress))
-        finally:
-            self.timings = meter.timings()
-            self.facts = _facts(self._adapter)
-
-    async def _ask(
-        self,
-        steps: Sequence[Step],
-        run: RunFolder,
-        budget: Budget,
-        meter: StageTimer,
-        progress: Progress | None,
-    ) -> None:
-        assert self._params
-        engine = Engine(
-            self._task,
-            self._adapter,
-            run,
-            self._params,
-            limits=self._limits,
-            gate=Gate(self._limits, budget),
-            cache=self._cache,
-            meter=meter,
-        )
-        try:
-            await engine.ask(steps, progress)
-        finally:
-            self.asked, self.reused = engine.asked, engine.reused
-            with suppress(Exception):  # whatever an adapter lacks at its end, it has answered
-                await self._adapter.close()
-        self.stopped, self.failed = engine.stopped, engine.failed
-        self.slipped = engine.slipped
-
-
 def _on_cluster(
     task: Asking,
     source: LoadedDataset,
-    model: Adapter | Recipe,
+    model: Recipe | None,
     params: GenerationParams | None,
     limits: Limits,
     out: Path,
     cluster: Cluster,
-) -> _Asker:
-    if not isinstance(model, Recipe):
+) -> OnCluster:
+    if model is None:
         raise UsageError(
             "an adapter object cannot run on other machines",
             where="evaluate(model=...)",
@@ -529,22 +358,7 @@ def _on_cluster(
     return OnCluster(job, cluster)
 
 
-def _facts(adapter: Adapter) -> dict[str, Any]:
-    try:
-        facts = dict(adapter.run_metadata())
-        check_info({"task": "", "model": "", "facts": facts}, Path(INFO))
-    except Exception as error:
-        failed = slip(adapter, error, "run_metadata")
-        warnings.warn(
-            f"{failed.where}: {failed.what}; run.json is without it",
-            RuntimeWarning,
-            stacklevel=3,
-        )
-        return {}
-    return facts
-
-
-def _tell_unanswered(steps: int, answered: int, asker: _Asker, out: Path) -> None:
+def _report_unanswered(steps: int, answered: int, asker: LocalAsker | OnCluster, out: Path) -> None:
     reason = (asker.stopped or asker.failed).partition("\n")[0]
     if answered:
         warnings.warn(
@@ -577,199 +391,13 @@ def _stale(steps: Sequence[Step], run: RunFolder) -> frozenset[str]:
     return frozenset(stale)
 
 
-# What a run would send: its first conversation, and an estimate. No request is sent.
-
-_SAMPLED = 8
-_BYTES_PER_TOKEN = 4
-
-
-def dry_run(
-    task: Asking,
-    source: LoadedDataset,
-    adapter: Adapter,
-    out: Path,
-    limits: Limits,
-    *,
-    where: Mapping[str, str] = {},
-    exclude: frozenset[str] = frozenset(),
-    limit: int | None = None,
-    part: Shard | None = None,
-    params: GenerationParams | None = None,
-) -> dict[str, Any]:
-    """Return a summary of the requests of `evaluate`, without sending or writing anything.
-
-    The first conversation is rendered. Up to 8 steps without an answer, evenly spread, are prepared
-    to estimate the bytes of a request. Tokens are estimated from the usage of answers in the run
-    folder; without any, only texts count, 4 bytes of UTF-8 per token, and answers have their
-    maximum length.
-
-    Args:
-        task: the benchmark with its options.
-        source: the loaded data.
-        adapter: the model.
-        out: the run folder; may be missing.
-        limits: those of the run; its prices are used.
-        where: tag -> value that an episode must have.
-        exclude: sample ids to leave out.
-        limit: the first so many steps only.
-        part: the shard.
-        params: how to decode; the model's own if None.
-
-    Returns:
-        `sample_id`, `conversation` (messages of texts and receipt lines), `steps`, `answered`,
-        `requests`, `prepared` (how many steps were made ready), `unreadable` (why others could not
-        be), `bytes` to send, `tokens` (`input`, `output`, `how`) and, with a price, `cost`.
-
-    Raises:
-        UsageError: the model cannot take the steps, its attributes are not what they should be, or
-            a cost is limited and has no price.
-        MediaError: none of the steps tried can be made ready.
-        AdapterError: the model's own code failed.
-    """
-    check_adapter(adapter)
-    params = decoding(task, adapter, params)
-    budget = Budget(limits, adapter.name)
-    chosen = select(source.steps, where=where, exclude=exclude, limit=limit, task=task)
-    steps = shard(chosen, *part) if part else chosen
-    check_taken(task, adapter, steps)
-    answered = _usage_of_answers(out)
-    left = [step for step in steps if step.sample_id not in answered]
-    tried = _spread(left or steps)
-    ready, problems = _ready(task, adapter, tried)
-    first = ready[0]
-    mean = sum(prepared.size for prepared in ready) / len(ready)
-    used = [tokens for tokens in answered.values() if tokens.total]
-    tokens = estimate_tokens(used, ready, len(left), params)
-    preview: dict[str, Any] = {
-        "model": adapter.name,
-        "sample_id": first.request.sample_id,
-        "conversation": _show_messages(_arrange(first.request.conversation, adapter), first),
-        "steps": len(steps),
-        "answered": len(steps) - len(left),
-        "requests": -(-len(left) // adapter.max_batch),
-        "prepared": len(ready),
-        "unreadable": problems,
-        "bytes": round(mean * len(left)),
-        "tokens": tokens,
-    }
-    return preview | price_of(tokens, budget)
-
-
-def price_of(tokens: Mapping[str, Any], budget: Budget, share: float = 1.0) -> dict[str, Any]:
-    """Return the cost of tokens as `cost`; empty without a price.
-
-    Args:
-        tokens: an estimate of `dry_run`.
-        budget: has the prices.
-        share: of them that is asked for.
-    """
-    if not (budget.price and budget.prices):
+def usage_of_answers(out: Path) -> dict[str, Tokens]:
+    """Return the tokens of the final answers in a run folder by sample id; it may be missing."""
+    path = out / "predictions.jsonl"
+    if not path.is_file():
         return {}
-    counted = {name: tokens[name] for name in Tokens.__slots__ if name in tokens}
-    return {
-        "cost": {
-            "amount": round(share * budget.price.cost(Tokens(**counted)), 6),
-            "currency": budget.prices.currency,
-            "prices_of": budget.prices.date.isoformat(),
-        }
-    }
-
-
-def _usage_of_answers(out: Path) -> dict[str, Tokens]:
     return {
         line.sample_id: Tokens.of(line.usage)
         for line in predictions.read_final(out / "predictions.jsonl")
         if line.delivery not in TRANSIENT
-    }
-
-
-def _spread(steps: Sequence[Step]) -> list[Step]:
-    count = min(_SAMPLED, len(steps))
-    return [steps[number * len(steps) // count] for number in range(count)]
-
-
-def _ready(
-    task: Asking, adapter: Adapter, steps: Sequence[Step]
-) -> tuple[list[Prepared], list[str]]:
-    ready: list[Prepared] = []
-    problems: list[str] = []
-    for step in steps:
-        try:
-            ready.append(
-                render_request(task, adapter, Request(step.sample_id, task.conversation(step, [])))
-            )
-        except MediaError as error:
-            problems.append(f"{step.sample_id}: {error}")
-            if len(problems) == len(steps):
-                raise
-    return ready, problems
-
-
-def _arrange(conversation: Conversation, adapter: Adapter) -> Conversation:
-    from omnidata.adapters.api import ApiModel  # its HTTP client takes long to import
-
-    if not isinstance(adapter, ApiModel):
-        return conversation
-    arranged, _ = arrange(conversation, adapter.preset.layout, adapter.preset.release)
-    return arranged
-
-
-def _show_messages(conversation: Conversation, prepared: Prepared) -> list[dict[str, Any]]:
-    lines = iter(prepared.receipt.get("parts", ()))
-
-    def part(item: Part) -> dict[str, Any]:
-        if item.media is None:
-            return {"text": item.text, **(next(lines, {}) if item.about else {})}
-        return {"path": item.media.path, **next(lines, {"role": item.role, "kind": item.kind})}
-
-    shown: list[dict[str, Any]] = [
-        {"role": message.role, "parts": [part(item) for item in message.parts]}
-        for message in conversation
-    ]
-    if left_out := list(lines):  # by the layout
-        shown.append({"role": "left out", "parts": left_out})
-    return shown
-
-
-def estimate_tokens(
-    used: Sequence[Tokens], ready: Sequence[Prepared], count: int, params: GenerationParams
-) -> dict[str, Any]:
-    """Return the estimated `input` and `output` tokens of steps, and `how` they are known.
-
-    Args:
-        used: of answers that were given.
-        ready: some requests, for where there are none.
-        count: how many steps.
-        params: how they are to be decoded.
-    """
-    return _measure_tokens(used, count) if used else _guess_tokens(ready, count, params)
-
-
-def _measure_tokens(used: Sequence[Tokens], count: int) -> dict[str, Any]:
-    total = sum(used, Tokens())
-    tokens: dict[str, Any] = {
-        name: round(getattr(total, name) * count / len(used)) for name in Tokens.__slots__
-    }
-    return {
-        **tokens,
-        "how": f"as {plural(len(used), 'answer')} in the run folder used on average",
-    }
-
-
-def _guess_tokens(
-    ready: Sequence[Prepared], count: int, params: GenerationParams
-) -> dict[str, Any]:
-    texts = sum(
-        len(part.text.encode("utf-8", "replace"))
-        for prepared in ready
-        for message in prepared.request.conversation
-        for part in message.parts
-    )
-    longest = params.max_new_tokens
-    how = f"input: texts only, {_BYTES_PER_TOKEN} bytes a token, media are not counted; "
-    how += f"output: at most {longest} an answer" if longest else "output: not limited, not counted"
-    return {
-        "input": round(texts / len(ready) / _BYTES_PER_TOKEN * count),
-        "output": (longest or 0) * count,
-        "how": how,
     }

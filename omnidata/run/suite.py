@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import groupby, product
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ import msgspec
 from omnidata.errors import OmnidataError, UsageError
 from omnidata.files import read_settings
 from omnidata.loaders.fetch import local_place
+from omnidata.run.asker import OpenModel
 from omnidata.run.cluster import Recipe
 from omnidata.run.cost import Limits
 from omnidata.run.engines import Cluster
@@ -257,43 +260,57 @@ def run_suite(
     load: Callable[[SuiteRun, Asking], LoadedDataset] = _load,
     cluster: Cluster | None = None,
 ) -> Iterator[Outcome]:
-    """Make one run after the other; each resumes the run in its folder.
+    """Make one run after the other, model by model; each resumes the run in its folder.
 
-    A run that fails does not stop the others.
+    A run that fails does not stop the others. A model that several runs ask is opened once.
 
     Args:
         planned_runs: see `read_suite`.
-        loaded: called with the data of each task, once for all models.
-        watch: makes the context in which a run is made, and what is told how far it is.
-        load: finds the data of neighbouring runs that have the same task and options.
+        loaded: called with the data of each task and its options, once for all models.
+        watch: makes the context in which a run is made, and its progress callback.
+        load: finds the data of the runs that have the same task and options.
         cluster: the machines that ask, the same for all runs; None for this one.
 
     Raises:
         PlatformError: Ray is not installed.
         UsageError: no cluster answers.
     """
+    recipes = [recipe_of(planned) for planned in planned_runs]
+    data = [(planned.task, planned.task_options) for planned in planned_runs]
+    same_model, same_data = map(recipes.index, recipes), list(map(data.index, data))
+    left = Counter(same_data)
+    sources: dict[int, tuple[Asking, LoadedDataset] | str] = {}
+    order = sorted(zip(same_model, range(len(data)), strict=True))
     with connect(cluster) if cluster else nullcontext():
-        yield from _runs(planned_runs, loaded, watch, load, cluster)
+        for first, runs in groupby(order, key=itemgetter(0)):
+            with OpenModel(recipes[first]) as model:
+                for _, number in runs:
+                    planned, key = planned_runs[number], same_data[number]
+                    if key not in sources:
+                        sources[key] = _load_for(planned, load, loaded)
+                    source = sources[key]
+                    left[key] -= 1
+                    if not left[key]:
+                        del sources[key]
+                    if isinstance(source, str):
+                        yield Outcome(planned, error=source)
+                    else:
+                        yield _run(planned, *source, model, watch, cluster)
 
 
-def _runs(
-    planned_runs: Sequence[SuiteRun],
-    loaded: Callable[[LoadedDataset], None],
-    watch: Callable[[SuiteRun], AbstractContextManager[Progress]],
+def _load_for(
+    planned: SuiteRun,
     load: Callable[[SuiteRun, Asking], LoadedDataset],
-    cluster: Cluster | None,
-) -> Iterator[Outcome]:
-    for _, same in groupby(planned_runs, key=lambda planned: (planned.task, planned.task_options)):
-        first, *others = same
-        try:
-            task = first.asking
-            source = load(first, task)
-        except (OmnidataError, OSError) as error:
-            yield from (Outcome(planned, error=str(error)) for planned in (first, *others))
-            continue
-        loaded(source)
-        for planned in (first, *others):
-            yield _run(planned, task, source, watch, cluster)
+    loaded: Callable[[LoadedDataset], None],
+) -> tuple[Asking, LoadedDataset] | str:
+    """Return the task and the data of a run, or why they cannot be loaded."""
+    try:
+        task = planned.asking
+        source = load(planned, task)
+    except (OmnidataError, OSError) as error:
+        return str(error)
+    loaded(source)
+    return task, source
 
 
 def recipe_of(planned: SuiteRun) -> Recipe:
@@ -312,6 +329,7 @@ def _run(
     planned: SuiteRun,
     task: Asking,
     source: LoadedDataset,
+    model: OpenModel,
     watch: Callable[[SuiteRun], AbstractContextManager[Progress]],
     cluster: Cluster | None,
 ) -> Outcome:
@@ -324,7 +342,7 @@ def _run(
             results = evaluate(
                 task,
                 source,
-                recipe_of(planned),
+                model,
                 planned.out,
                 model_options=planned.model_options,
                 profile=planned.task.profile,

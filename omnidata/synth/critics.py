@@ -24,12 +24,12 @@ from omnidata.jsontext import encode, hash_of
 from omnidata.loaders.steps import ids_of
 from omnidata.media import AUDIO_RATE, file_or_bytes, linkable, resolve, samples, wav
 from omnidata.remote import display_path as shown_path
+from omnidata.run.answer_choice import answer_key, answer_screen_size
 from omnidata.run.histories import Histories
 from omnidata.run.journal import Answers
 from omnidata.run.media_stamps import Seen, media_of
 from omnidata.run.recorded import recorded_steps
 from omnidata.run.run_info import ANSWERS, model_name
-from omnidata.run.sampling import answer_key, answer_screen_size
 from omnidata.run.scoring import get_profile
 from omnidata.storage import atomic_write, copy_file, wrap_os_error
 from omnidata.synth.derive import REPORT, RowsStaging, derivation_of

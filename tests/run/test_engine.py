@@ -25,7 +25,8 @@ from omnidata.errors import (
     UsageError,
 )
 from omnidata.run.cost import Limits
-from omnidata.run.evaluate import dry_run, evaluate
+from omnidata.run.dry_run import dry_run
+from omnidata.run.evaluate import evaluate
 from omnidata.tasks import get_task
 from omnidata.types import (
     Completion,

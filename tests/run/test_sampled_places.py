@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from omnidata.run.sampling import same_action
+from omnidata.run.answer_choice import same_action
 from omnidata.tasks import get_task
 from tests.loaders.every import rows_of
 

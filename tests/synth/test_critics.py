@@ -13,8 +13,8 @@ import pytest
 
 from omnidata.analysis.figures import drawings
 from omnidata.errors import RunError
+from omnidata.run.answer_choice import answer_key, answer_screen_size
 from omnidata.run.run_files import read_run
-from omnidata.run.sampling import answer_key, answer_screen_size
 from omnidata.tasks import get_task
 from omnidata.types import Completion, Step
 from tests.adapters.servers import Asked, ChatCompletions, Fault, running

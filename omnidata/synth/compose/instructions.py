@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,13 +18,10 @@ from typing import Any
 from omnidata.actions import Screen, Space
 from omnidata.errors import RunError, UsageError
 from omnidata.jsontext import BROKEN, decode, encode
-from omnidata.run.adapter_code import code_of
-from omnidata.run.cache import ResponseCache
+from omnidata.run.asker import LocalAsker, OpenModel
 from omnidata.run.cost import Budget, Limits
-from omnidata.run.engine import Engine
-from omnidata.run.evaluate import run_loop
+from omnidata.run.evaluate import UNLIMITED
 from omnidata.run.journal import TRANSIENT, RunFolder
-from omnidata.run.scheduling import Gate, StageTimer
 from omnidata.synth.compose.search import identity
 from omnidata.synth.compose.settings import EdgeRule
 from omnidata.tasks.asking import Asking
@@ -100,7 +97,7 @@ class Draft:
     subtasks: Sequence[tuple[str, str]]
     edges: frozenset[Edge]
 
-    def tells(self, edges: frozenset[Edge]) -> bool:
+    def is_graph(self, edges: frozenset[Edge]) -> bool:
         """Return whether these are the task's edges; subtasks with equal texts may be swapped."""
         return edges == self.edges or (
             identity(self.subtasks, sorted(edges)) == identity(self.subtasks, sorted(self.edges))
@@ -301,8 +298,6 @@ def question(sample_id: str, conversation: Conversation) -> Step:
 
 # A model writes the instructions: rounds of writing and reading until they tell the graphs.
 
-UNLIMITED = Limits()
-
 
 @dataclass(frozen=True, slots=True)
 class Author:
@@ -381,23 +376,26 @@ def write_instructions(
         UsageError: a limit that cannot be kept.
     """
     questions = Asking(Questions(rule))
-    told = [[d.number, d.intent, list(d.subtasks), sorted(d.edges)] for d in drafts]
+    tasks = [[d.number, d.intent, list(d.subtasks), sorted(d.edges)] for d in drafts]
     settings = {
         "task": questions.name,
         **author.as_dict(),
         "prompt_hash": questions.prompt_hash,
-        "tasks": hashlib.sha256(encode(told)).hexdigest(),
+        "tasks": hashlib.sha256(encode(tasks)).hexdigest(),
         "seed": seed,
     }
-    budget = Budget(author.limits, author.model.name)
-    kept = ResponseCache(author.limits.cache) if author.limits.cache else nullcontext()
-    code, reuse = code_of(author.model), author.limits.reuse_answers
-    with kept as cache, RunFolder(run, settings, code=code, reuse=reuse) as folder:
+    limits = author.limits
+    budget = Budget(limits, author.model.name)
+    with OpenModel(author.model) as model, ExitStack() as stack:
+        asker = LocalAsker(questions, model, (), author.model.params, limits)
+        code = asker.begin(stack, ()).code
+        folder = RunFolder(run, settings, code=code, reuse=limits.reuse_answers)
+        stack.enter_context(folder)
         for completion in folder.done.values():
             if completion.usage:
                 budget.spend(completion.usage)
-        rounds = _Rounds(drafts, author, folder, budget, cache, questions, seed, rule)
-        run_loop(rounds.work())
+        rounds = _Rounds(author, asker, folder, budget, seed, rule)
+        rounds.work(drafts)
         folder.finish(stopped=rounds.found.stopped, usage=budget.totals())
         return rounds.found
 
@@ -405,115 +403,80 @@ def write_instructions(
 class _Rounds:
     def __init__(
         self,
-        drafts: Sequence[Draft],
         author: Author,
+        asker: LocalAsker,
         folder: RunFolder,
         budget: Budget,
-        cache: ResponseCache | None,
-        questions: Asking,
         seed: int,
         rule: EdgeRule,
     ) -> None:
         self.found = Written()
-        self._drafts = drafts
-        self._author = author
-        self._folder = folder
-        self._budget = budget
-        self._cache = cache
-        self._questions = questions
-        self._seed = seed
-        self._rule = rule
+        self._author, self._asker, self._folder, self._budget = author, asker, folder, budget
+        self._seed, self._rule = seed, rule
 
-    async def work(self) -> None:
-        waiting: dict[int, Misread | None] = {draft.number: None for draft in self._drafts}
-        try:
-            for number in range(1, self._author.rounds + 1):
-                waiting = await self._round(number, waiting)
-                if not waiting or self.found.stopped:
-                    break
-        finally:
-            with suppress(Exception):  # whatever an adapter lacks at its end, it has answered
-                await self._author.model.close()
-        if self.found.stopped:
-            self.found.unanswered += waiting
-        else:
-            self.found.rejected += waiting
+    def work(self, drafts: Sequence[Draft]) -> None:
+        waiting: dict[int, Misread | None] = {draft.number: None for draft in drafts}
+        for number in range(1, self._author.rounds + 1):
+            here = [draft for draft in drafts if draft.number in waiting]
+            waiting = self._round(number, here, waiting)
+            if not waiting or self.found.stopped:
+                break
+        (self.found.unanswered if self.found.stopped else self.found.rejected).extend(waiting)
 
-    async def _round(
-        self, number: int, waiting: Mapping[int, Misread | None]
+    def _round(
+        self, number: int, drafts: Sequence[Draft], waiting: Mapping[int, Misread | None]
     ) -> dict[int, Misread | None]:
-        drafts = [draft for draft in self._drafts if draft.number in waiting]
-        still: dict[int, Misread | None] = {}
+        """Return the tasks that need another round, each with its misread instruction."""
         write = {draft.number: ask_to_write(draft, waiting[draft.number]) for draft in drafts}
-        texts = await self._ask(f"write/{number}", write, waiting, still)
-        names = {draft.number: letters(draft, self._rng(draft, number)) for draft in drafts}
-        read = {
-            draft.number: ask_to_read(draft, texts[draft.number], names[draft.number], self._rule)
+        texts = self._ask(f"write/{number}", write)
+        names = {
+            draft.number: letters(
+                draft, random.Random(f"{self._seed}/read/{draft.number}/{number}")
+            )
             for draft in drafts
-            if draft.number in texts
         }
-        earlier = {task: Misread(text) for task, text in texts.items()}
-        answers = await self._ask(f"read/{number}", read, earlier, still)
+        read = {
+            draft.number: ask_to_read(draft, text, names[draft.number], self._rule)
+            for draft in drafts
+            if (text := texts.get(draft.number))
+        }
+        answers = self._ask(f"read/{number}", read)
+        still = {task: waiting[task] for task, text in texts.items() if text is None}
         for draft in drafts:
-            if draft.number not in answers:
+            task = draft.number
+            text, answer = texts.get(task), answers.get(task)
+            if not text or task not in answers:
                 continue
-            edges = read_edges(answers[draft.number], names[draft.number])
-            if edges is not None and draft.tells(edges):
-                self.found.accepted[draft.number] = texts[draft.number], number
-            else:
+            edges = None if answer is None else read_edges(answer, names[task])
+            if edges is not None and draft.is_graph(edges):
+                self.found.accepted[task] = text, number
+                continue
+            still[task] = Misread(text, edges)
+            if answer is not None:
                 self.found.why["unreadable" if edges is None else "other edges"] += 1
-                still[draft.number] = Misread(texts[draft.number], edges)
         return still
 
-    def _rng(self, draft: Draft, number: int) -> random.Random:
-        return random.Random(f"{self._seed}/read/{draft.number}/{number}")
-
-    async def _ask(
-        self,
-        what: str,
-        conversations: Mapping[int, Conversation],
-        before: Mapping[int, Misread | None],
-        still: dict[int, Misread | None],
-    ) -> dict[int, str]:
-        steps = {task: question(f"{task}/{what}", text) for task, text in conversations.items()}
+    def _ask(self, what: str, questions: Mapping[int, Conversation]) -> dict[int, str | None]:
+        """Return the final answers by task; None for one without a usable text."""
         if self.found.stopped:
-            still.update({task: before[task] for task in steps})
-            return {}
-        known = len(self._folder.done)
-        asked = sum(step.sample_id not in self._folder.done for step in steps.values())
-        engine = Engine(
-            self._questions,
-            self._author.model,
-            self._folder,
-            self._author.model.params,
-            limits=self._author.limits,
-            gate=Gate(self._author.limits, self._budget),
-            cache=self._cache,
-            meter=StageTimer(),
-        )
-        show = self._author.progress
-        await engine.ask(
-            list(steps.values()),
-            (lambda done, _: show(done - known, asked)) if show else None,
-        )
-        self.found.stopped = engine.stopped
-        return dict(self._answers(steps, before, still))
-
-    def _answers(
-        self,
-        steps: Mapping[int, Step],
-        before: Mapping[int, Misread | None],
-        still: dict[int, Misread | None],
-    ) -> Iterator[tuple[int, str]]:
+            return dict.fromkeys(questions)
+        steps = {task: question(f"{task}/{what}", asked) for task, asked in questions.items()}
+        done, show = self._folder.done, self._author.progress
+        known, new = len(done), sum(step.sample_id not in done for step in steps.values())
+        progress = (lambda count, _: show(count - known, new)) if show else None
+        self._asker.ask(list(steps.values()), self._folder, self._budget, progress)
+        self.found.stopped = self._asker.stopped
+        answers: dict[int, str | None] = {}
         for task, step in steps.items():
-            completion = self._folder.done.get(step.sample_id)
+            completion = done.get(step.sample_id)
             if completion is None or completion.delivery in TRANSIENT:
                 self.found.unanswered.append(task)
             elif completion.delivery == "ok" and (text := completion.text.strip()):
-                yield task, text
+                answers[task] = text
             else:
                 self.found.why["empty" if completion.delivery == "ok" else completion.delivery] += 1
-                still[task] = before[task]
+                answers[task] = None
+        return answers
 
 
 class UnansweredError(RunError):

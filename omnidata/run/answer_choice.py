@@ -1,0 +1,437 @@
+"""Choices among several answers to a step: the most frequent one, or the best by a verifier."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from omnidata.actions import Action, Point, Region, Screen, centre, convert
+from omnidata.errors import PredictionError, UsageError
+from omnidata.jsontext import decode, encode, hash_of, write_lines
+from omnidata.metrics.calibration import calibration
+from omnidata.metrics.rollouts import choices, pass_all, pass_at
+from omnidata.metrics.row_tables import means
+from omnidata.metrics.sampling import agreement, alike, plurality
+from omnidata.predictions import Prediction, numbered_lines
+from omnidata.run import run_files
+from omnidata.run.cost import with_whole_cost
+from omnidata.run.journal import Answers
+from omnidata.run.run_files import read_results
+from omnidata.run.run_info import ANSWERS, read_info, write_info
+from omnidata.run.scoring import score
+from omnidata.run.selection import whole_episodes
+from omnidata.storage import atomic_write, wrap_os_error, write_json
+from omnidata.tasks.asking import Asking
+from omnidata.tasks.coordinates import answer_space, of_screen, sent_size
+from omnidata.tasks.explaining import standing
+from omnidata.tasks.profile import Profile
+from omnidata.types import Completion, LoadedDataset, Step
+
+SAMPLES: Final = "samples"
+_TABLE, _STEPS = "samples.json", "samples.jsonl"
+_MAJORITY, _BEST = "majority", "best"
+_NEAR: Final = 50.0
+"""Thousandths of the screen within which two places are the same, as in `near_miss`."""
+P_RIGHT: Final = "p_right"
+"""The value of a critic's profile by which it is a verifier: how probably the answers are right."""
+_KEY: Final = 16  # of 64 digits: two answers to one step with the same are out of the question
+
+
+# When two answers are one action.
+
+
+def same_action(a: Action, b: Action, screen: Screen) -> bool:
+    """Whether two actions are equal in all but their places, which are near.
+
+    Places are near up to 50 thousandths of the screen, as in `near_miss`. White space around texts
+    is set aside, and the source's own spelling.
+
+    Args:
+        a: an action.
+        b: another.
+        screen: width and height in pixels, to which places refer.
+
+    Examples:
+        >>> tap = Action("tap", (Point(500, 500, "norm1000"),))
+        >>> near, far = (Action("tap", (Point(x, 500, "norm1000"),)) for x in (540, 560))
+        >>> same_action(tap, near, (720, 1600)), same_action(tap, far, (720, 1600))
+        (True, False)
+    """
+    if _without_places(a) != _without_places(b) or len(a.then) != len(b.then):
+        return False
+    places = ((a.start, b.start), (a.end, b.end), (a.path, b.path))
+    if not all(_near(left, right, screen) for left, right in places):
+        return False
+    return all(same_action(left, right, screen) for left, right in zip(a.then, b.then, strict=True))
+
+
+def _without_places(action: Action) -> Action:
+    text = None if action.text is None else action.text.strip()
+    return msgspec.structs.replace(
+        action, start=(), end=(), path=(), then=(), words=None, text=text
+    )
+
+
+def _near(a: Sequence[Region], b: Sequence[Region], screen: Screen) -> bool:
+    if len(a) != len(b):
+        return False
+    for left, right in zip(a, b, strict=True):
+        (x, y), (u, v) = (_middle(region, screen) for region in (left, right))
+        if not math.hypot(x - u, y - v) <= _NEAR:
+            return False
+    return True
+
+
+def _middle(region: Region, screen: Screen) -> tuple[float, float]:
+    point: Point = convert(centre(region), "norm1000", screen)
+    return point.x, point.y
+
+
+def answer_key(task: Asking, fingerprint: str, step: Step, answer: Completion) -> str:
+    """Return a key that is the same for equal answers to a step, from any run.
+
+    The same text to another prompt, or on other data, is another answer: a number in it may be of
+    another unit.
+
+    Args:
+        task: of the step.
+        fingerprint: of the data.
+        step: that is answered.
+        answer: as a run has it.
+
+    Raises:
+        PredictionError: its receipt is none that omnidata writes.
+    """
+    asked = [task.prompt_hash, task.options.get("coordinates"), fingerprint]
+    return hash_of([answer.text, answer_screen_size(task, step, answer), *asked])[:_KEY]
+
+
+def answer_screen_size(task: Asking, step: Step, answer: Completion) -> Screen | None:
+    """Return the size of the screenshot that an answer points in, if not the step's own.
+
+    None also where the answer's places have a unit that no size changes.
+
+    Raises:
+        PredictionError: as `answer_key`.
+    """
+    if answer_space(task.options) not in ("px", None):
+        return None
+    found = sent_size(answer.receipt, where=step.sample_id)
+    return found.size if found and found.size != step.screen else None
+
+
+# Scores of answers, by which the best one is chosen.
+
+
+@dataclass(frozen=True, slots=True)
+class Verifier:
+    """Scores of answers.
+
+    Attributes:
+        path: a file, or a run folder.
+        score: takes a step, the number of its sample, from 1, and the answer, and returns its
+            score; None where it has none.
+    """
+
+    path: Path
+    score: Callable[[Step, int, Completion], float | None]
+
+
+class _Line(msgspec.Struct):
+    sample_id: str
+    sample: int
+    score: float
+
+
+def read_scores(path: Path) -> dict[tuple[str, int], float]:
+    """Return a verifier's scores by sample id and number of the sample, from 1.
+
+    Args:
+        path: JSON lines of {"sample_id", "sample", "score"}; more is better.
+
+    Raises:
+        PredictionError: a line is none, or an answer has two.
+    """
+    expected = 'JSON lines of {"sample_id", "sample", "score"}'
+    found: dict[tuple[str, int], float] = {}
+    for number, line in numbered_lines(path, expected=expected):
+        where = f"{path}:{number}"
+        try:
+            said = msgspec.convert(decode(line.decode("utf-8")), _Line)
+        except (msgspec.ValidationError, UnicodeDecodeError, RecursionError) as error:
+            raise PredictionError(
+                f"the line is no score of an answer: {error}", where=where, expected=expected
+            ) from None
+        key = said.sample_id, said.sample
+        if key in found or not math.isfinite(said.score):
+            raise PredictionError(
+                "the answer has two scores" if key in found else "the score is no number",
+                where=where,
+                expected="one finite score for each answer",
+            )
+        found[key] = said.score
+    return found
+
+
+def read_verifier(path: Path, task: Asking, fingerprint: str) -> Verifier:
+    """Read a verifier's scores: a file, or the run of a critic.
+
+    The answers that a critic judged are known by what they say (`answer_key`), whichever sample of
+    whichever run with the same prompts they are.
+
+    Args:
+        path: a file as of `read_scores`, or the folder of a run whose profile has the value
+            `P_RIGHT`.
+        task: of the answers.
+        fingerprint: of their data.
+
+    Raises:
+        PredictionError: as `read_scores`.
+        RunError: it is a folder, and no run with scores.
+        UsageError: it is a run that judges no answers.
+    """
+    if not path.is_dir():
+        scored = read_scores(path)
+        return Verifier(path, lambda step, number, _: scored.get((step.sample_id, number)))
+    profile = read_results(path)["profile"]
+    lines = run_files.read_scores(path, profile, values=(P_RIGHT,))
+    if not any(P_RIGHT in line for line in lines.values()):
+        raise UsageError(
+            f"the run judges no answers: its profile {profile} has no {P_RIGHT}",
+            where=f"--verifier {path}",
+            expected="a run of a critic, on rows made from answers (docs/critics.md)",
+        )
+    known = {name: line[P_RIGHT] for name, line in lines.items() if line.get(P_RIGHT) is not None}
+
+    def score(step: Step, _: int, answer: Completion) -> float | None:
+        return known.get(f"{step.sample_id}#{answer_key(task, fingerprint, step, answer)}")
+
+    return Verifier(path, score)
+
+
+# The table of all samples.
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    number: int  # of the sample, from 1
+    completion: Completion
+    right: bool | None
+    action: Action | str | None
+
+
+def write_table(
+    task: Asking,
+    profile: Profile,
+    source: LoadedDataset,
+    steps: Sequence[Step],
+    runs: Sequence[Path],
+    *,
+    samples: int,
+    verifier: Verifier | None = None,
+) -> dict[str, Any]:
+    """Write the choices among the answers of several runs, and return the table of `samples.json`.
+
+    Args:
+        task: the benchmark with its options.
+        profile: the rules.
+        source: the loaded data.
+        steps: of the runs.
+        runs: their folders; the files lie in the first.
+        samples: how many runs were asked for.
+        verifier: chooses the best answer of each step.
+
+    Raises:
+        UsageError: the verifier has no score for any answer.
+        PredictionError, RunError: a file cannot be read or written.
+    """
+    n, out = len(runs), runs[0]
+    groups: dict[str, int] = {}
+    right: list[tuple[int, int]] = []  # group and right answers of each step that can be judged
+    agreed: list[tuple[int, float]] = []
+    sure: list[tuple[float, bool]] = []
+    deliveries: Counter[str] = Counter()
+    marked: Counter[str] = Counter()
+    chosen: dict[str, list[Prediction]] = {_MAJORITY: []}
+    if verifier:
+        chosen[_BEST] = []
+    with ExitStack() as files:
+        answers = [files.enter_context(closing(_open_answers(run, steps))) for run in runs]
+        lines = files.enter_context(atomic_write(out / _STEPS))
+        for step in steps:
+            found = (_judge(task, profile, step, n, each) for n, each in enumerate(answers, 1))
+            here = [each for each in found if each]
+            deliveries.update(each.completion.delivery for each in here)
+            deliveries["missing"] += n - len(here)
+            usable = [each for each in here if each.completion.delivery == "ok"]
+            read = [each for each in usable if each.action is not None]
+            votes = alike([each.action for each in read], partial(_same, screen=step.screen))
+            majority = read[plurality(votes)] if read else next(iter(usable), None)
+            share, count = agreement(votes), sum(each.right is True for each in here)
+            line = {
+                "sample_id": step.sample_id,
+                "answers": len(usable),
+                "read": len(read),
+                "right": count,
+                "agreement": share,
+                "majority": majority and majority.number,
+                "votes": max(votes, default=0),
+            }
+            picked = {_MAJORITY: majority}
+            if verifier:
+                scores = [verifier.score(step, each.number, each.completion) for each in usable]
+                marked.update("unscored" if score is None else "scored" for score in scores)
+                known = [(score, -n) for n, score in enumerate(scores) if score is not None]
+                best = picked[_BEST] = usable[-max(known)[1]] if known else None
+                line["best"] = best and best.number
+            lines.write(encode(line) + b"\n")
+            for name, answer in picked.items():
+                if answer:
+                    chosen[name].append(_line(step, answer, here))
+            group = groups.setdefault(step.group, len(groups))
+            if share is not None:
+                agreed.append((group, share))
+            if votes and majority and majority.right is not None:
+                sure.append((max(votes) / n, majority.right))
+            if not any(each.right is None for each in here):
+                right.append((group, count))
+        if verifier and marked["unscored"] and not marked["scored"]:
+            raise UsageError(
+                "the verifier has no score for any answer",
+                where=f"--verifier {verifier.path}",
+                expected=f"scores of the answers in {out}",
+                remedy=f"make the critic's rows of {out} (docs/critics.md)",
+            )
+    infos = [read_info(run) for run in runs]
+    owner = np.array([group for group, _ in right], np.int64)
+    table: dict[str, Any] = {
+        "task": task.name,
+        "profile": profile.name,
+        "samples": n,
+        "asked_for": samples,
+        "runs": [run.relative_to(out).as_posix() for run in runs],
+        "seeds": [info.get("seed") for info in infos],
+        "temperature": infos[0]["generation"]["temperature"],
+        "steps": len(steps),
+        "deliveries": {name: count for name, count in deliveries.items() if count},
+        "unjudged": len(steps) - len(right),
+        "k": {str(k): _pass_rates([c for _, c in right], n, k, owner) for k in choices(n)},
+        "agreement": means(
+            {"agreement": np.array([share for _, share in agreed])},
+            owner=np.array([group for group, _ in agreed], np.int64),
+        ),
+        "calibration": calibration([vote for vote, _ in sure], [hit for _, hit in sure]),
+        "usage": _usage(infos),
+    }
+    whole = whole_episodes(source.steps, steps)
+    for name, picks in chosen.items():
+        folder = _write_run(out / SAMPLES / name, name, infos, picks)
+        results = score(task, profile, steps, picks, whole=whole, out=folder)
+        heads = ("overall", "ci95", "ci95_method")
+        table[name] = {
+            "run": folder.relative_to(out).as_posix(),
+            "steps": len(picks),
+            **{head: results[head] for head in heads if head in results},
+        }
+    if verifier:
+        table[_BEST] |= {name: marked[name] for name in ("scored", "unscored")}
+    with wrap_os_error(out):
+        write_json(out / _TABLE, table)
+    return table
+
+
+def _open_answers(run: Path, steps: Sequence[Step]) -> Answers:
+    answers = Answers(run / ANSWERS, steps)
+    if (run / ANSWERS).exists():
+        answers.read()
+    return answers
+
+
+def _judge(
+    task: Asking, profile: Profile, step: Step, number: int, answers: Answers
+) -> _Answer | None:
+    completion = answers.get(step.sample_id)
+    if completion is None:
+        return None
+    if completion.delivery != "ok":
+        return _Answer(number, completion, False, None)
+    verdict = profile.judge(step, completion.text, completion.receipt)
+    stands = standing(profile, verdict)
+    action: Action | str | None = None
+    if verdict.outcome == "ok":
+        receipt = of_screen(completion.receipt, step.screen)
+        action = task.history_action(step, completion.text, receipt)
+        if action is None and verdict.parsed is not None:
+            action = encode(verdict.parsed).decode()
+    right = None if stands == "unjudged" else stands == "right"
+    return _Answer(number, completion, right, action)
+
+
+def _line(step: Step, answer: _Answer, of: Sequence[_Answer]) -> Prediction:
+    """Return the line of a chosen answer, which took the tokens and the time of all answers."""
+    line = Prediction.of(step.sample_id, answer.completion)
+    line.usage = _sum_usages([each.completion.usage for each in of])
+    line.latency_s = sum(each.completion.latency_s for each in of)
+    return line
+
+
+def _write_run(
+    folder: Path, name: str, infos: Sequence[Mapping[str, Any]], lines: Sequence[Prediction]
+) -> Path:
+    own = ("timings", "usage", "facts", "stopped")
+    info = {key: value for key, value in infos[0].items() if key not in own}
+    info |= {"selection": {"by": name, "samples": len(infos)}, "usage": _usage(infos)}
+    with wrap_os_error(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        write_info(folder, info)
+        with atomic_write(folder / ANSWERS) as file:
+            write_lines(file, lines)
+    return folder
+
+
+def _same(a: Action | str | None, b: Action | str | None, screen: Screen) -> bool:
+    if isinstance(a, Action) and isinstance(b, Action):
+        return same_action(a, b, screen)
+    return a == b
+
+
+def _pass_rates(
+    right: Sequence[int], n: int, k: int, owner: npt.NDArray[np.int64]
+) -> dict[str, Any]:
+    """Return pass@k and pass^k over all steps; missing answers are wrong."""
+    columns = {
+        name: np.array([rule(n, c, k) for c in right], np.float64)
+        for name, rule in (("pass@k", pass_at), ("pass^k", pass_all))
+    }
+    return means(columns, shares=columns.keys(), owner=owner)
+
+
+def _usage(infos: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    parts = [info.get("usage", {}) for info in infos]
+    return with_whole_cost(_sum_usages(parts), parts)
+
+
+def _sum_usages(usages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Add up numbers; take other values from the first usage that has them."""
+    found: dict[str, Any] = {}
+    for usage in usages:
+        for name, value in usage.items():
+            before = found.get(name)
+            if isinstance(value, bool) or not isinstance(value, int | float | Mapping):
+                found.setdefault(name, value)
+            elif isinstance(value, Mapping):
+                inner = [before] if isinstance(before, Mapping) else []
+                found[name] = _sum_usages([*inner, value])
+            else:
+                found[name] = value + (before if isinstance(before, int | float) else 0)
+    return found

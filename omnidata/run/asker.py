@@ -1,0 +1,143 @@
+"""Asks a model in this process; `omnidata.run.cluster` asks it on a cluster."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+from omnidata.errors import AdapterError
+from omnidata.run.adapter_contract import About, describe_model, slip
+from omnidata.run.cache import ResponseCache
+from omnidata.run.cluster import Recipe
+from omnidata.run.cost import Budget, Limits
+from omnidata.run.engine import Engine
+from omnidata.run.event_loop import EventLoop
+from omnidata.run.journal import RunFolder
+from omnidata.run.run_info import INFO, check_info
+from omnidata.run.scheduling import Gate, StageTimer
+from omnidata.tasks.asking import Asking
+from omnidata.types import Adapter, GenerationParams, Progress, Step
+
+
+class OpenModel(EventLoop):
+    """A model in this process: made when it is first needed, closed at the end of the block.
+
+    Runs in the block ask it one after the other, in one event loop.
+
+    Args:
+        model: the model, or how to make it.
+
+    Attributes:
+        recipe: how to make it; None for a model that was given.
+    """
+
+    def __init__(self, model: Adapter | Recipe) -> None:
+        self.recipe = model if isinstance(model, Recipe) else None
+        self._adapter = None if isinstance(model, Recipe) else model
+
+    def adapter(self, task: Asking, steps: Sequence[Step]) -> Adapter:
+        """Return the model. A baseline is made for every run, because it looks at the data.
+
+        Args:
+            task: the benchmark with its options.
+            steps: of the whole dataset.
+
+        Raises:
+            OmnidataError: as `omnidata.adapters.get_adapter`.
+        """
+        if self.recipe and (self._adapter is None or self.recipe.spec.startswith("baseline:")):
+            self._adapter = self.recipe.make(task, steps)
+        assert self._adapter is not None
+        return self._adapter
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            if self._adapter is not None:
+                with suppress(Exception):  # whatever it lacks at its end, it has answered
+                    self.run(self._adapter.close())
+        finally:
+            super().__exit__()
+
+
+class LocalAsker:
+    """Asks a model in this process.
+
+    Args:
+        task: the benchmark with its options.
+        model: the model, open.
+        steps: of the whole dataset; baselines look at them.
+        params: how to decode; the model's own if None.
+        limits: how fast, how long and how dearly to ask.
+
+    Attributes:
+        stopped, failed, slipped, asked, reused: as of `omnidata.run.engine.Engine`.
+        timings: seconds by stage; see `StageTimer`.
+    """
+
+    def __init__(
+        self,
+        task: Asking,
+        model: OpenModel,
+        steps: Sequence[Step],
+        params: GenerationParams | None,
+        limits: Limits,
+    ) -> None:
+        self.stopped = self.failed = ""
+        self.slipped: AdapterError | None = None
+        self.asked = self.reused = 0
+        self.timings: Mapping[str, float] = {}
+        self._task, self._model, self._limits, self._params = task, model, limits, params
+        self._adapter = model.adapter(task, steps)
+
+    def begin(self, stack: ExitStack, steps: Sequence[Step]) -> About:
+        """Check that the model takes the steps, and open the cache.
+
+        Raises:
+            UsageError: it does not, or one of its attributes cannot be used.
+        """
+        self._about = describe_model(
+            self._task, self._adapter, self._params, steps, self._limits.concurrency
+        )
+        cache = self._limits.cache
+        self._cache = stack.enter_context(ResponseCache(cache)) if cache else None
+        return self._about
+
+    def ask(
+        self, steps: Sequence[Step], run: RunFolder, budget: Budget, progress: Progress | None
+    ) -> None:
+        """Ask about every step that has no line; see `Engine.ask`."""
+        engine = Engine(
+            self._task,
+            self._adapter,
+            run,
+            self._about.params,
+            limits=self._limits,
+            gate=Gate(self._limits, budget),
+            cache=self._cache,
+            meter=StageTimer(),
+        )
+        try:
+            self._model.run(engine.ask(steps, progress))
+        finally:
+            self.asked, self.reused = engine.asked, engine.reused
+            self.stopped, self.failed = engine.stopped, engine.failed
+            self.slipped, self.timings = engine.slipped, engine.meter.timings()
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """Return the model's `run_metadata`; a failure of it is a warning."""
+        try:
+            facts = dict(self._adapter.run_metadata())
+            check_info({"task": "", "model": "", "facts": facts}, Path(INFO))
+        except Exception as error:
+            failed = slip(self._adapter, error, "run_metadata")
+            warnings.warn(
+                f"{failed.where}: {failed.what}; run.json is without it",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+            return {}
+        return facts
