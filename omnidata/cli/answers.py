@@ -1,4 +1,4 @@
-"""What `omnidata score` is given: answers of a run, a file, a log, a trainer, or the data."""
+"""The answers that `omnidata score` reads: of a run, a file, a log, a trainer, or the data."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def find_answers(
         rows: as given with `--rows`.
 
     Raises:
-        UsageError: no harness is called so, or what it needs is not given.
+        UsageError: no harness has this name, or an option that it needs is missing.
         RunError: the folder is no run, or its files are broken.
         PredictionError: a log or a trainer's file cannot be read, or is of another task.
     """

@@ -41,7 +41,7 @@ _ENDS: Final = 4
 """For each other action: so many ends and waits are answers in a dialect."""
 _SHIFTS: Final = (1, 2, 3, 5, 8)
 _CHANCE: Final = 0.05
-"""What chance gives, where the data cannot tell: all targets are alike."""
+"""The share by chance, if it cannot be measured since all targets are alike."""
 _BETTER: Final = 1.5
 """So many times as many answers are right in the form that was meant."""
 _NAMED: Final = 4
@@ -236,10 +236,10 @@ class _Reading:
         verdict, mark = self.judge(one)
         if mark in ("right", "unjudged"):
             return None
-        told = self.task.explanation(
+        explanation = self.task.explanation(
             one.step, verdict, one.text, profile=self.profile.name, receipt=one.receipt
         )
-        return told.diagnosis.cause if told.diagnosis else None
+        return explanation.diagnosis.cause if explanation.diagnosis else None
 
     def acts(self, one: Answer) -> bool:
         if isinstance(self.task, AskingInDialect):
@@ -256,7 +256,7 @@ class _Reading:
     def count(self, tried: Sequence[Answer]) -> _Form:
         acting = [one for one in tried if self.acts(one)]
         exact = [one for one in tried if self.is_exact(one)] if acting else []
-        # Ends and waits are said in the form too, where enough of the others act in it.
+        # Ends and waits count as the form too, if enough of the other answers act in it.
         ends = [one for one in exact if one not in acting]
         acts = acting + (ends if len(ends) <= _ENDS * len(acting) else [])
         right = sum(map(self.is_right, acts))
