@@ -240,7 +240,7 @@ class RunFolder(Journal):
             if path.exists():
                 drop_partial_line(path)
         self._check_code(recorded, reuse=reuse)
-        if self.predictions.exists() and self.done.read(failed=not self._again) and self._again:
+        if self.done.read(failed=not self._again) and self._again:
             self._set_aside(lambda line: line.delivery in TRANSIENT)
 
     def _check_code(self, recorded: Mapping[str, Any], *, reuse: bool) -> None:
@@ -250,8 +250,7 @@ class RunFolder(Journal):
         self._code = self._code or before
         if before == self._code:
             return
-        if self.predictions.exists():
-            self.done.read()
+        self.done.read()
         has_answers = bool(self.done) or any((self.path / "parts").glob("*.jsonl"))
         if before and has_answers and not reuse:
             raise RunError(
@@ -353,7 +352,7 @@ class Answers(Mapping[str, Completion]):
         return self.others.get(sample_id) if place is None else place
 
     def read(self, *, failed: bool = False) -> bool:
-        """Read the file from its beginning.
+        """Read the file, if there is one, from its beginning.
 
         Args:
             failed: keep the lines of transient failures too.
@@ -362,10 +361,12 @@ class Answers(Mapping[str, Completion]):
             Whether there are transient failures.
 
         Raises:
-            PredictionError: as `omnidata.predictions.read_final`.
+            PredictionError: a line is not a prediction, or a step has two lines.
         """
         self._forget()
         found, passed = False, set[str]()
+        if not self._path.exists():
+            return False
         for start, line in predictions.read_with_offsets(self._path, of_run=True):
             if line.sample_id in self or line.sample_id in passed:
                 raise predictions.repeated_line(line, self._path)
