@@ -1,4 +1,4 @@
-"""What `omnidata score` is given: answers of a run, a file, a log, a trainer, or the data."""
+"""The answers that `omnidata score` reads: of a run, a file, a log, a trainer, or the data."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ SKIP_BAD = "--skip-bad"
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
-    """Answers that exist.
+class GivenAnswers:
+    """The answers to score.
 
     Attributes:
         lines: the file that they are in, for messages.
@@ -46,7 +46,7 @@ def find_answers(
     *,
     harness: str | None,
     rows: Path | None,
-) -> Answers:
+) -> GivenAnswers:
     """Return the answers that the user means.
 
     Args:
@@ -58,7 +58,7 @@ def find_answers(
         rows: as given with `--rows`.
 
     Raises:
-        UsageError: no harness is called so, or what it needs is not given.
+        UsageError: no harness has this name, or an option that it needs is missing.
         RunError: the folder is no run, or its files are broken.
         PredictionError: a log or a trainer's file cannot be read, or is of another task.
     """
@@ -81,7 +81,7 @@ def find_answers(
         )
     if harness in TRAINERS:
         log = TrainerLog(harness, place, rows)
-        return Answers(
+        return GivenAnswers(
             place,
             log.settings(task),
             lambda source, _: log.steps(source),
@@ -90,22 +90,22 @@ def find_answers(
     form = open_log(harness, place) if harness else None
     settings = form.settings(task, options) if form else {}
     if place.exists() and data.exists() and place.samefile(data):
-        return Answers(
+        return GivenAnswers(
             place,
             settings,
             lambda source, _: source.steps,
             lambda source, _, bad: own_answers(source.steps, bad, fed=harness is not None),
         )
     if harness and form:
-        return Answers(place, settings, form.steps, partial(read_log, harness, place))
+        return GivenAnswers(place, settings, form.steps, partial(read_log, harness, place))
     if place.is_dir():
         return _run(task, data, place)
-    return Answers(
+    return GivenAnswers(
         place, {}, lambda source, _: source.steps, lambda _, __, bad: read_answers(place, bad)
     )
 
 
-def _run(task: str, data: Path, folder: Path) -> Answers:
+def _run(task: str, data: Path, folder: Path) -> GivenAnswers:
     from omnidata.predictions import read
     from omnidata.run.recorded import recorded_steps
     from omnidata.run.run_info import ANSWERS, INFO, read_info
@@ -120,7 +120,7 @@ def _run(task: str, data: Path, folder: Path) -> Answers:
             f"{task} {data} {lines if lines.exists() else 'PREDICTIONS'}",
         )
     settings = read_info(folder)
-    return Answers(
+    return GivenAnswers(
         lines,
         settings,
         lambda source, _: recorded_steps(settings, source, folder),
@@ -130,7 +130,7 @@ def _run(task: str, data: Path, folder: Path) -> Answers:
 
 
 def read_counted(
-    answers: Answers, source: LoadedDataset, task: Asking, bad: BadLines
+    answers: GivenAnswers, source: LoadedDataset, task: Asking, bad: BadLines
 ) -> Iterator[Prediction]:
     """Yield the answers that count: where bad lines are left out, none to a step that has several.
 

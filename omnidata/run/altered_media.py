@@ -1,6 +1,6 @@
-"""How the media of a run may differ from the data's on purpose: `control` in `run.json`.
+"""Media of a run that differ from the data's on purpose: `control` in `run.json`.
 
-Ablations make such data and pages tell of them; neither of the two knows the other.
+Ablations alter them, and pages describe it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MEDIUM: Mapping[Control, Modality] = {
     "frozen-clip": "video",
     "other-picture": "image",
 }
-"""The kind of medium that a control alters, in whatever roles steps have it."""
+"""The kind of medium that a control alters, in all its roles."""
 
 _SHOWN: Final[Mapping[Control, str]] = {
     "other-sound": "the sound of another episode",
@@ -35,12 +35,12 @@ _WITHOUT: Final = "without "
 
 
 def media_of(step: Step, kind: Modality) -> dict[str, MediaRef]:
-    """A step's media of a kind, by role."""
+    """Return a step's media of a kind, by role."""
     return {role: ref for role, ref in step.media.items() if ref and ref.kind == kind}
 
 
 def without(source: LoadedDataset, kinds: Sequence[Modality]) -> LoadedDataset:
-    """The data without the media of some kinds, which says so; as it is where it has none."""
+    """Return the data without the media of some kinds, marked as altered if it had any."""
     lost = [kind for kind in kinds if any(media_of(step, kind) for step in source.steps)]
     if not lost:
         return source
@@ -49,15 +49,10 @@ def without(source: LoadedDataset, kinds: Sequence[Modality]) -> LoadedDataset:
 
 
 def step_without(step: Step, kinds: Collection[Modality], roles: Mapping[str, Modality]) -> Step:
-    """The step without the media of some kinds, and without the roles of such media.
+    """Return the step without the media of some kinds, and without their roles.
 
-    A role without a medium is one that the data lack, and a step whose screenshot is lacking is
-    asked of no model that sees.
-
-    Args:
-        step: of the data.
-        kinds: those that are taken away.
-        roles: of the data's media.
+    A role without a medium would mean that the data lack it, and no model that sees is asked about
+    a step without its screenshot.
     """
     kept = {
         role: ref
@@ -69,28 +64,28 @@ def step_without(step: Step, kinds: Collection[Modality], roles: Mapping[str, Mo
 
 @dataclass(frozen=True, slots=True)
 class Alteration:
-    """What a run's `control` says.
+    """How the media of a run were altered.
 
     Attributes:
-        told: it, in a sentence.
+        sentence: the description.
         removed: the kinds of media that were taken away.
-        kind: the one that was replaced; None where none was.
-        shown: what stood in the place of each such medium; empty where none did.
+        kind: the kind that was replaced; None if none was.
+        shown: the words for the replacement; empty if there is none.
     """
 
-    told: str
+    sentence: str
     removed: Sequence[Modality] = ()
     kind: Modality | None = None
     shown: str = ""
 
 
 def read_alteration(control: str) -> Alteration:
-    """What the name of a control says; of one that nobody here knows, the name alone.
+    """Return the alteration that a control names; an unknown control has a sentence alone.
 
     Examples:
-        >>> read_alteration("without audio, video").told
+        >>> read_alteration("without audio, video").sentence
         "The model was asked without the steps' sounds and clips"
-        >>> read_alteration("silence").told
+        >>> read_alteration("silence").sentence
         'The model got silence in place of each sound of a step'
     """
     listed = control.removeprefix(_WITHOUT).split(", ")
@@ -101,6 +96,6 @@ def read_alteration(control: str) -> Alteration:
     for name in CONTROLS:
         if name == control:
             noun = _NOUNS[MEDIUM[name]].removesuffix("s")
-            told = f"The model got {_SHOWN[name]} in place of each {noun} of a step"
-            return Alteration(told, kind=MEDIUM[name], shown=_SHOWN[name])
+            sentence = f"The model got {_SHOWN[name]} in place of each {noun} of a step"
+            return Alteration(sentence, kind=MEDIUM[name], shown=_SHOWN[name])
     return Alteration(f"The model got altered media ({control})")

@@ -64,7 +64,7 @@ def read_answers(path: Path, bad: BadLines) -> Iterator[Prediction]:
 
 _decoder: Final = msgspec.json.Decoder(Prediction)
 _LONG: Final = 64
-"""Levels of a line that nobody counts when it has fewer brackets."""
+"""Brackets of a line; one with fewer cannot be nested too deeply."""
 
 
 def _plain(text: bytes) -> Prediction | None:

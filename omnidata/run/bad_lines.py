@@ -98,9 +98,9 @@ class BadLines:
     def _places(self, reason: _Reason, *, short: bool = False) -> str:
         head = f"{self._path}:"
         inside = all(place.startswith(head) for place in reason.places)
-        told = [place.removeprefix(head) if inside else place for place in reason.places]
-        more = ", ..." if reason.count > len(told) else ""
-        listed = (", " if short or not inside else ",").join(told) + more
+        names = [place.removeprefix(head) if inside else place for place in reason.places]
+        more = ", ..." if reason.count > len(names) else ""
+        listed = (", " if short or not inside else ",").join(names) + more
         if short:
             return f"{plural(reason.count, 'line')} ({listed})"
         return f"{head}{listed}" if inside else listed
@@ -159,7 +159,7 @@ def row_of(line: Line, expected: str) -> Mapping[str, Any]:
     """
     if line.row is BROKEN:
         what = line.fault or "it is no JSON"
-        words = next((words for said, words in _FAULTS if said in what), "")
+        words = next((words for fault, words in _FAULTS if fault in what), "")
         what = f"{what}: {words}" if words else what
         raise PredictionError(what, where=line.where, expected=expected, remedy=CORRECT)
     if not isinstance(line.row, dict):

@@ -1,7 +1,7 @@
 """The one reason for which most of a score is lost or wrong, with the option that fixes it.
 
-A score of 0.0 over answers in another unit says nothing about the model. Such a reason stands in
-`results.json` under `headline`, and is shown beside the score.
+A score of 0.0 over answers in another unit says nothing about the model. `results.json` has such a
+reason under `headline`, and tables show it beside the score.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from omnidata.tasks.asking import Asking
 from omnidata.tasks.asking_in_dialect import AskingInDialect
 from omnidata.tasks.explaining import mark_of
 from omnidata.tasks.profile import Profile
-from omnidata.types import Cause, LoadedDataset, Step
+from omnidata.types import Cause, LoadedDataset, Step, Verdict
 
 TRIED: Final = 200
 """Answers that are kept to be read in other ways, spread evenly over the run."""
@@ -41,7 +41,7 @@ _ENDS: Final = 4
 """For each other action: so many ends and waits are answers in a dialect."""
 _SHIFTS: Final = (1, 2, 3, 5, 8)
 _CHANCE: Final = 0.05
-"""What chance gives, where the data cannot tell: all targets are alike."""
+"""The share by chance, if it cannot be measured since all targets are alike."""
 _BETTER: Final = 1.5
 """So many times as many answers are right in the form that was meant."""
 _NAMED: Final = 4
@@ -52,28 +52,20 @@ _READINGS: Final = PLACED[2:]
 Kind = Literal["unjudged", "skipped", "dialect", "unit"]
 
 
-@dataclass(frozen=True, slots=True)
-class Heard:
-    """An answer that was kept.
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """An answer to a step, with the receipt of the media that the model got."""
 
-    Attributes:
-        number: of its step.
-        step: what was asked.
-        text: the answer.
-        receipt: what the model was shown.
-    """
-
-    number: int
     step: Step
     text: str
     receipt: Mapping[str, Any]
 
 
 class Kept:
-    """At most `TRIED` answers, spread evenly over those that come.
+    """At most `TRIED` answers, spread evenly over all that are added.
 
     Args:
-        steps: what was asked.
+        steps: that were asked about.
     """
 
     def __init__(self, steps: Sequence[Step]) -> None:
@@ -90,9 +82,9 @@ class Kept:
                 self._held, self._every = self._held[::2], 2 * self._every
         self._met += 1
 
-    def __iter__(self) -> Iterator[Heard]:
+    def __iter__(self) -> Iterator[Answer]:
         for number, answer in self._held:
-            yield Heard(number, self._steps[number], answer.output or "", answer.receipt)
+            yield Answer(self._steps[number], answer.output or "", answer.receipt)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +93,10 @@ class Reason:
 
     Attributes:
         kind: "unjudged" or "skipped" steps, answers in another "dialect" or in another "unit".
-        count: so many steps or answers.
-        of: of so many.
-        what: it, in a sentence.
-        fix: what to do; empty where nothing is known to help.
+        count: the number of affected steps or answers.
+        of: the number of all.
+        what: the reason, in a sentence.
+        fix: the remedy; empty if none is known.
     """
 
     kind: Kind
@@ -113,31 +105,20 @@ class Reason:
     what: str
     fix: str
 
-    def as_dict(self) -> dict[str, Any]:
-        """The reason as a JSON object."""
-        return {name: getattr(self, name) for name in self.__slots__}
-
 
 def lines_of(results: Mapping[str, Any]) -> list[str]:
-    """The reasons of results in sentences, each with its fix; none where the score stands."""
-    return [" ".join(filter(None, (f"{one['what']}.", one["fix"]))) for one in _reasons_of(results)]
-
-
-def _reasons_of(results: Mapping[str, Any]) -> Sequence[Mapping[str, str]]:
-    found: Sequence[Mapping[str, str]] = results.get("headline", ())
-    return found
-
-
-# What became of the steps.
+    """Return the reasons of results in sentences, each with its fix."""
+    reasons: Sequence[Mapping[str, str]] = results.get("headline", ())
+    return [" ".join(filter(None, (f"{one['what']}.", one["fix"]))) for one in reasons]
 
 
 def lost_steps(
     source: LoadedDataset | None, steps: Sequence[Step], judged: npt.NDArray[np.bool_]
 ) -> Iterator[Reason]:
-    """Why most rows are no steps, or most steps cannot be judged.
+    """Yield the reasons why most rows became no steps, or most steps cannot be judged.
 
     Args:
-        source: the data with their findings; None where nobody has them.
+        source: the data with their findings; None if they are unknown.
         steps: that were asked about.
         judged: bool (N,), aligned with the steps.
     """
@@ -169,11 +150,8 @@ def lost_steps(
 
 
 def _commonest(findings: Sequence[Finding]) -> Finding | None:
-    kinds = Counter(one.code for one in findings)
-    if not kinds:
-        return None
-    code = kinds.most_common(1)[0][0]
-    return next(one for one in findings if one.code == code)
+    kinds = Counter(one.code for one in findings).most_common(1)
+    return next((one for one in findings if one.code == kinds[0][0]), None)
 
 
 def _because(why: Finding | None) -> str:
@@ -184,27 +162,23 @@ def _remedy(why: Finding | None) -> str:
     return f"Fix: {why.remedy}." if why and why.remedy else ""
 
 
-# What became of the answers.
-
-
 def count_misplaced(
     task: Asking, profile: Profile, steps: Sequence[Step], why: Mapping[tuple[Cause, str, str], int]
 ) -> dict[str, Any]:
-    """How many answers are at a wrong place, and are right in another reading, also by chance.
+    """Count the answers at a wrong place, and those that are right in another reading.
 
-    Chance is measured with answers that do not look at the screen but know where things lie: the
-    right answers to other steps, in the right unit. Of those whose place is wrong, a share is
-    right in another unit.
+    Chance is measured with right answers to other steps: some of those at a wrong place are right
+    in another unit.
 
     Args:
         task: the benchmark with its options.
         profile: that judged.
-        steps: what was asked.
-        why: how many answers are wrong for each cause, reading and label of the target.
+        steps: that were asked about.
+        why: the number of wrong answers for each cause, reading and label of the target.
 
     Returns:
-        `missed`, `readings` by reading, and `by_chance` by cause, a share of what is missed; None
-        where no right answer is wrong for another step. Empty where no answer is right in another
+        `missed`, `readings` by reading, and `by_chance` by cause, a share of the missed ones; None
+        if no right answer is wrong for another step. Empty if no answer is right in another
         reading.
     """
     readings: Counter[str] = Counter()
@@ -221,6 +195,7 @@ def count_misplaced(
 def _by_chance(task: Asking, profile: Profile, steps: Sequence[Step]) -> dict[str, float] | None:
     count = min(TRIED, len(steps))
     chosen = [steps[place * len(steps) // count] for place in range(count)]
+    reading = _Reading("", task, profile)
     try:
         right = [(step, own.text) for step in chosen if (own := task.target(step))]
         found = Counter(
@@ -228,7 +203,7 @@ def _by_chance(task: Asking, profile: Profile, steps: Sequence[Step]) -> dict[st
             for shift in _SHIFTS
             if shift < len(right)
             for (step, _), (_, text) in zip(right, right[shift:] + right[:shift], strict=True)
-            if (cause := _cause(task, profile, Heard(0, step, text, {}))) in PLACED
+            if (cause := reading.cause(Answer(step, text, {}))) in PLACED
         )
     except OmnidataError:  # a plug-in's: chance is not known then
         return None
@@ -237,21 +212,65 @@ def _by_chance(task: Asking, profile: Profile, steps: Sequence[Step]) -> dict[st
     return {cause: round(found[cause] / wrong, 4) for cause in _READINGS}
 
 
-def _cause(task: Asking, profile: Profile, heard: Heard) -> Cause | None:
-    verdict = profile.judge(heard.step, heard.text, heard.receipt)
-    values = dict(zip(profile.values, verdict.values, strict=True))
-    if mark_of(verdict.outcome, values) in ("right", "unjudged"):
-        return None
-    told = task.explanation(
-        heard.step, verdict, heard.text, profile=profile.name, receipt=heard.receipt
-    )
-    return told.diagnosis.cause if told.diagnosis else None
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """A way to read answers: a task with its options, and its rules.
+
+    Attributes:
+        way: the option that chooses it.
+    """
+
+    way: str
+    task: Asking
+    profile: Profile
+
+    def judge(self, one: Answer) -> tuple[Verdict, str]:
+        verdict = self.profile.judge(one.step, one.text, one.receipt)
+        values = dict(zip(self.profile.values, verdict.values, strict=True))
+        return verdict, mark_of(verdict.outcome, values)
+
+    def is_right(self, one: Answer) -> bool:
+        return self.judge(one)[1] == "right"
+
+    def cause(self, one: Answer) -> Cause | None:
+        verdict, mark = self.judge(one)
+        if mark in ("right", "unjudged"):
+            return None
+        explanation = self.task.explanation(
+            one.step, verdict, one.text, profile=self.profile.name, receipt=one.receipt
+        )
+        return explanation.diagnosis.cause if explanation.diagnosis else None
+
+    def acts(self, one: Answer) -> bool:
+        if isinstance(self.task, AskingInDialect):
+            return self.task.acts(one.step, one.text, one.receipt)
+        return self.judge(one)[0].outcome == "ok"
+
+    def is_exact(self, one: Answer) -> bool:
+        """Whether the released parser of the dialect reads the answer."""
+        if not isinstance(self.task, AskingInDialect):
+            return False
+        receipt = self.task.receipt_and_size(one.step, one.receipt)[1]
+        return self.task.is_read(one.text, receipt, "strict")
+
+    def count(self, tried: Sequence[Answer]) -> _Form:
+        acting = [one for one in tried if self.acts(one)]
+        exact = [one for one in tried if self.is_exact(one)] if acting else []
+        # Ends and waits count as the form too, if enough of the other answers act in it.
+        ends = [one for one in exact if one not in acting]
+        acts = acting + (ends if len(ends) <= _ENDS * len(acting) else [])
+        right = sum(map(self.is_right, acts))
+        return _Form(self.way, len(acts), sum(one in acts for one in exact), right)
 
 
-def _is_right(task: Asking, profile: Profile, heard: Heard) -> bool:
-    verdict = profile.judge(heard.step, heard.text, heard.receipt)
-    values = dict(zip(profile.values, verdict.values, strict=True))
-    return mark_of(verdict.outcome, values) == "right"
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """How many of the tried answers act in a form, are read by its released parser, are right."""
+
+    way: str
+    acts: int
+    exact: int
+    right: int
 
 
 def other_unit(
@@ -263,15 +282,15 @@ def other_unit(
     wrong: int,
     judged: int,
 ) -> Reason | None:
-    """That most places are right in one other reading, where chance does not explain it.
+    """Return a reason if most places are right in one other reading, by more than chance.
 
     Args:
         task: the benchmark with its options.
         profile: that judged.
-        places: what `count_misplaced` gave.
-        wrong: how many answers are wrong, for whatever cause.
-        judged: how many steps were judged.
+        places: the result of `count_misplaced`.
         kept: answers of the run.
+        wrong: the number of wrong answers.
+        judged: the number of judged steps.
     """
     if not places:
         return None
@@ -281,12 +300,14 @@ def other_unit(
     bounds = wilson(count, missed)
     if count < max(2, _MOST * missed, _NOTICED * judged) or not bounds or bounds[0] <= 2 * chance:
         return None
-    affected = [one for one in kept if _cause(task, profile, one) == cause][:_READ_AGAIN]
+    own = _Reading("", task, profile)
+    affected = [one for one in kept if own.cause(one) == cause][:_READ_AGAIN]
     how = f"when read as {reading}" if cause == "other_unit" else "with y before x"
     what = f"{count:,} of {plural(wrong, 'wrong answer')} are right {how}"
     if places["by_chance"]:
         what += f" (by chance {100 * chance:.1f} % of those at a wrong place)"
-    forms = [_Form.of(*other, affected) for other in _others(task, profile)] if affected else []
+    others = _other_readings(task, profile, units=True) if affected else ()
+    forms = [other.count(affected) for other in others]
     sure = [form for form in forms if form.right >= _SURE * len(affected)]
     return Reason("unit", count, wrong, what, _ways(sure))
 
@@ -294,11 +315,11 @@ def other_unit(
 def other_dialect(
     task: Asking, profile: Profile, outcomes: Mapping[str, int], kept: Kept
 ) -> Reason | None:
-    """That most answers are in another form: a dialect, or the task's own.
+    """Return a reason if most answers are in another form: a dialect, or the task's own.
 
     Either most of them act there alone, as the released parser reads them or a quarter of them
-    rightly; or most are right there, and are not as they were read, for another reason than their
-    unit. Prose is no act, although many readers take it for an end.
+    rightly; or most are right there, and are wrong here for another reason than their unit. Prose
+    is no act, although many readers take it for an end.
 
     Args:
         task: the benchmark with its options.
@@ -306,32 +327,26 @@ def other_dialect(
         outcomes: of all steps.
         kept: answers of the run.
     """
-    heard = [*kept]
-    tried = heard[:: -(-len(heard) // _READ_AGAIN)] if heard else []
-    rights = [_is_right(task, profile, one) for one in tried]
-    if not tried or sum(rights) >= _MOST * len(tried):
+    own, answers = _Reading("", task, profile), [*kept]
+    tried = answers[:: -(-len(answers) // _READ_AGAIN)] if answers else []
+    wrong = [one for one in tried if not own.is_right(one)]
+    rights, half = len(tried) - len(wrong), max(1.0, _MOST * len(tried))
+    if not tried or rights >= _MOST * len(tried):
         return None
-    causes = [_cause(task, profile, one) for one in tried]
-    named = list(zip(tried, causes, strict=True))
-    lost = [
-        one
-        for one, right in zip(tried, rights, strict=True)
-        if not right and not _acts(task, profile, one)
-    ]
-    others = [one for one, cause in named if cause not in _READINGS]
-    half = max(1.0, _MOST * len(tried))
-    least = max(2.0, half, _BETTER * sum(rights))
+    lost = [one for one in wrong if not own.acts(one)]
+    in_unit = [one for one in tried if own.cause(one) not in _READINGS]
+    if max(len(lost), len(in_unit)) < half:
+        return None
+    least = max(2.0, half, _BETTER * rights)
     forms: list[_Form] = []
-    if max(len(lost), len(others)) < half:
-        return None
-    for way, other, rules in _others(task, profile, units=False):
-        found = _Form.of(way, other, rules, lost if len(lost) >= half else [])
+    for other in _other_readings(task, profile, units=False):
+        found = other.count(lost if len(lost) >= half else [])
         if found.acts >= half and (found.exact >= half or found.right >= max(2.0, half / 2)):
             forms.append(found)
-        elif len(others) >= least:
-            whole = _Form.of(way, other, rules, others)
-            if whole.right >= least:
-                forms.append(whole)
+            continue
+        whole = other.count(in_unit if len(in_unit) >= least else [])
+        if whole.right >= least:
+            forms.append(whole)
     if not forms:
         return None
     best = max(form.right for form in forms)
@@ -343,44 +358,12 @@ def other_dialect(
         what = f"{unread:,} of {plural(unread + read, 'answer')} cannot be read{here}; of "
         what += f"{len(tried)} that were tried {acts} can in another form"
         return Reason("dialect", unread, unread + read, what, ways)
-    what = f"of {plural(len(tried), 'answer')} that were tried {sum(rights)} are right when read"
+    what = f"of {plural(len(tried), 'answer')} that were tried {rights} are right when read"
     what += f"{here}, and {best} in another form"
-    return Reason("dialect", len(tried) - sum(rights), len(tried), what, ways)
+    return Reason("dialect", len(tried) - rights, len(tried), what, ways)
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
-    way: str
-    acts: int
-    exact: int
-    right: int
-
-    @classmethod
-    def of(cls, way: str, task: Asking, profile: Profile, tried: Sequence[Heard]) -> _Form:
-        acting = [one for one in tried if _acts(task, profile, one)]
-        if not acting or not isinstance(task, AskingInDialect):
-            return cls(way, len(acting), 0, sum(_is_right(task, profile, one) for one in acting))
-        exact = [
-            one
-            for one in tried
-            if task.is_read(one.text, task.receipt_and_size(one.step, one.receipt)[1], "strict")
-        ]
-        # Ends and waits are said in the form too, where enough of the others act in it.
-        said = [one for one in exact if one not in acting]
-        acting += said if len(said) <= _ENDS * len(acting) else []
-        right = sum(_is_right(task, profile, one) for one in acting)
-        return cls(way, len(acting), sum(one in acting for one in exact), right)
-
-
-def _acts(task: Asking, profile: Profile, heard: Heard) -> bool:
-    if isinstance(task, AskingInDialect):
-        return task.acts(heard.step, heard.text, heard.receipt)
-    return profile.judge(heard.step, heard.text, heard.receipt).outcome == "ok"
-
-
-def _others(
-    task: Asking, profile: Profile, *, units: bool = True
-) -> Iterator[tuple[str, Asking, Profile]]:
+def _other_readings(task: Asking, profile: Profile, *, units: bool) -> Iterator[_Reading]:
     own = task.dialect.name if isinstance(task, AskingInDialect) else None
     dropped = {"dialect", "system", "coordinates"}
     kept = {name: value for name, value in task.options.items() if name not in dropped}
@@ -399,7 +382,7 @@ def _others(
             continue
         rules = other.profiles.get(profile.name.partition("+")[0])
         if rules is not None:
-            yield way, other, rules
+            yield _Reading(way, other, rules)
 
 
 def _ways(forms: Sequence[_Form]) -> str:

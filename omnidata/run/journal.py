@@ -96,6 +96,8 @@ class _LineFile:
 class Journal(ABC):
     """The lines of steps that are asked about: final ones, and failed attempts.
 
+    Every method raises RunError if the disk is full.
+
     Args:
         final: the file of the final lines.
         attempts: the file of the failed attempts.
@@ -110,11 +112,7 @@ class Journal(ABC):
         self._final, self._failed = _LineFile(final), _LineFile(attempts)
 
     def append(self, sample_id: str, completion: Completion) -> None:
-        """Record a step's final line; it survives this process, and after `sync` a power cut.
-
-        Raises:
-            RunError: the disk takes no more.
-        """
+        """Record a step's final line; it survives this process, and after `sync` a power cut."""
         start = self._final.append(Prediction.of(sample_id, completion))
         self._note(sample_id, start, completion)
 
@@ -123,28 +121,16 @@ class Journal(ABC):
         """Add a final line to `done`."""
 
     def append_attempt(self, sample_id: str, completion: Completion) -> None:
-        """Record an attempt before another one.
-
-        Raises:
-            RunError: the disk takes no more.
-        """
+        """Record a failed attempt before another one."""
         self._failed.append(Prediction.of(sample_id, completion))
 
     def sync(self) -> None:
-        """Write all lines to the disk; may run in a thread beside `append`.
-
-        Raises:
-            RunError: the disk takes no more.
-        """
+        """Write all lines to the disk; may run in a thread beside `append`."""
         self._failed.sync()
         self._final.sync()
 
     def close(self) -> None:
-        """Sync and close.
-
-        Raises:
-            RunError: the disk takes no more.
-        """
+        """Sync and close."""
         with ExitStack() as last:  # each of them, whatever another raises
             last.callback(self._final.close)
             last.callback(self._failed.close)
@@ -159,15 +145,16 @@ class RunFolder(Journal):
         path: the folder; made if missing.
         settings: everything that makes two runs comparable, as JSON values; secrets in them are
             not written.
-        steps: of the run, where they are known (see `Answers`).
-        again: whether transient failures are to be asked again from here on; else their lines stay
-            until `reopen` takes them out.
-        code: of the model (see `omnidata.run.adapter_code`); empty leaves what is recorded.
-        reuse: go on with answers that other code of the model has given.
+        steps: of the run, if they are known (see `Answers`).
+        again: whether steps with transient failures are asked again; else their lines stay until
+            `reopen` moves them.
+        code: hash of the model's code (see `omnidata.run.adapter_code`); empty keeps the recorded
+            one.
+        reuse: keep answers of other code of the model.
 
     Raises:
-        RunError: the folder holds something else, a run with other settings, or answers that other
-            code of the model has given.
+        RunError: the folder holds something else, a run with other settings, or answers of other
+            code of the model.
     """
 
     def __init__(
@@ -208,7 +195,7 @@ class RunFolder(Journal):
                 else:
                     write_info(path, {**self.settings, **self._versions({})})
         except BaseException:
-            self._lock.release()
+            self.__exit__()
             raise
 
     def _make(self) -> None:
@@ -253,7 +240,7 @@ class RunFolder(Journal):
             if path.exists():
                 drop_partial_line(path)
         self._check_code(recorded, reuse=reuse)
-        if self.predictions.exists() and self.done.read(failed=not self._again) and self._again:
+        if self.done.read(failed=not self._again) and self._again:
             self._set_aside(lambda line: line.delivery in TRANSIENT)
 
     def _check_code(self, recorded: Mapping[str, Any], *, reuse: bool) -> None:
@@ -263,7 +250,9 @@ class RunFolder(Journal):
         self._code = self._code or before
         if before == self._code:
             return
-        if before and not reuse and self._has_answers():
+        self.done.read()
+        has_answers = bool(self.done) or any((self.path / "parts").glob("*.jsonl"))
+        if before and has_answers and not reuse:
             raise RunError(
                 "the code of the adapter has changed since the existing answers were made: "
                 f"{before} then, {self._code} now",
@@ -273,11 +262,6 @@ class RunFolder(Journal):
                 "answers of the old code",
             )
         write_info(self.path, {**recorded, **self._versions(versions)})
-
-    def _has_answers(self) -> bool:
-        if self.predictions.exists():
-            self.done.read()
-        return bool(self.done) or any((self.path / "parts").glob("*.jsonl"))
 
     def _versions(self, versions: Mapping[str, str]) -> dict[str, Any]:
         known = {**versions, CODE: self._code} if self._code else dict(versions)
@@ -302,20 +286,12 @@ class RunFolder(Journal):
             self._set_aside(lambda line: line.sample_id in again)
 
     def lines(self) -> Iterator[Prediction]:
-        """Yield the final lines in the order of their arrival.
-
-        Raises:
-            PredictionError: a line is not a prediction.
-        """
+        """Yield the final lines in the order of their arrival, or raise PredictionError."""
         if self.predictions.exists():
             yield from predictions.read(self.predictions, of_run=True)
 
     def failed_lines(self) -> Iterator[Prediction]:
-        """Yield the failed attempts.
-
-        Raises:
-            PredictionError: a line is not a prediction.
-        """
+        """Yield the failed attempts, or raise PredictionError."""
         if self.attempts.exists():
             yield from predictions.read(self.attempts, of_run=True)
 
@@ -346,12 +322,12 @@ class RunFolder(Journal):
 class Answers(Mapping[str, Completion]):
     """The final lines of a run by sample id; each is read on access.
 
-    With its receipt an answer takes 2 to 3 KB. In memory are the byte where its line begins and its
+    An answer with its receipt takes 2 to 3 KB. Memory holds the offset of its line and its
     delivery: 9 bytes for each of the steps, and 150 for other sample ids.
 
     Args:
         path: the file of the lines.
-        steps: whose answers are expected.
+        steps: those with expected answers.
 
     Attributes:
         others: the sample ids of lines that belong to none of the steps.
@@ -376,7 +352,7 @@ class Answers(Mapping[str, Completion]):
         return self.others.get(sample_id) if place is None else place
 
     def read(self, *, failed: bool = False) -> bool:
-        """Read the file from its beginning.
+        """Read the file, if there is one, from its beginning.
 
         Args:
             failed: keep the lines of transient failures too.
@@ -385,10 +361,12 @@ class Answers(Mapping[str, Completion]):
             Whether there are transient failures.
 
         Raises:
-            PredictionError: as `omnidata.predictions.read_final`.
+            PredictionError: a line is not a prediction, or a step has two lines.
         """
         self._forget()
         found, passed = False, set[str]()
+        if not self._path.exists():
+            return False
         for start, line in predictions.read_with_offsets(self._path, of_run=True):
             if line.sample_id in self or line.sample_id in passed:
                 raise predictions.repeated_line(line, self._path)
@@ -401,13 +379,7 @@ class Answers(Mapping[str, Completion]):
         return found
 
     def note(self, sample_id: str, start: int, delivery: Delivery) -> None:
-        """Record a line; it replaces an earlier one of the same step.
-
-        Args:
-            sample_id: of the step.
-            start: the byte where the line begins.
-            delivery: of the answer.
-        """
+        """Record the line of a step by its offset; it replaces an earlier one."""
         place = self._place(sample_id)
         if place is None:
             place = self.others[sample_id] = len(self._starts)
@@ -426,11 +398,7 @@ class Answers(Mapping[str, Completion]):
         return self.line(sample_id).completion()
 
     def line(self, sample_id: str) -> Prediction:
-        """Return the line of a step as written.
-
-        Raises:
-            KeyError: it has none.
-        """
+        """Return the line of a step, or raise KeyError."""
         place = self._place(sample_id)
         if place is None or self._deliveries[place] == _NONE:
             raise KeyError(sample_id)
@@ -466,7 +434,7 @@ class PartFile(Journal):
 
     Args:
         path: where final lines go; failed attempts go beside, into `<name>.attempts`.
-        done: what the part's steps follow from: earlier steps of their episodes that have a line.
+        done: the answers to earlier steps of the part's episodes.
     """
 
     def __init__(self, path: Path, done: Mapping[str, Completion]) -> None:

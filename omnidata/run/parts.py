@@ -35,14 +35,13 @@ def merge(
 ) -> dict[str, Any]:
     """Join the run folders of all parts of a run, and score them as one.
 
-    What comes out is what one run over all steps would have left: its command, without `--shard`,
-    resumes it.
+    The result is that of one run over all steps: its command, without `--shard`, resumes it.
 
     Args:
         runs: one folder per part, in any order.
         out: the new run folder.
-        data: the dataset; where the first part had it if None.
-        profile: the task's default if None.
+        data: the dataset; None takes the recorded place of the first part.
+        profile: the scoring rules; the task's default if None.
 
     Returns:
         The content of `results.json`.
@@ -52,7 +51,13 @@ def merge(
             twice or of another run, or `out` holds something.
     """
     infos = [read_info(run) for run in runs]
-    _check_out(out)
+    if out.exists() and not (out.is_dir() and not any(out.iterdir())):
+        raise RunError(
+            "the folder is not empty",
+            where=f"--out {out}",
+            expected="a new or empty folder",
+            remedy="choose another --out",
+        )
     _check_parts(runs, infos)
     whole: Info = {**infos[0], "shard": None}
     task = recorded_task(whole, run=runs[0])
@@ -97,16 +102,6 @@ def merge(
     return results
 
 
-def _check_out(out: Path) -> None:
-    if out.exists() and not (out.is_dir() and not any(out.iterdir())):
-        raise RunError(
-            "the folder is not empty",
-            where=f"--out {out}",
-            expected="a new or empty folder",
-            remedy="choose another --out",
-        )
-
-
 def _check_parts(runs: Sequence[Path], infos: Sequence[Info]) -> None:
     parts: dict[int, Path] = {}
     first = infos[0]
@@ -128,7 +123,6 @@ def _check_parts(runs: Sequence[Path], infos: Sequence[Info]) -> None:
             )
         parts[number] = run
         _check_alike(runs[0], first, run, info)
-        _check_code(runs[0], first, run, info)
     count = first["shard"][1]
     missing = [f"{number}/{count}" for number in range(1, count + 1) if number not in parts]
     if missing:
@@ -142,9 +136,9 @@ def _check_parts(runs: Sequence[Path], infos: Sequence[Info]) -> None:
 
 def _check_alike(one: Path, first: Info, other: Path, info: Info) -> None:
 
-    def settings(said: Info) -> Info:
-        own = {key: value for key, value in said.items() if key not in (*FACTS, *_APART)}
-        return {**own, "number of parts": said["shard"][1]}
+    def settings(recorded: Info) -> Info:
+        own = {key: value for key, value in recorded.items() if key not in (*FACTS, *_APART)}
+        return {**own, "number of parts": recorded["shard"][1]}
 
     found = changes(settings(first), settings(info))
     if found:
@@ -155,10 +149,7 @@ def _check_alike(one: Path, first: Info, other: Path, info: Info) -> None:
             expected="parts of one run",
             remedy="remove the part of another run, or run it again",
         )
-
-
-def _check_code(one: Path, first: Info, other: Path, info: Info) -> None:
-    codes = [said.get("versions", {}).get(CODE, "") for said in (first, info)]
+    codes = [recorded.get("versions", {}).get(CODE, "") for recorded in (first, info)]
     if all(codes) and codes[0] != codes[1]:
         raise RunError(
             f"the parts were answered by other code of the model: {codes[0]} and {codes[1]}",
@@ -218,20 +209,18 @@ def _facts(infos: Sequence[Info], runs: Sequence[Path], source: LoadedDataset, s
         "findings": len(source.findings),
         "merged": [str(run) for run in runs],
     }
-    versions = [info.get("versions", {}) for info in infos]
-    facts["versions"] = {
-        name: ", ".join(dict.fromkeys(said[name] for said in versions if name in said))
-        for name in {name: None for said in versions for name in said}
+    recorded = {
+        name: [info[name] for info in infos if info.get(name)]
+        for name in ("versions", "timings", "usage", "facts")
     }
-    for name in ("timings", "usage"):
-        said = [info[name] for info in infos if info.get(name)]
-        if said:
-            facts[name] = _add_up(said)
-    if "usage" in facts:
+    facts["versions"] = _add_up(recorded["versions"])
+    if recorded["timings"]:
+        facts["timings"] = _add_up(recorded["timings"])
+    if recorded["usage"]:
         parts = [info.get("usage", {}) for info in infos]
-        facts["usage"] = with_whole_cost(facts["usage"], parts)
-    if of_parts := [info["facts"] for info in infos if info.get("facts")]:
-        facts["facts"] = {"parts": of_parts}  # shares and rates do not add up
+        facts["usage"] = with_whole_cost(_add_up(recorded["usage"]), parts)
+    if recorded["facts"]:
+        facts["facts"] = {"parts": recorded["facts"]}  # shares and rates do not add up
     return facts
 
 

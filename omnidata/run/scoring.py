@@ -6,6 +6,7 @@ from array import array
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import asdict
 from functools import partial
 from hashlib import sha256
 from itertools import islice
@@ -206,7 +207,7 @@ def score(
         if missed := count_misplaced(task, profile, steps, columns.count_mistakes()):
             results["places"] = missed
         if reasons := [*columns.reasons(task, profile, source, results)]:
-            results["headline"] = [reason.as_dict() for reason in reasons]
+            results["headline"] = [asdict(reason) for reason in reasons]
     if rollouts:
         results["patched"] = rollouts.table()
     if judge.degraded:

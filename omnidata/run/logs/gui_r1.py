@@ -55,7 +55,7 @@ def own_answers(steps: Sequence[Step], bad: BadLines, *, fed: bool) -> Iterator[
     Args:
         steps: of the data.
         fed: whether the `image_size` of a row is that of the picture that the model got; else it
-            means what it means in the benchmark.
+            has the benchmark's own meaning.
         bad: takes note of rows with several answers, or sizes that cannot be read.
 
     Raises:

@@ -36,7 +36,7 @@ _DELIVERIES: Final[Mapping[str, tuple[Delivery, str]]] = {
     "model_length": ("truncated", "the model's context was full"),
     "content_filter": ("refused", "the answer was held back by a content filter"),
 }
-"""What an answer is by inspect_ai's reason for its end; others are none."""
+"""The delivery of an answer by inspect_ai's reason for its end; other reasons are failures."""
 
 
 class InspectLog(Log):

@@ -1,4 +1,4 @@
-"""A log of another harness, and what it says of a sample."""
+"""A log of another harness, and its samples."""
 
 from __future__ import annotations
 

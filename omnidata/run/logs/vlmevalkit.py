@@ -32,7 +32,7 @@ _CUT: Final[Delivery] = "truncated"
 _BESIDE: Final = frozenset(
     {"index", "prediction", "thinking", "extra_records", "image", "image_url", "hit", "log"}
 )
-"""Columns that are none of the row: the number in the harness's own copy, and what it adds."""
+"""Columns that are not of the row: its number in VLMEvalKit's copy, and additions."""
 _TABLE: Final = "a table of predictions as VLMEvalKit writes it: .tsv, .json or .xlsx"
 
 
@@ -160,7 +160,7 @@ def _xlsx_rows(path: Path) -> Iterator[Mapping[str, Any]]:
             if size > 4 * WHOLE:
                 raise zipfile.BadZipFile(f"it unpacks to {size:,} bytes")
             file.seek(0)
-            # An answer that begins with "=" is a formula in the file, which nobody has computed.
+            # An answer that begins with "=" is a formula in the file, without a value.
             book = openpyxl.load_workbook(file, read_only=True, data_only=False)
             rows = book.worksheets[0].iter_rows(values_only=True)
             head = [str(name) for name in next(rows, ())]
