@@ -25,7 +25,7 @@ _SHOWN = 100
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One of them.
+    """A prompt and the answer behind it.
 
     Attributes:
         sample_id: of the step.
@@ -46,10 +46,7 @@ class Example:
     special_tokens: bool = False
 
     def check(self, receipt: Mapping[str, Any]) -> None:
-        """Refuse a prompt that is not shown as the answer and the texts take it to be.
-
-        Args:
-            receipt: of the prompt.
+        """Refuse a receipt of the prompt that fits neither the answer nor the texts.
 
         Raises:
             DataError: the screenshot is shown in another size.
@@ -78,12 +75,7 @@ class Example:
 
 
 def target_shown(task: Asking, step: Step, size: Screen) -> Target | None:
-    """Return the right answer to a step whose screenshot is shown in a size.
-
-    Args:
-        task: gives the target.
-        step: one of its steps.
-        size: width and height in pixels.
+    """Return the right answer to a step whose screenshot is shown in a size, in pixels.
 
     Raises:
         DataError: the answer is in pixels, and its places stay where they are in another size.
@@ -119,7 +111,7 @@ def as_example(task: Asking, step: Step, *, longest: int | None = None) -> Examp
     Args:
         task: writes the prompt and the answer.
         step: one of its steps.
-        longest: pixels of the longer side above which the screenshot is made smaller; None = never.
+        longest: largest side of the screenshot in pixels; None keeps its size.
 
     Raises:
         DataError: the step has no target, or one that does not follow the size.

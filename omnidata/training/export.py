@@ -252,7 +252,7 @@ def export(
     pairs = PreferenceRows(task, source, preferences, options) if preferences else None
     if pairs:
         steps = pairs.choose(steps)
-    whole, task = task, _reword(task, options)
+    whole, task = task, options.reword(task)
     needed, kinds = _required_media(task, steps, options)
     frames = options.frames if options.video == "frames" else None
     settings = {
@@ -275,10 +275,7 @@ def export(
         )
         stored = store.fill(needed, progress, workers=workers, cluster=cluster)
         maker = Maker(task, options, stored, kinds, places_without_target(source), staging.out)
-        made: Iterable[tuple[Step, Line | Finding]]
-        made = ((step, maker.make(step)) for step in steps)
-        if pairs:
-            made = pairs.lines(maker)
+        made = pairs.lines(maker) if pairs else ((step, maker.make(step)) for step in steps)
         splits, findings = _split(made, options, staging.path)
         findings += _remarks(task, source, options, splits)
         done = set[str]().union(*(file.steps for file in splits.values()))
@@ -295,20 +292,13 @@ def export(
         for name, (head, ids) in lists.items():
             lacking = write_exclude(staging.path / name, ids, head=f"{head}, by omnidata export")
             findings += [_unlistable_id(name, sample) for sample in lacking]
-        wanted = {REPORT, *lists}.union(*({file.name, *file.media} for file in splits.values()))
-        if _write_models(staging.path / MODELS, (step for step in steps if step.sample_id in done)):
-            wanted.add(MODELS)
-        written = {file.name: file.columns for file in splits.values()}
-        files = {**options.rows.files(task.name, written)}
+        has_models = _write_models(
+            staging.path / MODELS, (step for step in steps if step.sample_id in done)
+        )
+        columns = {file.name: file.columns for file in splits.values()}
+        files = {**options.rows.files(task.name, columns)}
         if options.rows.kind == "prompts":
             files[REWARD] = reward_plan(task, source, options.reward)
-        for name, content in files.items():
-            if isinstance(content, str):
-                with atomic_write(staging.path / name) as script:
-                    script.write(content.encode())
-            else:
-                write_json(staging.path / name, content)
-        wanted.update(files)
         choice = {"where": dict(where), "exclude": sorted(exclude), "limit": limit}
         report = _report(task, source, choice, against, options, splits, findings)
         if pairs:
@@ -321,14 +311,16 @@ def export(
             report["fixed_sizes"] = True
         if task.special_tokens:
             report["special_tokens"] = True
-        write_json(staging.path / REPORT, report)
-        staging.publish(wanted)
+        files[REPORT] = report
+        for name, content in files.items():
+            if isinstance(content, str):
+                with atomic_write(staging.path / name) as script:
+                    script.write(content.encode())
+            else:
+                write_json(staging.path / name, content)
+        media = set[str]().union(*(file.media for file in splits.values()))
+        staging.publish({*columns, *media, *lists, *files, *([MODELS] if has_models else [])})
     return Exported(report, findings)
-
-
-def _reword(task: Asking, options: Options) -> Asking:
-    found = options.reword(task)
-    return found if task.past is None else found.with_past(task.past)
 
 
 def _required_media(

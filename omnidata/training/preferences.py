@@ -209,22 +209,9 @@ def _check_task(run: Path, info: Mapping[str, Any], task: str, option: str) -> N
         )
 
 
-def check_run(
-    run: Path, info: Mapping[str, Any], task: Asking, source: LoadedDataset, option: str = "--pairs"
+def _check_run(
+    run: Path, info: Mapping[str, Any], task: Asking, source: LoadedDataset, option: str
 ) -> None:
-    """Refuse a run whose prompts differ from these.
-
-    Args:
-        run: the folder, for messages.
-        info: the content of its `run.json`.
-        task: writes the prompts.
-        source: the data.
-        option: how it was named, for messages.
-
-    Raises:
-        UsageError: the run is of another task or other data, was shown media that were altered, or
-            had other prompts or options.
-    """
     where = f"{option} {run}"
     _check_task(run, info, task.name, option)
     if info.get("dataset_fingerprint") != source.fingerprint:
@@ -242,7 +229,13 @@ def check_run(
             remedy="drop the run",
         )
     same = info.get("prompt_hash") == task.prompt_hash
-    if not same or _read_otherwise(info, task, run):
+    made = recorded_task(info, run=run) if same else task
+    differs = any(
+        made.options.get(name) != task.options.get(name)
+        for name in {*made.options, *task.options}
+        if name in FOR_JUDGING or made.allowed.get(name, ("",)) != ("",)
+    )
+    if not same or differs:
         own = info.get("options", {})
         other = [
             f"-T {name}={value}" for name, value in own.items() if task.options.get(name) != value
@@ -258,15 +251,6 @@ def check_run(
             if other
             else "ask again with this version, or drop the run",
         )
-
-
-def _read_otherwise(info: Mapping[str, Any], task: Asking, run: Path) -> bool:
-    own = recorded_task(info, run=run)
-    return any(
-        own.options.get(name) != task.options.get(name)
-        for name in {*own.options, *task.options}
-        if name in FOR_JUDGING or own.allowed.get(name, ("",)) != ("",)
-    )
 
 
 def unusable(answer: Completion | None, left_out: Collection[Modality] = ()) -> str:
@@ -327,7 +311,9 @@ def open_runs(
     """Yield the given runs, each with its samples.
 
     Raises:
-        UsageError, RunError: see `check_run`; one is named twice, unfinished or broken.
+        UsageError: a run is of another task or other data, was shown media that were altered, had
+            other prompts or options, or is named twice.
+        RunError: one is unfinished or broken.
         PredictionError: its answers cannot be read.
     """
     places: set[Path] = set()
@@ -342,7 +328,7 @@ def open_runs(
                 )
             places.add(run.resolve())
             info = read_info(run)
-            check_run(run, info, task, source, flag)
+            _check_run(run, info, task, source, flag)
             if not (run / ANSWERS).exists():
                 raise RunError(
                     "the run has no answers",
@@ -365,9 +351,8 @@ class PreferenceRows:
         options: of the export.
 
     Raises:
-        UsageError, RunError: see `check_run`; a run is named twice, unfinished or broken; or the
-            format is not for preferences.
-        PredictionError: its answers cannot be read.
+        UsageError: the format is not for preferences.
+        OmnidataError: as `open_runs`.
     """
 
     def __init__(

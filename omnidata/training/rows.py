@@ -110,7 +110,8 @@ class Options:
         )
         if not self.drop_audio or fewer == value or not can:
             return task
-        return get_task(task.name, {**task.options, "modalities": fewer})
+        found = get_task(task.name, {**task.options, "modalities": fewer})
+        return found if task.past is None else found.with_past(task.past)
 
     def check(self, task: Asking) -> None:
         """Refuse what cannot be done, before any data are read.
@@ -152,14 +153,10 @@ class Options:
             )
 
     def check_kinds(self, task: Asking, kinds: Iterable[Modality]) -> None:
-        """Refuse modalities that the trainer cannot be given, naming the flag.
-
-        Args:
-            task: writes the prompts.
-            kinds: what the prompts hold.
+        """Refuse modalities of a task's prompts that rows cannot hold.
 
         Raises:
-            UsageError: there are such modalities.
+            UsageError: there are such modalities; the remedy names the options.
         """
         accepts = self.capabilities.accepts
         lacking = [
@@ -182,13 +179,7 @@ _CURRENT = ("screenshot", "before", "after")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A row as it is written.
-
-    Attributes:
-        data: JSON in UTF-8, with the line break.
-        columns: the lists that are not empty.
-        media: the files that it names.
-    """
+    """A row as JSON with its line break, its columns that are not empty, and its files."""
 
     data: bytes
     columns: frozenset[str]
@@ -197,13 +188,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Prompted:
-    """A step's prompt as it is written.
-
-    Attributes:
-        turns: what is asked.
-        begun: the beginning of the answer, which the prompt has.
-        receipt: what is shown, as a model's receipt says it.
-    """
+    """A step's prompt as it is written; `begun` is the beginning of the answer that it has."""
 
     turns: Turns
     begun: str
@@ -232,8 +217,8 @@ class Maker:
         task: writes the prompts, and judges the answers.
         options: of the export.
         stored: the files of each medium, or why it has none.
-        kinds: modalities that any row has files of.
-        unstated: places of steps that state no target (see `places_without_target`).
+        kinds: modalities of which the export has files.
+        unstated: see `places_without_target`.
         root: the export, once it is done.
     """
 

@@ -352,7 +352,8 @@ class Messages(AnswerFormat):
         return {tag: row.get(self.columns.get(kind, ""), ()) for kind, tag in PLACEHOLDERS.items()}
 
     def read(self, row: Row) -> Written:
-        found = msgspec.convert(row, _schema(type(self)))
+        form: Any = type(self)
+        found = msgspec.convert(row, _schema(form))
         *asked, said = found.turns
         if said.role != self.authors["assistant"]:
             raise unreadable("the last message is not the assistant's")
@@ -379,7 +380,7 @@ def _split(text: str) -> Iterator[tuple[Literal["text"] | Modality, str]]:
 
 
 @cache
-def _schema(form: type[Messages]) -> Any:
+def _schema(form: Any) -> Any:
     turn = msgspec.defstruct(
         "Message",
         [("role", Literal[tuple(form.authors.values())]), ("content", str)],
