@@ -184,19 +184,28 @@ def export(
             where=f"--frames {frames}",
             expected="--video frames as well",
         )
-    preferences: Preferences | None = None
-    if pairs:
-        _one_of(format_names("preferences"), form, "--format")
-        preferences = Preferences(
-            runs=pairs,
-            profile=profile,
-            order=_one_of(get_args(Order), order, "--order") or "nearest",
-            most=max_rows,
-            changed_media=changed_media,
+    for_pairs = {
+        f"--format {form}": form in format_names("preferences"),
+        f"--profile {profile}": profile is not None,
+        f"--order {order}": order is not None,
+        f"--max-rows {max_rows}": max_rows is not None,
+        "--changed-media": changed_media and not histories,
+    }
+    if not pairs and any(for_pairs.values()):
+        raise UsageError(
+            "this option is for answers of runs, and no run is named",
+            where=next(flag for flag, is_given in for_pairs.items() if is_given),
+            expected="--pairs RUN as well",
         )
-    else:
-        _check_without_pairs(form, profile, order, max_rows, changed_media and not histories)
-        _one_of(format_names("answers", "prompts"), form, "--format")
+    names = format_names("preferences") if pairs else format_names("answers", "prompts")
+    _one_of(names, form, "--format")
+    preferences = Preferences(
+        runs=pairs,
+        profile=profile,
+        order=_one_of(get_args(Order), order, "--order") or "nearest",
+        most=max_rows,
+        changed_media=changed_media,
+    )
     options = Options(
         format=form,
         video=_one_of(("file", "frames"), video, "--video"),
@@ -214,14 +223,14 @@ def export(
         reward=_one_of(tuple(RECIPES), reward, "--reward"),
     )
     chosen = parse(task_options, "-T")
-    if preferences and histories:
+    if pairs and histories:
         raise UsageError(
             "--pairs keeps the prompts of the runs, and --histories changes them",
-            where=f"--pairs {preferences.runs[0]}, --histories {histories}",
+            where=f"--pairs {pairs[0]}, --histories {histories}",
             expected="one of the two",
         )
     texts: Mapping[str, str] = {}
-    if of_run := preferences.runs[0] if preferences else histories:
+    if of_run := pairs[0] if pairs else histories:
         had = run_options(task, of_run, chosen, *([OPTION] if histories else []))
         chosen, texts = dict(had.values), had.texts
     if coordinates is not None:
@@ -264,7 +273,7 @@ def export(
             exclude=read_exclude(exclude, source.steps) if exclude else frozenset(),
             limit=limit,
             against=against,
-            preferences=preferences,
+            preferences=preferences if pairs else None,
             histories=told,
             overwrite=overwrite,
             workers=workers,
@@ -274,25 +283,6 @@ def export(
     _print(done, out, as_json)
     if any(finding.severity == "error" for finding in done.findings):
         raise typer.Exit(1)
-
-
-def _check_without_pairs(
-    form: str, profile: str | None, order: str | None, max_rows: int | None, changed_media: bool
-) -> None:
-    given = {
-        f"--format {form}": form in format_names("preferences"),
-        f"--profile {profile}": profile is not None,
-        f"--order {order}": order is not None,
-        f"--max-rows {max_rows}": max_rows is not None,
-        "--changed-media": changed_media,
-    }
-    for flag, is_given in given.items():
-        if is_given:
-            raise UsageError(
-                "this option is for answers of runs, and no run is named",
-                where=flag,
-                expected="--pairs RUN as well",
-            )
 
 
 def _one_of(allowed: Sequence[Any], value: Any, flag: str) -> Any:
