@@ -253,7 +253,7 @@ def export(
     if pairs:
         steps = pairs.choose(steps)
     whole, task = task, options.reword(task)
-    needed, kinds = _required_media(task, steps, options)
+    needed, kinds = _media_of_prompts(task, steps, options)
     frames = options.frames if options.video == "frames" else None
     settings = {
         "omnidata": version("omnidata"),
@@ -323,7 +323,7 @@ def export(
     return Exported(report, findings)
 
 
-def _required_media(
+def _media_of_prompts(
     task: Asking, steps: Sequence[Step], options: Options
 ) -> tuple[list[Wanted], frozenset[Modality]]:
     needed: dict[Hashable, Wanted] = {}
@@ -441,21 +441,22 @@ def _deaf(
         steps: those with rows.
         options: of the export.
     """
+    dropped, accepts = options.drop_audio, options.capabilities.accepts
+    if "modalities" not in task.options and not dropped:
+        return  # the prompts of other benchmarks leave out the same media always
     critical: list[str] = []
-    lost: set[Modality] = set()
     unlabelled = 0
+    lost: set[Modality] = set()
     for step in steps:
-        lacks = _lacks(task, step, options)
+        own = {ref.kind for ref in step.media.values() if ref} - {"image"}
+        lacks = own - (_modalities_of(task, step) & accepts) if own else own
         level = step.tags.get("dependency")
-        if not lacks or level not in (CRITICAL, None):
-            continue
-        if level == CRITICAL:
+        if lacks and level == CRITICAL:
             critical.append(step.sample_id)
-        elif options.drop_audio and "audio" in _modalities_of(whole, step):
+            lost |= lacks
+        elif lacks and level is None and dropped and "audio" in _modalities_of(whole, step):
             unlabelled += 1
-        else:
-            continue
-        lost |= lacks
+            lost |= lacks
     if not lost:
         return
     nouns = " and ".join({"audio": "sound", "video": "clip"}[kind] for kind in sorted(lost))
@@ -477,13 +478,6 @@ def _deaf(
         "holds all media",
         tuple(critical),
     )
-
-
-def _lacks(task: Asking, step: Step, options: Options) -> set[Modality]:
-    if "modalities" not in task.options and not options.drop_audio:
-        return set()  # what the prompts of other benchmarks leave out, they always do
-    own = {ref.kind for ref in step.media.values() if ref} - {"image"}
-    return own - (_modalities_of(task, step) & options.capabilities.accepts) if own else set()
 
 
 def _modalities_of(task: Asking, step: Step) -> set[Modality]:

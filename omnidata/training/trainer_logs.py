@@ -182,10 +182,11 @@ class TrainerLog:
                 expected=_ROWS,
                 remedy="name the folder that `omnidata export` wrote",
             )
+        check = self._check_ids if by_id else self._check
         faults: dict[Path, PredictionError] = {}
         for path in files:
             try:
-                self._check_ids(path) if by_id else self._check(path)
+                check(path)
             except PredictionError as error:
                 faults[path] = error
         fit = [path for path in files if path not in faults] or (files[:1] if by_id else [])
