@@ -13,7 +13,7 @@ from omnidata.cli import arguments as args
 from omnidata.cli import terminal
 from omnidata.cli.arguments import finds, on_engine, reading_data
 from omnidata.errors import UsageError, plural
-from omnidata.training.formats import OURS, Objects, format_names
+from omnidata.training.formats import OURS, Objects, get_format
 from omnidata.training.formats.base import Kind
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ def export(
             expected="--video frames as well",
         )
     for_pairs = {
-        f"--format {form}": form in format_names("preferences"),
+        f"--format {form}": get_format(form).kind == "preferences",
         f"--profile {profile}": profile is not None,
         f"--order {order}": order is not None,
         f"--max-rows {max_rows}": max_rows is not None,
@@ -197,8 +197,6 @@ def export(
             where=next(flag for flag, is_given in for_pairs.items() if is_given),
             expected="--pairs RUN as well",
         )
-    names = format_names("preferences") if pairs else format_names("answers", "prompts")
-    _one_of(names, form, "--format")
     preferences = Preferences(
         runs=pairs,
         profile=profile,

@@ -29,7 +29,7 @@ from omnidata.tasks import get_task
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.coordinates import answer_space
 from omnidata.training import leaks
-from omnidata.training.formats import formats
+from omnidata.training.formats import OURS, Format
 from omnidata.training.media_store import MEDIA, Media, Sizing, Store, Wanted
 from omnidata.training.preferences import PreferenceRows, Preferences
 from omnidata.training.reward_files import reward_plan
@@ -59,19 +59,49 @@ class _Staging(StagedFolder):
     hidden = (PLAN,)
 
     def __init__(
-        self, out: Path, *, overwrite: bool, inputs: Iterable[Path], settings: Mapping[str, Any]
+        self,
+        out: Path,
+        form: Format,
+        *,
+        overwrite: bool,
+        inputs: Iterable[Path],
+        settings: Mapping[str, Any],
     ) -> None:
         super().__init__(out, overwrite=overwrite, inputs=inputs)
         self._settings = json.loads(json.dumps(settings))
         self.journal = self.path / _JOURNAL
+        self._names = {MEDIA, REPORT, REWARD, SEEN, LEAKS, MODELS, PLAN}
+        for one in (*OURS, form):
+            self._names |= {*one.files("", {}), *(f"{split}{one.suffix}" for split in SPLITS)}
 
     def is_ours(self, folder: Path) -> bool:
-        return (folder / REPORT).is_file() and _holds(folder, half=False)
+        return (folder / REPORT).is_file() and self._holds(folder, half=False)
 
     def begin(self) -> None:
-        if self.keep(self._settings, ours=_holds(self.path, half=True)):
+        if self.keep(self._settings, ours=self._holds(self.path, half=True)):
             for part in (self.path / MEDIA).glob(".*"):
                 part.unlink()
+
+    def _holds(self, folder: Path, *, half: bool) -> bool:
+        inside = folder / MEDIA
+        if folder.is_symlink() or not folder.is_dir() or inside.is_symlink():
+            return False
+        names = self._names
+        if half:
+            names = names | {_JOURNAL, *(f".{name}.rest" for name in names)}
+
+        def is_known(path: Path, own: bool) -> bool:
+            return own or (half and is_unfinished(path.name))
+
+        return all(is_known(path, path.name in names) for path in folder.iterdir()) and (
+            not inside.exists()
+            or (
+                inside.is_dir()
+                and all(
+                    is_known(path, bool(_HASHED.fullmatch(path.name))) for path in inside.iterdir()
+                )
+            )
+        )
 
     def publish(self, wanted: Iterable[str]) -> None:
         """Move the folder to its destination, with the wanted files alone."""
@@ -80,28 +110,6 @@ class _Staging(StagedFolder):
             if path.name not in (MEDIA, PLAN) and path not in kept:
                 path.unlink()
         self.move()
-
-
-def _holds(folder: Path, *, half: bool) -> bool:
-    inside = folder / MEDIA
-    if folder.is_symlink() or not folder.is_dir() or inside.is_symlink():
-        return False
-    names = {MEDIA, REPORT, REWARD, SEEN, LEAKS, MODELS, PLAN}
-    for form in formats().values():
-        names |= {*form.files("", {}), *(f"{split}{form.suffix}" for split in SPLITS)}
-    if half:
-        names |= {_JOURNAL, *(f".{name}.rest" for name in names)}
-
-    def is_known(path: Path, own: bool) -> bool:
-        return own or (half and is_unfinished(path.name))
-
-    return all(is_known(path, path.name in names) for path in folder.iterdir()) and (
-        not inside.exists()
-        or (
-            inside.is_dir()
-            and all(is_known(path, bool(_HASHED.fullmatch(path.name))) for path in inside.iterdir())
-        )
-    )
 
 
 # The files of an export: JSON lines per split, and lists of sample ids.
@@ -263,7 +271,9 @@ def export(
     }
     roots = {source.root, *(wanted.ref.root for wanted in needed)}
     with (
-        _Staging(out, overwrite=overwrite, inputs=roots, settings=settings) as staging,
+        _Staging(
+            out, options.rows, overwrite=overwrite, inputs=roots, settings=settings
+        ) as staging,
         staging.writing(),
     ):
         store = Store(

@@ -25,7 +25,7 @@ from omnidata.tasks.common_options import AT_LOADING
 from omnidata.training.datasets import steps_for_workers
 from omnidata.training.examples import Example, read
 from omnidata.training.export import REPORT
-from omnidata.training.formats import AnswerFormat, formats
+from omnidata.training.formats import AnswerFormat, find_format
 from omnidata.types import Conversation, LoadedDataset, Message, Step
 
 if TYPE_CHECKING:
@@ -241,7 +241,7 @@ def exported_table(out: Path, split: Split = "train") -> datasets.Dataset:
 
     report = _report(out)
     name = report.options.format
-    form = formats().get(name)
+    form = find_format(name)
     if not isinstance(form, AnswerFormat):
         raise DataError(
             f"rows of {name} have no answers to learn"

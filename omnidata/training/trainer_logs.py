@@ -28,12 +28,8 @@ from omnidata.run.answer_files import BadLines, answer_rows, form_of, kind_of, r
 from omnidata.run.selection import SPLITS
 from omnidata.training.examples import read
 from omnidata.training.export import REPORT
-from omnidata.training.formats import OURS, get_format
+from omnidata.training.formats import Format, formats, get_format
 from omnidata.types import PLACE, LoadedDataset, Step
-
-_LOGS: Final = {one.log.trainer: (one.suffix, one.log) for one in OURS if one.log}
-TRAINERS: Final = tuple(_LOGS)
-"""Those whose predictions can be scored, for `--from`."""
 
 _ROWS: Final = "rows of `omnidata export`, a file or its folder"
 _TOKEN: Final = re.compile(r"<\|[^<>|]*\|>|</s>|<eos>|<end_of_turn>|<think>\s*</think>")
@@ -42,6 +38,11 @@ _LISTS: Final = ("images", "videos", "audios")
 _MEDIUM: Final = re.compile("<(?:image|video|audio)>")
 _FOUND: Final = 3
 """Prompts that are none of their rows, for which the right row is looked for."""
+
+
+def trainers() -> dict[str, Format]:
+    """Return the formats whose trainers' predictions can be scored, by the name for `--from`."""
+    return {form.log.trainer: form for form in formats().values() if form.log}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ class TrainerLog:
     """Predictions of a trainer on an export.
 
     Args:
-        trainer: one of `TRAINERS`.
+        trainer: one of `trainers()`.
         path: of the predictions.
         rows: the file of rows that the trainer predicted on, or the folder of the export. Of a
             folder that has several splits, the one is taken that the predictions fit.
@@ -94,7 +95,9 @@ class TrainerLog:
                 remedy="add --rows with the file that the trainer predicted on",
             )
         self._trainer, self._path = trainer, path
-        self._suffix, self._columns = _LOGS[trainer]
+        form = trainers()[trainer]
+        assert form.log
+        self._suffix, self._columns = form.suffix, form.log
         folder = rows if rows.is_dir() else rows.parent
         report = json_file(folder / REPORT, WHOLE) if (folder / REPORT).is_file() else None
         self.report: Mapping[str, Any] = report if isinstance(report, dict) else {}
