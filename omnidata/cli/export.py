@@ -13,20 +13,26 @@ from omnidata.cli import arguments as args
 from omnidata.cli import terminal
 from omnidata.cli.arguments import finds, on_engine, reading_data
 from omnidata.errors import UsageError, plural
-from omnidata.training.formats import OURS, Objects, get_format
-from omnidata.training.formats.base import Kind
+from omnidata.training.formats import (
+    OURS,
+    AnswerFormat,
+    Format,
+    Objects,
+    PreferenceFormat,
+    PromptFormat,
+    get_format,
+)
 
 if TYPE_CHECKING:
     from omnidata.run.engines import Cluster
     from omnidata.training.export import Exported
 
 
-def _titles(kind: Kind) -> list[str]:
-    return [form.title or form.name for form in OURS if form.kind == kind]
+def _titles(kind: type[Format]) -> list[str]:
+    return [form.title or form.name for form in OURS if isinstance(form, kind)]
 
 
-*_FIRST, _LAST = _titles("preferences")
-_PREFERENCES = f"{', '.join(_FIRST)} or {_LAST}"
+*_FIRST, _LAST = _titles(PreferenceFormat)
 
 
 @reading_data
@@ -41,8 +47,8 @@ def export(
     pairs: Annotated[
         list[Path],
         args.repeatable(
-            f"Write preferences from the answers of these runs; with --format {_PREFERENCES} "
-            "(repeatable).",
+            "Write preferences from the answers of these runs; with --format "
+            f"{', '.join(_FIRST)} or {_LAST} (repeatable).",
             "--pairs",
             metavar="RUN",
         ),
@@ -52,8 +58,8 @@ def export(
         typer.Option(
             "--format",
             metavar="TRAINER",
-            help=f"Format of the rows. Answers: {', '.join(_titles('answers'))}. Prompts with a "
-            f"reward: {', '.join(_titles('prompts'))}. Preferences: see --pairs.",
+            help=f"Format of the rows. Answers: {', '.join(_titles(AnswerFormat))}. Prompts with a "
+            f"reward: {', '.join(_titles(PromptFormat))}. Preferences: see --pairs.",
         ),
     ],
     histories: Annotated[
@@ -185,7 +191,7 @@ def export(
             expected="--video frames as well",
         )
     for_pairs = {
-        f"--format {form}": get_format(form).kind == "preferences",
+        f"--format {form}": isinstance(get_format(form), PreferenceFormat),
         f"--profile {profile}": profile is not None,
         f"--order {order}": order is not None,
         f"--max-rows {max_rows}": max_rows is not None,

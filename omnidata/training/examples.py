@@ -167,16 +167,18 @@ def read(line: bytes, form: AnswerFormat, root: Path) -> Example:
         raise unreadable(differs)
     names = {kind: iter(listed) for kind, listed in written.lists.items()}
     roles = iter(own.roles)
+
+    def part(kind: Literal["text"] | Modality, text: str) -> Part:
+        if kind == "text":
+            return Part("text", text)
+        name = next(names[kind])
+        digest = _NAME.fullmatch(name)
+        if digest is None:
+            raise unreadable(f"{name[:_SHOWN]!r} is no medium of an export")
+        return Part(kind, media=MediaRef(kind, root, name, sha256=digest[1]), role=next(roles))
+
     prompt = tuple(
-        Message(
-            role,
-            tuple(
-                Part("text", text)
-                if kind == "text"
-                else Part(kind, media=_ref(kind, next(names[kind]), root), role=next(roles))
-                for kind, text in pieces
-            ),
-        )
+        Message(role, tuple(part(kind, text) for kind, text in pieces))
         for role, pieces in written.turns
     )
     return Example(own.sample_id, prompt, written.answer, labelled=False)
@@ -193,10 +195,3 @@ def _difference(written: Written, roles: int) -> str:
     if not found and roles != media:
         found.append(f"{media} media, {roles} roles")
     return "; ".join(found)
-
-
-def _ref(kind: Modality, name: str, root: Path) -> MediaRef:
-    named = _NAME.fullmatch(name)
-    if named is None:
-        raise unreadable(f"{name[:_SHOWN]!r} is no medium of an export")
-    return MediaRef(kind, root, name, sha256=named[1])

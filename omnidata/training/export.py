@@ -29,7 +29,7 @@ from omnidata.tasks import get_task
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.coordinates import answer_space
 from omnidata.training import leaks
-from omnidata.training.formats import OURS, Format
+from omnidata.training.formats import OURS, Format, PreferenceFormat, PromptFormat
 from omnidata.training.media_store import MEDIA, Media, Sizing, Store, Wanted
 from omnidata.training.preferences import PreferenceRows, Preferences
 from omnidata.training.reward_files import reward_plan
@@ -247,7 +247,7 @@ def export(
     if histories:
         task = histories.task
     options.check(task)
-    if options.rows.kind == "preferences" and not preferences:
+    if isinstance(options.rows, PreferenceFormat) and not preferences:
         raise UsageError(
             f"rows of {options.format} hold answers of runs, and no run is named",
             where=f"--format {options.format}",
@@ -301,13 +301,23 @@ def export(
             lists[LEAKS] = ("steps of episodes that are evaluated on", ids)
         for name, (head, ids) in lists.items():
             lacking = write_exclude(staging.path / name, ids, head=f"{head}, by omnidata export")
-            findings += [_unlistable_id(name, sample) for sample in lacking]
+            findings += [
+                Finding(
+                    "id-unlisted",
+                    "error",
+                    sample,
+                    f"{name} lacks the step: a file for --exclude cannot hold its id",
+                    "an id of one line without spaces at its ends",
+                    "rename the episode in the data",
+                )
+                for sample in lacking
+            ]
         has_models = _write_models(
             staging.path / MODELS, (step for step in steps if step.sample_id in done)
         )
         columns = {file.name: file.columns for file in splits.values()}
         files = {**options.rows.files(task.name, columns)}
-        if options.rows.kind == "prompts":
+        if isinstance(options.rows, PromptFormat):
             files[REWARD] = reward_plan(task, source, options.reward)
         choice = {"where": dict(where), "exclude": sorted(exclude), "limit": limit}
         report = _report(task, source, choice, against, options, splits, findings)
@@ -507,17 +517,6 @@ def _got(splits: Mapping[Split, _SplitFile]) -> dict[Split, dict[str, float]]:
     }
 
 
-def _unlistable_id(name: str, sample: str) -> Finding:
-    return Finding(
-        "id-unlisted",
-        "error",
-        sample,
-        f"{name} lacks the step: a file for --exclude cannot hold its id",
-        "an id of one line without spaces at its ends",
-        "rename the episode in the data",
-    )
-
-
 def _leaks(
     task: Asking,
     source: LoadedDataset,
@@ -552,7 +551,7 @@ def _report(
 ) -> dict[str, Any]:
     got, chosen = _got(splits), asdict(options)
     reward = chosen.pop("reward")
-    if options.rows.kind == "prompts":
+    if isinstance(options.rows, PromptFormat):
         chosen["reward"] = reward or dict(TERMS)
     return {
         "omnidata": version("omnidata"),

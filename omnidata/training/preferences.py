@@ -363,7 +363,7 @@ class PreferenceRows:
             raise UsageError(
                 f"rows of {form.name} hold no preferences",
                 where=f"--format {form.name}",
-                expected=f"one of {', '.join(format_names('preferences'))}",
+                expected=f"one of {', '.join(format_names(PreferenceFormat))}",
             )
         self._task, self._wanted, self._form = task, wanted, form
         self._profile: Profile = get_profile(task, wanted.profile)

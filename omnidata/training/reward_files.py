@@ -238,7 +238,10 @@ class TrlReward:
         if not self.hears:
             _refuse_deaf(prompts, "step" in columns)
         texts = [text if isinstance(text, str) else text[0]["content"] for text in completions]
-        cut = [self._is_cut(tokens) for tokens in completion_ids or [()] * len(texts)]
+        cut = [
+            bool(self.ends and tokens) and tokens[-1] not in self.ends
+            for tokens in completion_ids or [()] * len(texts)
+        ]
         found = _scores(self.reward, texts, sample_id, receipt, cut)
         if log_extra:
             log_extra("sample_id", list(sample_id))
@@ -248,9 +251,6 @@ class TrlReward:
                 if known:
                     log_metric(column, sum(known) / len(known))
         return [each["reward"] for each in found]
-
-    def _is_cut(self, tokens: Sequence[int]) -> bool:
-        return bool(self.ends and tokens) and tokens[-1] not in self.ends
 
 
 def _refuse_deaf(prompts: Sequence[Any], of_steps: bool) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import msgspec
 
 from omnidata import registry
-from omnidata.actions import Screen, Space
+from omnidata.actions import Screen
 from omnidata.adapters.hf.options import CONTROLS, TOKENS
 from omnidata.adapters.media_budget import Capabilities
 from omnidata.adapters.render import render_messages
@@ -131,13 +131,13 @@ class Options:
                 where="--drop-audio, -T voice",
                 expected="one of the two",
             )
-        if self.rows.kind == "prompts":
+        if isinstance(self.rows, PromptFormat):
             check_terms(task, self.reward or TERMS)
         elif self.reward:
             raise UsageError(
                 "a reward is for prompts without answers",
                 where=f"--reward {self.reward}",
-                expected=f"--format {' or '.join(format_names('prompts'))} with it",
+                expected=f"--format {' or '.join(format_names(PromptFormat))} with it",
             )
         if self.objects and answer_space(task.options) != "norm1000":
             units = task.allowed.get("coordinates", ())
@@ -285,7 +285,7 @@ class Maker:
         turns, receipt = render_messages(conversation, self._capabilities, _text, self._pieces)
         begun = ""
         if turns[-1].role == "assistant":  # trainers want an answer whole
-            if self._rows.kind == "prompts":
+            if isinstance(self._rows, PromptFormat):
                 raise UsageError(
                     "the prompt contains the start of the answer, which trainers do not support",
                     where=f"--format {self.options.format}",
@@ -312,10 +312,22 @@ class Maker:
         values = dict(zip(self._profile.values, verdict.values, strict=True))
         right = deciding(values)
         if target is None or right is None:
-            return self._without_target(step)
+            if f"{step.episode}/{step.step_index}" not in self.unstated:
+                what = "the step has no usable target"
+                return _exclusion(step, "target-missing", what, "a target")
+            return Finding(
+                "target-absent",
+                "warning",
+                step.sample_id,
+                "the data state no target",
+                "a target, but after the last action of a recording",
+                "label it (docs/label.md), or do nothing: it is left out of the export",
+            )
+        ends: Mapping[str | None, Screen] = {"norm1000": (1000, 1000), "rel": (1, 1)}
+        width, height = ends.get(self._space, seen.size)
         if not right or not (values.get("format_ok", True) or self._space == "px"):
             wrong = f"is no exact match by {self._profile.name}"
-        elif not _is_on_screen(target, self._space, seen.size):
+        elif not all(0 <= x <= width and 0 <= y <= height for x, y in target.points):
             wrong = "lies beyond the screen"
         else:
             return target
@@ -324,18 +336,6 @@ class Maker:
             "target-unreachable",
             f"the answer {text[:200]!r} {wrong}",
             "a target on the screen that an answer of the prompt's form can hit",
-        )
-
-    def _without_target(self, step: Step) -> Finding:
-        if f"{step.episode}/{step.step_index}" not in self.unstated:
-            return _exclusion(step, "target-missing", "the step has no usable target", "a target")
-        return Finding(
-            "target-absent",
-            "warning",
-            step.sample_id,
-            "the data state no target",
-            "a target, but after the last action of a recording",
-            "label it (docs/label.md), or do nothing: it is left out of the export",
         )
 
     def fault(self, step: Step, made: Row) -> Finding | None:
@@ -416,12 +416,6 @@ def places_without_target(source: LoadedDataset) -> frozenset[str]:
     return frozenset(
         " (".join(parts[:count]) for parts in places for count in range(1, len(parts) + 1)
     )
-
-
-def _is_on_screen(target: Target, space: Space | None, size: Screen) -> bool:
-    ends: Mapping[str | None, Screen] = {"norm1000": (1000, 1000), "rel": (1, 1)}
-    width, height = ends.get(space, size)
-    return all(0 <= x <= width and 0 <= y <= height for x, y in target.points)
 
 
 def _text(text: str) -> Piece:

@@ -377,13 +377,14 @@ class _ExampleLookup:
     starts: npt.NDArray[np.int64]
 
     def __call__(self, rows: Mapping[str, Sequence[int]]) -> dict[str, list[Example]]:
+        found: list[Example] = []
         with self.file.open() as file:
-            return {"example": [self._at(file, number) for number in rows["number"]]}
-
-    def _at(self, file: BinaryIO, number: int) -> Example:
-        file.seek(int(self.starts[number]))
-        found = self.file.example(file.readline(_LONGEST + 1), number + 1)
-        return replace(found, prompt=_as_written(found.prompt)) if self.file.fixed else found
+            for number in rows["number"]:
+                file.seek(int(self.starts[number]))
+                one = self.file.example(file.readline(_LONGEST + 1), number + 1)
+                prompt = _as_written(one.prompt) if self.file.fixed else one.prompt
+                found.append(replace(one, prompt=prompt))
+        return {"example": found}
 
 
 def _as_written(prompt: Conversation) -> Conversation:

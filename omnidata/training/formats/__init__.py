@@ -16,7 +16,6 @@ from omnidata.training.formats.base import (
     AnswerFormat,
     Content,
     Format,
-    Kind,
     Log,
     Messages,
     Objects,
@@ -95,9 +94,9 @@ def formats() -> Mapping[str, Format]:
     return found
 
 
-def format_names(kind: Kind) -> list[str]:
-    """Return the names of the formats of a kind."""
-    return [name for name, one in formats().items() if one.kind == kind]
+def format_names(kind: type[Format]) -> list[str]:
+    """Return the names of the formats of a base class."""
+    return [name for name, one in formats().items() if isinstance(one, kind)]
 
 
 def find_format(name: str) -> Format | None:

@@ -18,7 +18,6 @@ from omnidata.types import Modality, Target
 if TYPE_CHECKING:
     from omnidata.adapters.render import Turn
 
-Kind = Literal["answers", "prompts", "preferences"]
 Objects = Literal["norm1", "real"]
 Role = Literal["system", "user", "assistant"]
 Row = dict[str, Any]
@@ -157,7 +156,6 @@ class Format:
     Attributes:
         name: after `--format`.
         title: for the help; empty if the name says it.
-        kind: "answers" for supervised training, "prompts" for a reward, "preferences" for pairs.
         holds: modalities that a row can have as files.
         suffix: of the files of rows.
         log: columns of the trainer's predictions; None if `score` does not read them.
@@ -165,7 +163,6 @@ class Format:
 
     name: ClassVar[str]
     title: ClassVar[str] = ""
-    kind: ClassVar[Kind]
     holds: frozenset[Modality] = ALL
     suffix: ClassVar[str] = ".jsonl"
     log: ClassVar[Log | None] = None
@@ -200,9 +197,7 @@ class Format:
 
 
 class AnswerFormat(Format):
-    """Rows with a prompt and the right answer."""
-
-    kind = "answers"
+    """Rows with a prompt and the right answer, for supervised training."""
 
     @property
     def answers(self) -> AnswerFormat:
@@ -242,7 +237,6 @@ class PromptFormat(Format):
         code: the rest of the file; it reads `reward.json` beside it, and holds no data.
     """
 
-    kind = "prompts"
     module: ClassVar[str] = ""
     usage: ClassVar[str] = ""
     code: ClassVar[str] = ""
@@ -265,14 +259,13 @@ class PromptFormat(Format):
 
 
 class PreferenceFormat(Format):
-    """Rows with answers of models, right and wrong.
+    """Rows with right and wrong answers of models.
 
     Attributes:
         supervised: the format with answers from whose rows these are made.
         label: column that says whether the row's single answer is right; empty for rows of pairs.
     """
 
-    kind = "preferences"
     supervised: ClassVar[AnswerFormat]
     label: ClassVar[str] = ""
 
