@@ -299,19 +299,7 @@ def export(
             found, ids = _leaks(task, source, steps, options, stored, known)
             findings += found
             lists[LEAKS] = ("steps of episodes that are evaluated on", ids)
-        for name, (head, ids) in lists.items():
-            lacking = write_exclude(staging.path / name, ids, head=f"{head}, by omnidata export")
-            findings += [
-                Finding(
-                    "id-unlisted",
-                    "error",
-                    sample,
-                    f"{name} lacks the step: a file for --exclude cannot hold its id",
-                    "an id of one line without spaces at its ends",
-                    "rename the episode in the data",
-                )
-                for sample in lacking
-            ]
+        findings += _write_lists(staging.path, lists)
         has_models = _write_models(
             staging.path / MODELS, (step for step in steps if step.sample_id in done)
         )
@@ -515,6 +503,19 @@ def _got(splits: Mapping[Split, _SplitFile]) -> dict[Split, dict[str, float]]:
         split: {"groups": len(file.groups) / groups, "steps": len(file.steps) / steps}
         for split, file in splits.items()
     }
+
+
+def _write_lists(folder: Path, lists: Mapping[str, tuple[str, Sequence[str]]]) -> Iterator[Finding]:
+    for name, (head, ids) in lists.items():
+        for sample in write_exclude(folder / name, ids, head=f"{head}, by omnidata export"):
+            yield Finding(
+                "id-unlisted",
+                "error",
+                sample,
+                f"{name} lacks the step: a file for --exclude cannot hold its id",
+                "an id of one line without spaces at its ends",
+                "rename the episode in the data",
+            )
 
 
 def _leaks(
