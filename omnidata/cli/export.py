@@ -263,9 +263,9 @@ def export(
         options.check(asking)
     source = load_to_ask(asking, data, check_media=False, strict=strict)
     terminal.print_findings(source)
-    told = None
+    past = None
     if histories:
-        told = run_histories(asking, source, histories, changed_media=changed_media)
+        past = run_histories(asking, source, histories, changed_media=changed_media)
     against = asking.load(check_against, check_media=False) if check_against else None
     with terminal.resumable(), terminal.progress("media") as progress:
         done = run(
@@ -278,7 +278,7 @@ def export(
             limit=limit,
             against=against,
             preferences=preferences if pairs else None,
-            histories=told,
+            histories=past,
             overwrite=overwrite,
             workers=workers,
             cluster=cluster,
@@ -342,5 +342,5 @@ def _print_runs(preferences: Mapping[str, Any]) -> None:
     )
     for what in ("steps", "written", "causes"):
         counts = preferences[what].items()
-        told = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts)
-        terminal.say(f"{what}: {told or '-'}")
+        listed = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts)
+        terminal.say(f"{what}: {listed or '-'}")

@@ -51,7 +51,7 @@ _HASHED = re.compile(r"[0-9a-f]{32}\.[0-9a-z]{2,4}")
 class _Staging(StagedFolder):
     """The folder of an export in the making.
 
-    What an interrupted call with other settings has left is removed.
+    The files of an interrupted call with other settings are removed.
     """
 
     noun = "an export"
@@ -178,7 +178,7 @@ def _write_models(path: Path, steps: Iterable[Step]) -> bool:
 
 
 _FAR_OFF = 2.0
-"""A split that got less or more than its share by this factor is told of."""
+"""Splits that miss their share by this factor are reported."""
 
 
 @dataclass(frozen=True, slots=True)

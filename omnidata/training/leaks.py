@@ -1,4 +1,4 @@
-"""What training data share with the data that a model is to be evaluated on.
+"""Overlaps of training data with the data of an evaluation.
 
 Three looks: the same episode, the same instruction but for case, spaces and signs, and a picture of
 exactly the same pixels, however it is stored. Pictures in one colour are no evidence.
@@ -26,7 +26,7 @@ Look = Literal["episode", "instruction", "screenshot"]
 
 @dataclass(slots=True)
 class Evaluation:
-    """What an evaluation shows.
+    """The episodes, instructions and pictures of an evaluation.
 
     Attributes:
         samples: for each look, the ids of steps: by group and episode; by `_normalise`d
@@ -107,8 +107,8 @@ def _normalise(text: str) -> str:
 
 
 def _instructions(task: Asking, source: LoadedDataset, step: Step) -> Iterator[str]:
-    told = task.benchmark.wordings.instructions(step, source.episode_rows.get(step.episode, {}))
-    return filter(None, map(_normalise, told))
+    texts = task.benchmark.wordings.instructions(step, source.episode_rows.get(step.episode, {}))
+    return filter(None, map(_normalise, texts))
 
 
 def findings(

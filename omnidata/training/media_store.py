@@ -167,7 +167,7 @@ class Broken(msgspec.Struct, frozen=True):
 
 
 Media = Mapping[Hashable, Kept | Broken]
-"""What has become of each medium, by `Wanted.key`."""
+"""The files of each medium, or why it has none, by `Wanted.key`."""
 
 
 class _Entry(msgspec.Struct, frozen=True):

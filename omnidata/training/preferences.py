@@ -157,12 +157,12 @@ def apart(pairs: Iterable[Pair]) -> Iterator[Pair]:
         >>> [(one.chosen, one.rejected) for one in apart([Pair(0, 0, 1), Pair(0, 0, 2)])]
         [(0, None), (None, 1), (None, 2)]
     """
-    told: set[tuple[int, int]] = set()
+    seen: set[tuple[int, int]] = set()
     for pair in pairs:
         for one in (pair._replace(rejected=None, cause=None), pair._replace(chosen=None)):
             number = one.rejected if one.chosen is None else one.chosen
-            if number is not None and (pair.step, number) not in told:
-                told.add((pair.step, number))
+            if number is not None and (pair.step, number) not in seen:
+                seen.add((pair.step, number))
                 yield one
 
 
@@ -241,10 +241,10 @@ def _check_run(
             f"-T {name}={value}" for name, value in own.items() if task.options.get(name) != value
         ]
         lacks = [name for name in task.options if name not in own]
-        told = " ".join(other) or ", ".join(lacks)
+        differences = " ".join(other) or ", ".join(lacks)
         raise UsageError(
             ("the run had other options" if same else "the run had other prompts")
-            + (f": {shorten(told)}" if told else ""),
+            + (f": {shorten(differences)}" if differences else ""),
             where=where,
             expected="one prompt for all answers to a step",
             remedy=f"give {' '.join(other)}, and name other runs apart"
@@ -280,10 +280,10 @@ def diagnosis(
     task: Asking, profile: Profile, step: Step, verdict: Verdict, answer: Completion
 ) -> Diagnosis:
     """Return the cause of a wrong answer; `rule` if the benchmark does not say it."""
-    told = task.explanation(
+    explanation = task.explanation(
         step, verdict, answer.text, profile=profile.name, receipt=answer.receipt
     )
-    return told.diagnosis or Diagnosis("rule")
+    return explanation.diagnosis or Diagnosis("rule")
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,9 +407,9 @@ class PreferenceRows:
         pairs = pairs[: self._wanted.most]
         if not pairs:
             counts = self._outcomes
-            told = ", ".join(f"{counts[name]} {_ALIKE[name]}" for name in _ALIKE if counts[name])
+            summary = ", ".join(f"{counts[name]} {_ALIKE[name]}" for name in _ALIKE if counts[name])
             raise DataError(
-                f"no preference in {plural(len(steps), 'step')}: {told}",
+                f"no preference in {plural(len(steps), 'step')}: {summary}",
                 where=" ".join(f"--pairs {run.path}" for run in self._runs),
                 expected="an answer with a verdict"
                 if self._form.label
@@ -428,15 +428,15 @@ class PreferenceRows:
         Args:
             maker: writes the prompts.
         """
-        told: set[Finding] = set()
+        reported: set[Finding] = set()
         with self._closing():
             for pair in self._pairs:
                 step = self._steps[pair.step]
                 made = self._line(maker, step, pair)
                 if isinstance(made, Finding):
-                    if made in told:
+                    if made in reported:
                         continue
-                    told.add(made)
+                    reported.add(made)
                 else:
                     self._written["right"] += pair.chosen is not None
                     self._written["wrong"] += pair.rejected is not None
@@ -482,13 +482,13 @@ class PreferenceRows:
                 counts[fault] += 1
                 continue
             seen[run].look(step, answer.delivery, answer.receipt)
-            verdict, told = judge_answer(self._profile, step, answer)
-            again = told in ("right", "wrong") and answer.text in known
-            counts["repeated" if again else told] += 1
-            if again or told not in ("right", "wrong"):
+            verdict, outcome = judge_answer(self._profile, step, answer)
+            again = outcome in ("right", "wrong") and answer.text in known
+            counts["repeated" if again else outcome] += 1
+            if again or outcome not in ("right", "wrong"):
                 continue
             known.add(answer.text)
-            if told == "right":
+            if outcome == "right":
                 right.append(run)
                 continue
             why = diagnosis(self._task, self._profile, step, verdict, answer)
@@ -568,7 +568,7 @@ _ALIKE: Final[Mapping[str, str]] = {
     "all_wrong": "with wrong answers alone",
     "without": "without a usable answer",
 }
-"""What becomes of steps without a pair."""
+"""The outcomes of steps without a pair."""
 
 
 def _unusable(step: Step, what: str, expected: str) -> Finding:

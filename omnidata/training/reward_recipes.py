@@ -253,10 +253,10 @@ def distance_term(judged: Judged) -> float | None:
     Returns:
         None for a step that is right at no place, or on a screen of unknown size.
     """
-    told = judged.explanation
-    if told is None or min(judged.step.screen) < 1:
+    explanation = judged.explanation
+    if explanation is None or min(judged.step.screen) < 1:
         return None
-    for places in told.overlays.values():
+    for places in explanation.overlays.values():
         if not places.target or places.target_end:
             continue
         if judged.exact >= 1:

@@ -53,7 +53,7 @@ from omnidata.types import (
 )
 
 TERMS: Final[Mapping[Term, float]] = {"format": 0.1, "type": 0.4, "exact": 0.5}
-"""The weights where nobody says others."""
+"""The default weights."""
 _SLACK: Final = 1e-9
 
 
@@ -165,14 +165,14 @@ class Reward:
             PredictionError: the data have no such step, or the receipt cannot be read.
         """
         step = self.step(sample_id)
-        told = dict(receipt or {})
+        shown = dict(receipt or {})
         verdict = (
-            self.profile.judge(step, text, told)
+            self.profile.judge(step, text, shown)
             if delivery == "ok"
             else self.profile.without_answer(step, delivery)
         )
         explanation = self.task.explanation(
-            step, verdict, text, profile=self.profile.name, receipt=told
+            step, verdict, text, profile=self.profile.name, receipt=shown
         )
         values = dict(zip(self.profile.values, verdict.values, strict=True))
         exact = self._exact(verdict)
@@ -194,13 +194,13 @@ class Reward:
             self.task,
             step,
             text,
-            told,
+            shown,
             verdict,
             exact=float(exact),
             type=None if kind is None else float(kind),
             format=float(form or 0.0),
             explanation=explanation,
-            right=partial(self._right, step, told),
+            right=partial(self._right, step, shown),
         )
         return {**found, "reward": self._reward(judged), "type_match": kind, "format_ok": form}
 

@@ -217,7 +217,7 @@ class Maker:
         task: writes the prompts, and judges the answers.
         options: of the export.
         stored: the files of each medium, or why it has none.
-        kinds: modalities of which the export has files.
+        kinds: modalities that the export has files for.
         unstated: see `places_without_target`.
         root: the export, once it is done.
     """

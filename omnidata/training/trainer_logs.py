@@ -1,4 +1,4 @@
-"""What trainers write when they predict on an export: paired with its rows.
+"""Predictions that trainers write on an export, paired with its rows.
 
 LLaMA-Factory (`do_predict`, `scripts/vllm_infer.py`) writes `prompt`, `predict` and `label`,
 ms-swift (`swift infer --result_path`) `response`, `labels`, `messages` and the media. Neither keeps
@@ -33,7 +33,7 @@ from omnidata.types import PLACE, LoadedDataset, Step
 
 _ROWS: Final = "rows of `omnidata export`, a file or its folder"
 _TOKEN: Final = re.compile(r"<\|[^<>|]*\|>|</s>|<eos>|<end_of_turn>|<think>\s*</think>")
-"""What chat templates put around an answer."""
+"""Tokens that chat templates write around an answer."""
 _LISTS: Final = ("images", "videos", "audios")
 _MEDIUM: Final = re.compile("<(?:image|video|audio)>")
 _FOUND: Final = 3
@@ -205,9 +205,9 @@ class TrainerLog:
             return fit[0]
         if len(files) == 1:
             raise faults[files[0]]
-        told = "; ".join(f"{path.name}: {error.what}" for path, error in faults.items())
+        reasons = "; ".join(f"{path.name}: {error.what}" for path, error in faults.items())
         raise PredictionError(
-            f"the predictions are of none of the files of rows: {told}",
+            f"the predictions are of none of the files of rows: {reasons}",
             where=str(self._path),
             expected="a line for each row of one of them, in its order",
             remedy="name the file that the trainer predicted on: --rows EXPORT/FILE",
