@@ -73,3 +73,18 @@ def test_preferences_of_a_format_of_ones_own_have_both_answers(tmp_path: Path) -
     )  # fmt: skip
     (row,) = rows(tmp_path / "out")
     assert (row["worse"], row["cause"]) == (NEAR, "near_miss")
+
+
+@pytest.mark.parametrize(
+    ("value", "fault"),
+    [("json:dumps", "no format"), ("talk:TALK", "a second format talk"), ("absent:X", "imported")],
+)
+def test_a_distribution_without_a_format_of_its_own_is_named(
+    value: str, fault: str, tmp_path: Path
+) -> None:
+    plugs.install(tmp_path / "site", "broken", "omnidata.formats", f"x = {value}")
+    command = ("export", "omnigui", tree(tmp_path / "data", actions=[TAP]), tmp_path / "out")
+    said = here(*command, "--format", "mine", code=None).stderr
+    assert fault in said
+    assert value in said
+    here(*command, "--format", "llamafactory", "--split", "train=1")  # ours need no other's code
