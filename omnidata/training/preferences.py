@@ -39,7 +39,7 @@ from omnidata.tasks.coordinates import answer_space, sent_size
 from omnidata.tasks.explaining import Standing, standing
 from omnidata.tasks.profile import Profile
 from omnidata.training.formats import PreferenceFormat, Row, format_names
-from omnidata.training.rows import Line, Maker, Options, Prompted
+from omnidata.training.rows import Line, Maker, Options
 from omnidata.types import (
     CAUSES,
     Cause,
@@ -497,10 +497,10 @@ class PreferenceRows:
         return right, sorted(wrong, key=lambda pair: (tier(pair.cause), pair.distance))
 
     def _line(self, maker: Maker, step: Step, pair: Pair) -> Line | Finding:
-        prompt = maker.make_prompt(step)
-        if isinstance(prompt, Finding):
-            return prompt
-        if fault := maker.fault(step, self._row(maker, step, prompt, "")):
+        content = maker.make_prompt(step)
+        if isinstance(content, Finding):
+            return content
+        if fault := maker.fault(step, self._form.answers.row(content)):
             return fault
         made: list[Row | None] = []
         for number in (pair.chosen, pair.rejected):
@@ -509,8 +509,9 @@ class PreferenceRows:
                 continue
             run = self._runs[number]
             answer = run.answers[step.sample_id]
-            whole = self._row(maker, step, prompt, prompt.begun + answer.text)
-            if why := self._unfit(maker, step, answer, prompt, whole):
+            text = content.begun + answer.text
+            whole = self._form.answers.row(replace(content, target=Target(text, text)))
+            if why := self._unfit(maker, step, answer, content.receipt, whole):
                 return replace(why, what=f"{run.path}: {why.what}")
             made.append(whole)
         chosen, rejected = made
@@ -519,19 +520,21 @@ class PreferenceRows:
         else:
             assert chosen and rejected
             found = self._form.pair(chosen, rejected)
-        return maker.line(step, prompt.turns, {**found, "cause": pair.cause or ""})
-
-    def _row(self, maker: Maker, step: Step, prompt: Prompted, answer: str) -> Row:
-        return self._form.answers.row(maker.content(step, prompt, Target(answer, answer)))
+        return maker.line(step, content, {**found, "cause": pair.cause or ""})
 
     def _unfit(
-        self, maker: Maker, step: Step, answer: Completion, prompt: Prompted, made: Row
+        self,
+        maker: Maker,
+        step: Step,
+        answer: Completion,
+        receipt: Mapping[str, Any],
+        made: Row,
     ) -> Finding | None:
         then, now = (
-            found.size if (found := sent_size(receipt, where=step.sample_id)) else step.screen
-            for receipt in (answer.receipt, prompt.receipt)
+            found.size if (found := sent_size(each, where=step.sample_id)) else step.screen
+            for each in (answer.receipt, receipt)
         )
-        if then != now and self._moves(maker.task, step, answer, prompt):
+        if then != now and self._moves(maker.task, step, answer, receipt):
             return _unusable(
                 step,
                 f"the answer is for a picture of {then[0]} x {then[1]} pixels, the row's has "
@@ -545,7 +548,9 @@ class PreferenceRows:
         what = fault.what.replace("a text of the data", "the answer")
         return _unusable(step, what, "an answer without what trainers and models obey")
 
-    def _moves(self, task: Asking, step: Step, answer: Completion, prompt: Prompted) -> bool:
+    def _moves(
+        self, task: Asking, step: Step, answer: Completion, receipt: Mapping[str, Any]
+    ) -> bool:
         """Return whether the answer means other places in the picture of the row."""
         space = answer_space(task.options)
         if space == "px":
@@ -556,10 +561,7 @@ class PreferenceRows:
         if space is not None:
             return False
         profile = get_profile(task, self._wanted.profile)
-        then, now = (
-            profile.judge(step, answer.text, receipt)
-            for receipt in (answer.receipt, prompt.receipt)
-        )
+        then, now = (profile.judge(step, answer.text, each) for each in (answer.receipt, receipt))
         return (then.values, then.parsed) != (now.values, now.parsed)
 
 

@@ -31,7 +31,7 @@ from omnidata.training.formats import (
     format_names,
     get_format,
 )
-from omnidata.training.formats.base import ALL, Piece, Turns
+from omnidata.training.formats.base import ALL, Piece
 from omnidata.training.media_store import Broken, File, Kept, Media, Sizing, Wanted
 from omnidata.training.reward_recipes import RecipeName
 from omnidata.training.rewards import TERMS, check_terms
@@ -186,15 +186,6 @@ class Line:
     media: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
-class Prompted:
-    """A step's prompt as it is written; `begun` is the beginning of the answer that it has."""
-
-    turns: Turns
-    begun: str
-    receipt: Mapping[str, Any]
-
-
 def prompt_with_media(
     task: Asking, step: Step, capabilities: Capabilities
 ) -> tuple[Conversation, list[tuple[str, Wanted]]]:
@@ -238,36 +229,23 @@ class Maker:
 
     def make(self, step: Step) -> Line | Finding:
         """Return the row of a step, or the finding why there is none."""
-        asked_for = self.make_prompt(step)
-        if isinstance(asked_for, Finding):
-            return asked_for
-        target = self._answer(step, asked_for.receipt)
+        content = self.make_prompt(step)
+        if isinstance(content, Finding):
+            return content
+        target = self._answer(step, content.receipt)
         if isinstance(target, Finding):
             return target
-        begun = asked_for.begun
-        target = replace(target, text=begun + target.text, template=begun + target.template)
-        content = self.content(step, asked_for, target)
+        text, template = content.begun + target.text, content.begun + target.template
+        content = replace(content, target=replace(target, text=text, template=template))
         made = self._rows.answers.row(content)
         if fault := self.fault(step, made):
             return fault
         if isinstance(self._rows, PromptFormat):
             made = self._rows.row(content)
-        return self.line(step, asked_for.turns, made)
+        return self.line(step, content, made)
 
-    def content(self, step: Step, asked_for: Prompted, target: Target) -> Content:
-        """Return what the row of a step says."""
-        return Content(
-            self.task.name,
-            step.sample_id,
-            asked_for.turns,
-            target,
-            asked_for.receipt,
-            self.kinds,
-            self.root,
-        )
-
-    def make_prompt(self, step: Step) -> Prompted | Finding:
-        """Return a step's prompt as it is written, or the finding why there is none."""
+    def make_prompt(self, step: Step) -> Content | Finding:
+        """Return the content of a step's row without the answer, or the finding why it has none."""
         try:
             conversation, media = prompt_with_media(self.task, step, self._capabilities)
         except MediaError as error:
@@ -293,7 +271,8 @@ class Maker:
                     remedy="use another -T dialect, or drop it",
                 )
             begun = "".join(piece.text for piece in turns.pop().parts)
-        return Prompted(turns, begun, receipt)
+        name, sample_id = self.task.name, step.sample_id
+        return Content(name, sample_id, turns, receipt, self.kinds, self.root, begun)
 
     def _answer(self, step: Step, receipt: Mapping[str, Any]) -> Target | Finding:
         seen = sent_size(receipt, where=step.sample_id) or Resizing(step.screen, step.screen)
@@ -370,9 +349,9 @@ class Maker:
             )
         return None
 
-    def line(self, step: Step, turns: Turns, made: Row) -> Line | Finding:
+    def line(self, step: Step, content: Content, made: Row) -> Line | Finding:
         """Return a row as it is written, with the step's id and the roles of its media."""
-        pieces = [piece for turn in turns for piece in turn.parts if piece.name]
+        pieces = [piece for turn in content.turns for piece in turn.parts if piece.name]
         try:
             whole = {"sample_id": step.sample_id, **made, "roles": [p.role for p in pieces]}
             data = msgspec.json.encode(whole) + b"\n"

@@ -27,6 +27,7 @@ ALL = frozenset(PLACEHOLDERS)
 
 _TAGS: Mapping[str, Modality] = {tag: kind for kind, tag in PLACEHOLDERS.items()}
 _TAG = re.compile(f"({'|'.join(_TAGS)})")
+_NO_ANSWER = Target("", "")
 _RECEIPT = ("role", "width", "height", "original", "pixels")
 
 
@@ -60,19 +61,21 @@ class Content:
         task: name of the benchmark.
         sample_id: of the step.
         turns: the prompt.
-        target: the answer.
         receipt: of the prompt, as in `Completion.receipt`.
         kinds: modalities that any row of the export has; each row has a list of each.
         root: folder of the finished export.
+        begun: beginning of the answer that the prompt has.
+        target: the whole answer.
     """
 
     task: str
     sample_id: str
     turns: Turns
-    target: Target
     receipt: Mapping[str, Any]
     kinds: Collection[Modality]
     root: Path
+    begun: str = ""
+    target: Target = _NO_ANSWER
 
     def names(self, kind: Modality) -> list[str]:
         """Return the files of a modality, relative to the export, in order."""
