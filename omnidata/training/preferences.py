@@ -416,11 +416,8 @@ class PreferenceRows:
                 else "a step with a right answer and a wrong one",
                 remedy="add runs of other models, or with other seeds",
             )
-        numbers = sorted({pair.step for pair in pairs})
-        places = {number: place for place, number in enumerate(numbers)}
-        self._steps = [steps[number] for number in numbers]
-        self._pairs = [pair._replace(step=places[pair.step]) for pair in pairs]
-        return self._steps
+        self._steps, self._pairs = steps, pairs
+        return [steps[number] for number in sorted({pair.step for pair in pairs})]
 
     def lines(self, maker: Maker) -> Iterator[tuple[Step, Line | Finding]]:
         """Yield the rows in order, or the finding why a pair has none; each finding once.
