@@ -65,21 +65,22 @@ def find_answers(
     from omnidata.run.answer_files import read_answers
     from omnidata.run.logs import HARNESSES, open_log, read_log
     from omnidata.run.logs.gui_r1 import own_answers
-    from omnidata.training.trainer_logs import TRAINERS, TrainerLog
+    from omnidata.training.trainer_logs import TrainerLog, trainers
 
-    if harness is not None and harness not in (*HARNESSES, *TRAINERS):
+    known = [*trainers()] if harness or rows else []
+    if harness is not None and harness not in (*HARNESSES, *known):
         raise UsageError(
             f'"{harness}" is no known format of answers',
             where=f"--from {harness}",
-            expected=f"one of {', '.join((*HARNESSES, *TRAINERS))}",
+            expected=f"one of {', '.join((*HARNESSES, *known))}",
         )
-    if rows is not None and harness not in TRAINERS:
+    if rows is not None and harness not in known:
         raise UsageError(
             "--rows is for predictions of a trainer",
             where=f"--rows {rows}",
-            expected=f"--from {'|'.join(TRAINERS)} as well",
+            expected=f"--from {'|'.join(known)} as well",
         )
-    if harness in TRAINERS:
+    if harness in known:
         log = TrainerLog(harness, place, rows)
         return GivenAnswers(
             place,

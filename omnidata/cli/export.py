@@ -13,20 +13,26 @@ from omnidata.cli import arguments as args
 from omnidata.cli import terminal
 from omnidata.cli.arguments import finds, on_engine, reading_data
 from omnidata.errors import UsageError, plural
-from omnidata.training.formats import OURS, Objects, format_names
-from omnidata.training.formats.base import Kind
+from omnidata.training.formats import (
+    OURS,
+    AnswerFormat,
+    Format,
+    Objects,
+    PreferenceFormat,
+    PromptFormat,
+    get_format,
+)
 
 if TYPE_CHECKING:
     from omnidata.run.engines import Cluster
     from omnidata.training.export import Exported
 
 
-def _titles(kind: Kind) -> list[str]:
-    return [form.title or form.name for form in OURS if form.kind == kind]
+def _titles(kind: type[Format]) -> list[str]:
+    return [form.title or form.name for form in OURS if isinstance(form, kind)]
 
 
-*_FIRST, _LAST = _titles("preferences")
-_PREFERENCES = f"{', '.join(_FIRST)} or {_LAST}"
+*_FIRST, _LAST = _titles(PreferenceFormat)
 
 
 @reading_data
@@ -41,8 +47,8 @@ def export(
     pairs: Annotated[
         list[Path],
         args.repeatable(
-            f"Write preferences from the answers of these runs; with --format {_PREFERENCES} "
-            "(repeatable).",
+            "Write preferences from the answers of these runs; with --format "
+            f"{', '.join(_FIRST)} or {_LAST} (repeatable).",
             "--pairs",
             metavar="RUN",
         ),
@@ -52,8 +58,8 @@ def export(
         typer.Option(
             "--format",
             metavar="TRAINER",
-            help=f"Format of the rows. Answers: {', '.join(_titles('answers'))}. Prompts with a "
-            f"reward: {', '.join(_titles('prompts'))}. Preferences: see --pairs.",
+            help=f"Format of the rows. Answers: {', '.join(_titles(AnswerFormat))}. Prompts with a "
+            f"reward: {', '.join(_titles(PromptFormat))}. Preferences: see --pairs.",
         ),
     ],
     histories: Annotated[
@@ -184,19 +190,26 @@ def export(
             where=f"--frames {frames}",
             expected="--video frames as well",
         )
-    preferences: Preferences | None = None
-    if pairs:
-        _one_of(format_names("preferences"), form, "--format")
-        preferences = Preferences(
-            runs=pairs,
-            profile=profile,
-            order=_one_of(get_args(Order), order, "--order") or "nearest",
-            most=max_rows,
-            changed_media=changed_media,
+    for_pairs = {
+        f"--format {form}": isinstance(get_format(form), PreferenceFormat),
+        f"--profile {profile}": profile is not None,
+        f"--order {order}": order is not None,
+        f"--max-rows {max_rows}": max_rows is not None,
+        "--changed-media": changed_media and not histories,
+    }
+    if not pairs and any(for_pairs.values()):
+        raise UsageError(
+            "this option is for answers of runs, and no run is named",
+            where=next(flag for flag, is_given in for_pairs.items() if is_given),
+            expected="--pairs RUN as well",
         )
-    else:
-        _check_without_pairs(form, profile, order, max_rows, changed_media and not histories)
-        _one_of(format_names("answers", "prompts"), form, "--format")
+    preferences = Preferences(
+        runs=pairs,
+        profile=profile,
+        order=_one_of(get_args(Order), order, "--order") or "nearest",
+        most=max_rows,
+        changed_media=changed_media,
+    )
     options = Options(
         format=form,
         video=_one_of(("file", "frames"), video, "--video"),
@@ -214,14 +227,14 @@ def export(
         reward=_one_of(tuple(RECIPES), reward, "--reward"),
     )
     chosen = parse(task_options, "-T")
-    if preferences and histories:
+    if pairs and histories:
         raise UsageError(
             "--pairs keeps the prompts of the runs, and --histories changes them",
-            where=f"--pairs {preferences.runs[0]}, --histories {histories}",
+            where=f"--pairs {pairs[0]}, --histories {histories}",
             expected="one of the two",
         )
     texts: Mapping[str, str] = {}
-    if of_run := preferences.runs[0] if preferences else histories:
+    if of_run := pairs[0] if pairs else histories:
         had = run_options(task, of_run, chosen, *([OPTION] if histories else []))
         chosen, texts = dict(had.values), had.texts
     if coordinates is not None:
@@ -250,9 +263,9 @@ def export(
         options.check(asking)
     source = load_to_ask(asking, data, check_media=False, strict=strict)
     terminal.print_findings(source)
-    told = None
+    past = None
     if histories:
-        told = run_histories(asking, source, histories, changed_media=changed_media)
+        past = run_histories(asking, source, histories, changed_media=changed_media)
     against = asking.load(check_against, check_media=False) if check_against else None
     with terminal.resumable(), terminal.progress("media") as progress:
         done = run(
@@ -264,8 +277,8 @@ def export(
             exclude=read_exclude(exclude, source.steps) if exclude else frozenset(),
             limit=limit,
             against=against,
-            preferences=preferences,
-            histories=told,
+            preferences=preferences if pairs else None,
+            histories=past,
             overwrite=overwrite,
             workers=workers,
             cluster=cluster,
@@ -274,25 +287,6 @@ def export(
     _print(done, out, as_json)
     if any(finding.severity == "error" for finding in done.findings):
         raise typer.Exit(1)
-
-
-def _check_without_pairs(
-    form: str, profile: str | None, order: str | None, max_rows: int | None, changed_media: bool
-) -> None:
-    given = {
-        f"--format {form}": form in format_names("preferences"),
-        f"--profile {profile}": profile is not None,
-        f"--order {order}": order is not None,
-        f"--max-rows {max_rows}": max_rows is not None,
-        "--changed-media": changed_media,
-    }
-    for flag, is_given in given.items():
-        if is_given:
-            raise UsageError(
-                "this option is for answers of runs, and no run is named",
-                where=flag,
-                expected="--pairs RUN as well",
-            )
 
 
 def _one_of(allowed: Sequence[Any], value: Any, flag: str) -> Any:
@@ -348,5 +342,5 @@ def _print_runs(preferences: Mapping[str, Any]) -> None:
     )
     for what in ("steps", "written", "causes"):
         counts = preferences[what].items()
-        told = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts)
-        terminal.say(f"{what}: {told or '-'}")
+        listed = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts)
+        terminal.say(f"{what}: {listed or '-'}")

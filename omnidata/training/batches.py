@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, fields
 from functools import lru_cache
 from types import ModuleType
-from typing import Any, Literal, Self, TypeVar, get_args
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 import torch
@@ -228,25 +228,18 @@ class Item:
         return self.media.get("audio")
 
 
+_FIELDS = ("sample_id", "episode_id", "step_index", "num_steps", "instruction", "screen",
+           "history", "history_screens", "action", "tags")  # fmt: skip
+"""The attributes of steps, items and batches with one name."""
+
+
 def decode(step: Step, how: Decoding) -> Item:
     """Decode the media of a step.
 
     Raises:
         MediaError: a medium is missing or broken, and `on_error` is "raise"; it names the step.
     """
-    item = Item(
-        sample_id=step.sample_id,
-        episode_id=step.episode_id,
-        step_index=step.step_index,
-        num_steps=step.num_steps,
-        instruction=step.instruction,
-        screen=step.screen,
-        history=step.history,
-        history_screens=step.history_screens,
-        action=step.action,
-        tags=step.tags,
-        audio_rate=how.audio_rate,
-    )
+    item = Item(**{name: getattr(step, name) for name in _FIELDS}, audio_rate=how.audio_rate)
     for role in step.media if how.roles is None else how.roles:
         ref = step.media.get(role)
         item.media[role] = None
@@ -288,9 +281,6 @@ def _add(item: Item, role: str, ref: MediaRef, how: Decoding) -> None:
     else:
         wave = samples(ref, rate=how.audio_rate, budget=how.budget)
         item.media[role] = torch.from_numpy(wave)
-
-
-T = TypeVar("T", bound=object)
 
 
 @dataclass(frozen=True, slots=True)
@@ -471,12 +461,20 @@ class Collate:
         pictures, clips, tracks = (
             [role for role in media if role in known] for known in (_PICTURES, _CLIPS, _TRACKS)
         )
-        tracks += [role for role in media if role not in tracks and _are_tracks(media[role])]
+        tracks += [
+            role
+            for role, tensors in media.items()
+            if role not in tracks
+            and any(tensor is not None and tensor.dim() == 1 for tensor in tensors)
+        ]
         times = _by_role([item.pts_seconds for item in items], clips)
         bins = self.mel_bins
+        lists: dict[str, Any] = {
+            name: [getattr(item, name) for item in items] for name in (*_FIELDS, "errors")
+        }
+        lists["step_index"] = torch.tensor(lists["step_index"])
         return Batch(
-            **{name: [getattr(item, name) for item in items] for name in _LISTS},
-            step_index=torch.tensor([item.step_index for item in items]),
+            **lists,
             media=joined,
             placements=_by_role([item.placements for item in items], [*pictures, *clips]),
             pts_seconds={role: join(seconds) for role, seconds in times.items()},
@@ -550,18 +548,12 @@ class CollateRows:
         return batch
 
 
-_LISTS = ("sample_id", "episode_id", "num_steps", "instruction", "screen", "history",
-          "history_screens", "action", "tags", "errors")  # fmt: skip
 _PICTURES, _CLIPS, _TRACKS = ("screenshot", "history_screenshot"), ("video",), ("audio",)
 
 
 def _by_role(held: Sequence[Any], roles: Iterable[str] = ()) -> dict[str, list[Any]]:
     roles = dict.fromkeys((*roles, *(role for found in held for role in found)))
     return {role: [found.get(role) for found in held] for role in roles}
-
-
-def _are_tracks(tensors: list[Tensor | None]) -> bool:
-    return any(tensor is not None and tensor.dim() == 1 for tensor in tensors)
 
 
 def _mel(waves: Tensors, bins: MelBins, rate: int) -> Tensors:

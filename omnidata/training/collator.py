@@ -121,8 +121,8 @@ class OmniCollator:
         types = {name: arrow_type(name) for name in (*PLAIN, "history_screens")}
         row = {name: _to_python(value, types.get(name), name) for name, value in row.items()}
         step = RowReader.of_row(row, roles).read(row, f"row {row.get('sample_id')}")
-        told = self._task is None or self._task.options.get("history", "gold") != "none"
-        if told and len(step.history_screens) < len(step.history):
+        has_history = self._task is None or self._task.options.get("history", "gold") != "none"
+        if has_history and len(step.history_screens) < len(step.history):
             raise UsageError(
                 "the row does not say the screens of earlier steps, which its prompt tells of",
                 where=step.sample_id,

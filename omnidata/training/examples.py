@@ -25,7 +25,7 @@ _SHOWN = 100
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One of them.
+    """A prompt and the answer behind it.
 
     Attributes:
         sample_id: of the step.
@@ -46,10 +46,7 @@ class Example:
     special_tokens: bool = False
 
     def check(self, receipt: Mapping[str, Any]) -> None:
-        """Refuse a prompt that is not shown as the answer and the texts take it to be.
-
-        Args:
-            receipt: of the prompt.
+        """Refuse a receipt of the prompt that fits neither the answer nor the texts.
 
         Raises:
             DataError: the screenshot is shown in another size.
@@ -78,12 +75,7 @@ class Example:
 
 
 def target_shown(task: Asking, step: Step, size: Screen) -> Target | None:
-    """Return the right answer to a step whose screenshot is shown in a size.
-
-    Args:
-        task: gives the target.
-        step: one of its steps.
-        size: width and height in pixels.
+    """Return the right answer to a step whose screenshot is shown in a size, in pixels.
 
     Raises:
         DataError: the answer is in pixels, and its places stay where they are in another size.
@@ -119,7 +111,7 @@ def as_example(task: Asking, step: Step, *, longest: int | None = None) -> Examp
     Args:
         task: writes the prompt and the answer.
         step: one of its steps.
-        longest: pixels of the longer side above which the screenshot is made smaller; None = never.
+        longest: largest side of the screenshot in pixels; None keeps its size.
 
     Raises:
         DataError: the step has no target, or one that does not follow the size.
@@ -175,16 +167,18 @@ def read(line: bytes, form: AnswerFormat, root: Path) -> Example:
         raise unreadable(differs)
     names = {kind: iter(listed) for kind, listed in written.lists.items()}
     roles = iter(own.roles)
+
+    def part(kind: Literal["text"] | Modality, text: str) -> Part:
+        if kind == "text":
+            return Part("text", text)
+        name = next(names[kind])
+        digest = _NAME.fullmatch(name)
+        if digest is None:
+            raise unreadable(f"{name[:_SHOWN]!r} is no medium of an export")
+        return Part(kind, media=MediaRef(kind, root, name, sha256=digest[1]), role=next(roles))
+
     prompt = tuple(
-        Message(
-            role,
-            tuple(
-                Part("text", text)
-                if kind == "text"
-                else Part(kind, media=_ref(kind, next(names[kind]), root), role=next(roles))
-                for kind, text in pieces
-            ),
-        )
+        Message(role, tuple(part(kind, text) for kind, text in pieces))
         for role, pieces in written.turns
     )
     return Example(own.sample_id, prompt, written.answer, labelled=False)
@@ -201,10 +195,3 @@ def _difference(written: Written, roles: int) -> str:
     if not found and roles != media:
         found.append(f"{media} media, {roles} roles")
     return "; ".join(found)
-
-
-def _ref(kind: Modality, name: str, root: Path) -> MediaRef:
-    named = _NAME.fullmatch(name)
-    if named is None:
-        raise unreadable(f"{name[:_SHOWN]!r} is no medium of an export")
-    return MediaRef(kind, root, name, sha256=named[1])

@@ -29,7 +29,7 @@ from omnidata.tasks import get_task
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.coordinates import answer_space
 from omnidata.training import leaks
-from omnidata.training.formats import formats
+from omnidata.training.formats import OURS, Format, PreferenceFormat, PromptFormat
 from omnidata.training.media_store import MEDIA, Media, Sizing, Store, Wanted
 from omnidata.training.preferences import PreferenceRows, Preferences
 from omnidata.training.reward_files import reward_plan
@@ -51,7 +51,7 @@ _HASHED = re.compile(r"[0-9a-f]{32}\.[0-9a-z]{2,4}")
 class _Staging(StagedFolder):
     """The folder of an export in the making.
 
-    What an interrupted call with other settings has left is removed.
+    The files of an interrupted call with other settings are removed.
     """
 
     noun = "an export"
@@ -59,19 +59,49 @@ class _Staging(StagedFolder):
     hidden = (PLAN,)
 
     def __init__(
-        self, out: Path, *, overwrite: bool, inputs: Iterable[Path], settings: Mapping[str, Any]
+        self,
+        out: Path,
+        form: Format,
+        *,
+        overwrite: bool,
+        inputs: Iterable[Path],
+        settings: Mapping[str, Any],
     ) -> None:
         super().__init__(out, overwrite=overwrite, inputs=inputs)
         self._settings = json.loads(json.dumps(settings))
         self.journal = self.path / _JOURNAL
+        self._names = {MEDIA, REPORT, REWARD, SEEN, LEAKS, MODELS, PLAN}
+        for one in (*OURS, form):
+            self._names |= {*one.files("", {}), *(f"{split}{one.suffix}" for split in SPLITS)}
 
     def is_ours(self, folder: Path) -> bool:
-        return (folder / REPORT).is_file() and _holds(folder, half=False)
+        return (folder / REPORT).is_file() and self._holds(folder, half=False)
 
     def begin(self) -> None:
-        if self.keep(self._settings, ours=_holds(self.path, half=True)):
+        if self.keep(self._settings, ours=self._holds(self.path, half=True)):
             for part in (self.path / MEDIA).glob(".*"):
                 part.unlink()
+
+    def _holds(self, folder: Path, *, half: bool) -> bool:
+        inside = folder / MEDIA
+        if folder.is_symlink() or not folder.is_dir() or inside.is_symlink():
+            return False
+        names = self._names
+        if half:
+            names = names | {_JOURNAL, *(f".{name}.rest" for name in names)}
+
+        def is_known(path: Path, own: bool) -> bool:
+            return own or (half and is_unfinished(path.name))
+
+        return all(is_known(path, path.name in names) for path in folder.iterdir()) and (
+            not inside.exists()
+            or (
+                inside.is_dir()
+                and all(
+                    is_known(path, bool(_HASHED.fullmatch(path.name))) for path in inside.iterdir()
+                )
+            )
+        )
 
     def publish(self, wanted: Iterable[str]) -> None:
         """Move the folder to its destination, with the wanted files alone."""
@@ -80,28 +110,6 @@ class _Staging(StagedFolder):
             if path.name not in (MEDIA, PLAN) and path not in kept:
                 path.unlink()
         self.move()
-
-
-def _holds(folder: Path, *, half: bool) -> bool:
-    inside = folder / MEDIA
-    if folder.is_symlink() or not folder.is_dir() or inside.is_symlink():
-        return False
-    names = {MEDIA, REPORT, REWARD, SEEN, LEAKS, MODELS, PLAN}
-    for form in formats().values():
-        names |= {*form.files("", {}), *(f"{split}{form.suffix}" for split in SPLITS)}
-    if half:
-        names |= {_JOURNAL, *(f".{name}.rest" for name in names)}
-
-    def is_known(path: Path, own: bool) -> bool:
-        return own or (half and is_unfinished(path.name))
-
-    return all(is_known(path, path.name in names) for path in folder.iterdir()) and (
-        not inside.exists()
-        or (
-            inside.is_dir()
-            and all(is_known(path, bool(_HASHED.fullmatch(path.name))) for path in inside.iterdir())
-        )
-    )
 
 
 # The files of an export: JSON lines per split, and lists of sample ids.
@@ -170,7 +178,7 @@ def _write_models(path: Path, steps: Iterable[Step]) -> bool:
 
 
 _FAR_OFF = 2.0
-"""A split that got less or more than its share by this factor is told of."""
+"""Splits that miss their share by this factor are reported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +247,7 @@ def export(
     if histories:
         task = histories.task
     options.check(task)
-    if options.rows.kind == "preferences" and not preferences:
+    if isinstance(options.rows, PreferenceFormat) and not preferences:
         raise UsageError(
             f"rows of {options.format} hold answers of runs, and no run is named",
             where=f"--format {options.format}",
@@ -252,8 +260,8 @@ def export(
     pairs = PreferenceRows(task, source, preferences, options) if preferences else None
     if pairs:
         steps = pairs.choose(steps)
-    whole, task = task, _reword(task, options)
-    needed, kinds = _required_media(task, steps, options)
+    whole, task = task, options.reword(task)
+    needed, kinds = _media_of_prompts(task, steps, options)
     frames = options.frames if options.video == "frames" else None
     settings = {
         "omnidata": version("omnidata"),
@@ -263,7 +271,9 @@ def export(
     }
     roots = {source.root, *(wanted.ref.root for wanted in needed)}
     with (
-        _Staging(out, overwrite=overwrite, inputs=roots, settings=settings) as staging,
+        _Staging(
+            out, options.rows, overwrite=overwrite, inputs=roots, settings=settings
+        ) as staging,
         staging.writing(),
     ):
         store = Store(
@@ -275,10 +285,7 @@ def export(
         )
         stored = store.fill(needed, progress, workers=workers, cluster=cluster)
         maker = Maker(task, options, stored, kinds, places_without_target(source), staging.out)
-        made: Iterable[tuple[Step, Line | Finding]]
-        made = ((step, maker.make(step)) for step in steps)
-        if pairs:
-            made = pairs.lines(maker)
+        made = pairs.lines(maker) if pairs else ((step, maker.make(step)) for step in steps)
         splits, findings = _split(made, options, staging.path)
         findings += _remarks(task, source, options, splits)
         done = set[str]().union(*(file.steps for file in splits.values()))
@@ -292,23 +299,14 @@ def export(
             found, ids = _leaks(task, source, steps, options, stored, known)
             findings += found
             lists[LEAKS] = ("steps of episodes that are evaluated on", ids)
-        for name, (head, ids) in lists.items():
-            lacking = write_exclude(staging.path / name, ids, head=f"{head}, by omnidata export")
-            findings += [_unlistable_id(name, sample) for sample in lacking]
-        wanted = {REPORT, *lists}.union(*({file.name, *file.media} for file in splits.values()))
-        if _write_models(staging.path / MODELS, (step for step in steps if step.sample_id in done)):
-            wanted.add(MODELS)
-        written = {file.name: file.columns for file in splits.values()}
-        files = {**options.rows.files(task.name, written)}
-        if options.rows.kind == "prompts":
+        findings += _write_lists(staging.path, lists)
+        has_models = _write_models(
+            staging.path / MODELS, (step for step in steps if step.sample_id in done)
+        )
+        columns = {file.name: file.columns for file in splits.values()}
+        files = {**options.rows.files(task.name, columns)}
+        if isinstance(options.rows, PromptFormat):
             files[REWARD] = reward_plan(task, source, options.reward)
-        for name, content in files.items():
-            if isinstance(content, str):
-                with atomic_write(staging.path / name) as script:
-                    script.write(content.encode())
-            else:
-                write_json(staging.path / name, content)
-        wanted.update(files)
         choice = {"where": dict(where), "exclude": sorted(exclude), "limit": limit}
         report = _report(task, source, choice, against, options, splits, findings)
         if pairs:
@@ -321,17 +319,19 @@ def export(
             report["fixed_sizes"] = True
         if task.special_tokens:
             report["special_tokens"] = True
-        write_json(staging.path / REPORT, report)
-        staging.publish(wanted)
+        files[REPORT] = report
+        for name, content in files.items():
+            if isinstance(content, str):
+                with atomic_write(staging.path / name) as script:
+                    script.write(content.encode())
+            else:
+                write_json(staging.path / name, content)
+        media = set[str]().union(*(file.media for file in splits.values()))
+        staging.publish({*columns, *media, *lists, *files, *([MODELS] if has_models else [])})
     return Exported(report, findings)
 
 
-def _reword(task: Asking, options: Options) -> Asking:
-    found = options.reword(task)
-    return found if task.past is None else found.with_past(task.past)
-
-
-def _required_media(
+def _media_of_prompts(
     task: Asking, steps: Sequence[Step], options: Options
 ) -> tuple[list[Wanted], frozenset[Modality]]:
     needed: dict[Hashable, Wanted] = {}
@@ -449,21 +449,22 @@ def _deaf(
         steps: those with rows.
         options: of the export.
     """
+    dropped, accepts = options.drop_audio, options.capabilities.accepts
+    if "modalities" not in task.options and not dropped:
+        return  # the prompts of other benchmarks leave out the same media always
     critical: list[str] = []
-    lost: set[Modality] = set()
     unlabelled = 0
+    lost: set[Modality] = set()
     for step in steps:
-        lacks = _lacks(task, step, options)
+        own = {ref.kind for ref in step.media.values() if ref} - {"image"}
+        lacks = own - (_modalities_of(task, step) & accepts) if own else own
         level = step.tags.get("dependency")
-        if not lacks or level not in (CRITICAL, None):
-            continue
-        if level == CRITICAL:
+        if lacks and level == CRITICAL:
             critical.append(step.sample_id)
-        elif options.drop_audio and "audio" in _modalities_of(whole, step):
+            lost |= lacks
+        elif lacks and level is None and dropped and "audio" in _modalities_of(whole, step):
             unlabelled += 1
-        else:
-            continue
-        lost |= lacks
+            lost |= lacks
     if not lost:
         return
     nouns = " and ".join({"audio": "sound", "video": "clip"}[kind] for kind in sorted(lost))
@@ -487,13 +488,6 @@ def _deaf(
     )
 
 
-def _lacks(task: Asking, step: Step, options: Options) -> set[Modality]:
-    if "modalities" not in task.options and not options.drop_audio:
-        return set()  # what the prompts of other benchmarks leave out, they always do
-    own = {ref.kind for ref in step.media.values() if ref} - {"image"}
-    return own - (_modalities_of(task, step) & options.capabilities.accepts) if own else set()
-
-
 def _modalities_of(task: Asking, step: Step) -> set[Modality]:
     try:
         turns = task.conversation(step)
@@ -511,15 +505,17 @@ def _got(splits: Mapping[Split, _SplitFile]) -> dict[Split, dict[str, float]]:
     }
 
 
-def _unlistable_id(name: str, sample: str) -> Finding:
-    return Finding(
-        "id-unlisted",
-        "error",
-        sample,
-        f"{name} lacks the step: a file for --exclude cannot hold its id",
-        "an id of one line without spaces at its ends",
-        "rename the episode in the data",
-    )
+def _write_lists(folder: Path, lists: Mapping[str, tuple[str, Sequence[str]]]) -> Iterator[Finding]:
+    for name, (head, ids) in lists.items():
+        for sample in write_exclude(folder / name, ids, head=f"{head}, by omnidata export"):
+            yield Finding(
+                "id-unlisted",
+                "error",
+                sample,
+                f"{name} lacks the step: a file for --exclude cannot hold its id",
+                "an id of one line without spaces at its ends",
+                "rename the episode in the data",
+            )
 
 
 def _leaks(
@@ -556,7 +552,7 @@ def _report(
 ) -> dict[str, Any]:
     got, chosen = _got(splits), asdict(options)
     reward = chosen.pop("reward")
-    if options.rows.kind == "prompts":
+    if isinstance(options.rows, PromptFormat):
         chosen["reward"] = reward or dict(TERMS)
     return {
         "omnidata": version("omnidata"),

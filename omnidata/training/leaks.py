@@ -1,4 +1,4 @@
-"""What training data share with the data that a model is to be evaluated on.
+"""Overlaps of training data with the data of an evaluation.
 
 Three looks: the same episode, the same instruction but for case, spaces and signs, and a picture of
 exactly the same pixels, however it is stored. Pictures in one colour are no evidence.
@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from typing import Literal, get_args
 
 from omnidata import media
 from omnidata.errors import Finding, MediaError, StoreError
@@ -20,25 +21,23 @@ from omnidata.types import LoadedDataset, MediaRef, Progress, Step
 
 Shown = tuple[Step, Sequence[Wanted]]
 """A step, and the media of its prompt."""
-Found = tuple[Step, str] | None
-"""The first step that shares something, and what."""
+Look = Literal["episode", "instruction", "screenshot"]
 
 
 @dataclass(slots=True)
 class Evaluation:
-    """The instructions and pictures of an evaluation, each with the id of a step that has it.
+    """The episodes, instructions and pictures of an evaluation.
 
     Attributes:
-        episodes: by group, and by the episode's own name, which a copy of the data may know alone.
-        instructions: by `_normalise`.
-        pictures: by the hash of size and pixels.
+        samples: for each look, the ids of steps: by group and episode; by `_normalise`d
+            instruction; by the hash of a picture's size and pixels.
         broken: how many pictures could not be decoded.
         skipped: how many rows became no step.
     """
 
-    episodes: dict[str, str] = field(default_factory=dict)
-    instructions: dict[str, str] = field(default_factory=dict)
-    pictures: dict[str, str] = field(default_factory=dict)
+    samples: dict[Look, dict[str, str]] = field(
+        default_factory=lambda: {look: {} for look in get_args(Look)}
+    )
     broken: int = 0
     skipped: int = 0
 
@@ -51,22 +50,22 @@ def read(
     workers: int | None = 1,
     cluster: Cluster | None = None,
 ) -> Evaluation:
-    """Look at all steps, and decode all their pictures.
+    """Return the instructions and pictures of an evaluation; all pictures are decoded.
 
     Args:
         task: of the evaluation.
         source: its data.
         progress: called with the pictures done and their number.
         workers: processes that decode, one per core if None; 1 = this one.
-        cluster: whose workers do; None for this machine.
+        cluster: its workers decode; None for this machine.
     """
     found = Evaluation(skipped=source.skipped)
     refs: dict[Hashable, tuple[MediaRef, str]] = {}
     for step in source.steps:
         for name in (step.group, step.episode):
-            found.episodes.setdefault(name, step.sample_id)
+            found.samples["episode"].setdefault(name, step.sample_id)
         for text in _instructions(task, source, step):
-            found.instructions.setdefault(text, step.sample_id)
+            found.samples["instruction"].setdefault(text, step.sample_id)
         for ref in step.media.values():
             if ref is not None and ref.kind == "image":
                 refs.setdefault(Wanted(ref).key, (ref, step.sample_id))
@@ -80,7 +79,7 @@ def read(
             elif isinstance(pixels, StoreError):
                 raise pixels
             else:
-                found.pictures.setdefault(pixels, sample)
+                found.samples["screenshot"].setdefault(pixels, sample)
             if progress:
                 progress(done, len(refs))
     return found
@@ -108,8 +107,8 @@ def _normalise(text: str) -> str:
 
 
 def _instructions(task: Asking, source: LoadedDataset, step: Step) -> Iterator[str]:
-    told = task.benchmark.wordings.instructions(step, source.episode_rows.get(step.episode, {}))
-    return filter(None, map(_normalise, told))
+    texts = task.benchmark.wordings.instructions(step, source.episode_rows.get(step.episode, {}))
+    return filter(None, map(_normalise, texts))
 
 
 def findings(
@@ -119,27 +118,48 @@ def findings(
     stored: Media,
     known: Evaluation,
 ) -> Iterator[tuple[Finding, str]]:
-    """Yield the overlaps, one finding for each group of the training data and kind of overlap.
+    """Yield one finding for each group of the training data and kind of overlap, with the group.
 
     Args:
         task: of the training data.
         source: the training data.
         groups: its steps that are trained on, by `Step.group`.
-        stored: what has become of the media.
+        stored: the files of the media.
         known: of the evaluation.
-
-    Yields:
-        The finding, and the group.
     """
     for group, shown in groups.items():
-        looks = {
-            "episode": _episode(shown, known),
-            "instruction": _instruction(task, source, shown, known),
-            "screenshot": _screenshot(shown, stored, known),
-        }
-        for look, found in looks.items():
-            if found:
-                yield _leak(look, *found), group
+        first: dict[Look, tuple[Step, str]] = {}
+        for step, look, key, what in _evidence(task, source, shown, stored):
+            if look not in first and (sample := known.samples[look].get(key)):
+                first[look] = step, f"{what} of {sample}"
+        for look in get_args(Look):
+            if look in first:
+                step, what = first[look]
+                finding = Finding(
+                    f"leak-{look}",
+                    "error",
+                    step.sample_id,
+                    f"training data are also evaluation data: {what}",
+                    "no data of the evaluation",
+                    "export again with --exclude leaks.txt, which lists the steps of these "
+                    "episodes",
+                )
+                yield finding, group
+
+
+def _evidence(
+    task: Asking, source: LoadedDataset, shown: Sequence[Shown], stored: Media
+) -> Iterator[tuple[Step, Look, str, str]]:
+    """Yield what steps show: the look, its key, and in words what they would share."""
+    for step, media_shown in shown:
+        yield step, "episode", step.episode, "the episode"
+        yield step, "episode", step.group, "the group"
+        for text in _instructions(task, source, step):
+            yield step, "instruction", text, "the instruction"
+        for wanted in media_shown:
+            kept = stored[wanted.key]
+            if isinstance(kept, Kept) and kept.pixels:
+                yield step, "screenshot", kept.pixels, "the same pixels as a picture"
 
 
 def coverage_findings(known: Evaluation) -> Iterator[Finding]:
@@ -157,42 +177,3 @@ def coverage_findings(known: Evaluation) -> Iterator[Finding]:
                 "a complete evaluation",
                 "restore it, and export again",
             )
-
-
-def _episode(shown: Sequence[Shown], known: Evaluation) -> Found:
-    for step, _ in shown:
-        for what, name in (("the episode", step.episode), ("the group", step.group)):
-            if sample := known.episodes.get(name):
-                return step, f"{what} of {sample}"
-    return None
-
-
-def _instruction(
-    task: Asking, source: LoadedDataset, shown: Sequence[Shown], known: Evaluation
-) -> Found:
-    for step, _ in shown:
-        for text in _instructions(task, source, step):
-            if sample := known.instructions.get(text):
-                return step, f"the instruction of {sample}"
-    return None
-
-
-def _screenshot(shown: Sequence[Shown], stored: Media, known: Evaluation) -> Found:
-    for step, media_shown in shown:
-        for wanted in media_shown:
-            kept = stored[wanted.key]
-            pixels = kept.pixels if isinstance(kept, Kept) else None
-            if pixels and (sample := known.pictures.get(pixels)):
-                return step, f"the same pixels as a picture of {sample}"
-    return None
-
-
-def _leak(look: str, step: Step, what: str) -> Finding:
-    return Finding(
-        f"leak-{look}",
-        "error",
-        step.sample_id,
-        f"training data are also evaluation data: {what}",
-        "no data of the evaluation",
-        "export again with --exclude leaks.txt, which lists the steps of these episodes",
-    )

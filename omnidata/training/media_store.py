@@ -23,11 +23,7 @@ from omnidata.actions import Screen
 from omnidata.errors import MediaError, OmnidataError, UsageError
 from omnidata.run.engines import Cluster, Lost, each
 from omnidata.run.engines.ray import wait_until_seen
-from omnidata.storage import (
-    atomic_write,
-    drop_partial_line,
-    open_own,
-)
+from omnidata.storage import atomic_write, drop_partial_line, open_own
 from omnidata.types import MediaRef, Progress
 
 # The size that pictures get, so that a trainer's own resizing has nothing left to do.
@@ -138,13 +134,7 @@ _SUFFIXES = {"jpeg": "jpg"}
 
 
 class File(msgspec.Struct, frozen=True):
-    """A file of the export.
-
-    Attributes:
-        name: relative to the export.
-        bytes: how many it has.
-        width, height: of a picture or a clip, in pixels; 0 for sound.
-    """
+    """A file of the export, `name` relative to it; `width` and `height` are 0 for sound."""
 
     name: str
     bytes: int
@@ -170,25 +160,20 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Broken(msgspec.Struct, frozen=True):
-    """The reason why a medium cannot be exported.
-
-    Attributes:
-        what: what is wrong, with the place.
-        expected: what would have been right.
-    """
+    """The reason why a medium cannot be exported, and what was expected in its place."""
 
     what: str
     expected: str
 
 
 Media = Mapping[Hashable, Kept | Broken]
-"""What has become of each medium, by `Wanted.key`."""
+"""The files of each medium, or why it has none, by `Wanted.key`."""
 
 
 class _Entry(msgspec.Struct, frozen=True):
-    """A line of the journal: a medium, its size and time when it was read, what it has become.
+    """A line of the journal: a medium, its size and time when it was read, and its files.
 
-    One without size and time is in no journal: it may change unseen.
+    A medium without size and time is in no journal, because it may change unseen.
     """
 
     place: str
@@ -233,8 +218,8 @@ class Store:
         root: the export's folder.
         journal: a file that an interrupted call may have left.
         sizing: of pictures.
-        frames: how many frames of a clip are written in its place; None writes the clip.
-        copy: write copies also where a hard link would do.
+        frames: number of frames that are written in place of a clip; None writes the clip.
+        copy: write copies instead of hard links.
     """
 
     def __init__(
@@ -278,10 +263,11 @@ class Store:
         done: dict[Hashable, Kept | Broken] = {}
         with open_own(self._journal, "ab") as journal, closing(calls) as added:
             for one, before in zip(wanted, kept, strict=True):
-                found = before or self._unwrap(one, next(added))
+                found = before or _unwrap(one, next(added))
                 if isinstance(found, _Entry):
-                    if cluster:
-                        self._wait_for(found.kept.files)
+                    for file in found.kept.files if cluster else ():
+                        path = self._writer.root / file.name
+                        wait_until_seen(path, path.exists)
                     if found.stamp:
                         journal.write(msgspec.json.encode(found) + b"\n")
                     found = found.kept
@@ -296,20 +282,14 @@ class Store:
             return before.kept if all(map(self._writer.is_whole, before.kept.files)) else None
         return None
 
-    def _unwrap(
-        self, wanted: Wanted, answer: _Entry | Broken | Exception | Lost
-    ) -> _Entry | Broken:
-        if isinstance(answer, Exception):
-            raise answer
-        if isinstance(answer, Lost):
-            what = f"{answer.why}: {media.place(wanted.ref)}"
-            return Broken(what, "a media file that does not crash a decoder")
-        return answer
 
-    def _wait_for(self, files: Sequence[File]) -> None:
-        for file in files:
-            path = self._writer.root / file.name
-            wait_until_seen(path, path.exists)
+def _unwrap(wanted: Wanted, answer: _Entry | Broken | Exception | Lost) -> _Entry | Broken:
+    if isinstance(answer, Exception):
+        raise answer
+    if isinstance(answer, Lost):
+        what = f"{answer.why}: {media.place(wanted.ref)}"
+        return Broken(what, "a media file that does not crash a decoder")
+    return answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -397,27 +377,29 @@ class _Writer:
     def _same(
         self, ref: MediaRef, held: media.InMemoryMedia, form: str, width: int = 0, height: int = 0
     ) -> File:
-        file = _file_of(held.content, _SUFFIXES.get(form, form), width, height)
+        """Write a medium as it is, as a hard link if possible."""
         source = None if self.copy or not held.as_stored else media.linkable(ref)
+        suffix = _SUFFIXES.get(form, form)
+        return self._new(held.content, suffix, width, height, source)
+
+    def _new(
+        self,
+        content: bytes,
+        suffix: str,
+        width: int = 0,
+        height: int = 0,
+        source: Path | None = None,
+    ) -> File:
+        digest = hashlib.sha256(content).hexdigest()[:_NAME]
+        file = File(f"{MEDIA}/{digest}.{suffix}", len(content), width, height)
+        target = self.root / file.name
         if source is not None and not self.is_whole(file):
             with suppress(OSError):  # another disk, another owner, another file system: a copy then
-                os.link(source, self.root / file.name)
-        return file if self.is_whole(file) else self._write(file, held.content)
-
-    def _new(self, content: bytes, suffix: str, width: int = 0, height: int = 0) -> File:
-        file = _file_of(content, suffix, width, height)
-        return file if self.is_whole(file) else self._write(file, content)
-
-    def _write(self, file: File, content: bytes) -> File:
-        target = self.root / file.name
-        with atomic_write(target, durable=False) as part:
-            part.write(content)
+                os.link(source, target)
+        if not self.is_whole(file):
+            with atomic_write(target, durable=False) as part:
+                part.write(content)
         return file
-
-
-def _file_of(content: bytes, suffix: str, width: int, height: int) -> File:
-    digest = hashlib.sha256(content).hexdigest()[:_NAME]
-    return File(f"{MEDIA}/{digest}.{suffix}", len(content), width, height)
 
 
 def _misread(content: bytes) -> bool:

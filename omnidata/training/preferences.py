@@ -33,7 +33,7 @@ from omnidata.tasks.coordinates import answer_space, sent_size
 from omnidata.tasks.explaining import Standing, standing
 from omnidata.tasks.profile import Profile
 from omnidata.training.formats import PreferenceFormat, Row, format_names
-from omnidata.training.rows import Line, Maker, Options, Prompted
+from omnidata.training.rows import Line, Maker, Options
 from omnidata.types import (
     CAUSES,
     Cause,
@@ -151,12 +151,12 @@ def apart(pairs: Iterable[Pair]) -> Iterator[Pair]:
         >>> [(one.chosen, one.rejected) for one in apart([Pair(0, 0, 1), Pair(0, 0, 2)])]
         [(0, None), (None, 1), (None, 2)]
     """
-    told: set[tuple[int, int]] = set()
+    seen: set[tuple[int, int]] = set()
     for pair in pairs:
         for one in (pair._replace(rejected=None, cause=None), pair._replace(chosen=None)):
             number = one.rejected if one.chosen is None else one.chosen
-            if number is not None and (pair.step, number) not in told:
-                told.add((pair.step, number))
+            if number is not None and (pair.step, number) not in seen:
+                seen.add((pair.step, number))
                 yield one
 
 
@@ -203,22 +203,9 @@ def _check_task(run: Path, info: Mapping[str, Any], task: str, option: str) -> N
         )
 
 
-def check_run(
-    run: Path, info: Mapping[str, Any], task: Asking, source: LoadedDataset, option: str = "--pairs"
+def _check_run(
+    run: Path, info: Mapping[str, Any], task: Asking, source: LoadedDataset, option: str
 ) -> None:
-    """Refuse a run whose prompts differ from these.
-
-    Args:
-        run: the folder, for messages.
-        info: the content of its `run.json`.
-        task: writes the prompts.
-        source: the data.
-        option: how it was named, for messages.
-
-    Raises:
-        UsageError: the run is of another task or other data, was shown media that were altered, or
-            had other prompts or options.
-    """
     where = f"{option} {run}"
     _check_task(run, info, task.name, option)
     if info.get("dataset_fingerprint") != source.fingerprint:
@@ -236,31 +223,28 @@ def check_run(
             remedy="drop the run",
         )
     same = info.get("prompt_hash") == task.prompt_hash
-    if not same or _read_otherwise(info, task, run):
+    made = recorded_task(info, run=run) if same else task
+    differs = any(
+        made.options.get(name) != task.options.get(name)
+        for name in {*made.options, *task.options}
+        if name in FOR_JUDGING or made.allowed.get(name, ("",)) != ("",)
+    )
+    if not same or differs:
         own = info.get("options", {})
         other = [
             f"-T {name}={value}" for name, value in own.items() if task.options.get(name) != value
         ]
         lacks = [name for name in task.options if name not in own]
-        told = " ".join(other) or ", ".join(lacks)
+        differences = " ".join(other) or ", ".join(lacks)
         raise UsageError(
             ("the run had other options" if same else "the run had other prompts")
-            + (f": {shorten(told)}" if told else ""),
+            + (f": {shorten(differences)}" if differences else ""),
             where=where,
             expected="one prompt for all answers to a step",
             remedy=f"give {' '.join(other)}, and name other runs apart"
             if other
             else "ask again with this version, or drop the run",
         )
-
-
-def _read_otherwise(info: Mapping[str, Any], task: Asking, run: Path) -> bool:
-    own = recorded_task(info, run=run)
-    return any(
-        own.options.get(name) != task.options.get(name)
-        for name in {*own.options, *task.options}
-        if name in FOR_JUDGING or own.allowed.get(name, ("",)) != ("",)
-    )
 
 
 def unusable(answer: Completion | None, left_out: Collection[Modality] = ()) -> str:
@@ -290,10 +274,10 @@ def diagnosis(
     task: Asking, profile: Profile, step: Step, verdict: Verdict, answer: Completion
 ) -> Diagnosis:
     """Return the cause of a wrong answer; `rule` if the benchmark does not say it."""
-    told = task.explanation(
+    explanation = task.explanation(
         step, verdict, answer.text, profile=profile.name, receipt=answer.receipt
     )
-    return told.diagnosis or Diagnosis("rule")
+    return explanation.diagnosis or Diagnosis("rule")
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,7 +305,9 @@ def open_runs(
     """Yield the given runs, each with its samples.
 
     Raises:
-        UsageError, RunError: see `check_run`; one is named twice, unfinished or broken.
+        UsageError: a run is of another task or other data, was shown media that were altered, had
+            other prompts or options, or is named twice.
+        RunError: one is unfinished or broken.
         PredictionError: its answers cannot be read.
     """
     places: set[Path] = set()
@@ -336,7 +322,7 @@ def open_runs(
                 )
             places.add(run.resolve())
             info = read_info(run)
-            check_run(run, info, task, source, flag)
+            _check_run(run, info, task, source, flag)
             if not (run / ANSWERS).exists():
                 raise RunError(
                     "the run has no answers",
@@ -359,9 +345,8 @@ class PreferenceRows:
         options: of the export.
 
     Raises:
-        UsageError, RunError: see `check_run`; a run is named twice, unfinished or broken; or the
-            format is not for preferences.
-        PredictionError: its answers cannot be read.
+        UsageError: the format is not for preferences.
+        OmnidataError: as `open_runs`.
     """
 
     def __init__(
@@ -372,7 +357,7 @@ class PreferenceRows:
             raise UsageError(
                 f"rows of {form.name} hold no preferences",
                 where=f"--format {form.name}",
-                expected=f"one of {', '.join(format_names('preferences'))}",
+                expected=f"one of {', '.join(format_names(PreferenceFormat))}",
             )
         self._task, self._wanted, self._form = task, wanted, form
         self._profile: Profile = get_profile(task, wanted.profile)
@@ -416,20 +401,17 @@ class PreferenceRows:
         pairs = pairs[: self._wanted.most]
         if not pairs:
             counts = self._outcomes
-            told = ", ".join(f"{counts[name]} {_ALIKE[name]}" for name in _ALIKE if counts[name])
+            summary = ", ".join(f"{counts[name]} {_ALIKE[name]}" for name in _ALIKE if counts[name])
             raise DataError(
-                f"no preference in {plural(len(steps), 'step')}: {told}",
+                f"no preference in {plural(len(steps), 'step')}: {summary}",
                 where=" ".join(f"--pairs {run.path}" for run in self._runs),
                 expected="an answer with a verdict"
                 if self._form.label
                 else "a step with a right answer and a wrong one",
                 remedy="add runs of other models, or with other seeds",
             )
-        numbers = sorted({pair.step for pair in pairs})
-        places = {number: place for place, number in enumerate(numbers)}
-        self._steps = [steps[number] for number in numbers]
-        self._pairs = [pair._replace(step=places[pair.step]) for pair in pairs]
-        return self._steps
+        self._steps, self._pairs = steps, pairs
+        return [steps[number] for number in sorted({pair.step for pair in pairs})]
 
     def lines(self, maker: Maker) -> Iterator[tuple[Step, Line | Finding]]:
         """Yield the rows in order, or the finding why a pair has none; each finding once.
@@ -437,15 +419,15 @@ class PreferenceRows:
         Args:
             maker: writes the prompts.
         """
-        told: set[Finding] = set()
+        reported: set[Finding] = set()
         with self._closing():
             for pair in self._pairs:
                 step = self._steps[pair.step]
                 made = self._line(maker, step, pair)
                 if isinstance(made, Finding):
-                    if made in told:
+                    if made in reported:
                         continue
-                    told.add(made)
+                    reported.add(made)
                 else:
                     self._written["right"] += pair.chosen is not None
                     self._written["wrong"] += pair.rejected is not None
@@ -491,13 +473,13 @@ class PreferenceRows:
                 counts[fault] += 1
                 continue
             seen[run].look(step, answer.delivery, answer.receipt)
-            verdict, told = judge_answer(self._profile, step, answer)
-            again = told in ("right", "wrong") and answer.text in known
-            counts["repeated" if again else told] += 1
-            if again or told not in ("right", "wrong"):
+            verdict, outcome = judge_answer(self._profile, step, answer)
+            again = outcome in ("right", "wrong") and answer.text in known
+            counts["repeated" if again else outcome] += 1
+            if again or outcome not in ("right", "wrong"):
                 continue
             known.add(answer.text)
-            if told == "right":
+            if outcome == "right":
                 right.append(run)
                 continue
             why = diagnosis(self._task, self._profile, step, verdict, answer)
@@ -506,10 +488,10 @@ class PreferenceRows:
         return right, sorted(wrong, key=lambda pair: (tier(pair.cause), pair.distance))
 
     def _line(self, maker: Maker, step: Step, pair: Pair) -> Line | Finding:
-        prompt = maker.make_prompt(step)
-        if isinstance(prompt, Finding):
-            return prompt
-        if fault := maker.fault(step, self._row(maker, step, prompt, "")):
+        content = maker.make_prompt(step)
+        if isinstance(content, Finding):
+            return content
+        if fault := maker.fault(step, self._form.answers.row(content)):
             return fault
         made: list[Row | None] = []
         for number in (pair.chosen, pair.rejected):
@@ -518,8 +500,9 @@ class PreferenceRows:
                 continue
             run = self._runs[number]
             answer = run.answers[step.sample_id]
-            whole = self._row(maker, step, prompt, prompt.begun + answer.text)
-            if why := self._unfit(maker, step, answer, prompt, whole):
+            text = content.begun + answer.text
+            whole = self._form.answers.row(replace(content, target=Target(text, text)))
+            if why := self._unfit(maker, step, answer, content.receipt, whole):
                 return replace(why, what=f"{run.path}: {why.what}")
             made.append(whole)
         chosen, rejected = made
@@ -528,19 +511,21 @@ class PreferenceRows:
         else:
             assert chosen and rejected
             found = self._form.pair(chosen, rejected)
-        return maker.line(step, prompt.turns, {**found, "cause": pair.cause or ""})
-
-    def _row(self, maker: Maker, step: Step, prompt: Prompted, answer: str) -> Row:
-        return self._form.answers.row(maker.content(step, prompt, Target(answer, answer)))
+        return maker.line(step, content, {**found, "cause": pair.cause or ""})
 
     def _unfit(
-        self, maker: Maker, step: Step, answer: Completion, prompt: Prompted, made: Row
+        self,
+        maker: Maker,
+        step: Step,
+        answer: Completion,
+        receipt: Mapping[str, Any],
+        made: Row,
     ) -> Finding | None:
         then, now = (
-            found.size if (found := sent_size(receipt, where=step.sample_id)) else step.screen
-            for receipt in (answer.receipt, prompt.receipt)
+            found.size if (found := sent_size(each, where=step.sample_id)) else step.screen
+            for each in (answer.receipt, receipt)
         )
-        if then != now and self._moves(maker.task, step, answer, prompt):
+        if then != now and self._moves(maker.task, step, answer, receipt):
             return _unusable(
                 step,
                 f"the answer is for a picture of {then[0]} x {then[1]} pixels, the row's has "
@@ -554,7 +539,9 @@ class PreferenceRows:
         what = fault.what.replace("a text of the data", "the answer")
         return _unusable(step, what, "an answer without what trainers and models obey")
 
-    def _moves(self, task: Asking, step: Step, answer: Completion, prompt: Prompted) -> bool:
+    def _moves(
+        self, task: Asking, step: Step, answer: Completion, receipt: Mapping[str, Any]
+    ) -> bool:
         """Return whether the answer means other places in the picture of the row."""
         space = answer_space(task.options)
         if space == "px":
@@ -565,10 +552,7 @@ class PreferenceRows:
         if space is not None:
             return False
         profile = get_profile(task, self._wanted.profile)
-        then, now = (
-            profile.judge(step, answer.text, receipt)
-            for receipt in (answer.receipt, prompt.receipt)
-        )
+        then, now = (profile.judge(step, answer.text, each) for each in (answer.receipt, receipt))
         return (then.values, then.parsed) != (now.values, now.parsed)
 
 
@@ -577,7 +561,7 @@ _ALIKE: Final[Mapping[str, str]] = {
     "all_wrong": "with wrong answers alone",
     "without": "without a usable answer",
 }
-"""What becomes of steps without a pair."""
+"""The outcomes of steps without a pair."""
 
 
 def _unusable(step: Step, what: str, expected: str) -> Finding:

@@ -18,7 +18,7 @@ from omnidata.files import read_file
 from omnidata.tasks import get_task
 from omnidata.tasks.asking import Asking
 from omnidata.training.reward_recipes import RecipeName, Term
-from omnidata.training.rewards import TERMS, Reward
+from omnidata.training.rewards import TERMS, Reward, Score
 from omnidata.types import LoadedDataset
 
 # What `reward.json` says: enough to make the reward again, in any process.
@@ -164,14 +164,22 @@ def swift_scores(
         is_truncated: whether each was cut off; None if unknown.
         columns: further columns of ms-swift, ignored.
     """
-    count = len(completions)
-    receipts: Sequence[str | None] = receipt or [None] * count
-    cut = is_truncated or [False] * count
+    cut = is_truncated or [False] * len(completions)
+    return [each["reward"] for each in _scores(reward, completions, sample_id, receipt, cut)]
+
+
+def _scores(
+    reward: Reward,
+    texts: Sequence[str],
+    sample_ids: Sequence[str],
+    receipts: Sequence[str | None] | None,
+    cut: Sequence[bool],
+) -> list[Score]:
     return [
-        reward.score(name, text, receipt=_receipt(shown), delivery="truncated" if ended else "ok")[
-            "reward"
-        ]
-        for name, text, shown, ended in zip(sample_id, completions, receipts, cut, strict=True)
+        reward.score(name, text, receipt=_receipt(shown), delivery="truncated" if ended else "ok")
+        for name, text, shown, ended in zip(
+            sample_ids, texts, receipts or [None] * len(texts), cut, strict=True
+        )
     ]
 
 
@@ -229,18 +237,12 @@ class TrlReward:
         """
         if not self.hears:
             _refuse_deaf(prompts, "step" in columns)
-        count = len(completions)
-        receipts: Sequence[str | None] = receipt or [None] * count
-        ids: Sequence[Sequence[int]] = completion_ids or [()] * count
-        found = [
-            self.reward.score(
-                name,
-                text if isinstance(text, str) else text[0]["content"],
-                receipt=_receipt(shown),
-                delivery="truncated" if self._is_cut(tokens) else "ok",
-            )
-            for name, text, shown, tokens in zip(sample_id, completions, receipts, ids, strict=True)
+        texts = [text if isinstance(text, str) else text[0]["content"] for text in completions]
+        cut = [
+            bool(self.ends and tokens) and tokens[-1] not in self.ends
+            for tokens in completion_ids or [()] * len(texts)
         ]
+        found = _scores(self.reward, texts, sample_id, receipt, cut)
         if log_extra:
             log_extra("sample_id", list(sample_id))
         if log_metric:
@@ -249,9 +251,6 @@ class TrlReward:
                 if known:
                     log_metric(column, sum(known) / len(known))
         return [each["reward"] for each in found]
-
-    def _is_cut(self, tokens: Sequence[int]) -> bool:
-        return bool(self.ends and tokens) and tokens[-1] not in self.ends
 
 
 def _refuse_deaf(prompts: Sequence[Any], of_steps: bool) -> None:

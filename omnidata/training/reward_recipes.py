@@ -253,10 +253,10 @@ def distance_term(judged: Judged) -> float | None:
     Returns:
         None for a step that is right at no place, or on a screen of unknown size.
     """
-    told = judged.explanation
-    if told is None or min(judged.step.screen) < 1:
+    explanation = judged.explanation
+    if explanation is None or min(judged.step.screen) < 1:
         return None
-    for places in told.overlays.values():
+    for places in explanation.overlays.values():
         if not places.target or places.target_end:
             continue
         if judged.exact >= 1:
@@ -269,3 +269,13 @@ def distance_term(judged: Judged) -> float | None:
         away = min(math.hypot(1000 * dx / width, 1000 * dy / height) for dx, dy in gaps)
         return max(0.0, 1.0 - away / FAR)
     return None
+
+
+TERM_VALUES: Final[Mapping[Term, Callable[[Judged], float | None]]] = {
+    "format": lambda judged: judged.format,
+    "type": lambda judged: judged.type,
+    "exact": lambda judged: judged.exact,
+    "rank": rank_term,
+    "distance": distance_term,
+}
+"""The value of each term; None where the profile or the step has none."""

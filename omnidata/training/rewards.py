@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypedDict, get_args
@@ -38,17 +37,15 @@ from omnidata.tasks.asking_under_options import load_to_ask
 from omnidata.tasks.explaining import deciding, mark_of
 from omnidata.training.reward_recipes import (
     RECIPES,
+    TERM_VALUES,
     Judged,
     RecipeName,
     Term,
-    distance_term,
-    rank_term,
 )
 from omnidata.types import (
     Cause,
     Delivery,
     Diagnosis,
-    Explanation,
     LoadedDataset,
     Outcome,
     Step,
@@ -56,7 +53,7 @@ from omnidata.types import (
 )
 
 TERMS: Final[Mapping[Term, float]] = {"format": 0.1, "type": 0.4, "exact": 0.5}
-"""The weights where nobody says others."""
+"""The default weights."""
 _SLACK: Final = 1e-9
 
 
@@ -79,13 +76,6 @@ class Score(TypedDict):
     format_ok: float | bool | None
     cause: Cause | None
     outcome: Outcome
-
-
-@dataclass(frozen=True, slots=True)
-class _Parts:
-    type_match: float | bool | None
-    exact_match: float | bool | None
-    format_ok: float | bool | None
 
 
 class Reward:
@@ -175,34 +165,57 @@ class Reward:
             PredictionError: the data have no such step, or the receipt cannot be read.
         """
         step = self.step(sample_id)
-        told = dict(receipt or {})
+        shown = dict(receipt or {})
         verdict = (
-            self.profile.judge(step, text, told)
+            self.profile.judge(step, text, shown)
             if delivery == "ok"
             else self.profile.without_answer(step, delivery)
         )
-        parts = self._parts(verdict)
         explanation = self.task.explanation(
-            step, verdict, text, profile=self.profile.name, receipt=told
+            step, verdict, text, profile=self.profile.name, receipt=shown
         )
-        mark = mark_of(verdict.outcome, dict(zip(self.profile.values, verdict.values, strict=True)))
-        wrong = mark not in ("right", "unjudged")
+        values = dict(zip(self.profile.values, verdict.values, strict=True))
+        exact = self._exact(verdict)
+        mark = mark_of(verdict.outcome, values)
         diagnosis = explanation.diagnosis or Diagnosis("rule")
-        return {
-            "reward": self._reward(step, text, told, verdict, parts, explanation),
-            "type_match": parts.type_match,
-            "exact_match": parts.exact_match,
-            "format_ok": parts.format_ok,
-            "cause": diagnosis.cause if wrong else None,
+        found: Score = {
+            "reward": None,
+            "type_match": None,
+            "exact_match": exact,
+            "format_ok": None,
+            "cause": None if mark in ("right", "unjudged") else diagnosis.cause,
             "outcome": verdict.outcome,
         }
-
-    def _parts(self, verdict: Verdict) -> _Parts:
-        values = dict(zip(self.profile.values, verdict.values, strict=True))
-        exact = deciding(values)
         if exact is None:
-            return _Parts(None, None, None)
-        if not -_SLACK <= exact <= 1 + _SLACK:
+            return found
+        kind = values.get("type_match")
+        form = values.get("format_ok", verdict.outcome == "ok")
+        judged = Judged(
+            self.task,
+            step,
+            text,
+            shown,
+            verdict,
+            exact=float(exact),
+            type=None if kind is None else float(kind),
+            format=float(form or 0.0),
+            explanation=explanation,
+            right=partial(self._right, step, shown),
+        )
+        return {**found, "reward": self._reward(judged), "type_match": kind, "format_ok": form}
+
+    def _reward(self, judged: Judged) -> float:
+        if isinstance(self.terms, str):
+            return RECIPES[self.terms](judged)
+        total = 0.0
+        for name, weight in self.terms.items():
+            value = TERM_VALUES[name](judged)
+            total += weight * (judged.exact if value is None else value)
+        return round(total, 9)
+
+    def _exact(self, verdict: Verdict) -> float | None:
+        exact: float | None = deciding(dict(zip(self.profile.values, verdict.values, strict=True)))
+        if exact is not None and not -_SLACK <= exact <= 1 + _SLACK:
             kind = type(self.profile.rule)
             raise PluginError(
                 f"the profile {self.profile.name} returned {exact!r} as correctness",
@@ -210,40 +223,7 @@ class Reward:
                 expected="a share between 0 and 1",
                 remedy="train on another profile",
             )
-        return _Parts(
-            values.get("type_match"), exact, values.get("format_ok", verdict.outcome == "ok")
-        )
-
-    def _reward(
-        self,
-        step: Step,
-        text: str,
-        receipt: Mapping[str, Any],
-        verdict: Verdict,
-        parts: _Parts,
-        explanation: Explanation,
-    ) -> float | None:
-        if parts.exact_match is None:
-            return None
-        judged = Judged(
-            self.task,
-            step,
-            text,
-            receipt,
-            verdict,
-            exact=float(parts.exact_match),
-            type=None if parts.type_match is None else float(parts.type_match),
-            format=float(parts.format_ok or 0.0),
-            explanation=explanation,
-            right=partial(self._right, step, receipt),
-        )
-        if isinstance(self.terms, str):
-            return RECIPES[self.terms](judged)
-        total = 0.0
-        for name, weight in self.terms.items():
-            value = _term(name, judged)
-            total += weight * (judged.exact if value is None else value)
-        return round(total, 9)
+        return exact
 
     def _right(self, step: Step, receipt: Mapping[str, Any], action: Action) -> float:
         speech = self.task.benchmark.speech
@@ -253,17 +233,7 @@ class Reward:
         except CannotSayError:
             return 0.0
         verdict = self.profile.judge_parsed(step, answer)
-        return float(self._parts(verdict).exact_match or 0.0)
-
-
-def _term(name: Term, judged: Judged) -> float | None:
-    if name == "format":
-        return judged.format
-    if name == "type":
-        return judged.type
-    if name == "exact":
-        return judged.exact
-    return rank_term(judged) if name == "rank" else distance_term(judged)
+        return float(self._exact(verdict) or 0.0)
 
 
 def check_terms(

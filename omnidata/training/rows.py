@@ -10,7 +10,7 @@ from typing import Any, Literal
 import msgspec
 
 from omnidata import registry
-from omnidata.actions import Screen, Space
+from omnidata.actions import Screen
 from omnidata.adapters.hf.options import CONTROLS, TOKENS
 from omnidata.adapters.media_budget import Capabilities
 from omnidata.adapters.render import render_messages
@@ -31,7 +31,7 @@ from omnidata.training.formats import (
     format_names,
     get_format,
 )
-from omnidata.training.formats.base import ALL, Piece, Turns
+from omnidata.training.formats.base import ALL, Piece
 from omnidata.training.media_store import Broken, File, Kept, Media, Sizing, Wanted
 from omnidata.training.reward_recipes import RecipeName
 from omnidata.training.rewards import TERMS, check_terms
@@ -110,7 +110,8 @@ class Options:
         )
         if not self.drop_audio or fewer == value or not can:
             return task
-        return get_task(task.name, {**task.options, "modalities": fewer})
+        found = get_task(task.name, {**task.options, "modalities": fewer})
+        return found if task.past is None else found.with_past(task.past)
 
     def check(self, task: Asking) -> None:
         """Refuse what cannot be done, before any data are read.
@@ -130,13 +131,13 @@ class Options:
                 where="--drop-audio, -T voice",
                 expected="one of the two",
             )
-        if self.rows.kind == "prompts":
+        if isinstance(self.rows, PromptFormat):
             check_terms(task, self.reward or TERMS)
         elif self.reward:
             raise UsageError(
                 "a reward is for prompts without answers",
                 where=f"--reward {self.reward}",
-                expected=f"--format {' or '.join(format_names('prompts'))} with it",
+                expected=f"--format {' or '.join(format_names(PromptFormat))} with it",
             )
         if self.objects and answer_space(task.options) != "norm1000":
             units = task.allowed.get("coordinates", ())
@@ -152,14 +153,10 @@ class Options:
             )
 
     def check_kinds(self, task: Asking, kinds: Iterable[Modality]) -> None:
-        """Refuse modalities that the trainer cannot be given, naming the flag.
-
-        Args:
-            task: writes the prompts.
-            kinds: what the prompts hold.
+        """Refuse modalities of a task's prompts that rows cannot hold.
 
         Raises:
-            UsageError: there are such modalities.
+            UsageError: there are such modalities; the remedy names the options.
         """
         accepts = self.capabilities.accepts
         lacking = [
@@ -182,32 +179,11 @@ _CURRENT = ("screenshot", "before", "after")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A row as it is written.
-
-    Attributes:
-        data: JSON in UTF-8, with the line break.
-        columns: the lists that are not empty.
-        media: the files that it names.
-    """
+    """A row as JSON with its line break, its columns that are not empty, and its files."""
 
     data: bytes
     columns: frozenset[str]
     media: frozenset[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Prompted:
-    """A step's prompt as it is written.
-
-    Attributes:
-        turns: what is asked.
-        begun: the beginning of the answer, which the prompt has.
-        receipt: what is shown, as a model's receipt says it.
-    """
-
-    turns: Turns
-    begun: str
-    receipt: Mapping[str, Any]
 
 
 def prompt_with_media(
@@ -232,8 +208,8 @@ class Maker:
         task: writes the prompts, and judges the answers.
         options: of the export.
         stored: the files of each medium, or why it has none.
-        kinds: modalities that any row has files of.
-        unstated: places of steps that state no target (see `places_without_target`).
+        kinds: modalities that the export has files for.
+        unstated: see `places_without_target`.
         root: the export, once it is done.
     """
 
@@ -253,36 +229,23 @@ class Maker:
 
     def make(self, step: Step) -> Line | Finding:
         """Return the row of a step, or the finding why there is none."""
-        asked_for = self.make_prompt(step)
-        if isinstance(asked_for, Finding):
-            return asked_for
-        target = self._answer(step, asked_for.receipt)
+        content = self.make_prompt(step)
+        if isinstance(content, Finding):
+            return content
+        target = self._answer(step, content.receipt)
         if isinstance(target, Finding):
             return target
-        begun = asked_for.begun
-        target = replace(target, text=begun + target.text, template=begun + target.template)
-        content = self.content(step, asked_for, target)
+        text, template = content.begun + target.text, content.begun + target.template
+        content = replace(content, target=replace(target, text=text, template=template))
         made = self._rows.answers.row(content)
         if fault := self.fault(step, made):
             return fault
         if isinstance(self._rows, PromptFormat):
             made = self._rows.row(content)
-        return self.line(step, asked_for.turns, made)
+        return self.line(step, content, made)
 
-    def content(self, step: Step, asked_for: Prompted, target: Target) -> Content:
-        """Return what the row of a step says."""
-        return Content(
-            self.task.name,
-            step.sample_id,
-            asked_for.turns,
-            target,
-            asked_for.receipt,
-            self.kinds,
-            self.root,
-        )
-
-    def make_prompt(self, step: Step) -> Prompted | Finding:
-        """Return a step's prompt as it is written, or the finding why there is none."""
+    def make_prompt(self, step: Step) -> Content | Finding:
+        """Return the content of a step's row without the answer, or the finding why it has none."""
         try:
             conversation, media = prompt_with_media(self.task, step, self._capabilities)
         except MediaError as error:
@@ -300,7 +263,7 @@ class Maker:
         turns, receipt = render_messages(conversation, self._capabilities, _text, self._pieces)
         begun = ""
         if turns[-1].role == "assistant":  # trainers want an answer whole
-            if self._rows.kind == "prompts":
+            if isinstance(self._rows, PromptFormat):
                 raise UsageError(
                     "the prompt contains the start of the answer, which trainers do not support",
                     where=f"--format {self.options.format}",
@@ -308,7 +271,8 @@ class Maker:
                     remedy="use another -T dialect, or drop it",
                 )
             begun = "".join(piece.text for piece in turns.pop().parts)
-        return Prompted(turns, begun, receipt)
+        name, sample_id = self.task.name, step.sample_id
+        return Content(name, sample_id, turns, receipt, self.kinds, self.root, begun)
 
     def _answer(self, step: Step, receipt: Mapping[str, Any]) -> Target | Finding:
         seen = sent_size(receipt, where=step.sample_id) or Resizing(step.screen, step.screen)
@@ -327,10 +291,22 @@ class Maker:
         values = dict(zip(self._profile.values, verdict.values, strict=True))
         right = deciding(values)
         if target is None or right is None:
-            return self._without_target(step)
+            if f"{step.episode}/{step.step_index}" not in self.unstated:
+                what = "the step has no usable target"
+                return _exclusion(step, "target-missing", what, "a target")
+            return Finding(
+                "target-absent",
+                "warning",
+                step.sample_id,
+                "the data state no target",
+                "a target, but after the last action of a recording",
+                "label it (docs/label.md), or do nothing: it is left out of the export",
+            )
+        ends: Mapping[str | None, Screen] = {"norm1000": (1000, 1000), "rel": (1, 1)}
+        width, height = ends.get(self._space, seen.size)
         if not right or not (values.get("format_ok", True) or self._space == "px"):
             wrong = f"is no exact match by {self._profile.name}"
-        elif not _is_on_screen(target, self._space, seen.size):
+        elif not all(0 <= x <= width and 0 <= y <= height for x, y in target.points):
             wrong = "lies beyond the screen"
         else:
             return target
@@ -339,18 +315,6 @@ class Maker:
             "target-unreachable",
             f"the answer {text[:200]!r} {wrong}",
             "a target on the screen that an answer of the prompt's form can hit",
-        )
-
-    def _without_target(self, step: Step) -> Finding:
-        if f"{step.episode}/{step.step_index}" not in self.unstated:
-            return _exclusion(step, "target-missing", "the step has no usable target", "a target")
-        return Finding(
-            "target-absent",
-            "warning",
-            step.sample_id,
-            "the data state no target",
-            "a target, but after the last action of a recording",
-            "label it (docs/label.md), or do nothing: it is left out of the export",
         )
 
     def fault(self, step: Step, made: Row) -> Finding | None:
@@ -385,9 +349,9 @@ class Maker:
             )
         return None
 
-    def line(self, step: Step, turns: Turns, made: Row) -> Line | Finding:
+    def line(self, step: Step, content: Content, made: Row) -> Line | Finding:
         """Return a row as it is written, with the step's id and the roles of its media."""
-        pieces = [piece for turn in turns for piece in turn.parts if piece.name]
+        pieces = [piece for turn in content.turns for piece in turn.parts if piece.name]
         try:
             whole = {"sample_id": step.sample_id, **made, "roles": [p.role for p in pieces]}
             data = msgspec.json.encode(whole) + b"\n"
@@ -431,12 +395,6 @@ def places_without_target(source: LoadedDataset) -> frozenset[str]:
     return frozenset(
         " (".join(parts[:count]) for parts in places for count in range(1, len(parts) + 1)
     )
-
-
-def _is_on_screen(target: Target, space: Space | None, size: Screen) -> bool:
-    ends: Mapping[str | None, Screen] = {"norm1000": (1000, 1000), "rel": (1, 1)}
-    width, height = ends.get(space, size)
-    return all(0 <= x <= width and 0 <= y <= height for x, y in target.points)
 
 
 def _text(text: str) -> Piece:

@@ -17,15 +17,16 @@ from pathlib import Path
 from typing import Any, Final
 
 from omnidata.actions import Action
-from omnidata.errors import DataError, RunError, UsageError
+from omnidata.errors import DataError, UsageError
 from omnidata.loaders.steps import ids_of
+from omnidata.run.journal import TRANSIENT
 from omnidata.run.histories import Histories
 from omnidata.run.journal import TRANSIENT, Answers
 from omnidata.run.media_stamps import Seen, media_of
+from omnidata.run.run_info import model_name
 from omnidata.run.recorded import recorded_steps
-from omnidata.run.run_info import ANSWERS, model_name, read_info
 from omnidata.tasks.asking import Asking
-from omnidata.training.preferences import check_run
+from omnidata.training.preferences import open_runs
 from omnidata.types import LoadedDataset
 
 OPTION: Final = "--histories"
@@ -60,12 +61,11 @@ def run_histories(
     Raises:
         UsageError: the run is of another task or other data, had other prompts, or the expert's
             actions for its history.
-        RunError: it is none, has no answers, or media have changed.
+        RunError: it is none, has no answers, or media have changed since.
         DataError: it came to no step.
         PredictionError: its answers cannot be read.
     """
-    info = read_info(run)
-    check_run(run, info, task, source, OPTION)
+    opened = [*open_runs([run], task, source, OPTION)]
     if not task.needs_predictions:
         raise UsageError(
             "the prompts of the run do not show the model's own answers",
@@ -73,20 +73,20 @@ def run_histories(
             expected="a run with -T history=predicted, best with -T patches=N",
             remedy="drop it: without it rows have the expert's history",
         )
-    if not (run / ANSWERS).exists():
-        raise RunError(
-            "the run has no answers",
-            where=str(run),
-            expected=ANSWERS,
-            remedy="repeat its `omnidata evaluate` command",
+    if len(opened) > 1:
+        raise UsageError(
+            "the run has several answers to each step",
+            where=f"{OPTION} {run}",
+            expected="one history",
+            remedy=f"name one of its samples: {opened[0].path}",
         )
+    info = opened[0].info
     asked = frozenset(ids_of(recorded_steps(info, source, run)))
     histories = Histories(task)
     past: dict[str, Sequence[Action | None]] = {}
     lacking: Counter[str] = Counter()
     seen = Seen(lambda step: media_of(task.conversation(step, [])))
-    with closing(Answers(run / ANSWERS, source.steps)) as answers:
-        answers.read()
+    with closing(opened[0].answers) as answers:
         for _, same in groupby(source.steps, key=attrgetter("episode")):
             why = ""
             for step in same:

@@ -25,7 +25,7 @@ from omnidata.tasks.common_options import AT_LOADING
 from omnidata.training.datasets import steps_for_workers
 from omnidata.training.examples import Example, read
 from omnidata.training.export import REPORT
-from omnidata.training.formats import AnswerFormat, Format, get_format
+from omnidata.training.formats import AnswerFormat, find_format
 from omnidata.types import Conversation, LoadedDataset, Message, Step
 
 if TYPE_CHECKING:
@@ -240,10 +240,13 @@ def exported_table(out: Path, split: Split = "train") -> datasets.Dataset:
     import datasets
 
     report = _report(out)
-    form = _form(out, report.options.format)
+    name = report.options.format
+    form = find_format(name)
     if not isinstance(form, AnswerFormat):
         raise DataError(
-            f"rows of {form.name} have no answers to learn",
+            f"rows of {name} have no answers to learn"
+            if form
+            else f"no installed format is called {name}",
             where=str(out),
             expected="an export with right answers",
             remedy="train with a reward (docs/reinforce.md), or export with another --format",
@@ -266,18 +269,6 @@ def exported_table(out: Path, split: Split = "train") -> datasets.Dataset:
     starts = file.starts(report.splits[split].steps)
     rows = datasets.Dataset.from_dict({"number": range(len(starts))})
     return rows.with_transform(_ExampleLookup(file, starts))
-
-
-def _form(out: Path, name: str) -> Format:
-    try:
-        return get_format(name)
-    except UsageError as error:
-        raise DataError(
-            f"the export cannot be read ({error.what})",
-            where=str(out / REPORT),
-            expected=error.expected,
-            remedy="install the distribution of the format, or export again with another --format",
-        ) from None
 
 
 def _report(out: Path) -> _Report:
@@ -386,13 +377,14 @@ class _ExampleLookup:
     starts: npt.NDArray[np.int64]
 
     def __call__(self, rows: Mapping[str, Sequence[int]]) -> dict[str, list[Example]]:
+        found: list[Example] = []
         with self.file.open() as file:
-            return {"example": [self._at(file, number) for number in rows["number"]]}
-
-    def _at(self, file: BinaryIO, number: int) -> Example:
-        file.seek(int(self.starts[number]))
-        found = self.file.example(file.readline(_LONGEST + 1), number + 1)
-        return replace(found, prompt=_as_written(found.prompt)) if self.file.fixed else found
+            for number in rows["number"]:
+                file.seek(int(self.starts[number]))
+                one = self.file.example(file.readline(_LONGEST + 1), number + 1)
+                prompt = _as_written(one.prompt) if self.file.fixed else one.prompt
+                found.append(replace(one, prompt=prompt))
+        return {"example": found}
 
 
 def _as_written(prompt: Conversation) -> Conversation:

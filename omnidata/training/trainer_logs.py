@@ -1,4 +1,4 @@
-"""What trainers write when they predict on an export: paired with its rows.
+"""Predictions that trainers write on an export, paired with its rows.
 
 LLaMA-Factory (`do_predict`, `scripts/vllm_infer.py`) writes `prompt`, `predict` and `label`,
 ms-swift (`swift infer --result_path`) `response`, `labels`, `messages` and the media. Neither keeps
@@ -29,20 +29,21 @@ from omnidata.run.logs import recognise
 from omnidata.run.selection import SPLITS
 from omnidata.training.examples import read
 from omnidata.training.export import REPORT
-from omnidata.training.formats import OURS, get_format
+from omnidata.training.formats import Format, formats, get_format
 from omnidata.types import PLACE, LoadedDataset, Step
-
-_LOGS: Final = {one.log.trainer: (one.suffix, one.log) for one in OURS if one.log}
-TRAINERS: Final = tuple(_LOGS)
-"""Those whose predictions can be scored, for `--from`."""
 
 _ROWS: Final = "rows of `omnidata export`, a file or its folder"
 _TOKEN: Final = re.compile(r"<\|[^<>|]*\|>|</s>|<eos>|<end_of_turn>|<think>\s*</think>")
-"""What chat templates put around an answer."""
+"""Tokens that chat templates write around an answer."""
 _LISTS: Final = ("images", "videos", "audios")
 _MEDIUM: Final = re.compile("<(?:image|video|audio)>")
 _FOUND: Final = 3
 """Prompts that are none of their rows, for which the right row is looked for."""
+
+
+def trainers() -> dict[str, Format]:
+    """Return the formats whose trainers' predictions can be scored, by the name for `--from`."""
+    return {form.log.trainer: form for form in formats().values() if form.log}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +51,9 @@ class _Row:
     """A row of an export.
 
     Attributes:
-        where: file and line.
-        sample_id: of its step.
         label: the right answer; None where the row has a prompt alone.
         texts: the last texts of the prompt, without blanks.
         media: names of the files, without folders.
-        own: the row itself.
     """
 
     where: str
@@ -75,7 +73,7 @@ class TrainerLog:
     """Predictions of a trainer on an export.
 
     Args:
-        trainer: one of `TRAINERS`.
+        trainer: one of `trainers()`.
         path: of the predictions.
         rows: the file of rows that the trainer predicted on, or the folder of the export. Of a
             folder that has several splits, the one is taken that the predictions fit.
@@ -98,7 +96,9 @@ class TrainerLog:
                 remedy="add --rows with the file that the trainer predicted on",
             )
         self._trainer, self._path = trainer, path
-        self._suffix, self._columns = _LOGS[trainer]
+        form = trainers()[trainer]
+        assert form.log
+        self._suffix, self._columns = form.suffix, form.log
         folder = rows if rows.is_dir() else rows.parent
         report = json_file(folder / REPORT, WHOLE) if (folder / REPORT).is_file() else None
         self.report: Mapping[str, Any] = report if isinstance(report, dict) else {}
@@ -150,28 +150,32 @@ class TrainerLog:
     def read(self, bad: BadLines) -> Iterator[Prediction]:
         """Yield the answers; lines without one are passed to `bad`."""
         if self._columns.sample_id:
-            rows = self._read_rows(self.rows)
-            receipts = {row.sample_id: _receipt_of(row.own) for row in rows}
-            for found in sift(self._lines(), self._answer_by_id, bad):
-                found.receipt = dict(receipts.get(found.sample_id, {}))
-                yield found
+            receipts = {row.sample_id: _receipt_of(row.own) for row in self._read_rows(self.rows)}
+            for sample_id, text in sift(self._lines(), self._answer_by_id, bad):
+                yield self._prediction(sample_id, text, receipts.get(sample_id, {}))
             return
-        pairs = zip(self._lines(), self._read_rows(self.rows), strict=True)
-        for line, row in pairs:
-            for found in sift([line], self._answer, bad):
-                yield Prediction(
-                    sample_id=row.sample_id,
-                    output=found,
-                    delivery="ok" if found is not None else "api_error",
-                    error="" if found is not None else f"{self._trainer} wrote no answer",
-                    receipt=self._receipt(row),
-                )
+        for line, row in zip(self._lines(), self._read_rows(self.rows), strict=True):
+            for text in sift([line], self._answer, bad):
+                yield self._prediction(row.sample_id, text, self._receipt(row))
+
+    def _prediction(
+        self, sample_id: str, text: str | None, receipt: Mapping[str, Any]
+    ) -> Prediction:
+        return Prediction(
+            sample_id=sample_id,
+            output=text,
+            delivery="ok" if text is not None else "api_error",
+            error="" if text is not None else f"{self._trainer} wrote no answer",
+            receipt=dict(receipt),
+        )
 
     # Which rows the predictions are of.
 
     def _find_rows(self, rows: Path) -> Path:
+        by_id = bool(self._columns.sample_id)
         if not rows.is_dir():
-            self._check(rows)
+            if not by_id:
+                self._check(rows)
             return rows
         places = [rows / f"{split}{self._suffix}" for split in SPLITS]
         files = [path for path in places if path.is_file()]
@@ -182,48 +186,42 @@ class TrainerLog:
                 expected=_ROWS,
                 remedy="name the folder that `omnidata export` wrote",
             )
-        if self._columns.sample_id:
-            return self._only([path for path in files if self._is_of(path)] or files[:1], rows)
+        check = self._check_ids if by_id else self._check
         faults: dict[Path, PredictionError] = {}
         for path in files:
             try:
-                self._check(path)
+                check(path)
             except PredictionError as error:
                 faults[path] = error
-        if len(faults) < len(files):
-            return self._only([path for path in files if path not in faults], rows)
+        fit = [path for path in files if path not in faults] or (files[:1] if by_id else [])
+        if len(fit) > 1:
+            raise UsageError(
+                "the predictions may be of several files of rows: "
+                + ", ".join(path.name for path in fit),
+                where=f"--rows {rows}",
+                expected="the file that the trainer predicted on",
+                remedy=f"--rows {fit[0]}",
+            )
+        if fit:
+            return fit[0]
         if len(files) == 1:
             raise faults[files[0]]
-        told = "; ".join(f"{path.name}: {error.what}" for path, error in faults.items())
+        reasons = "; ".join(f"{path.name}: {error.what}" for path, error in faults.items())
         raise PredictionError(
-            f"the predictions are of none of the files of rows: {told}",
+            f"the predictions are of none of the files of rows: {reasons}",
             where=str(self._path),
             expected="a line for each row of one of them, in its order",
             remedy="name the file that the trainer predicted on: --rows EXPORT/FILE",
         )
 
-    def _only(self, files: Sequence[Path], rows: Path) -> Path:
-        if len(files) > 1:
-            names = ", ".join(path.name for path in files)
-            raise UsageError(
-                f"the predictions may be of several files of rows: {names}",
-                where=f"--rows {rows}",
-                expected="the file that the trainer predicted on",
-                remedy=f"--rows {files[0]}",
-            )
-        return files[0]
-
-    def _is_of(self, path: Path) -> bool:
+    def _check_ids(self, path: Path) -> None:
         names = {row.sample_id for row in self._read_rows(path)}
         line = next(self._lines(), None)
-        said = (
-            line.row.get(self._columns.sample_id) if line and isinstance(line.row, dict) else None
-        )
-        return isinstance(said, str) and said in names
+        row = line.row if line and isinstance(line.row, dict) else {}
+        if str(row.get(self._columns.sample_id)) not in names:
+            raise PredictionError("the first prediction is of no row", where=str(path))
 
     def _check(self, rows: Path) -> None:
-        if self._columns.sample_id:
-            return
         looked = 0
         lines = places = 0
         for line, row in zip_longest(self._lines(), self._read_rows(rows)):
@@ -290,7 +288,7 @@ class TrainerLog:
             raise PredictionError(what, where=line.where, expected=expected)
         return text
 
-    def _answer_by_id(self, line: Line) -> Prediction:
+    def _answer_by_id(self, line: Line) -> tuple[str, str | None]:
         text, name = self._answer(line), self._columns.sample_id
         sample_id = line.row.get(name)
         if not isinstance(sample_id, str):
@@ -300,12 +298,7 @@ class TrainerLog:
                 expected=f"{name}: the id of the row",
                 remedy="predict on rows of `omnidata export`, with the reward beside them",
             )
-        return Prediction(
-            sample_id=sample_id,
-            output=text,
-            delivery="ok" if text is not None else "api_error",
-            error="" if text is not None else f"{self._trainer} wrote no answer",
-        )
+        return sample_id, text
 
     def _receipt(self, row: _Row) -> dict[str, Any]:
         chosen = self.report.get("options") or {}

@@ -193,17 +193,6 @@ def test_media_are_left_out_with_an_option_where_the_task_has_it() -> None:
         assert ("modalities" in error.value.remedy) == ("modalities" in get_task(task).allowed)
 
 
-@pytest.mark.parametrize("form", ["llamafactory", "swift", "qwen-vl"])
-def test_a_placeholder_in_a_text_of_the_data_is_found(form: str, tmp_path: Path) -> None:
-    """The trainer would show a medium in its place, and another one in that one's."""
-    instructions = ("Tap <image> twice", "Tap it")
-    data = tree(tmp_path / "data", episodes=2, actions=[TAP], instruct=instructions.__getitem__)
-    done = written(data, tmp_path / "out", format=form, drop_audio=True)
-    assert faults(done) == ["placeholder-in-text"]
-    assert done.findings[0].where == "App/E00/0"
-    assert [row["sample_id"] for row in rows(tmp_path / "out")] == ["App/E01/0"]
-
-
 def asking(folder: Path, tokens: list[str]) -> Path:
     """An episode for each token, whose instruction has it."""
     return tree(folder, episodes=len(tokens), actions=[TAP], instruct=lambda n: f"a{tokens[n]}b")

@@ -1,4 +1,4 @@
-"""A format of another distribution: that of `docs/export.md` is exported, and read back."""
+"""`docs/export.md`: every format stands there, and the one that it declares works."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ import pytest
 
 from omnidata.tasks import get_task
 from omnidata.torch import exported_table
-from omnidata.training.formats import formats
+from omnidata.training.formats import OURS, formats
 from tests import plugs
 from tests.cli.running import here
 from tests.export.small import TAP, load, rows, tree
 from tests.export.test_preferences import NEAR, asked
 
-TEXT = (Path(__file__).resolve().parents[2] / "docs" / "export.md").read_text("utf-8")
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+TEXT = (DOCS / "export.md").read_text("utf-8")
 
 
 @pytest.fixture(autouse=True)
@@ -32,6 +33,11 @@ def talk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     monkeypatch.undo()
     formats.cache_clear()
+
+
+def test_every_format_is_on_a_page() -> None:
+    pages = TEXT + (DOCS / "preferences.md").read_text("utf-8")
+    assert [form.name for form in OURS if f"`{form.name}`" not in pages] == []
 
 
 def test_rows_of_a_format_of_ones_own_are_written_checked_and_read_back(tmp_path: Path) -> None:
@@ -73,3 +79,18 @@ def test_preferences_of_a_format_of_ones_own_have_both_answers(tmp_path: Path) -
     )  # fmt: skip
     (row,) = rows(tmp_path / "out")
     assert (row["worse"], row["cause"]) == (NEAR, "near_miss")
+
+
+@pytest.mark.parametrize(
+    ("value", "fault"),
+    [("json:dumps", "no format"), ("talk:TALK", "a second format talk"), ("absent:X", "imported")],
+)
+def test_a_distribution_without_a_format_of_its_own_is_named(
+    value: str, fault: str, tmp_path: Path
+) -> None:
+    plugs.install(tmp_path / "site", "broken", "omnidata.formats", f"x = {value}")
+    command = ("export", "omnigui", tree(tmp_path / "data", actions=[TAP]), tmp_path / "out")
+    said = here(*command, "--format", "mine", code=None).stderr
+    assert fault in said
+    assert value in said
+    here(*command, "--format", "llamafactory", "--split", "train=1")  # ours need no other's code

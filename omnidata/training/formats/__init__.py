@@ -16,7 +16,6 @@ from omnidata.training.formats.base import (
     AnswerFormat,
     Content,
     Format,
-    Kind,
     Log,
     Messages,
     Objects,
@@ -44,6 +43,7 @@ __all__ = [
     "PromptFormat",
     "Row",
     "Written",
+    "find_format",
     "format_names",
     "formats",
     "get_format",
@@ -94,9 +94,19 @@ def formats() -> Mapping[str, Format]:
     return found
 
 
-def format_names(*kinds: Kind) -> list[str]:
-    """Return the names of the formats of some kinds."""
-    return [name for name, one in formats().items() if one.kind in kinds]
+def format_names(kind: type[Format]) -> list[str]:
+    """Return the names of the formats of a base class."""
+    return [name for name, one in formats().items() if isinstance(one, kind)]
+
+
+def find_format(name: str) -> Format | None:
+    """Return a format by its name, or None; for one of ours no other distribution is imported.
+
+    Raises:
+        PluginError: as `formats`.
+    """
+    own = next((one for one in OURS if one.name == name), None)
+    return own or formats().get(name)
 
 
 def get_format(name: str) -> Format:
@@ -106,12 +116,12 @@ def get_format(name: str) -> Format:
         UsageError: no format has the name.
         PluginError: as `formats`.
     """
-    known = formats()
-    if name not in known:
+    found = find_format(name)
+    if found is None:
         raise UsageError(
-            f'unknown format "{name}"',
+            "there is no such choice",
             where=f"--format {name}",
-            expected=f"one of {', '.join(known)}",
-            remedy=suggestion(name, known),
+            expected=f"one of {', '.join(formats())}",
+            remedy=suggestion(name, formats()) or "choose one of these",
         )
-    return known[name]
+    return found

@@ -18,7 +18,6 @@ from omnidata.types import Modality, Target
 if TYPE_CHECKING:
     from omnidata.adapters.render import Turn
 
-Kind = Literal["answers", "prompts", "preferences"]
 Objects = Literal["norm1", "real"]
 Role = Literal["system", "user", "assistant"]
 Row = dict[str, Any]
@@ -28,6 +27,7 @@ ALL = frozenset(PLACEHOLDERS)
 
 _TAGS: Mapping[str, Modality] = {tag: kind for kind, tag in PLACEHOLDERS.items()}
 _TAG = re.compile(f"({'|'.join(_TAGS)})")
+_NO_ANSWER = Target("", "")
 _RECEIPT = ("role", "width", "height", "original", "pixels")
 
 
@@ -61,19 +61,21 @@ class Content:
         task: name of the benchmark.
         sample_id: of the step.
         turns: the prompt.
-        target: the answer.
         receipt: of the prompt, as in `Completion.receipt`.
         kinds: modalities that any row of the export has; each row has a list of each.
         root: folder of the finished export.
+        begun: beginning of the answer that the prompt has.
+        target: the whole answer.
     """
 
     task: str
     sample_id: str
     turns: Turns
-    target: Target
     receipt: Mapping[str, Any]
     kinds: Collection[Modality]
     root: Path
+    begun: str = ""
+    target: Target = _NO_ANSWER
 
     def names(self, kind: Modality) -> list[str]:
         """Return the files of a modality, relative to the export, in order."""
@@ -157,7 +159,6 @@ class Format:
     Attributes:
         name: after `--format`.
         title: for the help; empty if the name says it.
-        kind: "answers" for supervised training, "prompts" for a reward, "preferences" for pairs.
         holds: modalities that a row can have as files.
         suffix: of the files of rows.
         log: columns of the trainer's predictions; None if `score` does not read them.
@@ -165,7 +166,6 @@ class Format:
 
     name: ClassVar[str]
     title: ClassVar[str] = ""
-    kind: ClassVar[Kind]
     holds: frozenset[Modality] = ALL
     suffix: ClassVar[str] = ".jsonl"
     log: ClassVar[Log | None] = None
@@ -200,9 +200,7 @@ class Format:
 
 
 class AnswerFormat(Format):
-    """Rows with a prompt and the right answer."""
-
-    kind = "answers"
+    """Rows with a prompt and the right answer, for supervised training."""
 
     @property
     def answers(self) -> AnswerFormat:
@@ -242,7 +240,6 @@ class PromptFormat(Format):
         code: the rest of the file; it reads `reward.json` beside it, and holds no data.
     """
 
-    kind = "prompts"
     module: ClassVar[str] = ""
     usage: ClassVar[str] = ""
     code: ClassVar[str] = ""
@@ -265,14 +262,13 @@ class PromptFormat(Format):
 
 
 class PreferenceFormat(Format):
-    """Rows with answers of models, right and wrong.
+    """Rows with right and wrong answers of models.
 
     Attributes:
         supervised: the format with answers from whose rows these are made.
         label: column that says whether the row's single answer is right; empty for rows of pairs.
     """
 
-    kind = "preferences"
     supervised: ClassVar[AnswerFormat]
     label: ClassVar[str] = ""
 
@@ -352,7 +348,8 @@ class Messages(AnswerFormat):
         return {tag: row.get(self.columns.get(kind, ""), ()) for kind, tag in PLACEHOLDERS.items()}
 
     def read(self, row: Row) -> Written:
-        found = msgspec.convert(row, _schema(type(self)))
+        form: Any = type(self)
+        found = msgspec.convert(row, _schema(form))
         *asked, said = found.turns
         if said.role != self.authors["assistant"]:
             raise unreadable("the last message is not the assistant's")
@@ -379,7 +376,7 @@ def _split(text: str) -> Iterator[tuple[Literal["text"] | Modality, str]]:
 
 
 @cache
-def _schema(form: type[Messages]) -> Any:
+def _schema(form: Any) -> Any:
     turn = msgspec.defstruct(
         "Message",
         [("role", Literal[tuple(form.authors.values())]), ("content", str)],
