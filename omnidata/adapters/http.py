@@ -398,7 +398,7 @@ class QuietConnector(aiohttp.TCPConnector):
     answer, and is closed where anything comes. From then on none is used a second time.
 
     Where one request is sent after the other, the one that rests is closed for the next: a server
-    may serve one connection at a time.
+    may serve one connection at a time, until it has answered on one while another rested.
     """
 
     def __init__(self, **settings: Any) -> None:
@@ -429,7 +429,9 @@ class QuietConnector(aiohttp.TCPConnector):
     async def _create_connection(
         self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
     ) -> ResponseHandler:
-        if not self._serves_many and len(self._acquired) - len(self._resting) <= 1:  # this one alone is wanted
+        if (
+            not self._serves_many and len(self._acquired) - len(self._resting) <= 1
+        ):  # this one alone is wanted
             for protocol in self._resting:
                 protocol.close()
         return await super()._create_connection(req, traces, timeout)
