@@ -10,7 +10,7 @@ import ssl
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from functools import partial
+from functools import lru_cache, partial
 from ipaddress import ip_address, ip_network
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -535,6 +535,7 @@ def _covers(name: str, host: str | None) -> bool:
         return False
 
 
+@lru_cache(maxsize=64)
 def address(url: yarl.URL) -> str:
     """Return a URL without user, password and query.
 
