@@ -6,7 +6,7 @@ import asyncio
 import io
 import ssl
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from ipaddress import ip_address, ip_network
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -142,7 +142,7 @@ class QuietConnector(aiohttp.TCPConnector):
     answer, and is closed where anything comes. From then on none is used a second time.
 
     Where one request is sent after the other, the one that rests is closed for the next: a server
-    may serve one connection at a time.
+    may serve one connection at a time, until it has answered on one while another rested.
     """
 
     def __init__(self, **settings: Any) -> None:
@@ -279,6 +279,7 @@ def _covers(name: str, host: str | None) -> bool:
         return False
 
 
+@lru_cache(maxsize=64)
 def address(url: yarl.URL) -> str:
     """Return a URL without user, password and query.
 

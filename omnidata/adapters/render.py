@@ -208,16 +208,17 @@ def _render_medium(
     if ref.kind == "image" and fitted != size:
         pixels = media.resize(media.image(held).pixels, fitted)
         line: Line = {"scale": max(fitted) / max(size), "original": list(size)}
-        return _file(part, media.png(pixels), "image/png", *fitted, **line)
+        data = media.png(pixels)
+        return _file(part, data, _hash(data), "image/png", *fitted, **line)
     line = {"seconds": about.seconds} if about.seconds is not None else {}
-    return _file(part, held.content, about.mime, *size, **line)
+    return _file(part, held.content, held.sha256, about.mime, *size, **line)
 
 
 def _file(
-    part: Part, data: bytes, mime: str, width: int, height: int, **more: Any
+    part: Part, data: bytes, digest: str, mime: str, width: int, height: int, **more: Any
 ) -> tuple[list[RenderedPart], Line]:
     assert part.media
-    sent = RenderedPart(part.media.kind, data=data, mime=mime, role=part.role, sha256=_hash(data))
+    sent = RenderedPart(part.media.kind, data=data, mime=mime, role=part.role, sha256=digest)
     line = {"as": "file", "mime": mime, "bytes": len(data), "width": width, "height": height}
     return [sent], {**line, **more, "sha256": sent.sha256}
 
@@ -254,7 +255,7 @@ def _track(
     if not known or (about.format == "wav" and not (about.codec or "").startswith("pcm_")):
         return _waveform(role, track, capabilities)
     data = track.content
-    sent = RenderedPart("audio", "", data, about.mime, role, _hash(data))
+    sent = RenderedPart("audio", "", data, about.mime, role, track.sha256)
     line: Line = {"as": "file", "mime": about.mime, "bytes": len(data)}
     if about.seconds is not None:
         line["seconds"] = about.seconds

@@ -11,36 +11,15 @@ import subprocess
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
-from omnidata.cli import (
-    ablate,
-    audit,
-    batch,
-    cache,
-    convert,
-    demo,
-    doctor,
-    evaluate,
-    export,
-    fetch,
-    harness,
-    info,
-    items,
-    push,
-    report,
-    score,
-    segment,
-    synth,
-    terminal,
-    validate,
-    voice,
-)
+from omnidata.cli import terminal
 from omnidata.cli.help import Verb, write_verbs
 from omnidata.errors import OmnidataError, PluginError, UnansweredWarning
 from omnidata.plugins import blaming
@@ -58,51 +37,48 @@ class _Groups(TyperGroup):
                 write_verbs(formatter, {name: self.commands[name] for name in verbs}, widest)
 
 
-app = typer.Typer(
-    name="omnidata",
-    cls=_Groups,
-    help="Datasets and evaluation for GUI agents that see, hear and remember.",
-    epilog="Start with `omnidata demo`. Help on a verb: omnidata VERB --help",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-_VERBS: Mapping[str, Mapping[str, Callable[..., None] | typer.Typer]] = {
-    "Start": {"demo": demo.demo, "doctor": doctor.doctor, "cache": cache.cache},
-    "Data": {
-        "fetch": fetch.fetch,
-        "info": info.info,
-        "view": info.view,
-        "validate": validate.validate,
-        "audit": audit.audit,
-        "convert": convert.convert,
-        "push": push.push,
-        "segment": segment.segment,
-        "voice": voice.voice,
-    },
-    "Models": {
-        "evaluate": evaluate.evaluate,
-        "score": score.score,
-        "suite": evaluate.suite,
-        "ablate": ablate.ablate,
-        "merge": evaluate.merge,
-        "batch": batch.app,
-        "harness": harness.app,
-    },
-    "Results": {"report": report.report, "compare": report.compare, "items": items.items},
-    "Training": {"export": export.export, "synth": synth.app},
+_VERBS: Final[Mapping[str, Sequence[str]]] = {
+    "Start": ("demo", "doctor", "cache"),
+    "Data": (
+        *("fetch", "info", "view", "validate", "audit", "convert", "push", "segment", "voice"),
+    ),
+    "Models": ("evaluate", "score", "suite", "ablate", "merge", "batch", "harness"),
+    "Results": ("report", "compare", "items"),
+    "Training": ("export", "synth"),
 }
-for _group in _VERBS.values():
-    for _name, _verb in _group.items():
-        if isinstance(_verb, typer.Typer):
-            app.add_typer(_verb, name=_name)
+_MODULES: Final = {
+    **{name: name for verbs in _VERBS.values() for name in verbs},
+    **{"view": "info", "suite": "evaluate", "merge": "evaluate", "compare": "report"},
+}
+
+
+def make_app(arguments: Sequence[str] = ()) -> typer.Typer:
+    """Return the command line: with the verb that comes first alone, or else with all of them.
+
+    To import and to prepare a verb takes some 10 ms.
+    """
+    is_alone = bool(arguments) and arguments[0] in _MODULES
+    app = typer.Typer(
+        name="omnidata",
+        cls=_Groups,
+        help="Datasets and evaluation for GUI agents that see, hear and remember.",
+        epilog="Start with `omnidata demo`. Help on a verb: omnidata VERB --help",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback(invoke_without_command=True)(_root)
+    for name in arguments[:1] if is_alone else _MODULES:
+        module = import_module(f"omnidata.cli.{_MODULES[name]}")
+        if hasattr(module, "app"):  # a group of verbs
+            app.add_typer(module.app, name=name)
         else:
-            app.command(_name, cls=Verb)(_verb)
+            app.command(name, cls=Verb)(getattr(module, name))
+    return app
 
 
-@app.callback(invoke_without_command=True)
 def _root(version: bool = typer.Option(False, "--version", help="Print the version.")) -> None:
     """Datasets and evaluation for GUI agents that see, hear and remember."""
     if version:
@@ -145,7 +121,7 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     arguments = sys.argv[1:] if argv is None else list(argv)
     try:
         with blaming():
-            app(arguments)
+            make_app(arguments)(arguments)
         sys.exit(0)
     except OmnidataError as error:
         if isinstance(error, PluginError) and os.environ.get(_DEBUG):

@@ -18,7 +18,7 @@ import tempfile
 from array import array
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
 from functools import lru_cache
@@ -74,6 +74,7 @@ _SEQUENCES: Final = frozenset[type]({list, tuple, set, frozenset})
 
 
 def _check_plain(value: Any) -> None:
+    """Refuse what is none of the types of a cell; of a value's parts the simple ones first."""
     kind = type(value)
     if kind is dict:
         if not _SCALARS.issuperset(map(type, value)):
@@ -83,10 +84,9 @@ def _check_plain(value: Any) -> None:
         if kind in _SCALARS:
             return
         raise CannotStoreError(value)
-    if not _SCALARS.issuperset(map(type, value)):
-        for each in value:
-            if type(each) not in _SCALARS:
-                _check_plain(each)
+    for each in value:
+        if type(each) not in _SCALARS:
+            _check_plain(each)
 
 
 def to_cell(value: Any, version: int = marshal.version) -> bytes:
@@ -103,11 +103,12 @@ def to_cell(value: Any, version: int = marshal.version) -> bytes:
 
 
 def _plain_places(places: Any) -> tuple[tuple[Any, ...], ...]:
-    if type(places) is not tuple or not all(type(place) in (Point, Box) for place in places):
+    if type(places) is not tuple or not _PLACES.issuperset(map(type, places)):
         raise CannotStoreError(places)
     return tuple(map(msgspec.structs.astuple, places))
 
 
+_PLACES: Final = frozenset[type]({Point, Box})
 _DEFAULTS: Final = (None, *Action.__struct_defaults__)
 _PATH: Final = Action.__struct_fields__.index("path")
 _THEN: Final = Action.__struct_fields__.index("then")
@@ -124,9 +125,10 @@ def _plain_action(action: Action | None) -> tuple[Any, ...] | None:
             values[number] = _plain_places(values[number])
     if action.then:
         values[_THEN] = tuple(map(_plain_action, action.then))
-    while len(values) > 3 and values[-1] is _DEFAULTS[len(values) - 1]:
-        values.pop()
-    return tuple(values)
+    end = len(values)
+    while end > 3 and values[end - 1] is _DEFAULTS[end - 1]:
+        end -= 1
+    return tuple(values[:end])
 
 
 def _action(values: tuple[Any, ...] | None) -> Action | None:
@@ -225,11 +227,11 @@ class StepWriter:
     def __init__(self, file: IO[bytes] | pa.NativeFile, *, sources: bool = True) -> None:
         self._writer = pa.ipc.new_file(file, SCHEMA)
         self._sources = sources
-        self._columns: dict[str, list[Any]] = {name: [] for name in SCHEMA.names}
+        self._rows: list[Sequence[Any]] = []
         self._bytes = 0
         self._count = 0
         self._last: Step | None = None
-        self._back = [0, 0]
+        self._back = 0, 0
         self.within = bounds()
         self.in_memory: dict[int, Step] = {}
         self.is_movable = True
@@ -241,68 +243,56 @@ class StepWriter:
             DataError: the disk takes no more.
         """
         try:
-            row = self._row(step)
+            self._rows.append(self._row(step))
         except CannotStoreError:
             self.in_memory[self._count] = step
-            row = _NO_ROW
-            self._last, self._back = None, [0, 0]
-        for name, column in self._columns.items():
-            column.append(row[name])
+            self._rows.append(_NO_ROW)
+            self._last = None
         self._count += 1
-        self._bytes += len(row["source"]) + len(row["media"])
-        if self._count % BLOCK == 0 and (
-            len(self._columns["action"]) >= _BATCH or self._bytes > _BATCH_BYTES
-        ):
+        if self._count % BLOCK == 0 and (len(self._rows) >= _BATCH or self._bytes > _BATCH_BYTES):
             self._flush()
 
-    def _row(self, step: Step) -> dict[str, Any]:
-        odd: dict[str, Any] = {}
-        row: dict[str, Any] = {}
-        for name in _TEXTS:
-            text = getattr(step, name)
-            if type(text) is not str or not _is_unicode(text):
-                odd[name], text = text, None
-            row[name] = text
-        for name in _INTEGERS:
-            number = getattr(step, name)
-            if type(number) is not int or not -_MOST <= number < _MOST:
-                odd[name], number = number, None
-            row[name] = number
-        if _is_screen(step.screen):
-            row["width"], row["height"] = step.screen
-        else:
-            odd["screen"], row["width"], row["height"] = step.screen, None, None
-        if type(step.tags) is not dict or type(step.source) is not dict:
+    def _row(self, step: Step) -> list[Any]:
+        """Return the values of a row in the order of the columns."""
+        tags = step.tags
+        if type(tags) is not dict or type(step.source) is not dict:
             raise CannotStoreError(step)
-        row["action"] = to_cell(_plain_action(step.action))
+        if not _SCALARS.issuperset(map(type, (*tags, *tags.values()))):
+            raise CannotStoreError(tags)
+        row, odd = _plain_fields(step)
+        last, (back, screens_back) = self._last, self._back
+        if last and _extends(step.history, last.history, last.action, operator.is_):
+            history, back = b"", back + 1
+        else:
+            history, back = to_cell(_plain_history(step.history)), 0
+        screens = step.history_screens
+        if last and _extends(screens, last.history_screens, last.screen, _same_screens):
+            history_screens, screens_back = b"", screens_back + 1
+        else:
+            history_screens, screens_back = to_cell(_plain_screens(screens)), 0
         media = _plain_media(step.media, self.within)
-        row["media"] = to_cell(media)
-        row["tags"] = to_cell(tuple(step.tags.items()), 2)  # the same bytes for the same tags
-        row["source"] = to_cell(step.source) if self._sources else _EMPTY
-        row["odd"] = to_cell(odd) if odd else b""
-        last = self._last
-        backs = [0, 0]
-        for number, (name, of, is_same, plain) in enumerate(_CHAINS):
-            past = getattr(step, name)
-            if last is not None and _extends(past, getattr(last, name), getattr(last, of), is_same):
-                backs[number] = self._back[number] + 1
-                row[name] = b""
-            else:
-                row[name] = to_cell(plain(past))
-            row[f"{name}_back"] = backs[number]
-        self._last, self._back = step, backs
+        row += (
+            *(back, screens_back, history, history_screens),
+            to_cell(_plain_action(step.action)),
+            held := to_cell(media),
+            marshal.dumps(tuple(tags.items()), 2),  # the same bytes for the same tags
+            source := to_cell(step.source) if self._sources else _EMPTY,
+            to_cell(odd) if odd else b"",
+        )
+        self._last, self._back = step, (back, screens_back)
+        self._bytes += len(held) + len(source)
         if any(values and values[6] is not None for values in media.values()):
             self.is_movable = False
         return row
 
     def _flush(self) -> None:
-        held = [pa.array(column, SCHEMA.field(name).type) for name, column in self._columns.items()]
+        columns = zip(*self._rows, strict=True)
+        held = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
         try:
             self._writer.write_batch(pa.record_batch(held, schema=SCHEMA))
         except OSError as error:
             raise _full(error) from None
-        for column in self._columns.values():
-            column.clear()
+        self._rows.clear()
         self._bytes = 0
 
     def close(self) -> None:
@@ -311,7 +301,7 @@ class StepWriter:
         Raises:
             DataError: the disk takes no more.
         """
-        if self._columns["action"]:
+        if self._rows:
             self._flush()
         try:
             self._writer.close()
@@ -320,9 +310,33 @@ class StepWriter:
 
 
 _EMPTY: Final = marshal.dumps({})
-_NO_ROW: Final[dict[str, Any]] = {
-    name: b"" if name in _CELLS else 0 if name.endswith("_back") else None for name in SCHEMA.names
-}
+_NO_ROW: Final = [
+    b"" if name in _CELLS else 0 if name.endswith("_back") else None for name in SCHEMA.names
+]
+_PLAIN: Final = (*_TEXTS, *_INTEGERS)
+_PLAIN_OF: Final = operator.attrgetter(*_PLAIN)
+_KINDS: Final = [*repeat(str, len(_TEXTS)), *repeat(int, len(_INTEGERS))]
+
+
+def _plain_fields(step: Step) -> tuple[list[Any], dict[str, Any]]:
+    """Return texts, numbers and sides of the screen; those that no column takes are None, and odd.
+
+    A look at all of them at once costs a third of one at each.
+    """
+    row, odd = list(_PLAIN_OF(step)), {}
+    texts, numbers = row[: len(_TEXTS)], row[len(_TEXTS) :]
+    is_usual = [*map(type, row)] == _KINDS and _is_unicode("".join(texts))
+    if not is_usual or min(numbers) < -_MOST or max(numbers) >= _MOST:
+        for at, (name, value, kind) in enumerate(zip(_PLAIN, row, _KINDS, strict=True)):
+            fits = _is_unicode(value) if kind is str else -_MOST <= value < _MOST
+            if type(value) is not kind or not fits:
+                odd[name], row[at] = value, None
+    if _is_screen(step.screen):
+        row += step.screen
+    else:
+        odd["screen"] = step.screen
+        row += None, None
+    return row, odd
 
 
 def _is_unicode(text: str) -> bool:
@@ -345,7 +359,7 @@ def _extends(past: Any, before: Any, last: Any, is_same: Callable[[Any, Any], bo
         type(past) is type(before) is tuple
         and len(past) == len(before) + 1
         and is_same(past[-1], last)
-        and all(map(is_same, past, before))
+        and (all(map(operator.is_, past, before)) or all(map(is_same, past, before)))
     )
 
 
@@ -359,19 +373,6 @@ def _plain_screens(past: Any) -> tuple[Any, ...]:
     if type(past) is not tuple:
         raise CannotStoreError(past)
     return past
-
-
-class _Chain(NamedTuple):
-    name: str
-    of: str
-    is_same: Callable[[Any, Any], bool]
-    plain: Callable[[Any], tuple[Any, ...]]
-
-
-_CHAINS: Final = (
-    _Chain("history", "action", operator.is_, _plain_history),
-    _Chain("history_screens", "screen", _same_screens, _plain_screens),
-)
 
 
 # Where steps are written.
@@ -575,8 +576,8 @@ class StepFile:
         table = pa.Table.from_batches(parts, SCHEMA).combine_chunks()
         if (np.diff(order) != 1).any():
             table = table.take(pa.array(np.argsort(order)))
-        for chain in _CHAINS:
-            table = self._rejoin(table, chain, numbers)
+        table = self._rejoin(table, "history", _plain_history, numbers)
+        table = self._rejoin(table, "history_screens", _plain_screens, numbers)
         if not sources:
             empty = pa.array([_EMPTY] * len(numbers), pa.large_binary())
             table = table.set_column(SCHEMA.get_field_index("source"), "source", empty)
@@ -587,9 +588,11 @@ class StepFile:
         in_memory = {each: self.in_memory[row] for each, row in places if row in self.in_memory}
         return StepFile(sink.getvalue(), self.within, in_memory)
 
-    def _rejoin(self, table: pa.Table, chain: _Chain, numbers: Numbers) -> pa.Table:
+    def _rejoin(
+        self, table: pa.Table, column: str, plain: Callable[[Any], Any], numbers: Numbers
+    ) -> pa.Table:
         """Write the histories of rows whose predecessor is not among the chosen."""
-        column, back = chain.name, f"{chain.name}_back"
+        back = f"{column}_back"
         backs = table.column(back).to_numpy()
         follows = np.zeros(len(numbers), np.bool_)
         follows[1:] = np.diff(numbers) == 1
@@ -599,7 +602,7 @@ class StepFile:
         cells = table.column(column).to_pylist()
         torn = np.flatnonzero(begins & (table.column(back).to_numpy() > 0))
         for place in torn[np.argsort(numbers[torn])].tolist():  # rows of a block together
-            cells[place] = to_cell(chain.plain(self.value(int(numbers[place]), column)))
+            cells[place] = to_cell(plain(self.value(int(numbers[place]), column)))
         for name, values in ((column, pa.array(cells, pa.large_binary())), (back, pa.array(backs))):
             table = table.set_column(SCHEMA.get_field_index(name), name, values)
         return table

@@ -51,7 +51,13 @@ from omnidata.media.probing import (
     probe,
     stated_seconds,
 )
-from omnidata.media.storage import InMemoryMedia, file_or_bytes, read_bytes, read_stored
+from omnidata.media.storage import (
+    InMemoryMedia,
+    file_hash,
+    file_or_bytes,
+    read_bytes,
+    read_stored,
+)
 
 __all__ = [
     "AUDIO_RATE",
@@ -72,6 +78,7 @@ __all__ = [
     "encode_mp4",
     "encode_wav",
     "examine",
+    "file_hash",
     "file_or_bytes",
     "frames",
     "hold",

@@ -22,7 +22,7 @@ from omnidata.media.containers import (
 from omnidata.media.decoding import samples
 from omnidata.media.paths import DEFAULT_BUDGET, Budget
 from omnidata.media.picture import image, image_size, picture_info
-from omnidata.media.storage import InMemoryMedia, open_media, read_stored, upright
+from omnidata.media.storage import InMemoryMedia, open_media, read_and_hash, upright
 from omnidata.media.truncation import corruption, missing_bytes
 from omnidata.types import MediaRef, VideoSegment
 
@@ -393,9 +393,15 @@ def hold(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> InMemoryMedia:
     Raises:
         MediaError: it is missing or refused, or ends before its own header says.
     """
-    content = read_stored(ref, budget=budget)
+    content, digest = read_and_hash(ref, budget=budget)
     held = InMemoryMedia(
-        ref.kind, ref.root, ref.path, cell=ref.cell, within=ref.within, content=content
+        ref.kind,
+        ref.root,
+        ref.path,
+        cell=ref.cell,
+        sha256=digest,
+        within=ref.within,
+        content=content,
     )
     # What is cut is written anew: it is the file that it is cut from that may end too early.
     anew = ref.until < 1 and not isinstance(ref.cell, VideoSegment)
@@ -403,7 +409,10 @@ def hold(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> InMemoryMedia:
     if missing_bytes(own, budget=budget):
         examine(own, budget=budget)  # raises, but for a JPEG with something behind its end
     shown = upright(held, content, budget)
-    return held if shown is content else replace(held, content=shown, as_stored=False)
+    if shown is content:
+        return held
+    digest = hashlib.sha256(shown).hexdigest()
+    return replace(held, content=shown, sha256=digest, as_stored=False)
 
 
 def media_info(held: InMemoryMedia, *, budget: Budget = DEFAULT_BUDGET) -> MediaInfo:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 import zlib
@@ -24,7 +25,7 @@ from omnidata.media.beginning import beginning
 from omnidata.media.containers import is_turned, open_container, read_cut
 from omnidata.media.encoding import png
 from omnidata.media.parquet_pages import open_parquet, page_sizes
-from omnidata.media.paths import DEFAULT_BUDGET, Budget, around, place, resolve
+from omnidata.media.paths import DEFAULT_BUDGET, Budget, around, place, resolve, spelling_on_disk
 from omnidata.media.picture_file import read_marked, read_upright
 from omnidata.types import ByteRange, MediaRef, ParquetLocation, VideoSegment
 
@@ -44,7 +45,7 @@ class InMemoryMedia(MediaRef):
     """A medium that was read once and is not read again, however often it is opened.
 
     Attributes:
-        content: the bytes.
+        content: the bytes; `hold` also sets their `sha256`.
         as_stored: whether they are those of its file, not written anew to be upright.
     """
 
@@ -359,10 +360,12 @@ def read_stored(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> bytes:
         MediaError: as `file_or_bytes`.
     """
     found = file_or_bytes(ref, budget=budget)
-    if isinstance(found, bytes):
-        return found
+    return found if isinstance(found, bytes) else _read(ref, found)
+
+
+def _read(ref: MediaRef, path: Path) -> bytes:
     try:
-        return found.read_bytes()
+        return path.read_bytes()
     except OSError as error:
         raise MediaError(
             f"the file cannot be read ({error.strerror})",
@@ -370,6 +373,52 @@ def read_stored(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> bytes:
             expected="a readable file",
             remedy="repair its permissions or its disk, or leave the step out with --exclude",
         ) from None
+
+
+_MOST_HASHES = 4096
+_hashes: dict[tuple[Path, int, int], str] = {}
+
+
+def read_and_hash(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> tuple[bytes, str]:
+    """Return the medium's bytes as stored and their SHA-256, which `file_hash` knows from then on.
+
+    Raises:
+        MediaError: as `file_or_bytes`.
+    """
+    found = file_or_bytes(ref, budget=budget)
+    if isinstance(found, bytes):
+        return found, hashlib.sha256(found).hexdigest()
+    about = found.stat()
+    content = _read(ref, found)
+    digest = hashlib.sha256(content).hexdigest()
+    if len(content) == about.st_size:
+        _remember(found, about, digest)
+    return content, digest
+
+
+def file_hash(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> str:
+    """Return the SHA-256 of a medium's own file, in hexadecimal.
+
+    A file that keeps its size and time is read once.
+
+    Raises:
+        MediaError: as `resolve`.
+        OSError: it cannot be read.
+    """
+    path = spelling_on_disk(ref.root, ref.path)
+    about = path.stat()
+    known = _hashes.get((path, about.st_size, about.st_mtime_ns))
+    if known is None:
+        with resolve(ref, budget=budget).open("rb") as content:
+            known = hashlib.file_digest(content, "sha256").hexdigest()
+        _remember(path, about, known)
+    return known
+
+
+def _remember(path: Path, about: os.stat_result, digest: str) -> None:
+    if len(_hashes) >= _MOST_HASHES:
+        _hashes.clear()
+    _hashes[path, about.st_size, about.st_mtime_ns] = digest
 
 
 def _read_cell(ref: MediaRef, cell: ParquetLocation, budget: Budget) -> bytes:

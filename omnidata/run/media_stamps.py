@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -149,9 +148,7 @@ def _stamp(ref: MediaRef) -> Stamp:
         return Stamp(until=ref.until)
     whole = replace(ref, until=1.0)
     size, mtime_ns = _size_and_time(whole)
-    return Stamp(
-        size, mtime_ns, _digest(whole, size, mtime_ns), ref.until if ref.until < 1 else None
-    )
+    return Stamp(size, mtime_ns, _digest(whole), ref.until if ref.until < 1 else None)
 
 
 def _has_changed(ref: MediaRef, then: Stamp) -> bool:
@@ -160,7 +157,7 @@ def _has_changed(ref: MediaRef, then: Stamp) -> bool:
         size, mtime_ns = _size_and_time(ref)
         if (size, mtime_ns) == (then.size, then.mtime_ns):
             return False
-        return _digest(ref, size, mtime_ns) != then.sha256
+        return _digest(ref) != then.sha256
     except MediaError as error:
         return error.fault not in ("missing", "refused")
     except OSError:
@@ -179,14 +176,7 @@ def _size_and_time(ref: MediaRef) -> tuple[int, int]:
     return found.st_size, found.st_mtime_ns
 
 
-def _digest(ref: MediaRef, size: int, mtime_ns: int) -> str:
+def _digest(ref: MediaRef) -> str:
     if ref.cell is not None and not isinstance(ref.cell, VideoSegment):
         return hashlib.sha256(media.read_stored(ref)).hexdigest()
-    budget = DEFAULT_BUDGET if ref.cell is None else _WHOLE
-    return _sha256(_holder(ref), size, mtime_ns, budget)
-
-
-@lru_cache(maxsize=4096)
-def _sha256(file: MediaRef, size: int, mtime_ns: int, budget: Budget) -> str:
-    with media.resolve(file, budget=budget).open("rb") as content:
-        return hashlib.file_digest(content, "sha256").hexdigest()
+    return media.file_hash(_holder(ref), budget=DEFAULT_BUDGET if ref.cell is None else _WHOLE)

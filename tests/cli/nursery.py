@@ -138,13 +138,9 @@ def preload() -> None:
 
 
 def _get_ready() -> None:
-    """Import what is missing, and make the commands: that takes longer than most help texts."""
+    """Import what is missing, and what makes commands."""
     preload()
-    app, made = import_module("omnidata.cli").app, typer.main.get_command
-    command = made(app)
-    typer.main.get_command = lambda typer_instance: (
-        command if typer_instance is app else made(typer_instance)
-    )
+    typer.main.get_command(import_module("omnidata.cli").make_app())
     gc.freeze()  # a child that looks for garbage would copy all of this
 
 

@@ -18,7 +18,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from omnidata.cli import app, main
+from omnidata.cli import main, make_app
 from tests.cli import nursery
 
 OMNIDATA = [sys.executable, "-c", "from omnidata.cli import main; main()"]
@@ -176,13 +176,13 @@ def here(*arguments: object, code: int | None = 0) -> subprocess.CompletedProces
 
 def command_group() -> Any:
     """Return the parser of the command line: a group of verbs."""
-    return typer.main.get_command(app)
+    return typer.main.get_command(make_app())
 
 
 def help_text(*verb: str, width: int) -> str:
     """Return the help of a verb in a terminal of so many columns."""
     env = {"COLUMNS": str(width)}
-    done = CliRunner().invoke(app, [*verb, "--help"], env=env, terminal_width=width)
+    done = CliRunner().invoke(make_app(verb), [*verb, "--help"], env=env, terminal_width=width)
     assert done.exit_code == 0
     return done.stdout
 

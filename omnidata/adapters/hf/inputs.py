@@ -161,8 +161,7 @@ def _stills(
 
 
 def _line(form: str, held: media.InMemoryMedia, width: int, height: int) -> Line:
-    digest = hashlib.sha256(held.content).hexdigest()
-    return {"as": form, "width": width, "height": height, "sha256": digest}
+    return {"as": form, "width": width, "height": height, "sha256": held.sha256}
 
 
 def _times(clip: media.Frames) -> list[float]:
