@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from omnidata.run.batch import Written
     from omnidata.run.batch_folder import FileState
     from omnidata.run.batch_jobs import Place
-    from omnidata.run.batch_results import Read
-    from omnidata.tasks.asking import Asking
 
 app = typer.Typer(
     cls=Verbs,
@@ -97,7 +95,7 @@ def write(
 
     Example: omnidata batch write omnigui omnidata-demo/data --model openai:gpt-4o --out runs/gpt
     """
-    from omnidata.run.batch import write as run
+    from omnidata.run import batch
     from omnidata.run.selection import read_exclude
     from omnidata.tasks.given_options import parse
 
@@ -110,7 +108,7 @@ def write(
         )
     benchmark, source = load_asking(task, task_options, data, model, asking, strict=strict)
     with terminal.resumable(), terminal.progress(model) as progress:
-        written = run(
+        written = batch.write(
             benchmark,
             source,
             asking.recipe(model),
@@ -195,24 +193,16 @@ def read(
 
     Example: omnidata batch read runs/gpt batch_output.jsonl batch_errors.jsonl
     """
-    from omnidata.run.batch_results import read as read_results
-
-    task, found = read_results(
-        run,
-        results,
-        data=data,
-        profile=profile,
-        changed_media=changed_media,
-        prices=prices,
-        models=models,
-    )
-    _print_read(found, task, run, as_json)
+    scoring = {"data": data, "profile": profile, "changed_media": changed_media, "prices": prices}
+    _read(run, results, as_json, models=models, **scoring)
 
 
-def _print_read(found: Read, task: Asking, run: Path, as_json: bool) -> None:
-    about: dict[str, Any] = {"rows": found.rows, "answered": found.answered}
-    about |= {**found.failed, "repeated": found.repeated, "kept": found.kept}
-    about["missing"] = found.missing
+def _read(run: Path, results: Sequence[Path], as_json: bool, **how: Any) -> None:
+    from omnidata.run import batch_results
+
+    task, found = batch_results.read(run, results, **how)
+    about = {"rows": found.rows, "answered": found.answered, **found.failed}
+    about |= {"repeated": found.repeated, "kept": found.kept, "missing": found.missing}
     if as_json:
         terminal.print_json({"read": about, **found.results})
     else:
@@ -250,12 +240,7 @@ def _at_provider(verb: Callable[..., None]) -> Callable[..., None]:
 
 @app.command("submit", cls=Verb)
 @_at_provider
-def submit(
-    run: _Run,
-    *,
-    place: Place,
-    as_json: args.Json = False,
-) -> None:
+def submit(run: _Run, *, place: Place, as_json: args.Json = False) -> None:
     """Send the request files of a run to OpenAI, Gemini or Anthropic.
 
     RUN/batch/jobs.json records each file that was sent. The same command resumes an interrupted
@@ -263,31 +248,26 @@ def submit(
 
     Example: omnidata batch submit runs/gpt
     """
-    from omnidata.run.batch_jobs import submit as send
+    from omnidata.run import batch_jobs
 
     with terminal.resumable():
-        files = send(run, place, told=terminal.note)
+        files = batch_jobs.submit(run, place, told=terminal.note)
     _print_files(files, as_json)
     terminal.note(f"next: omnidata batch fetch {run} --wait")
 
 
 @app.command("status", cls=Verb)
 @_at_provider
-def status(
-    run: _Run,
-    *,
-    place: Place,
-    as_json: args.Json = False,
-) -> None:
+def status(run: _Run, *, place: Place, as_json: args.Json = False) -> None:
     """Show the state of the request files of a run.
 
     Exit code 1: the provider has refused a whole file.
 
     Example: omnidata batch status runs/gpt
     """
-    from omnidata.run.batch_jobs import status as look
+    from omnidata.run import batch_jobs
 
-    files = look(run, place)
+    files = batch_jobs.status(run, place)
     _print_files(files, as_json)
     if any(known.state == "failed" for known in files.values()):
         raise typer.Exit(1)
@@ -316,32 +296,22 @@ def fetch(
 
     Example: omnidata batch fetch runs/gpt --wait
     """
-    from omnidata.run.batch_jobs import fetch as bring
-    from omnidata.run.batch_results import read as read_results
+    from omnidata.run import batch_jobs
 
     with terminal.resumable(), terminal.progress(str(run)) as progress:
 
         def report_progress(files: Mapping[str, FileState]) -> None:
             progress(sum(known.fetched for known in files.values()), len(files))
 
-        files, results, lost = bring(run, place, wait=wait, told=report_progress)
+        files, results, lost = batch_jobs.fetch(run, place, wait=wait, told=report_progress)
     for name, known in files.items():
         if not known.fetched or known.state != "done":
             terminal.note(" ".join(filter(None, (f"{name}: {known.state}", known.said))))
     if not (results or lost):
         terminal.note("no job has ended yet; add --wait to wait")
         raise typer.Exit(1)
-    task, found = read_results(
-        run,
-        results,
-        lost=lost,
-        data=data,
-        profile=profile,
-        changed_media=changed_media,
-        prices=prices,
-        models=place.models,
-    )
-    _print_read(found, task, run, as_json)
+    scoring = {"data": data, "profile": profile, "changed_media": changed_media, "prices": prices}
+    _read(run, results, as_json, lost=lost, models=place.models, **scoring)
 
 
 def _print_files(files: Mapping[str, FileState], as_json: bool) -> None:

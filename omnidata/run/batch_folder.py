@@ -38,28 +38,15 @@ _Number = Annotated[int, msgspec.Meta(ge=1, le=99_999)]
 
 
 class Round(msgspec.Struct, kw_only=True):
-    """Requests that were written in one go.
+    """Requests that were written in one go; `media` is the folder of media outside them."""
 
-    Attributes:
-        id: prefix of their custom ids.
-        whole: whether all of them are written.
-        media: the folder of their media; empty if the requests hold the media.
-    """
-
-    id: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{16}$")]
+    id: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{16}$")]  # prefix of their custom ids
     whole: bool = False
     media: str = ""
 
 
 class RequestFile(msgspec.Struct, kw_only=True, frozen=True):
-    """One file of requests.
-
-    Attributes:
-        name: in the folder.
-        round: number of its round, from 1.
-        requests, bytes: its size.
-        sha256: of its content, in hexadecimal.
-    """
+    """One complete file of requests, of a round that is counted from 1."""
 
     name: Annotated[str, msgspec.Meta(pattern=r"^requests-[0-9]{5}\.jsonl$")]
     round: _Number
@@ -74,14 +61,7 @@ class RequestFile(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class Manifest(msgspec.Struct, kw_only=True):
-    """The content of `manifest.json`: the model, and the complete files.
-
-    Attributes:
-        form, url, price: as of `omnidata.adapters.batch_api.BatchForm`.
-        served_model: the provider's name of the model.
-        spec, options, base_url, models: as of `omnidata.adapters.get_adapter`; they hold no key.
-        rounds, files: in order.
-    """
+    """The content of `manifest.json`: the format, the model without its key, and the files."""
 
     form: str
     url: str
@@ -112,16 +92,7 @@ class Manifest(msgspec.Struct, kw_only=True):
 
 
 class Asked(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
-    """One request: a line of `ids.jsonl`.
-
-    Attributes:
-        custom_id: its name in the file.
-        sample_id: its step.
-        file, round: its place.
-        key, receipt: as of `omnidata.types.Prepared`.
-        media: the media that the receipt of the answer lists.
-        tools: names of the tools that it declares.
-    """
+    """One request: a line of `ids.jsonl`; `media` is added to the receipt of its answer."""
 
     custom_id: str
     sample_id: str
@@ -134,13 +105,7 @@ class Asked(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
 
 
 class Got(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
-    """One result that was read: a line of `read.jsonl`.
-
-    Attributes:
-        custom_id, sample_id, round: of the request.
-        answered: whether it has an answer.
-        spare: whether it is an attempt, since the step has another answer.
-    """
+    """One result: a line of `read.jsonl`; `spare` if the step has another answer."""
 
     custom_id: str
     sample_id: str
@@ -150,14 +115,12 @@ class Got(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
 
 
 class FileState(msgspec.Struct, kw_only=True):
-    """State of one file of requests at its provider.
+    """State of one file of requests at its provider, and of its `Job` once there is one.
 
     Attributes:
-        state: that of its job, or one before: "new", "uploaded", "creating" (it is unknown whether
-            there is a job).
+        state: "creating" if it is unknown whether there is a job.
         label: by which the job is found.
         uploaded, job: the provider's names of the file and the job.
-        word, counts, said: as of `omnidata.adapters.batch_api.Job`.
         results: names of the downloaded files.
         fetched: whether all of them are downloaded.
     """
@@ -197,11 +160,7 @@ class BatchFolder:
 
     Args:
         run: the run folder.
-        new: whether the run may have no batch yet.
-
-    Attributes:
-        path: the folder.
-        manifest: has no rounds if there is no batch yet.
+        new: whether the run may have no batch yet; `manifest` has no rounds then.
 
     Raises:
         RunError: the run has no batch, or its files cannot be read.

@@ -161,7 +161,18 @@ def _submit(
 ) -> FileState:
     """Record each step before the next, so an interrupted call can be resumed."""
     path = batch.folder.path / file.name
-    _check_unchanged(path, file)
+    try:
+        with open_own(path, "rb") as content:
+            digest = hashlib.file_digest(cast(BufferedReader, content), "sha256").hexdigest()
+    except OSError as error:
+        digest = str(error.strerror)
+    if digest != file.sha256:
+        raise RunError(
+            "the file has changed since it was written",
+            where=str(path),
+            expected=f"SHA-256 {file.sha256}",
+            remedy="restore it, or write the batch again into another folder",
+        )
     current = batch.folder.manifest.rounds[file.round - 1]
     if known.state == "failed":
         label, _, again = known.label.partition(".")
@@ -185,21 +196,6 @@ def _submit(
     known.state = "running"
     batch.save()
     return known
-
-
-def _check_unchanged(path: Path, file: RequestFile) -> None:
-    try:
-        with open_own(path, "rb") as content:
-            found = hashlib.file_digest(cast(BufferedReader, content), "sha256").hexdigest()
-    except OSError as error:
-        found = str(error.strerror)
-    if found != file.sha256:
-        raise RunError(
-            "the file has changed since it was written",
-            where=str(path),
-            expected=f"SHA-256 {file.sha256}",
-            remedy="restore it, or write the batch again into another folder",
-        )
 
 
 def _find_job(service: BatchService, known: FileState, file: RequestFile, path: Path) -> str:

@@ -185,31 +185,28 @@ def _record(
         if (line := run.done.get(name)) and name in held:
             _check_same(outcome, line, held[name], run.path)
     fresh: list[_Outcome] = []
-    unnoted: list[_Outcome] = []
     for name in (step.sample_id for step in steps if step.sample_id in best):
-        outcome, line = best[name], run.done.get(name)
-        rank = _rank_of(line, held.get(name))
-        if line == outcome.completion and name not in held:
-            unnoted.append(outcome)  # by a call that was killed
-        if outcome.rank < rank:
-            fresh.append(outcome)
-            found.failed.update([outcome.why] if outcome.why else [])
-            found.answered += not outcome.why
+        rank = _rank_of(run.done.get(name), held.get(name))
+        if best[name].rank < rank:
+            fresh.append(best[name])
         else:
             found.kept += not rank[0]
+    found.failed.update(outcome.why for outcome in fresh if outcome.why)
+    found.answered = len(fresh) - found.failed.total()
     noted = {line.custom_id for line in folder.got() if line.answered}
-    noted |= {outcome.asked.custom_id for outcome in (*fresh, *unnoted)}
+    noted |= {outcome.asked.custom_id for outcome in fresh}
     spare = [each for name, each in outcomes.items() if not each.why and name not in noted]
-    if not (fresh or unnoted or spare):
+    if not (fresh or spare):
         return
+    # In this order: a call that is killed leaves steps without a line, and the next one goes on.
     run.reopen(frozenset(outcome.asked.sample_id for outcome in fresh))
+    new = [*(each.got(spare=True) for each in spare), *(each.got(spare=False) for each in fresh)]
+    folder.append("read.jsonl", new)
     for outcome in spare:
         run.append_attempt(outcome.asked.sample_id, outcome.completion)
     for outcome in fresh:
         run.append(outcome.asked.sample_id, outcome.completion)
     run.sync()
-    new = [*(each.got(spare=True) for each in spare)]
-    folder.append("read.jsonl", [*new, *(each.got(spare=False) for each in (*fresh, *unnoted))])
 
 
 def _rank_of(line: Completion | None, held: Got | None) -> tuple[bool, float]:

@@ -13,6 +13,7 @@ from tests.adapters.servers import running
 from tests.adapters.servers_batch import BatchJobs, OpenAIBatchApi
 from tests.adapters.servers_http import KEY
 from tests.cli.running import as_json, here
+from tests.run.batching import prices_file
 from tests.run.test_batch_jobs import openai
 from tests.trees import read_lines
 
@@ -29,10 +30,7 @@ def test_from_requests_to_the_table_and_back_to_live(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    run, prices = tmp_path / "run", tmp_path / "prices.toml"
-    prices.write_text(
-        'date = 2026-11-01\ncurrency = "EUR"\n[models."openai:m"]\ninput = 10_000\noutput = 0\n'
-    )
+    run, prices = tmp_path / "run", prices_file(tmp_path)
     asked = ("omnigui", sample, "--model", "openai:m", "-T", "modalities=I", "--limit", "6")
     write = ("batch", "write", *asked, "--out", run, "--per-file", "4")
     first, notes = called(*write, "--prices", prices)
@@ -86,11 +84,9 @@ def test_from_requests_to_the_table_and_back_to_live(
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (("--model", "baseline:center", "--out", "RUN"), "step by step"),
         (("--model", "hf:some/model", "--out", "RUN"), ""),
         (("--model", "openai:m"), "no run folder"),
         (("RUN", "--model", "openai:m", "--out", "RUN"), "named twice"),
-        (("--model", "openai:m", "--out", "RUN", "-T", "history=predicted"), "answer to the one"),
     ],
 )
 def test_what_cannot_be_written_is_said(

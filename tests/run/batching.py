@@ -12,6 +12,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from omnidata import errors
 from omnidata.run.cluster import Recipe
 from omnidata.tasks.asking import Asking
@@ -37,6 +39,21 @@ _WIRES: Mapping[str, Callable[[], Any]] = {
     "anthropic": Messages,
     "gemini": GoogleGenAI,
 }
+
+
+def set_keys(patch: pytest.MonkeyPatch) -> None:
+    """Keys of all providers in the environment."""
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"):
+        patch.setenv(name, KEY)
+    patch.delenv("GOOGLE_API_KEY", raising=False)
+
+
+def prices_file(folder: Path) -> Path:
+    """A file of prices: 0.01 EUR for each input token."""
+    (folder / "prices.toml").write_text(
+        'date = 2026-11-01\ncurrency = "EUR"\n[models."openai:m"]\ninput = 10_000\noutput = 0\n'
+    )
+    return folder / "prices.toml"
 
 
 @contextmanager

@@ -18,9 +18,11 @@ from hypothesis import strategies as st
 
 from omnidata.errors import PredictionError, RunError, UnansweredError, UsageError
 from omnidata.run.batch import write as write_watched
+from omnidata.run.batch_results import read as read_watched
 from omnidata.run.cluster import Recipe
 from omnidata.run.cost import Limits
 from omnidata.run.evaluate import evaluate
+from omnidata.run.folder import RunFolder
 from omnidata.tasks import get_task
 from omnidata.types import LoadedDataset
 from tests import trees
@@ -29,10 +31,12 @@ from tests.run.batching import (
     OPTIONS,
     SPECS,
     answered,
+    prices_file,
     read,
     rows_of,
     saying,
     serving,
+    set_keys,
     write,
     write_rows,
 )
@@ -47,9 +51,7 @@ VLLM = Recipe("openai:m", {}, "http://127.0.0.1:9/v1")
 
 @pytest.fixture(autouse=True)
 def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"):
-        monkeypatch.setenv(name, KEY)
-    monkeypatch.delenv("GOOGLE_API_KEY", raising=False)
+    set_keys(monkeypatch)
 
 
 def lines_of(run: Path) -> dict[str, dict[str, Any]]:
@@ -180,10 +182,7 @@ def test_a_whole_round_of_missing_expired_failed_and_asked_again(
 def test_live_requests_take_over_where_a_batch_has_ended(
     source: LoadedDataset, tmp_path: Path
 ) -> None:
-    run, prices = tmp_path / "run", tmp_path / "prices.toml"
-    prices.write_text(
-        'date = 2026-11-01\ncurrency = "EUR"\n[models."openai:m"]\ninput = 10_000\noutput = 0\n'
-    )
+    run, prices = tmp_path / "run", prices_file(tmp_path)
     with serving("openai", saying(TEXTS)) as (server, recipe):
         write(TASK, source, recipe, run, limit=4)
         rows = [*answers(run).values()]
@@ -300,30 +299,28 @@ def test_media_lie_in_a_folder_once_and_requests_name_them(
 
 
 @pytest.mark.parametrize(
-    ("recipe", "options", "why"),
+    ("recipe", "options", "how", "why"),
     [
-        (Recipe("baseline:center"), {}, "step by step"),
-        (Recipe("openai-responses:m", {}, "http://127.0.0.1:9/v1"), {}, "step by step"),
-        (Recipe("openai:gpt-4o"), {"history": "predicted"}, "answer to the one before"),
-        (Recipe("openai:m", {"extra_body": '{"auth": {"api_key": "sk-12345678"}}'}), {}, "a key"),
+        (Recipe("baseline:center"), {}, {}, "step by step"),
+        (Recipe("openai-responses:m", {}, "http://127.0.0.1:9/v1"), {}, {}, "step by step"),
+        (Recipe("openai:m"), {"history": "predicted"}, {}, "answer to the one before"),
+        (Recipe("openai:m", {"extra_body": '{"api_key": "sk-12345678"}'}), {}, {}, "a key"),
+        (Recipe("openai:gpt-4o"), {}, {"media_files": "media"}, "hold their media"),
+        (Recipe("anthropic:m", OPTIONS["anthropic"]), {}, {"media_files": "m"}, "hold their media"),
     ],
 )
 def test_what_cannot_be_batched_is_refused(
-    source: LoadedDataset, tmp_path: Path, recipe: Recipe, options: dict[str, str], why: str
+    source: LoadedDataset,
+    tmp_path: Path,
+    recipe: Recipe,
+    options: dict[str, str],
+    how: dict[str, str],
+    why: str,
 ) -> None:
     task = get_task("omnigui", {"modalities": "I", **options})
     with pytest.raises(UsageError, match=why):
-        write(task, source, recipe, tmp_path / "run")
+        write(task, source, recipe, tmp_path / "run", **how)
     assert not (tmp_path / "run").exists()
-
-
-def test_media_files_are_for_those_that_can_name_them(
-    source: LoadedDataset, tmp_path: Path
-) -> None:
-    for spec in ("openai:gpt-4o", "anthropic:m"):
-        recipe = Recipe(spec, {"accepts": "image"})
-        with pytest.raises(UsageError, match="hold their media"):
-            write(TASK, source, recipe, tmp_path / "run", media_files=tmp_path / "media")
 
 
 def test_a_key_is_in_no_file(source: LoadedDataset, tmp_path: Path) -> None:
@@ -423,6 +420,29 @@ def test_of_answers_of_two_rounds_the_first_counts_in_any_order_of_calls(
     assert usage_of(run)["requests"] == 3  # what gave way was answered as well
 
 
+@pytest.mark.parametrize("moment", ["reopen", "append", "sync"])
+def test_a_call_that_is_cut_off_while_it_records_goes_on(
+    source: LoadedDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    run = tmp_path / "run"
+    write(TASK, source, VLLM, run, limit=2)
+    late, good = answers(run, "of round 1").values()
+    read(run, [write_rows(tmp_path / "0.jsonl", [failed(late, "", "gone", 500), good])])
+    write(TASK, source, VLLM, run, limit=2, only="missing")
+    read(run, [write_rows(tmp_path / "2.jsonl", [*answers(run, "of round 2").values()])])
+    first = write_rows(tmp_path / "1.jsonl", [late])
+
+    def stop(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(RunFolder, moment, stop)
+        read_watched(run, [first])
+    read(run, [first])
+    assert [line["output"] for line in lines_of(run).values()] == ["of round 1"] * 2
+    assert usage_of(run)["requests"] == 3
+
+
 def test_another_answer_to_a_request_is_refused_in_a_later_call_as_well(
     source: LoadedDataset, tmp_path: Path
 ) -> None:
@@ -441,10 +461,7 @@ def test_another_answer_to_a_request_is_refused_in_a_later_call_as_well(
 def test_usage_counts_answers_of_unknown_tokens_and_a_cost_stays(
     source: LoadedDataset, tmp_path: Path
 ) -> None:
-    run, prices = tmp_path / "run", tmp_path / "prices.toml"
-    prices.write_text(
-        'date = 2026-11-01\ncurrency = "EUR"\n[models."openai:m"]\ninput = 10_000\noutput = 0\n'
-    )
+    run, prices = tmp_path / "run", prices_file(tmp_path)
     write(TASK, source, VLLM, run, limit=4)
     rows = [*answers(run).values()]
     for row, tokens in zip(rows, ({}, {"prompt_tokens": -5}, {"prompt_tokens": 7}), strict=False):
@@ -466,10 +483,7 @@ def test_usage_counts_answers_of_unknown_tokens_and_a_cost_stays(
 def test_a_run_that_goes_on_counts_batches_at_their_price_and_answers_of_unknown_tokens(
     source: LoadedDataset, tmp_path: Path, order: tuple[int, int]
 ) -> None:
-    run, prices = tmp_path / "run", tmp_path / "prices.toml"
-    prices.write_text(
-        'date = 2026-11-01\ncurrency = "EUR"\n[models."openai:m"]\ninput = 10_000\noutput = 0\n'
-    )
+    run, prices = tmp_path / "run", prices_file(tmp_path)
     openai = Recipe("openai:m", {})
     write(TASK, source, openai, run, limit=3)
     late, good, unknown = answers(run).values()
@@ -555,8 +569,7 @@ def single(
     """A run of one step that was written for a provider."""
     run = tmp_path_factory.mktemp("single") / "run"
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"):
-            patch.setenv(name, KEY)
+        set_keys(patch)
         recipe = Recipe(SPECS[request.param], OPTIONS.get(request.param, {}))
         write(TASK, source, recipe, run, limit=1)
     return run

@@ -26,7 +26,7 @@ from tests.adapters.servers_batch import (
     Row,
 )
 from tests.adapters.servers_http import KEY
-from tests.run.batching import OPTIONS, SPECS
+from tests.run.batching import OPTIONS, SPECS, set_keys
 from tests.trees import read_lines
 
 TASK = get_task("omnigui", {"modalities": "I"})
@@ -35,9 +35,7 @@ TEXT = '{"action_type": -1}'
 
 @pytest.fixture(autouse=True)
 def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"):
-        monkeypatch.setenv(name, KEY)
-    monkeypatch.delenv("GOOGLE_API_KEY", raising=False)
+    set_keys(monkeypatch)
 
 
 def openai(row: Row) -> Row:
