@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -108,7 +109,9 @@ def retry_after(headers: Mapping[str, str], body: str = "") -> float | None:
     seconds = _seconds(said)
     if seconds is not None:
         return seconds
-    if said and (when := _date(said)) is not None:
+    with suppress(ValueError, OverflowError):  # no date, or one beyond the calendar
+        when = parsedate_to_datetime(said)
+        when = when if when.tzinfo else when.replace(tzinfo=UTC)
         return max(0.0, (when - datetime.now(UTC)).total_seconds())
     delay = _DELAY.search(body)
     return float(delay.group(1)) if delay else None
@@ -146,15 +149,7 @@ def parse_json(body: str) -> Any:
 _ACCOUNTING = frozenset({"usage", "usageMetadata", "usage_metadata"})
 
 
-class _DoubledError(Exception):
-    pass
-
-
-class _Doubled(dict[str, Any]):
-    key: str
-
-
-def doubled_key(body: str) -> str:
+def repeated_key(body: str) -> str:
     """Return the first key that a JSON object has twice with different values.
 
     Which of the two a parser takes is its own affair: what such a text says is not known.
@@ -169,43 +164,47 @@ def doubled_key(body: str) -> str:
         RecursionError: the value is nested too deeply.
 
     Examples:
-        >>> doubled_key('{"choices": [{"finish_reason": "length", "finish_reason": "stop"}]}')
+        >>> repeated_key('{"choices": [{"finish_reason": "length", "finish_reason": "stop"}]}')
         'finish_reason'
-        >>> doubled_key('{"usage": {"n": 1, "n": 2}, "usage": {}, "text": "a", "text": "a"}')
+        >>> repeated_key('{"usage": {"n": 1, "n": 2}, "usage": {}, "text": "a", "text": "a"}')
         ''
     """
     try:
-        json.loads(body, object_pairs_hook=_refuse_doubled, parse_int=float)
-        return ""
-    except _DoubledError:
-        value = json.loads(body, object_pairs_hook=_mark_doubled, parse_int=float)
-        return value.key if isinstance(value, _Doubled) else ""
+        json.loads(body, object_pairs_hook=_unique, parse_int=float)
+    except _RepeatedError:
+        return _first_repeated(json.loads(body, object_pairs_hook=_Pairs, parse_int=float))
     except ValueError:
-        return ""
+        pass
+    return ""
 
 
-def _refuse_doubled(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+class _RepeatedError(Exception):
+    pass
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """The keys and values of an object."""
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) < len(pairs):
-        raise _DoubledError
+        raise _RepeatedError
     return made
 
 
-def _mark_doubled(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    for key, value in pairs:
-        held = value if isinstance(value, list) else [value]
-        inner = next((each.key for each in held if isinstance(each, _Doubled)), "")
-        if inner and key not in _ACCOUNTING:
-            break
-        if len(made) < len(pairs) and made[key] != value and key not in _ACCOUNTING:
-            inner = key
-            break
-    else:
-        return made
-    found = _Doubled(made)
-    found.key = inner
-    return found
+def _first_repeated(value: object) -> str:
+    if isinstance(value, _Pairs):
+        held: dict[str, Any] = {}
+        for key, inner in value:
+            if key not in _ACCOUNTING:
+                if held.setdefault(key, inner) != inner:
+                    return key
+                if found := _first_repeated(inner):
+                    return found
+        return ""
+    items = value if isinstance(value, list) else ()
+    return next(filter(None, map(_first_repeated, items)), "")
 
 
 def text_of(body: bytes, where: str) -> str:
@@ -216,7 +215,7 @@ def text_of(body: bytes, where: str) -> str:
     """
     try:
         text = body.decode("utf-8-sig")
-        twice = doubled_key(text)
+        twice = repeated_key(text)
     except UnicodeDecodeError:
         raise CallError(
             "the answer is not UTF-8",
@@ -237,14 +236,6 @@ def text_of(body: bytes, where: str) -> str:
 
 def _seconds(text: str) -> float | None:
     return float(text) if re.fullmatch(r"\s*\d{1,9}(\.\d*)?\s*", text, re.ASCII) else None
-
-
-def _date(text: str) -> datetime | None:
-    try:
-        when = parsedate_to_datetime(text)
-    except (ValueError, OverflowError):  # no date, or one beyond the calendar
-        return None
-    return when if when.tzinfo else when.replace(tzinfo=UTC)
 
 
 def _remedy(status: int, spent: bool) -> str:

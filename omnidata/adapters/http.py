@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import ssl
 from collections.abc import Callable
 from functools import lru_cache, partial
@@ -30,17 +29,6 @@ MAX_ANSWER_BYTES = 16 * 2**20
 _REQUEST_IDS = ("x-request-id", "request-id")
 _LONGEST_ID = 200
 _CHUNK_BYTES = 2**16
-_LARGE_BYTES = 2**20
-
-
-class BoundedRequest(aiohttp.ClientRequest):
-    """A request whose body, if it is large, goes to the socket in pieces."""
-
-    def update_body_from_data(self, body: Any, *more: Any, **named: Any) -> None:
-        """Take the body; one write of many megabytes would hold up all other requests."""
-        if isinstance(body, bytes) and len(body) > _LARGE_BYTES:
-            body = io.BytesIO(body)
-        super().update_body_from_data(body, *more, **named)
 
 
 class BoundedResponse(aiohttp.ClientResponse):
@@ -77,10 +65,6 @@ class BoundedResponse(aiohttp.ClientResponse):
                 )
             self._text = text_of(self.key.redact_bytes(body), address(self.url))
         return self._text
-
-    async def read(self) -> bytes:
-        """Return the whole body as `text` has it."""
-        return (await self.text()).encode()
 
     async def begin(self) -> str:
         """Return the first `MAX_ERROR_BYTES` of the body as text, and drop the rest.
@@ -185,9 +169,8 @@ def open_session(key: Key, base_url: str) -> aiohttp.ClientSession:
     """Open a session without time limits, retries, cookies or redirects; needs the event loop.
 
     Its requests raise CallError for every status without a whole answer and for every break of a
-    connection, so that libraries which use it (google-genai) neither retry nor put their own errors
-    in its place.
-    A redirect is an error because the headers, and a key among them, would go to another address.
+    connection. A redirect is an error because the headers, and a key among them, would go to
+    another address.
 
     Args:
         key: taken out of all that servers say.
@@ -230,7 +213,6 @@ def open_session(key: Key, base_url: str) -> aiohttp.ClientSession:
         cookie_jar=aiohttp.DummyCookieJar(),
         middlewares=(judge_response,),
         proxy=find_proxy(base_url),
-        request_class=BoundedRequest,
         response_class=BoundedResponse,
         timeout=aiohttp.ClientTimeout(total=None),
     )

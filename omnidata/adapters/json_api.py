@@ -51,6 +51,7 @@ class JsonModel(BatchModel):
     Attributes:
         path: of the requests, behind the base address.
         sends: the modalities that a request can hold as they are; frames of a clip are pictures.
+        key_header: the header of the key, which stands for `{}` in its value.
         fixed_headers: of every request.
         environment: headers of every request, and the variables that hold them.
         custom_headers: a variable that holds more of them, a line each: "NAME: VALUE".
@@ -65,6 +66,7 @@ class JsonModel(BatchModel):
 
     path: ClassVar[str]
     sends: ClassVar[frozenset[Modality]] = ALL
+    key_header: ClassVar[tuple[str, str]] = ("Authorization", "Bearer {}")
     fixed_headers: ClassVar[Mapping[str, str]] = {}
     environment: ClassVar[Mapping[str, str]] = {}
     custom_headers: ClassVar[str] = ""
@@ -83,10 +85,11 @@ class JsonModel(BatchModel):
     @cached_property
     def common_headers(self) -> Headers:
         """Headers of every request; those of the environment win."""
+        name, value = self.key_header
         headers = Headers(
             {
                 "Accept": "application/json",
-                "Authorization": f"Bearer {self.key.value or 'EMPTY'}",
+                name: value.format(self.key.value or "EMPTY"),
                 "Content-Type": "application/json",
                 "User-Agent": f"omnidata/{version('omnidata')}",
                 **self.fixed_headers,
@@ -126,7 +129,11 @@ class JsonModel(BatchModel):
         return b"".join(self._pieces(payload, params))
 
     def _pieces(self, payload: Written, params: GenerationParams) -> tuple[bytes, memoryview]:
-        settings = self.request_settings(params, payload.tools) | self.preset.extra_body
+        settings, extra = self.request_settings(params, payload.tools), self.preset.extra_body
+        for name in settings.keys() & extra.keys():
+            if isinstance(settings[name], dict) and isinstance(extra[name], dict):
+                extra = {**extra, name: settings[name] | extra[name]}
+        settings |= extra
         return msgspec.json.encode(settings)[:-1] + b",", payload.body
 
 

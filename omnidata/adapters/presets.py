@@ -78,37 +78,55 @@ def parse(options: Mapping[str, str], wire: str) -> dict[str, Any]:
         >>> parse({"frames": "8", "temperature": "none", "accepts": "image,audio"}, "openai")
         {'frames': 8, 'temperature': None, 'accepts': ('image', 'audio')}
     """
-    types = _types(Options) | _types(wires.wire(wire).options)
-    return {name: _value(name, text, types) for name, text in options.items()}
+    return convert(options, _types(Options) | _types(wires.wire(wire).options), "this model")
 
 
 def _types(options: type[msgspec.Struct]) -> dict[str, Any]:
     return get_type_hints(options, include_extras=True)
 
 
-def _value(name: str, text: str, types: Mapping[str, Any]) -> Any:
-    where = f"-M {name}={text}"
-    if name not in types:
-        raise UsageError(
-            f'there is no option "{name}" for this model',
-            where=where,
-            expected=f"one of {', '.join(types)}",
-        )
-    value: Any = None if text == "none" else text
-    if name in ("accepts", "audio_formats"):
-        value = [item.strip() for item in text.split(",") if item.strip()]
-    try:
-        if name == "extra_body":
-            value = msgspec.json.decode(text)
-        return msgspec.convert(value, types[name], strict=False)
-    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
-        raise UsageError(f"{error}", where=where, expected=allowed_words(types[name])) from None
+def convert(
+    options: Mapping[str, str],
+    types: Mapping[str, Any],
+    model: str,
+    defaults: Mapping[str, Any] = {},
+) -> dict[str, Any]:
+    """Return options given as text, each with the type that it has.
 
+    Args:
+        options: as given with `-M key=value`.
+        types: option -> its type.
+        model: the noun for messages.
+        defaults: of options, for messages.
 
-def allowed_words(hint: Any) -> str:
-    """Return the words that an option may be: `one of image, video`; empty for any text."""
-    words = _words(hint)
-    return f"one of {', '.join(words)}" if words else ""
+    Raises:
+        UsageError: an option or a value that does not exist.
+    """
+    values: dict[str, Any] = {}
+    for name, text in options.items():
+        where = f"-M {name}={text}"
+        if name not in types:
+            raise UsageError(
+                f'there is no option "{name}" for {model}',
+                where=where,
+                expected=f"one of {', '.join(types)}",
+                remedy="see docs/models.md",
+            )
+        value: Any = None if text == "none" else text
+        if name in ("accepts", "audio_formats"):
+            value = [item.strip() for item in text.split(",") if item.strip()]
+        try:
+            if name == "extra_body":
+                value = msgspec.json.decode(text)
+            values[name] = msgspec.convert(value, types[name], strict=False)
+        except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
+            words = ", ".join(_words(types[name]))
+            expected, remedy = f"one of {words}" if words else "", ""
+            if name in defaults:
+                default = "none" if defaults[name] is None else f"{defaults[name]}".lower()
+                remedy = f"-M {name}={default} is the default"
+            raise UsageError(f"{error}", where=where, expected=expected, remedy=remedy) from None
+    return values
 
 
 def _words(hint: Any) -> list[str]:

@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnidata.adapters import get_adapter
-from omnidata.errors import PlatformError, UsageError
+from omnidata.errors import UsageError
 from omnidata.tasks import get_task
 from omnidata.types import Adapter, GenerationParams
 from tests.adapters.servers import ChatCompletions, running
@@ -347,12 +347,6 @@ def test_flags_of_servers_are_refused_where_there_is_none(tmp_path: Path) -> Non
         get_adapter("baseline:center", task, [], base_url=URL)
     with pytest.raises(UsageError, match="--key-file"):
         get_adapter("replay:x", task, [], key_file=tmp_path)
-
-
-def test_a_missing_extra_is_said_and_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "google.genai", None)
-    with pytest.raises(PlatformError, match=r"pip install 'omnidata\[gemini\]'"):
-        get("gemini:m")
 
 
 def test_presets_are_read_without_any_sdk() -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Literal, get_type_hints
 
 import msgspec
 
-from omnidata.adapters.presets import Rate, allowed_words
+from omnidata.adapters.presets import Rate, convert
 from omnidata.errors import UsageError
 from omnidata.types import GenerationParams, Modality
 
@@ -77,32 +77,8 @@ def parse(options: Mapping[str, str]) -> LocalOptions:
         >>> parse({"batch_size": "8", "dtype": "bfloat16"}).batch_size
         8
     """
-    values: dict[str, Any] = {}
-    for name, text in options.items():
-        where = f"-M {name}={text}"
-        if name not in _TYPES:
-            raise UsageError(
-                f'there is no option "{name}" for a local model',
-                where=where,
-                expected=f"one of {', '.join(_TYPES)}",
-                remedy="see docs/models.md",
-            )
-        try:
-            value = None if text == "none" else text
-            values[name] = msgspec.convert(value, _TYPES[name], strict=False)
-        except msgspec.ValidationError as error:
-            raise UsageError(
-                str(error),
-                where=where,
-                expected=allowed_words(_TYPES[name]),
-                remedy=f"-M {name}={_default(name)} is the default",
-            ) from None
-    return LocalOptions(**values)
-
-
-def _default(name: str) -> str:
-    value = getattr(LocalOptions(), name)
-    return "none" if value is None else str(value).lower()
+    defaults = msgspec.structs.asdict(LocalOptions())
+    return LocalOptions(**convert(options, _TYPES, "a local model", defaults))
 
 
 # Which models of transformers are known, and what each can take.

@@ -1,4 +1,4 @@
-"""Google's Gemini API through the google-genai SDK."""
+"""Google's Gemini API, with its computer tool and its File API."""
 
 from __future__ import annotations
 
@@ -6,27 +6,23 @@ import asyncio
 import contextlib
 import io
 import json
-import warnings
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, cast
+from typing import Annotated, Any, ClassVar, Final
+from urllib.parse import quote, urlsplit
 
 import msgspec
 
 from omnidata.adapters.answers import (
     accounting,
     delivery_of,
-    error_in_answer,
     excerpt,
-    fault,
     first_of,
     only_reasoning_error,
-    parse_json,
     sendable,
     token_usage,
     tool_called,
@@ -43,16 +39,15 @@ from omnidata.adapters.batch_api import (
     State,
     save,
 )
+from omnidata.adapters.json_api import JsonModel, Written, answer_of
 from omnidata.adapters.keys import Key
 from omnidata.adapters.render import RenderedMessage, RenderedPart, items_of
 from omnidata.errors import CallError
-from omnidata.jsontext import compact, decode, in_snake_case
+from omnidata.jsontext import compact, in_snake_case
 from omnidata.types import Completion, GenerationParams
 
-if TYPE_CHECKING:
-    from google import genai
-    from google.genai import types
-    from google.genai.files import AsyncFiles
+_ADDRESS = "https://generativelanguage.googleapis.com"
+_API_VERSION = "v1beta"
 
 
 class _Named(msgspec.Struct, rename="camel"):
@@ -91,7 +86,6 @@ class _Answer(_Named):
     prompt_feedback: _Feedback | None = None
     usage_metadata: Any = None
     model_version: Any = None
-    error: Any = None
 
 
 def _parts_as_json(parts: Sequence[_Part]) -> str:
@@ -127,6 +121,18 @@ _REMAINING = timedelta(hours=1)
 _DELETIONS = 16
 
 
+class _File(_Named):
+    name: str
+    uri: str = ""
+    state: str = ""
+    expiration_time: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+    error: Any = None
+
+
+class _Upload(msgspec.Struct):
+    file: _File
+
+
 class Uploads:
     """The files of a run, by the hash of their content.
 
@@ -134,12 +140,12 @@ class Uploads:
     further on. The service keeps files for 48 hours; one that is about to expire is sent again.
 
     Args:
-        files: the File API of an open client.
+        model: whose session, key and server the requests have.
     """
 
-    def __init__(self, files: AsyncFiles) -> None:
-        self._files = files
-        self._tasks: dict[Hashable, asyncio.Task[types.File]] = {}
+    def __init__(self, model: Gemini) -> None:
+        self._model = model
+        self._tasks: dict[tuple[str, str], asyncio.Task[_File]] = {}
         self._names: list[str] = []
 
     async def uri(self, part: RenderedPart) -> str:
@@ -150,26 +156,45 @@ class Uploads:
         """
         key = (part.sha256, part.mime)
         task = self._tasks.get(key)
-        if task is None or _useless(task):
+        if task is None or _is_useless(task):
             task = self._tasks[key] = asyncio.create_task(self._upload(part))
-            task.add_done_callback(_look_at)
+            # asyncio reports errors that nothing retrieves
+            task.add_done_callback(lambda done: done.cancelled() or done.exception())
         uri = (await asyncio.shield(task)).uri
         if not uri:
             raise CallError("the File API gave no address for an uploaded file")
         return uri
 
-    async def _upload(self, part: RenderedPart) -> types.File:
-        file = await self._files.upload(file=io.BytesIO(part.data), config={"mime_type": part.mime})
-        if not file.name:
-            raise CallError("the File API gave no name to an uploaded file")
+    async def _upload(self, part: RenderedPart) -> _File:
+        model, size, noun = self._model, len(part.data), "file of the File API"
+        start = {
+            "X-Goog-Upload-Protocol": "resumable",
+            "X-Goog-Upload-Command": "start",
+            "X-Goog-Upload-Header-Content-Length": str(size),
+            "X-Goog-Upload-Header-Content-Type": part.mime,
+        }
+        about = msgspec.json.encode({"file": {"mimeType": part.mime, "sizeBytes": size}})
+        answer, headers = await self._call("POST", "upload/{}/files", about, start)
+        if not (place := headers.get("X-Goog-Upload-URL")):
+            raise CallError("the File API gave no address to upload to", where=model.address)
+        server = urlsplit(model.address)
+        target = urlsplit(place)._replace(scheme=server.scheme, netloc=server.netloc).geturl()
+        finish = {"X-Goog-Upload-Command": "upload, finalize", "X-Goog-Upload-Offset": "0"}
+        async with model.session().post(
+            target, data=io.BytesIO(part.data), headers=finish
+        ) as response:
+            answer = await response.text()
+        file = answer_of(answer, _Upload, noun, model.address).file
         self._names.append(file.name)
         wait = _FIRST_WAIT_S
         while file.state == "PROCESSING":
             await asyncio.sleep(wait)
             wait = min(2 * wait, _LONGEST_WAIT_S)
-            file = await self._files.get(name=file.name or self._names[-1])
+            answer, _ = await self._call("GET", f"{{}}/{file.name}")
+            # In the form of an upload, where an `error` of the file is not one of the request.
+            file = answer_of(f'{{"file": {answer}}}', _Upload, noun, model.address).file
         if file.state == "FAILED":
-            said = file.error.message if file.error else ""
+            said = file.error.get("message", "") if isinstance(file.error, dict) else ""
             raise CallError(
                 f"the File API cannot read the {part.role or part.kind}"
                 + (f": {said}" if said else ""),
@@ -177,6 +202,16 @@ class Uploads:
                 transient=False,
             )
         return file
+
+    async def _call(
+        self, verb: str, path: str, body: bytes = b"", more: Mapping[str, str] = {}
+    ) -> tuple[str, Mapping[str, str]]:
+        """Return text and headers of an answer; the path has the API's version for `{}`."""
+        model = self._model
+        url = f"{model.address}/{path.format(model.api_version)}"
+        headers = {**model.common_headers, **more}
+        async with model.session().request(verb, url, data=body, headers=headers) as response:
+            return await response.text(), response.headers
 
     def keep(self) -> None:
         """Leave what was uploaded to expire by itself."""
@@ -188,38 +223,22 @@ class Uploads:
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
         slots = asyncio.Semaphore(_DELETIONS)
-        await asyncio.gather(*(self._delete(name, slots) for name in self._names))
 
-    async def _delete(self, name: str, slots: asyncio.Semaphore) -> None:
-        async with slots:
-            with contextlib.suppress(CallError):
-                await self._files.delete(name=name)
+        async def delete(name: str) -> None:
+            async with slots:
+                with contextlib.suppress(CallError):
+                    await self._call("DELETE", f"{{}}/{name}")
+
+        await asyncio.gather(*map(delete, self._names))
 
 
-def _useless(task: asyncio.Task[types.File]) -> bool:
+def _is_useless(task: asyncio.Task[_File]) -> bool:
     if not task.done():
         return False
     if task.cancelled() or task.exception():
         return True
     expires = task.result().expiration_time
     return expires is not None and expires < datetime.now(UTC) + _REMAINING
-
-
-def _look_at(task: asyncio.Task[types.File]) -> None:
-    """Retrieve the error; asyncio reports errors that nothing retrieves."""
-    if not task.cancelled():
-        task.exception()
-
-
-_ROLES = {"user": "user", "assistant": "model"}
-
-
-@dataclass(frozen=True, slots=True)
-class _Written:
-    system: str
-    turns: tuple[RenderedMessage, ...]
-    uploads: frozenset[str]
-    tools: tuple[types.ToolDict, ...] = ()
 
 
 def _gemini_row(form: BatchForm, custom_id: str, body: bytes) -> bytes:
@@ -244,28 +263,6 @@ _BATCH: Final = BatchForm(
 )
 
 
-_ADDRESS = "https://generativelanguage.googleapis.com"
-_API_VERSION = "v1beta"
-"""Named in every request: left to the SDK, it would change with the SDK and the environment."""
-
-
-def _connect(key: Key, address: str = "", version: str = "", **connections: Any) -> genai.Client:
-    """Return a client without retries, whose `connections` are ours to close."""
-    from google import genai
-    from google.genai import types
-
-    return genai.Client(
-        api_key=key.value or "none",
-        vertexai=False,
-        http_options=types.HttpOptions(
-            base_url=address or _ADDRESS,
-            api_version=version or _API_VERSION,
-            retry_options=types.HttpRetryOptions(attempts=1),
-            **connections,
-        ),
-    )
-
-
 class GeminiBatches(BatchService):
     """Google's: a file is uploaded to the File API, and a job with a name is made of it."""
 
@@ -279,12 +276,22 @@ class GeminiBatches(BatchService):
 
     def __init__(self, model: BatchModel) -> None:
         super().__init__(model)
-        self.where = model.preset.base_url or "Gemini"
+        assert model.library
+        genai = model.library.load()
         import httpx2
+        from google.genai import types
 
+        self.where = model.preset.base_url or "Gemini"
         self._http = httpx2.Client(follow_redirects=False, timeout=TIMEOUT_S)
-        self.client = _connect(
-            model.key, model.preset.base_url, model.own.api_version, httpx_client=self._http
+        self.client = genai.Client(
+            api_key=model.key.value or "none",
+            vertexai=False,
+            http_options=types.HttpOptions(
+                base_url=model.preset.base_url or _ADDRESS,
+                api_version=model.own.api_version or _API_VERSION,
+                retry_options=types.HttpRetryOptions(attempts=1),
+                httpx_client=self._http,
+            ),
         )
 
     def call_error(self, error: Any) -> CallError | None:
@@ -366,15 +373,23 @@ class GeminiOptions(Options, frozen=True, kw_only=True):
     inline_limit_mb: Annotated[float, msgspec.Meta(ge=0, le=1e6)] = 20
 
 
-class Gemini(BatchModel):
+@dataclass(frozen=True, slots=True)
+class _Large:
+    """A request that some media must be uploaded for."""
+
+    messages: Sequence[RenderedMessage]
+    uploads: Sequence[RenderedPart]
+    tools: tuple[str, ...]
+
+
+class Gemini(JsonModel):
     """Sends media inline, or through the File API where a request would grow too large.
 
-    The SDK gets a session of ours, so that errors are the same whichever HTTP libraries happen to
-    be installed, and its own retries are off. `extra_body` is merged into the request's JSON, e.g.
+    `extra_body` is merged into the request's JSON, e.g.
     `{"generationConfig": {"mediaResolution": "MEDIA_RESOLUTION_LOW"}}` or a `thinkingConfig`.
     """
 
-    wire = "gemini"
+    wire: ClassVar[str] = "gemini"
     spec_row: ClassVar[Mapping[str, Any]] = {
         "base_url_env": "GEMINI_BASE_URL",
         "key_env": "GEMINI_API_KEY",
@@ -391,80 +406,80 @@ class Gemini(BatchModel):
     own: GeminiOptions
     library = Library("google-genai", "gemini", "google.genai")
     needs_address = False
+    path: ClassVar[str] = ""
+    key_header: ClassVar[tuple[str, str]] = ("x-goog-api-key", "{}")
     batch = _BATCH
     batch_service = GeminiBatches
-    tools = frozenset({"computer_use"})
-    ours = frozenset(
+    controls: frozenset[str] = frozenset({"temperature", "max_new_tokens", "seed", "stop"})
+    tools: ClassVar[frozenset[str]] = frozenset({"computer_use"})
+    ours: ClassVar[frozenset[str]] = frozenset(
         {
-            *("contents", "systemInstruction", "system_instruction", "tools"),
+            *("contents", "systemInstruction", "system_instruction", "tools", "generation_config"),
             *(f"generationConfig.{name}" for name in ("temperature", "maxOutputTokens", "seed")),
         }
     )
 
-    _client: genai.Client | None = None
-    _uploads: Uploads | None = None
-
     def __init__(self, preset: Preset, key: Key) -> None:
         super().__init__(preset, key)
-        self.library.load()
-        self.url = preset.base_url or _ADDRESS
+        self.address = preset.base_url or _ADDRESS
+        self.api_version = self.own.api_version or _API_VERSION
+        model = preset.model
+        if not model.startswith(("models/", "tunedModels/")):
+            model = f"models/{model}"
+        self.url = f"{self.address}/{self.api_version}/{quote(model)}:generateContent"
+        self._uploads = Uploads(self)
 
-    def write(self, messages: Sequence[RenderedMessage]) -> tuple[_Written, int]:
-        """Return the messages, and which of their media are to be uploaded."""
+    def write(self, messages: Sequence[RenderedMessage]) -> tuple[Written | _Large, int]:
+        """Return the messages and tools as JSON, or the messages until their media are uploaded."""
         parts = [part for message in messages for part in message.parts]
-        heads = [part for turn in messages if turn.role == "system" for part in turn.parts]
-        system = [sendable(part.text) for part in heads if part.kind == "text"]
-        written = _Written(
-            system="\n".join(system),
-            turns=tuple(message for message in messages if message.role != "system"),
-            uploads=_too_large(parts, self.own.inline_limit_mb * 1e6),
-            tools=tuple(decode(part.text) for part in heads if part.kind == "tool"),
-        )
-        return written, sum(len(part.data) + len(part.text) for part in parts)
+        large = () if self.refer else _too_large(parts, self.own.inline_limit_mb * 1e6)
+        if not large:
+            return self._encode(messages, {})
+        tools = tuple(part.role for part in parts if part.kind == "tool")
+        size = sum(len(part.data) + len(part.text) for part in parts)
+        return _Large(messages, large, tools), size
 
-    async def send(self, payload: _Written, params: GenerationParams) -> Completion:
-        """Send one request.
+    def _encode(
+        self, messages: Sequence[RenderedMessage], uris: Mapping[str, str]
+    ) -> tuple[Written, int]:
+        heads = [part for turn in messages if turn.role == "system" for part in turn.parts]
+        system = "\n".join(part.text for part in heads if part.kind == "text")
+        tools = [part for part in heads if part.kind == "tool"]
+        turns = [message for message in messages if message.role != "system"]
+        body: dict[str, Any] = {"contents": self._contents(turns, uris)}
+        if system:
+            body["systemInstruction"] = {"parts": [{"text": sendable(system)}], "role": "user"}
+        if tools:
+            body["tools"] = [msgspec.Raw(part.text.encode()) for part in tools]
+        return Written.of(body, tuple(part.role for part in tools))
+
+    async def send(self, payload: Written | _Large, params: GenerationParams) -> Completion:
+        """Send one request, after its large media.
 
         Raises:
             CallError: no answer came.
         """
-        from google.genai import errors
+        if isinstance(payload, _Large):
+            uris = await self._upload(payload.uploads)
+            payload = (await asyncio.to_thread(self._encode, payload.messages, uris))[0]
+        return await super().send(payload, params)
 
-        client, uploads = self._open()
-        where = self.url
-        try:
-            uris = await _upload_media(payload, uploads)
-            response = await client.aio.models.generate_content(
-                model=self.preset.model,
-                contents=self._contents(payload.turns, uris),
-                config=self._config(payload, params),
-            )
-        except errors.APIError as error:
-            raise fault(error.code, {}, error.message or "", where=where) from error
-        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-            # What the SDK lets through when what the File API says is not the JSON that it expects;
-            # its words quote the answer.
-            raise CallError(
-                f"the answer cannot be read ({type(error).__name__})", where=where
-            ) from None
-        http = response.sdk_http_response
-        return self.read((http and http.body) or "", params, where, tools=bool(payload.tools))
+    def body(self, payload: Written | _Large, params: GenerationParams) -> bytes:
+        """Return the JSON text of a request; media are in it however large they are."""
+        if isinstance(payload, _Large):
+            payload = self._encode(payload.messages, {})[0]
+        return super().body(payload, params)
 
-    def body(self, payload: _Written, params: GenerationParams) -> bytes:
-        """Return the JSON text of a request, which the SDK makes only while it sends it.
-
-        Media are in it however large they are, as it is no request of its own, or named.
-        """
-        media = [part for turn in payload.turns for part in turn.parts if part.sha256]
-        uris = {part.sha256: self.refer(part) for part in media} if self.refer else {}
-        response = _echo().models.generate_content(
-            model=self.preset.model,
-            contents=self._contents(payload.turns, uris),
-            config=self._config(payload, params),
-        )
-        http = response.sdk_http_response
-        assert http and http.body
-        return http.body.encode()
+    def request_settings(self, params: GenerationParams, tools: Sequence[str]) -> dict[str, Any]:
+        """Return the generation settings."""
+        settings = {
+            "temperature": params.temperature,
+            "maxOutputTokens": params.max_new_tokens,
+            "seed": params.seed,
+            "stopSequences": params.stop or None,
+        }
+        known = {name: value for name, value in settings.items() if value is not None}
+        return {"generationConfig": known}
 
     def read(self, body: str, params: GenerationParams, where: str, *, tools: bool) -> Completion:
         """Read an answer of the server, without its thoughts.
@@ -474,13 +489,7 @@ class Gemini(BatchModel):
         Raises:
             CallError: there is no candidate, or it is no answer.
         """
-        try:
-            answer = msgspec.convert(parse_json(body), _Answer)
-        except (ValueError, RecursionError):
-            said = excerpt(body) or "(nothing)"
-            raise CallError(f"the answer cannot be read: {said}", where=where) from None
-        if answer.error:
-            raise error_in_answer(answer.error, where=where)
+        answer = answer_of(body, _Answer, "answer of Gemini", where)
         usage = in_snake_case(token_usage(answer.usage_metadata, str))
         about = Completion(**accounting(usage, answer.model_version))
         feedback = answer.prompt_feedback
@@ -510,37 +519,19 @@ class Gemini(BatchModel):
             error="" if delivery == "ok" else error,
         )
 
-    def _config(self, payload: _Written, params: GenerationParams) -> types.GenerateContentConfig:
-        from google.genai import types
-
-        return types.GenerateContentConfig(
-            system_instruction=payload.system or None,
-            temperature=params.temperature,
-            max_output_tokens=params.max_new_tokens,
-            seed=params.seed,
-            stop_sequences=list(params.stop) or None,
-            tools=list(payload.tools) or None,
-            # Nothing here could call a function; the SDK would say so at every request.
-            automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
-            # As it came: what the SDK makes of it lacks what it does not know.
-            should_return_http_response=True,
-            # Not the client's: uploads would carry it too.
-            http_options=types.HttpOptions(extra_body=self.preset.extra_body or None),
-        )
-
     def _contents(
         self, turns: Sequence[RenderedMessage], uris: Mapping[str, str]
-    ) -> list[types.ContentDict]:
-        contents: list[types.ContentDict] = []
+    ) -> list[dict[str, Any]]:
+        contents: list[dict[str, Any]] = []
         open_calls: list[str] = []
         for turn in turns:
-            parts: list[types.PartDict] = []
+            parts: list[dict[str, Any]] = []
             if turn.role == "user":
                 shown = [part for part in turn.parts if open_calls and part.kind == "image"]
                 parts = self._responses(open_calls, shown, uris)
                 open_calls = []
                 told = [part for part in turn.parts if part not in shown]
-                parts += [self._part(part, uris.get(part.sha256, "")) for part in told]
+                parts += [self._part(part, uris) for part in told]
             elif open_calls:  # the picture that was their response has been left out
                 contents.append({"role": "user", "parts": self._responses(open_calls, (), uris)})
                 open_calls = []
@@ -548,7 +539,7 @@ class Gemini(BatchModel):
                 for item in _model_parts(turn.parts):
                     if call := item.get("function_call"):
                         open_calls.append(call["name"])
-                        parts.append({"function_call": call})
+                        parts.append({"functionCall": call})
                     else:
                         parts.append({"text": sendable(item["text"])})
             contents.append({"role": _ROLES[turn.role], "parts": parts})
@@ -558,49 +549,31 @@ class Gemini(BatchModel):
 
     def _responses(
         self, calls: Sequence[str], shown: Sequence[RenderedPart], uris: Mapping[str, str]
-    ) -> list[types.PartDict]:
+    ) -> list[dict[str, Any]]:
         """Return one response per call; the API wants a page address, which is unknown."""
-        parts: list[types.PartDict] = [
-            {"function_response": {"name": name, "response": {"url": ""}}} for name in calls
+        responses: list[dict[str, Any]] = [
+            {"name": name, "response": {"url": ""}} for name in calls
         ]
         if shown:
-            parts[-1] = {
-                "function_response": {
-                    "name": calls[-1],
-                    "response": {"url": ""},
-                    "parts": [
-                        cast(
-                            "types.FunctionResponsePartDict",
-                            self._part(part, uris.get(part.sha256, "")),
-                        )
-                        for part in shown
-                    ],
-                }
-            }
-        return parts
+            responses[-1]["parts"] = [self._part(part, uris) for part in shown]
+        return [{"functionResponse": response} for response in responses]
 
-    def _part(self, part: RenderedPart, uri: str) -> types.PartDict:
+    def _part(self, part: RenderedPart, uris: Mapping[str, str]) -> dict[str, Any]:
         if part.kind == "text":
             return {"text": sendable(part.text)}
-        sent: types.PartDict
+        uri = self.refer(part) if self.refer else uris.get(part.sha256, "")
+        sent: dict[str, Any]
         if uri:
-            sent = {"file_data": {"file_uri": uri, "mime_type": part.mime}}
+            sent = {"fileData": {"file_uri": uri, "mime_type": part.mime}}
         else:
-            sent = {"inline_data": {"data": part.data, "mime_type": part.mime}}
+            sent = {"inlineData": {"data": part.data, "mime_type": part.mime}}
         if part.kind == "video" and self.own.fps:
-            sent["video_metadata"] = {"fps": self.own.fps}
+            sent["videoMetadata"] = {"fps": self.own.fps}
         return sent
 
-    def _open(self) -> tuple[genai.Client, Uploads]:
-        """Keep the client: one without references closes itself."""
-        if self._client is None or self._uploads is None:
-            # The SDK's warnings of words that it does not know quote the server's answer.
-            warnings.filterwarnings("ignore", module=r"google\.genai\._common")
-            self._client = _connect(
-                self.key, self.preset.base_url, self.own.api_version, aiohttp_client=self.session()
-            )
-            self._uploads = Uploads(self._client.aio.files)
-        return self._client, self._uploads
+    async def _upload(self, parts: Sequence[RenderedPart]) -> dict[str, str]:
+        uris = await asyncio.gather(*map(self._uploads.uri, parts))
+        return {part.sha256: uri for part, uri in zip(parts, uris, strict=True)}
 
     async def upload(self, parts: Sequence[RenderedPart]) -> dict[str, str]:
         """Upload media for later requests, and close the connections.
@@ -613,31 +586,20 @@ class Gemini(BatchModel):
         """
         try:
             with self.key.hide_in_errors():
-                _, uploads = self._open()
-                uris = await asyncio.gather(*map(uploads.uri, parts))
-            uploads.keep()
+                uris = await self._upload(parts)
+            self._uploads.keep()
         finally:
             await self.close()
-        return {part.sha256: uri for part, uri in zip(parts, uris, strict=True)}
+        return uris
 
     async def close(self) -> None:
         """Delete what was uploaded, and close the connections."""
-        if self._uploads is not None:
-            await self._uploads.close()
-        if self._client is not None:
-            await self._client.aio.aclose()
-            self._client.close()
+        await self._uploads.close()
         await super().close()
-        self._client = self._uploads = None
+        self._uploads = Uploads(self)
 
 
-@cache
-def _echo() -> genai.Client:
-    """Return a client that answers with its own request; making one is slow."""
-    import httpx2
-
-    transport = httpx2.MockTransport(lambda request: httpx2.Response(200, content=request.content))
-    return _connect(Key(), httpx_client=httpx2.Client(transport=transport))
+_ROLES = {"user": "user", "assistant": "model"}
 
 
 def _model_parts(parts: Sequence[RenderedPart]) -> Iterator[dict[str, Any]]:
@@ -645,26 +607,20 @@ def _model_parts(parts: Sequence[RenderedPart]) -> Iterator[dict[str, Any]]:
         yield from items_of(part.text) if part.kind == "call" else [{"text": part.text}]
 
 
-def _too_large(parts: Sequence[RenderedPart], limit: float) -> frozenset[str]:
+def _too_large(parts: Sequence[RenderedPart], limit: float) -> list[RenderedPart]:
+    """Return the media to upload: the largest, until the rest is within a limit of bytes."""
     media = {part.sha256: part for part in parts if part.sha256}  # no text, no tool
     times = Counter(part.sha256 for part in parts)
     left = sum(_inline(part) for part in parts)
-    uploads: set[str] = set()
+    uploads: list[RenderedPart] = []
     for part in sorted(media.values(), key=_inline, reverse=True):
         if left <= limit:
             break
         left -= _inline(part) * times[part.sha256]
-        uploads.add(part.sha256)
-    return frozenset(uploads)
+        uploads.append(part)
+    return uploads
 
 
 def _inline(part: RenderedPart) -> int:
     """Return the bytes that a part takes in a request; media are base64."""
     return len(part.text) + 4 * -(-len(part.data) // 3)
-
-
-async def _upload_media(payload: _Written, uploads: Uploads) -> dict[str, str]:
-    media = {part.sha256: part for turn in payload.turns for part in turn.parts}
-    hashes = sorted(payload.uploads)
-    uris = await asyncio.gather(*(uploads.uri(media[key]) for key in hashes))
-    return dict(zip(hashes, uris, strict=True))
