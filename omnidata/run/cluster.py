@@ -338,7 +338,7 @@ class OnCluster:
         from_store = any(place.url for place in self._job.places)
         self._crew = Crew(self._ray, self._cluster, AskingWorker, self._job, from_store=from_store)
         stack.callback(self._crew.close)
-        about: About = self._crew.first(one_of_each_kind(steps))
+        about: About = self._crew.open_first(one_of_each_kind(steps))
         self._at_once, self._crew.opening = about.at_once, ((), about.code)
         return about
 
@@ -374,7 +374,7 @@ class OnCluster:
         self._gate = start_beside(self._ray, SharedGate, limits, budget) if is_limited else None
         self._job.parts.mkdir(exist_ok=True)
         before = len(run.done)
-        self._wanted = min(self._cluster.workers or self._crew.capacity + 1, len(begins))
+        self._wanted = self._crew.worker_count(len(begins))
         try:
             while not self.stopped and (self._todo or self._waiting or self._crew.busy):
                 self._hand_out()
@@ -436,7 +436,7 @@ class OnCluster:
 
     def _end(self, worker: Worker, part: _Part, outcome: Any) -> None:
         self._join(part, outcome.lines if isinstance(outcome, PartEnd) else None)
-        left = self._left(part)
+        left = self._remaining(part)
         if isinstance(outcome, PartEnd):
             self._refused = 0
             self.timings.update(outcome.timings)
@@ -465,7 +465,7 @@ class OnCluster:
         for gone in (path, attempts_of(path)):
             gone.unlink(missing_ok=True)
 
-    def _left(self, part: _Part) -> list[int]:
+    def _remaining(self, part: _Part) -> list[int]:
         """Return the steps of a part that are still to be asked about."""
         done = self._run.done
         over = not_asked(self._task, self._steps.select(self._beside(part)), done)
@@ -493,7 +493,7 @@ class OnCluster:
                 why = f"{sample_id}: its worker died {_DEADLY} times: {died.why}"
                 failed = Completion(delivery="api_error", error=why)
                 self._record(Prediction.of(sample_id, failed))
-                left = self._left(part)
+                left = self._remaining(part)
         self._waiting.extend([_Part(left, part.deaths)] if left else ())
 
     def _join(self, part: _Part, content: bytes | None = None) -> None:
