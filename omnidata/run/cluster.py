@@ -446,7 +446,7 @@ class OnCluster:
             if outcome.slipped:
                 self.slipped = AdapterError(outcome.slipped, where=worker.name)
             self.stopped = self.stopped or outcome.stopped
-            self._waiting.extend([_Part(left, part.deaths)] if left else ())
+            self._requeue(left, part.deaths)
         else:
             if self._gate:
                 self._gate.leave_dead.remote(part.name)
@@ -457,7 +457,7 @@ class OnCluster:
                 self._refused += 1
                 if self._refused >= _REFUSALS or not self._crew.workers:
                     raise outcome
-                self._waiting.append(_Part(left, part.deaths))
+                self._requeue(left, part.deaths)
         path = self._job.parts / part.name
         for _, line in _whole_lines(attempts_of(path)):
             self._run.append_attempt(line.sample_id, line.completion())
@@ -479,11 +479,9 @@ class OnCluster:
         if len(units) > 1:
             # Steps are begun in their order, so the one that killed it is among the first.
             first = max(1, len(units) // 8) if part.deaths else self._at_once * 4
-            for some, deaths in ((units[:first], part.deaths + 1), (units[first:], part.deaths)):
-                if some:
-                    self._waiting.append(_Part([*chain.from_iterable(some)], deaths))
-            return
-        if left:
+            self._requeue([*chain.from_iterable(units[:first])], part.deaths + 1)
+            self._requeue([*chain.from_iterable(units[first:])], part.deaths)
+        elif left:
             sample_id = self._ids[left[0]]
             # One that was under way alone, and not one that waited after a failed attempt.
             waited = attempts_of(self._job.parts / part.name).exists()
@@ -494,7 +492,11 @@ class OnCluster:
                 failed = Completion(delivery="api_error", error=why)
                 self._record(Prediction.of(sample_id, failed))
                 left = self._remaining(part)
-        self._waiting.extend([_Part(left, part.deaths)] if left else ())
+            self._requeue(left, part.deaths)
+
+    def _requeue(self, numbers: Sequence[int], deaths: int) -> None:
+        if numbers:
+            self._waiting.append(_Part(numbers, deaths))
 
     def _join(self, part: _Part, content: bytes | None = None) -> None:
         """Move new whole lines into the run folder."""
