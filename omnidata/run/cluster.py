@@ -338,7 +338,7 @@ class OnCluster:
         from_store = any(place.url for place in self._job.places)
         self._crew = Crew(self._ray, self._cluster, AskingWorker, self._job, from_store=from_store)
         stack.callback(self._crew.close)
-        about: About = self._crew.first(one_of_each_kind(steps))
+        about: About = self._crew.open_first(one_of_each_kind(steps))
         self._at_once, self._crew.opening = about.at_once, ((), about.code)
         return about
 
@@ -374,7 +374,7 @@ class OnCluster:
         self._gate = start_beside(self._ray, SharedGate, limits, budget) if is_limited else None
         self._job.parts.mkdir(exist_ok=True)
         before = len(run.done)
-        self._wanted = min(self._cluster.workers or self._crew.capacity + 1, len(begins))
+        self._wanted = self._crew.worker_count(len(begins))
         try:
             while not self.stopped and (self._todo or self._waiting or self._crew.busy):
                 self._hand_out()
@@ -436,7 +436,7 @@ class OnCluster:
 
     def _end(self, worker: Worker, part: _Part, outcome: Any) -> None:
         self._join(part, outcome.lines if isinstance(outcome, PartEnd) else None)
-        left = self._left(part)
+        left = self._remaining(part)
         if isinstance(outcome, PartEnd):
             self._refused = 0
             self.timings.update(outcome.timings)
@@ -446,7 +446,7 @@ class OnCluster:
             if outcome.slipped:
                 self.slipped = AdapterError(outcome.slipped, where=worker.name)
             self.stopped = self.stopped or outcome.stopped
-            self._waiting.extend([_Part(left, part.deaths)] if left else ())
+            self._requeue(left, part.deaths)
         else:
             if self._gate:
                 self._gate.leave_dead.remote(part.name)
@@ -457,7 +457,7 @@ class OnCluster:
                 self._refused += 1
                 if self._refused >= _REFUSALS or not self._crew.workers:
                     raise outcome
-                self._waiting.append(_Part(left, part.deaths))
+                self._requeue(left, part.deaths)
         path = self._job.parts / part.name
         for _, line in _whole_lines(attempts_of(path)):
             self._run.append_attempt(line.sample_id, line.completion())
@@ -465,7 +465,7 @@ class OnCluster:
         for gone in (path, attempts_of(path)):
             gone.unlink(missing_ok=True)
 
-    def _left(self, part: _Part) -> list[int]:
+    def _remaining(self, part: _Part) -> list[int]:
         """Return the steps of a part that are still to be asked about."""
         done = self._run.done
         over = not_asked(self._task, self._steps.select(self._beside(part)), done)
@@ -479,11 +479,9 @@ class OnCluster:
         if len(units) > 1:
             # Steps are begun in their order, so the one that killed it is among the first.
             first = max(1, len(units) // 8) if part.deaths else self._at_once * 4
-            for some, deaths in ((units[:first], part.deaths + 1), (units[first:], part.deaths)):
-                if some:
-                    self._waiting.append(_Part([*chain.from_iterable(some)], deaths))
-            return
-        if left:
+            self._requeue([*chain.from_iterable(units[:first])], part.deaths + 1)
+            self._requeue([*chain.from_iterable(units[first:])], part.deaths)
+        elif left:
             sample_id = self._ids[left[0]]
             # One that was under way alone, and not one that waited after a failed attempt.
             waited = attempts_of(self._job.parts / part.name).exists()
@@ -493,8 +491,12 @@ class OnCluster:
                 why = f"{sample_id}: its worker died {_DEADLY} times: {died.why}"
                 failed = Completion(delivery="api_error", error=why)
                 self._record(Prediction.of(sample_id, failed))
-                left = self._left(part)
-        self._waiting.extend([_Part(left, part.deaths)] if left else ())
+                left = self._remaining(part)
+            self._requeue(left, part.deaths)
+
+    def _requeue(self, numbers: Sequence[int], deaths: int) -> None:
+        if numbers:
+            self._waiting.append(_Part(numbers, deaths))
 
     def _join(self, part: _Part, content: bytes | None = None) -> None:
         """Move new whole lines into the run folder."""

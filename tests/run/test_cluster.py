@@ -199,6 +199,29 @@ def test_the_budget_is_that_of_the_whole_run_and_another_engine_goes_on(
     assert len(answers(tmp_path / "run")) == 60
 
 
+@pytest.mark.full("8 seconds of a death")
+def test_a_worker_that_dies_returns_what_it_had_reserved(
+    tmp_path: Path, machines: Any, cluster: Cluster
+) -> None:
+    """Until the first answer requests go out one at a time, so the others wait for it."""
+    data = make_data(tmp_path, 20)
+
+    def kill() -> None:
+        while not server.count:
+            time.sleep(0.01)
+        for worker in workers_of(machines, "AskingWorker"):
+            os.kill(worker, signal.SIGKILL)
+
+    first = Fault(delay_s=5)
+    with running(ChatCompletions(), lambda number: first if number == 1 else FINE) as server:
+        hand = threading.Thread(target=kill)
+        hand.start()
+        ask(data, tmp_path / "run", served(server), cluster, max_tokens=1_000_000)
+        hand.join()
+        assert server.count == 21
+    assert {delivery for delivery, _ in answers(tmp_path / "run").values()} == {"ok"}
+
+
 @pytest.mark.full("5 seconds of a rate")
 def test_rates_are_those_of_the_whole_run(tmp_path: Path, cluster: Cluster) -> None:
     data = make_data(tmp_path, 20)

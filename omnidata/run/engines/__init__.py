@@ -86,8 +86,8 @@ def each(
             from_store = any(place.url for place in places)
             crew = Crew(library, cluster, Caller, function, limit_s, from_store=from_store)
             stack.callback(crew.close)
-            crew.first(places)
-            processes = min(cluster.workers or crew.capacity + 1, len(items))
+            crew.open_first(places)
+            processes = crew.worker_count(len(items))
             size = min(max(1, len(items) // (_CALLS * max(1, processes))), _ITEMS)
         else:
             crew = stack.enter_context(closing(Processes(function, limit_s)))

@@ -61,7 +61,7 @@ class Processes:
 
     """
 
-    deaths = 0  # not counted: they are answers, even if every call has none
+    deaths = 0  # not counted here: they never end the work
 
     def __init__(self, function: Callable[[Any], Any], limit_s: float) -> None:
         self._function, self._limit_s = function, limit_s

@@ -40,7 +40,10 @@ _PAUSE_S = 1.0
 SEEN_S = 60.0
 """Seconds within which a network disk shows the files that another machine wrote."""
 _FUTILE = 10
-"""So many workers die in a row without an answer, and the cluster is at fault."""
+"""So many workers die in a row without an answer, and the cluster is at fault: more than it takes
+to isolate a step that kills."""
+_FUTILE_OPENINGS = 3
+"""The same where the last one died before it could take a call."""
 _LEAST_BYTES = 4 * 2**30
 """Of the address space of a process: a driver maps its libraries, and Ray's store."""
 _SLOW_S = 30.0
@@ -241,7 +244,6 @@ class Crew:
         self._kind = ray.remote(kind).options(
             num_cpus=cluster.cpus_per_worker,
             num_gpus=cluster.gpus_per_worker,
-            max_concurrency=16,
             runtime_env={"env_vars": _environment(from_store=from_store)},
         )
         self._arguments = [ray.put(argument) for argument in arguments]
@@ -253,19 +255,15 @@ class Crew:
         self.workers: list[Worker] = []
         self.deaths = 0
 
-    @property
-    def capacity(self) -> int:
-        """The number of further workers that fit now, at least one."""
-        free = self._ray.available_resources()
+    def worker_count(self, tasks: int) -> int:
+        """Return how many workers to use for so many tasks: one more than fit now, unless given."""
+        free, cluster = self._ray.available_resources(), self._cluster
         shares = [
             free.get(kind, 0.0) / each
-            for kind, each in (
-                ("CPU", self._cluster.cpus_per_worker),
-                ("GPU", self._cluster.gpus_per_worker),
-            )
+            for kind, each in (("CPU", cluster.cpus_per_worker), ("GPU", cluster.gpus_per_worker))
             if each
         ]
-        return max(1, int(min(shares, default=1)))
+        return min(cluster.workers or max(1, int(min(shares, default=1))) + 1, tasks)
 
     @property
     def free(self) -> list[Worker]:
@@ -277,7 +275,7 @@ class Crew:
         """Workers that have opened and have something to do."""
         return [worker for worker in self.workers if worker.task is not None]
 
-    def first(self, *opening: Any) -> Any:
+    def open_first(self, *opening: Any) -> Any:
         """Start a worker, and return the result of its `open`.
 
         Raises:
@@ -354,7 +352,8 @@ class Crew:
             if isinstance(outcome, Died):
                 self.dismiss(worker)
                 self.deaths += 1
-                if self.deaths >= _FUTILE and not self.busy:
+                most = _FUTILE_OPENINGS if task is None else _FUTILE
+                if self.deaths >= most and not self.busy:
                     raise self._all_died(worker, outcome)
             if task is None:
                 self._end_opening(worker, outcome)
@@ -557,8 +556,7 @@ def _environment(*, from_store: bool) -> dict[str, str]:
 
 
 def _reason(error: BaseException) -> str:
-    """Return the last line of Ray's message, without traces of other processes."""
+    """Return the first line of Ray's message, without traces of other processes."""
     cause = getattr(error, "cause", None)
     text = str(cause or error).strip()
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__
+    return text.splitlines()[0].strip() if text else type(error).__name__
