@@ -77,7 +77,7 @@ def describe_model(
     """
     check_adapter(adapter)
     params = decoding(task, adapter, params)
-    check_taken(task, adapter, steps)
+    _check_taken(task, adapter, steps)
     at_once = (concurrency or adapter.concurrency) * adapter.max_batch
     return About(adapter.name, adapter.settings, params, at_once, code_of(adapter))
 
@@ -172,7 +172,7 @@ def _check_controls(task: Asking, adapter: Adapter, conversation: Conversation) 
             )
 
 
-def check_taken(task: Asking, adapter: Adapter, steps: Sequence[Step]) -> None:
+def _check_taken(task: Asking, adapter: Adapter, steps: Sequence[Step]) -> None:
     """Refuse, before the first request, media that the model does not take, and missing controls.
 
     Every adapter is held to its `accepts`, whatever its own `unsupported_reason`
@@ -221,7 +221,7 @@ _SAMPLES_OF_KIND = 8
 
 
 def one_of_each_kind(steps: Sequence[Step]) -> list[Step]:
-    """Return a few steps of every kind, enough for `check_taken`."""
+    """Return a few steps of every kind, enough for `_check_taken`."""
     found: Counter[Hashable] = Counter()
     chosen = []
     for step in steps:

@@ -525,5 +525,6 @@ class _Ahead:
         self._changed.set()
 
     def close(self) -> None:
-        """Let the threads go."""
+        """Prepare nothing more, and let the threads go."""
+        self._left = 0
         self._pool.shutdown(wait=False, cancel_futures=True)

@@ -150,18 +150,21 @@ def evaluate(
                     seen.look(steps[number], done.delivery, done.receipt)
             changed = seen.check(allowed=changed_media, where=str(out))
             spend_answers(run, budget)
-            kept, asked = len(run.done), time.perf_counter()
+            kept, prepared = len(run.done), time.perf_counter()
+
+            def timings() -> dict[str, float]:
+                spent = {"prepare_s": prepared - began, "ask_s": time.perf_counter() - prepared}
+                return {**spent, **asker.timings}
+
             try:
-                try:
-                    asker.ask(steps, run, budget, progress)
-                finally:
-                    if count:
-                        count(asker.asked, kept + asker.reused)
+                asker.ask(steps, run, budget, progress)
             except BaseException:
-                took = {"prepare_s": asked - began, "ask_s": time.perf_counter() - asked}
                 with suppress(RunError):  # a disk that is full takes no times either
-                    run.finish(data=display_path(source.root), timings=took | dict(asker.timings))
+                    run.finish(data=display_path(source.root), timings=timings())
                 raise
+            finally:
+                if count:
+                    count(asker.asked, kept + asker.reused)
             results, answered = conclude(
                 task,
                 judge,
@@ -173,11 +176,7 @@ def evaluate(
                 stopped=asker.stopped,
                 changed_media=changed,
                 facts=asker.facts,
-                timings={
-                    "prepare_s": asked - began,
-                    "ask_s": time.perf_counter() - asked,
-                    **asker.timings,
-                },
+                timings=timings(),
             )
         asked = len(steps) - results.get("patched", {}).get("not_asked", 0)
         if asked > answered:
