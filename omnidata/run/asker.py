@@ -10,14 +10,14 @@ from typing import Any
 
 from omnidata.errors import AdapterError
 from omnidata.run.adapter_contract import About, describe_model, slip
+from omnidata.run.ask import Engine
 from omnidata.run.cache import ResponseCache
 from omnidata.run.cluster import Recipe
 from omnidata.run.cost import Budget, Limits
-from omnidata.run.engine import Engine
 from omnidata.run.event_loop import EventLoop
 from omnidata.run.folder import RunFolder
+from omnidata.run.pace import Gate, StageTimer
 from omnidata.run.run_files import INFO, check_info
-from omnidata.run.scheduling import Gate, StageTimer
 from omnidata.tasks.asking import Asking
 from omnidata.types import Adapter, GenerationParams, Progress, Step
 
@@ -73,7 +73,7 @@ class LocalAsker:
         limits: how fast, how long and how dearly to ask.
 
     Attributes:
-        stopped, failed, slipped, asked, reused: as of `omnidata.run.engine.Engine`.
+        stopped, failed, slipped, asked, reused: as of `omnidata.run.ask.Engine`.
         timings: seconds by stage; see `StageTimer`.
     """
 

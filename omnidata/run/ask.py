@@ -34,7 +34,7 @@ from omnidata.run.cost import Limits
 from omnidata.run.folder import TRANSIENT, PartFile, RunFolder
 from omnidata.run.histories import Histories
 from omnidata.run.media_stamps import stamps
-from omnidata.run.scheduling import AdaptiveConcurrency, CircuitBreaker, StageTimer, retry_delay
+from omnidata.run.pace import AdaptiveConcurrency, CircuitBreaker, StageTimer, retry_delay
 from omnidata.tasks.asking import Asking
 from omnidata.types import Adapter, Completion, GenerationParams, Prepared, Progress, Request, Step
 
