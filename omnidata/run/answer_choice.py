@@ -48,7 +48,7 @@ _KEY: Final = 16  # of 64 digits: two answers to one step with the same are out 
 
 
 def same_action(a: Action, b: Action, screen: Screen) -> bool:
-    """Whether two actions are equal in all but their places, which are near.
+    """Return whether two actions are equal in all but their places, which are near.
 
     Places are near up to 50 thousandths of the screen, as in `near_miss`. White space around texts
     is set aside, and the source's own spelling.
@@ -93,10 +93,10 @@ def answer_key(task: Asking, fingerprint: str, step: Step, answer: Completion) -
     another unit.
 
     Args:
-        task: of the step.
+        task: the benchmark with its options.
         fingerprint: of the data.
-        step: that is answered.
-        answer: as a run has it.
+        step: the step.
+        answer: its line in a run.
 
     Raises:
         PredictionError: its receipt is none that omnidata writes.

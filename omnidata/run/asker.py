@@ -39,14 +39,9 @@ class OpenModel(EventLoop):
         self._adapter = None if isinstance(model, Recipe) else model
 
     def adapter(self, task: Asking, steps: Sequence[Step]) -> Adapter:
-        """Return the model. A baseline is made for every run, because it looks at the data.
+        """Return the model; see `omnidata.adapters.get_adapter`.
 
-        Args:
-            task: the benchmark with its options.
-            steps: of the whole dataset.
-
-        Raises:
-            OmnidataError: as `omnidata.adapters.get_adapter`.
+        A baseline is made for every run, because it looks at the data.
         """
         if self.recipe and (self._adapter is None or self.recipe.spec.startswith("baseline:")):
             self._adapter = self.recipe.make(task, steps)

@@ -101,12 +101,12 @@ def dry_run(
 
 
 def price_of(tokens: Mapping[str, Any], budget: Budget, share: float = 1.0) -> dict[str, Any]:
-    """Return the cost of tokens as `cost`; empty without a price.
+    """Return the cost of an estimate of tokens as `cost`; empty without a price.
 
     Args:
-        tokens: an estimate of `dry_run`.
-        budget: has the prices.
-        share: of them that is asked for.
+        tokens: see `estimate_tokens`.
+        budget: has the price.
+        share: of the price; batch APIs cost less.
     """
     if not (budget.price and budget.prices):
         return {}
@@ -166,13 +166,9 @@ def _show_messages(conversation: Conversation, prepared: Prepared) -> list[dict[
 def estimate_tokens(
     used: Sequence[Tokens], ready: Sequence[Prepared], count: int, params: GenerationParams
 ) -> dict[str, Any]:
-    """Return the estimated `input` and `output` tokens of steps, and `how` they are known.
+    """Return the estimated `input` and `output` tokens of `count` steps, and `how` they are known.
 
-    Args:
-        used: of answers that were given.
-        ready: some requests, for where there are none.
-        count: how many steps.
-        params: how they are to be decoded.
+    The mean of `used` answers counts; without any, texts of `ready` requests.
     """
     if used:
         total, names = sum(used, Tokens()), Tokens.__slots__
