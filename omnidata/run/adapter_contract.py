@@ -1,4 +1,4 @@
-"""What an adapter must be, what it is shown, and the errors of its own code."""
+"""Checks of adapters: their attributes, the media that they take, and their answers."""
 
 from __future__ import annotations
 
@@ -63,21 +63,14 @@ def describe_model(
     steps: Sequence[Step],
     concurrency: int | None,
 ) -> About:
-    """Check a model before the first request.
-
-    Args:
-        task: makes the prompts.
-        adapter: the model.
-        params: how to decode; the model's own if None.
-        steps: the steps to ask about.
-        concurrency: requests under way at most; the model's own number if None.
+    """Check a model before the first request; `params` and `concurrency` replace its own.
 
     Raises:
         UsageError: it cannot take the steps, or has an unusable attribute.
     """
     check_adapter(adapter)
     params = decoding(task, adapter, params)
-    check_taken(task, adapter, steps)
+    _check_taken(task, adapter, steps)
     at_once = (concurrency or adapter.concurrency) * adapter.max_batch
     return About(adapter.name, adapter.settings, params, at_once, code_of(adapter))
 
@@ -139,13 +132,7 @@ def check_adapter(adapter: Adapter) -> None:
 
 
 def decoding(task: Asking, adapter: Adapter, params: GenerationParams | None) -> GenerationParams:
-    """Return how answers to a task are decoded, with the task's stop texts.
-
-    Args:
-        task: the benchmark with its options.
-        adapter: the model, whose own settings hold where `params` is None.
-        params: the caller's settings.
-    """
+    """Return the parameters, or the model's own, with the stop texts of the task."""
     return replace(
         params or adapter.params, stop=tuple(task.stop), special_tokens=task.special_tokens
     )
@@ -172,11 +159,11 @@ def _check_controls(task: Asking, adapter: Adapter, conversation: Conversation) 
             )
 
 
-def check_taken(task: Asking, adapter: Adapter, steps: Sequence[Step]) -> None:
+def _check_taken(task: Asking, adapter: Adapter, steps: Sequence[Step]) -> None:
     """Refuse, before the first request, media that the model does not take, and missing controls.
 
-    Every adapter is held to its `accepts`, whatever its own `unsupported_reason`
-    says: it must drop media of other kinds, and name them in the receipt as "dropped".
+    An adapter must drop media that are not in its `accepts`, and name them as "dropped" in the
+    receipt, whatever its `unsupported_reason` says.
 
     Raises:
         UsageError: the prompts have media that the model does not take, or the answers need a
@@ -221,7 +208,7 @@ _SAMPLES_OF_KIND = 8
 
 
 def one_of_each_kind(steps: Sequence[Step]) -> list[Step]:
-    """Return a few steps of every kind, enough for `check_taken`."""
+    """Return a few steps of every kind, enough for `_check_taken`."""
     found: Counter[Hashable] = Counter()
     chosen = []
     for step in steps:
@@ -249,11 +236,6 @@ def _can_be_opened(conversation: Conversation) -> bool:
 
 def render_request(task: Asking | None, adapter: Adapter, request: Request) -> Prepared:
     """Return the request as the adapter prepares it.
-
-    Args:
-        task: the benchmark, which may have prompts with fewer media; None if unknown.
-        adapter: the model.
-        request: the request.
 
     Raises:
         MediaError: a medium cannot be read.
@@ -289,11 +271,7 @@ def render_request(task: Asking | None, adapter: Adapter, request: Request) -> P
 
 
 def check_answers(completions: Sequence[Completion], count: int) -> Sequence[Completion]:
-    """Return the answers of an adapter if each can be written, and read again by a later run.
-
-    Args:
-        completions: the result of `generate`.
-        count: the number of requests.
+    """Return the result of `generate` if each answer can be written, and read by a later run.
 
     Raises:
         TypeError, ValueError: there are too few or too many, or one cannot be written.
@@ -340,13 +318,7 @@ def _refusal(task: Asking | None, adapter: Adapter, request: Request, reason: st
 
 
 def slip(adapter: Adapter, error: BaseException, method: str) -> AdapterError:
-    """Return an exception of an adapter's code as an error with the last line of that code.
-
-    Args:
-        adapter: the model.
-        error: the exception.
-        method: the method that was called.
-    """
+    """Return an exception of an adapter's method as an error with the last line of its code."""
     return AdapterError(
         f"the adapter failed ({type(error).__name__}: {error})",
         where=last_line(error, type(adapter).__module__) or f"{adapter.name}, {method}",

@@ -13,9 +13,8 @@ from typing import Any, Final
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
-from omnidata.actions import Action, Point, Region, Screen, centre, convert
+from omnidata.actions import Action, Region, Screen, centre, convert
 from omnidata.errors import PredictionError, UsageError
 from omnidata.jsontext import decode, encode, hash_of, write_lines
 from omnidata.metrics.calibration import calibration
@@ -38,7 +37,6 @@ from omnidata.tasks.profile import Profile
 from omnidata.types import Completion, LoadedDataset, Step
 
 SAMPLES: Final = "samples"
-_TABLE, _STEPS = "samples.json", "samples.jsonl"
 _MAJORITY, _BEST = "majority", "best"
 _NEAR: Final = 50.0
 """Thousandths of the screen within which two places are the same, as in `near_miss`."""
@@ -51,7 +49,7 @@ _KEY: Final = 16  # of 64 digits: two answers to one step with the same are out 
 
 
 def same_action(a: Action, b: Action, screen: Screen) -> bool:
-    """Whether two actions are equal in all but their places, which are near.
+    """Return whether two actions are equal in all but their places, which are near.
 
     Places are near up to 50 thousandths of the screen, as in `near_miss`. White space around texts
     is set aside, and the source's own spelling.
@@ -85,16 +83,8 @@ def _without_places(action: Action) -> Action:
 def _near(a: Sequence[Region], b: Sequence[Region], screen: Screen) -> bool:
     if len(a) != len(b):
         return False
-    for left, right in zip(a, b, strict=True):
-        (x, y), (u, v) = (_middle(region, screen) for region in (left, right))
-        if not math.hypot(x - u, y - v) <= _NEAR:
-            return False
-    return True
-
-
-def _middle(region: Region, screen: Screen) -> tuple[float, float]:
-    point: Point = convert(centre(region), "norm1000", screen)
-    return point.x, point.y
+    one, other = ([convert(centre(each), "norm1000", screen) for each in of] for of in (a, b))
+    return all(math.hypot(p.x - q.x, p.y - q.y) <= _NEAR for p, q in zip(one, other, strict=True))
 
 
 def answer_key(task: Asking, fingerprint: str, step: Step, answer: Completion) -> str:
@@ -104,10 +94,10 @@ def answer_key(task: Asking, fingerprint: str, step: Step, answer: Completion) -
     another unit.
 
     Args:
-        task: of the step.
+        task: the benchmark with its options.
         fingerprint: of the data.
-        step: that is answered.
-        answer: as a run has it.
+        step: the step.
+        answer: its line in a run.
 
     Raises:
         PredictionError: its receipt is none that omnidata writes.
@@ -255,57 +245,14 @@ def write_table(
         UsageError: the verifier has no score for any answer.
         PredictionError, RunError: a file cannot be read or written.
     """
-    n, out = len(runs), runs[0]
-    groups: dict[str, int] = {}
-    right: list[tuple[int, int]] = []  # group and right answers of each step that can be judged
-    agreed: list[tuple[int, float]] = []
-    sure: list[tuple[float, bool]] = []
-    deliveries: Counter[str] = Counter()
-    marked: Counter[str] = Counter()
-    chosen: dict[str, list[Prediction]] = {_MAJORITY: []}
-    if verifier:
-        chosen[_BEST] = []
+    out, tally = runs[0], _Tally(len(runs), verifier)
     with ExitStack() as files:
         answers = [files.enter_context(closing(_open_answers(run, steps))) for run in runs]
-        lines = files.enter_context(atomic_write(out / _STEPS))
+        lines = files.enter_context(atomic_write(out / "samples.jsonl"))
         for step in steps:
             found = (_judge(task, profile, step, n, each) for n, each in enumerate(answers, 1))
-            here = [each for each in found if each]
-            deliveries.update(each.completion.delivery for each in here)
-            deliveries["missing"] += n - len(here)
-            usable = [each for each in here if each.completion.delivery == "ok"]
-            read = [each for each in usable if each.action is not None]
-            votes = alike([each.action for each in read], partial(_same, screen=step.screen))
-            majority = read[plurality(votes)] if read else next(iter(usable), None)
-            share, count = agreement(votes), sum(each.right is True for each in here)
-            line = {
-                "sample_id": step.sample_id,
-                "answers": len(usable),
-                "read": len(read),
-                "right": count,
-                "agreement": share,
-                "majority": majority and majority.number,
-                "votes": max(votes, default=0),
-            }
-            picked = {_MAJORITY: majority}
-            if verifier:
-                scores = [verifier.score(step, each.number, each.completion) for each in usable]
-                marked.update("unscored" if score is None else "scored" for score in scores)
-                known = [(score, -n) for n, score in enumerate(scores) if score is not None]
-                best = picked[_BEST] = usable[-max(known)[1]] if known else None
-                line["best"] = best and best.number
-            lines.write(encode(line) + b"\n")
-            for name, answer in picked.items():
-                if answer:
-                    chosen[name].append(_line(step, answer, here))
-            group = groups.setdefault(step.group, len(groups))
-            if share is not None:
-                agreed.append((group, share))
-            if votes and majority and majority.right is not None:
-                sure.append((max(votes) / n, majority.right))
-            if not any(each.right is None for each in here):
-                right.append((group, count))
-        if verifier and marked["unscored"] and not marked["scored"]:
+            lines.write(encode(tally.add(step, [each for each in found if each])) + b"\n")
+        if verifier and tally.marked["unscored"] and not tally.marked["scored"]:
             raise UsageError(
                 "the verifier has no score for any answer",
                 where=f"--verifier {verifier.path}",
@@ -313,28 +260,20 @@ def write_table(
                 remedy=f"make the critic's rows of {out} (docs/critics.md)",
             )
     infos = [read_info(run) for run in runs]
-    owner = np.array([group for group, _ in right], np.int64)
     table: dict[str, Any] = {
         "task": task.name,
         "profile": profile.name,
-        "samples": n,
+        "samples": len(runs),
         "asked_for": samples,
         "runs": [run.relative_to(out).as_posix() for run in runs],
         "seeds": [info.get("seed") for info in infos],
         "temperature": infos[0]["generation"]["temperature"],
         "steps": len(steps),
-        "deliveries": {name: count for name, count in deliveries.items() if count},
-        "unjudged": len(steps) - len(right),
-        "k": {str(k): _pass_rates([c for _, c in right], n, k, owner) for k in choices(n)},
-        "agreement": means(
-            {"agreement": np.array([share for _, share in agreed])},
-            owner=np.array([group for group, _ in agreed], np.int64),
-        ),
-        "calibration": calibration([vote for vote, _ in sure], [hit for _, hit in sure]),
+        **tally.table(),
         "usage": _usage(infos),
     }
     whole = whole_episodes(source.steps, steps)
-    for name, picks in chosen.items():
+    for name, picks in tally.chosen.items():
         folder = _write_run(out / SAMPLES / name, name, infos, picks)
         results = score(task, profile, steps, picks, whole=whole, out=folder)
         heads = ("overall", "ci95", "ci95_method")
@@ -344,10 +283,102 @@ def write_table(
             **{head: results[head] for head in heads if head in results},
         }
     if verifier:
-        table[_BEST] |= {name: marked[name] for name in ("scored", "unscored")}
+        table[_BEST] |= {name: tally.marked[name] for name in ("scored", "unscored")}
     with wrap_os_error(out):
-        write_json(out / _TABLE, table)
+        write_json(out / "samples.json", table)
     return table
+
+
+class _Tally:
+    """Adds up steps, and keeps their chosen answers.
+
+    Attributes:
+        chosen: the lines of the chosen answers by the way of choosing.
+        marked: how many answers the verifier has scored, and how many not.
+    """
+
+    def __init__(self, samples: int, verifier: Verifier | None) -> None:
+        self._n, self._verifier = samples, verifier
+        self._groups: dict[str, int] = {}
+        self._deliveries: Counter[str] = Counter()
+        self._steps = 0
+        self._right: list[tuple[int, int]] = []  # group and right answers of a step, if all judged
+        self._agreed: list[tuple[int, float]] = []  # group and agreement of a step
+        self._sure: list[tuple[float, bool]] = []  # votes for the majority, and whether it is right
+        ways = (_MAJORITY, _BEST) if verifier else (_MAJORITY,)
+        self.chosen: dict[str, list[Prediction]] = {way: [] for way in ways}
+        self.marked: Counter[str] = Counter()
+
+    def add(self, step: Step, here: Sequence[_Answer]) -> dict[str, Any]:
+        """Add the answers to a step, and return its line of `samples.jsonl`."""
+        self._steps += 1
+        self._deliveries.update(each.completion.delivery for each in here)
+        self._deliveries["missing"] += self._n - len(here)
+        usable = [each for each in here if each.completion.delivery == "ok"]
+        read = [each for each in usable if each.action is not None]
+        votes = alike([each.action for each in read], partial(_same, screen=step.screen))
+        majority = read[plurality(votes)] if read else next(iter(usable), None)
+        share, count = agreement(votes), sum(each.right is True for each in here)
+        line = {
+            "sample_id": step.sample_id,
+            "answers": len(usable),
+            "read": len(read),
+            "right": count,
+            "agreement": share,
+            "majority": majority and majority.number,
+            "votes": max(votes, default=0),
+        }
+        self._choose(_MAJORITY, step, majority, here)
+        if self._verifier:
+            best = self._best(self._verifier, step, usable)
+            self._choose(_BEST, step, best, here)
+            line["best"] = best and best.number
+        group = self._groups.setdefault(step.group, len(self._groups))
+        if share is not None:
+            self._agreed.append((group, share))
+        if votes and majority and majority.right is not None:
+            self._sure.append((max(votes) / self._n, majority.right))
+        if not any(each.right is None for each in here):
+            self._right.append((group, count))
+        return line
+
+    def _best(self, verifier: Verifier, step: Step, usable: Sequence[_Answer]) -> _Answer | None:
+        """Return the answer with the highest score, the first of equals."""
+        scores = [verifier.score(step, each.number, each.completion) for each in usable]
+        self.marked.update("unscored" if score is None else "scored" for score in scores)
+        known = [(score, -n) for n, score in enumerate(scores) if score is not None]
+        return usable[-max(known)[1]] if known else None
+
+    def _choose(self, by: str, step: Step, one: _Answer | None, of: Sequence[_Answer]) -> None:
+        """Keep an answer as a line that took the tokens and the time of all answers."""
+        if one:
+            line = Prediction.of(step.sample_id, one.completion)
+            line.usage = _sum_usages([each.completion.usage for each in of])
+            line.latency_s = sum(each.completion.latency_s for each in of)
+            self.chosen[by].append(line)
+
+    def table(self) -> dict[str, Any]:
+        n, rules = self._n, (("pass@k", pass_at), ("pass^k", pass_all))
+        owner = np.array([group for group, _ in self._right], np.int64)
+        rates = {
+            str(k): {
+                name: np.array([rule(n, count, k) for _, count in self._right], np.float64)
+                for name, rule in rules
+            }
+            for k in choices(n)
+        }
+        return {
+            "deliveries": {name: count for name, count in self._deliveries.items() if count},
+            "unjudged": self._steps - len(self._right),
+            "k": {k: means(of, shares=of.keys(), owner=owner) for k, of in rates.items()},
+            "agreement": means(
+                {"agreement": np.array([share for _, share in self._agreed])},
+                owner=np.array([group for group, _ in self._agreed], np.int64),
+            ),
+            "calibration": calibration(
+                [votes for votes, _ in self._sure], [right for _, right in self._sure]
+            ),
+        }
 
 
 def _open_answers(run: Path, steps: Sequence[Step]) -> Answers:
@@ -377,14 +408,6 @@ def _judge(
     return _Answer(number, completion, right, action)
 
 
-def _line(step: Step, answer: _Answer, of: Sequence[_Answer]) -> Prediction:
-    """Return the line of a chosen answer, which took the tokens and the time of all answers."""
-    line = Prediction.of(step.sample_id, answer.completion)
-    line.usage = _sum_usages([each.completion.usage for each in of])
-    line.latency_s = sum(each.completion.latency_s for each in of)
-    return line
-
-
 def _write_run(
     folder: Path, name: str, infos: Sequence[Mapping[str, Any]], lines: Sequence[Prediction]
 ) -> Path:
@@ -403,17 +426,6 @@ def _same(a: Action | str | None, b: Action | str | None, screen: Screen) -> boo
     if isinstance(a, Action) and isinstance(b, Action):
         return same_action(a, b, screen)
     return a == b
-
-
-def _pass_rates(
-    right: Sequence[int], n: int, k: int, owner: npt.NDArray[np.int64]
-) -> dict[str, Any]:
-    """Return pass@k and pass^k over all steps; missing answers are wrong."""
-    columns = {
-        name: np.array([rule(n, c, k) for c in right], np.float64)
-        for name, rule in (("pass@k", pass_at), ("pass^k", pass_all))
-    }
-    return means(columns, shares=columns.keys(), owner=owner)
 
 
 def _usage(infos: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

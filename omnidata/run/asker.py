@@ -10,14 +10,14 @@ from typing import Any
 
 from omnidata.errors import AdapterError
 from omnidata.run.adapter_contract import About, describe_model, slip
+from omnidata.run.ask import Engine
 from omnidata.run.cache import ResponseCache
 from omnidata.run.cluster import Recipe
 from omnidata.run.cost import Budget, Limits
-from omnidata.run.engine import Engine
 from omnidata.run.event_loop import EventLoop
 from omnidata.run.journal import RunFolder
+from omnidata.run.pace import Gate, StageTimer
 from omnidata.run.run_info import INFO, check_info
-from omnidata.run.scheduling import Gate, StageTimer
 from omnidata.tasks.asking import Asking
 from omnidata.types import Adapter, GenerationParams, Progress, Step
 
@@ -39,14 +39,9 @@ class OpenModel(EventLoop):
         self._adapter = None if isinstance(model, Recipe) else model
 
     def adapter(self, task: Asking, steps: Sequence[Step]) -> Adapter:
-        """Return the model. A baseline is made for every run, because it looks at the data.
+        """Return the model; see `omnidata.adapters.get_adapter`.
 
-        Args:
-            task: the benchmark with its options.
-            steps: of the whole dataset.
-
-        Raises:
-            OmnidataError: as `omnidata.adapters.get_adapter`.
+        A baseline is made for every run, because it looks at the data.
         """
         if self.recipe and (self._adapter is None or self.recipe.spec.startswith("baseline:")):
             self._adapter = self.recipe.make(task, steps)
@@ -73,7 +68,7 @@ class LocalAsker:
         limits: how fast, how long and how dearly to ask.
 
     Attributes:
-        stopped, failed, slipped, asked, reused: as of `omnidata.run.engine.Engine`.
+        stopped, failed, slipped, asked, reused: as of `omnidata.run.ask.Engine`.
         timings: seconds by stage; see `StageTimer`.
     """
 

@@ -32,7 +32,7 @@ _SCHEMA = "CREATE TABLE answers (key TEXT PRIMARY KEY, completion BLOB NOT NULL)
 def key(
     settings: Mapping[str, Any], params: GenerationParams, prepared_key: str, sample_id: str | None
 ) -> str:
-    """The digest under which an answer is kept: equal digests ask the same of the same model.
+    """Return the digest under which an answer is kept; equal requests have equal digests.
 
     Args:
         settings: all that the model's answers depend on, its name included; never a key.
@@ -113,7 +113,7 @@ class ResponseCache:
         return int(number)
 
     def get(self, key: str) -> Completion | None:
-        """The answer kept under the digest, as one that cost nothing; None if there is none.
+        """Return the answer kept under the digest, as one without cost; None if there is none.
 
         Its receipt says `"cached": true`; usage, latency and attempts are those of no request.
 

@@ -29,8 +29,8 @@ from omnidata.plugins import blaming
 from omnidata.predictions import Prediction, decode
 from omnidata.registry import plugin_origin
 from omnidata.run.adapter_contract import About, describe_model, one_of_each_kind
+from omnidata.run.ask import Engine
 from omnidata.run.cost import Budget, Limits
-from omnidata.run.engine import Engine
 from omnidata.run.engines.local import Died
 from omnidata.run.engines.ray import (
     SEEN_S,
@@ -45,8 +45,8 @@ from omnidata.run.engines.ray import (
 )
 from omnidata.run.histories import not_asked
 from omnidata.run.journal import TRANSIENT, PartFile, RunFolder, attempts_of
+from omnidata.run.pace import CircuitBreaker, Gate, StageTimer
 from omnidata.run.run_info import INFO, check_info
-from omnidata.run.scheduling import CircuitBreaker, Gate, StageTimer
 from omnidata.storage import open_own
 from omnidata.tasks import get_task
 from omnidata.tasks.asking import Asking
@@ -121,7 +121,7 @@ class PartEnd:
 
     Attributes:
         lines: the content of its file, which this machine may not see yet.
-        stopped, failed, slipped: as of `omnidata.run.engine.Engine`.
+        stopped, failed, slipped: as of `omnidata.run.ask.Engine`.
         timings: as of `StageTimer`.
         facts: the model's `run_metadata`.
     """
@@ -299,7 +299,7 @@ class OnCluster:
         cluster: the machines.
 
     Attributes:
-        stopped, failed, slipped, asked, reused: as of `omnidata.run.engine.Engine`.
+        stopped, failed, slipped, asked, reused: as of `omnidata.run.ask.Engine`.
         timings: seconds of all workers together.
         facts: the model's `run_metadata` in each worker, by the worker's name.
     """

@@ -8,7 +8,7 @@ from typing import Any
 
 from omnidata.adapters.media_budget import arrange
 from omnidata.errors import MediaError, plural
-from omnidata.run.adapter_contract import check_adapter, check_taken, decoding, render_request
+from omnidata.run.adapter_contract import describe_model, render_request
 from omnidata.run.cost import Budget, Limits, Tokens
 from omnidata.run.evaluate import usage_of_answers
 from omnidata.run.selection import Shard, select, shard
@@ -71,22 +71,22 @@ def dry_run(
         MediaError: none of the steps tried can be made ready.
         AdapterError: the model's own code failed.
     """
-    check_adapter(adapter)
-    params = decoding(task, adapter, params)
-    budget = Budget(limits, adapter.name)
     chosen = select(source.steps, where=where, exclude=exclude, limit=limit, task=task)
     steps = shard(chosen, *part) if part else chosen
-    check_taken(task, adapter, steps)
+    about = describe_model(task, adapter, params, steps, limits.concurrency)
+    budget = Budget(limits, about.name)
     answered = usage_of_answers(out)
     left = [step for step in steps if step.sample_id not in answered]
-    tried = _spread(left or steps)
-    ready, problems = _ready(task, adapter, tried)
+    among = left or steps
+    count = min(_SAMPLED, len(among))
+    tried = [among[number * len(among) // count] for number in range(count)]
+    ready, problems = _prepare(task, adapter, tried)
     first = ready[0]
     mean = sum(prepared.size for prepared in ready) / len(ready)
     used = [tokens for tokens in answered.values() if tokens.total]
-    tokens = estimate_tokens(used, ready, len(left), params)
+    tokens = estimate_tokens(used, ready, len(left), about.params)
     preview: dict[str, Any] = {
-        "model": adapter.name,
+        "model": about.name,
         "sample_id": first.request.sample_id,
         "conversation": _show_messages(_arrange(first.request.conversation, adapter), first),
         "steps": len(steps),
@@ -101,12 +101,12 @@ def dry_run(
 
 
 def price_of(tokens: Mapping[str, Any], budget: Budget, share: float = 1.0) -> dict[str, Any]:
-    """Return the cost of tokens as `cost`; empty without a price.
+    """Return the cost of an estimate of tokens as `cost`; empty without a price.
 
     Args:
-        tokens: an estimate of `dry_run`.
-        budget: has the prices.
-        share: of them that is asked for.
+        tokens: see `estimate_tokens`.
+        budget: has the price.
+        share: of the price; batch APIs cost less.
     """
     if not (budget.price and budget.prices):
         return {}
@@ -120,12 +120,7 @@ def price_of(tokens: Mapping[str, Any], budget: Budget, share: float = 1.0) -> d
     }
 
 
-def _spread(steps: Sequence[Step]) -> list[Step]:
-    count = min(_SAMPLED, len(steps))
-    return [steps[number * len(steps) // count] for number in range(count)]
-
-
-def _ready(
+def _prepare(
     task: Asking, adapter: Adapter, steps: Sequence[Step]
 ) -> tuple[list[Prepared], list[str]]:
     ready: list[Prepared] = []
@@ -171,13 +166,9 @@ def _show_messages(conversation: Conversation, prepared: Prepared) -> list[dict[
 def estimate_tokens(
     used: Sequence[Tokens], ready: Sequence[Prepared], count: int, params: GenerationParams
 ) -> dict[str, Any]:
-    """Return the estimated `input` and `output` tokens of steps, and `how` they are known.
+    """Return the estimated `input` and `output` tokens of `count` steps, and `how` they are known.
 
-    Args:
-        used: of answers that were given.
-        ready: some requests, for where there are none.
-        count: how many steps.
-        params: how they are to be decoded.
+    The mean of `used` answers counts; without any, texts of `ready` requests.
     """
     if used:
         total, names = sum(used, Tokens()), Tokens.__slots__

@@ -150,18 +150,21 @@ def evaluate(
                     seen.look(steps[number], done.delivery, done.receipt)
             changed = seen.check(allowed=changed_media, where=str(out))
             spend_answers(run, budget)
-            kept, asked = len(run.done), time.perf_counter()
+            kept, prepared = len(run.done), time.perf_counter()
+
+            def timings() -> dict[str, float]:
+                spent = {"prepare_s": prepared - began, "ask_s": time.perf_counter() - prepared}
+                return {**spent, **asker.timings}
+
             try:
-                try:
-                    asker.ask(steps, run, budget, progress)
-                finally:
-                    if count:
-                        count(asker.asked, kept + asker.reused)
+                asker.ask(steps, run, budget, progress)
             except BaseException:
-                took = {"prepare_s": asked - began, "ask_s": time.perf_counter() - asked}
                 with suppress(RunError):  # a disk that is full takes no times either
-                    run.finish(data=display_path(source.root), timings=took | dict(asker.timings))
+                    run.finish(data=display_path(source.root), timings=timings())
                 raise
+            finally:
+                if count:
+                    count(asker.asked, kept + asker.reused)
             results, answered = conclude(
                 task,
                 judge,
@@ -173,11 +176,7 @@ def evaluate(
                 stopped=asker.stopped,
                 changed_media=changed,
                 facts=asker.facts,
-                timings={
-                    "prepare_s": asked - began,
-                    "ask_s": time.perf_counter() - asked,
-                    **asker.timings,
-                },
+                timings=timings(),
             )
         asked = len(steps) - results.get("patched", {}).get("not_asked", 0)
         if asked > answered:
@@ -188,13 +187,7 @@ def evaluate(
 def check_judgeable(
     profile: Profile, steps: Sequence[Step], source: LoadedDataset, out: Path
 ) -> None:
-    """Refuse to ask about steps if none can be judged.
-
-    Args:
-        profile: the rules.
-        steps: of the run.
-        source: the data, for the message.
-        out: the run folder; one that has all of its answers is scored again.
+    """Refuse to ask about steps if none can be judged; a run with all of its answers passes.
 
     Raises:
         DataError: no step has a target that the profile can use.
@@ -225,18 +218,7 @@ def run_settings(
     limit: int | None,
     shard: tuple[int, int] | None = None,
 ) -> dict[str, Any]:
-    """Return the settings of a run for `run.json`, by which runs are compared.
-
-    Args:
-        task: the benchmark with its options.
-        source: the loaded data.
-        about: the model, looked over.
-        model_options: as given with `-M key=value`.
-        where: tag -> value that an episode must have.
-        exclude: sample ids that are left out.
-        limit: the first so many steps only.
-        shard: the part.
-    """
+    """Return the settings of a run for `run.json`, by which runs are compared."""
     return {
         "task": task.name,
         "options": dict(task.options),
@@ -283,15 +265,15 @@ def conclude(
         source: the loaded data.
         steps: those of the run.
         run: its folder, open.
-        budget: has been told of every answer.
+        budget: has counted every answer.
         timings: seconds by stage so far.
-        findings: how many there are in the data.
-        stopped: why it ended before its end.
-        changed_media: how many have changed since the model was shown them.
-        facts: what the model knows of the run.
+        findings: the number of findings about the data.
+        stopped: why the run ended before its end.
+        changed_media: the number of media that have changed since the model got them.
+        facts: the model's `run_metadata`.
 
     Returns:
-        The content of `results.json`, empty where no step has an answer; and how many have one.
+        The content of `results.json`, empty if no step has an answer; and the number of answers.
     """
     began = time.perf_counter()
     answered = run.done.answered

@@ -1,4 +1,4 @@
-"""Histories of predictions: what a model did at earlier steps, as the prompt of a step tells it.
+"""Histories of predictions: the actions of a model at earlier steps, for the prompt of a step.
 
 With `-T patches=N` a history is semi-online (Lu et al., UI-S1: Advancing GUI Automation via
 Semi-online Reinforcement Learning, 2025): the model's own actions as long as they are right; in the
@@ -26,9 +26,9 @@ PATCHES = "patches"
 
 
 def patches_of(task: Asking) -> int | None:
-    """How many misses of an episode are patched; None where histories are the model's own."""
-    told = task.options.get(PATCHES)
-    return None if told is None else int(told)
+    """Return how many misses of an episode are patched; None if histories are the model's own."""
+    given = task.options.get(PATCHES)
+    return None if given is None else int(given)
 
 
 class Histories:
@@ -45,15 +45,15 @@ class Histories:
         self._misses: dict[str, int] = {}
 
     def before(self, step: Step) -> Sequence[Action | None]:
-        """What was done before a step, as far as it is known."""
+        """Return the actions before a step; None for an unknown one."""
         return self._past.get(step.episode, ())
 
     def has_ended(self, step: Step) -> bool:
-        """Whether the rollout of the step's episode had more misses than are patched."""
+        """Return whether the rollout of the step's episode had more misses than are patched."""
         return self._most is not None and self._misses.get(step.episode, 0) > self._most
 
     def remember(self, step: Step, answer: Completion | None) -> None:
-        """Add what was done at a step; None where no answer came."""
+        """Add the action of an answer, or None without an answer, to the history of its episode."""
         past = self._past.setdefault(step.episode, [])
         past.extend([None] * (step.step_index - len(past)))  # steps that the data lacks
         if self._most is not None:
@@ -72,11 +72,11 @@ class Histories:
 
 
 def is_miss(task: Asking, step: Step, answer: Completion | None) -> bool | None:
-    """Whether an answer is not right, by the task's default profile.
+    """Return whether an answer is not right, by the task's default profile.
 
     Returns:
-        None where no answer came that could be a miss: it will be asked for again. False also where
-        the step cannot be judged.
+        None without an answer that could be a miss, because the step is asked again. False also
+        if the step cannot be judged.
     """
     if answer is None or answer.delivery in TRANSIENT:
         return None
@@ -90,7 +90,7 @@ def is_miss(task: Asking, step: Step, answer: Completion | None) -> bool | None:
 def not_asked(
     task: Asking, steps: Iterable[Step], done: Mapping[str, Completion]
 ) -> frozenset[str]:
-    """The steps behind the end of a rollout, with the answers that there are.
+    """Return the ids of the steps after the end of a rollout.
 
     Args:
         task: of the steps.
@@ -121,7 +121,7 @@ class PatchedRollouts:
         self._missed: dict[str, bool | None] = {}
 
     def watch(self, answers: Iterable[Prediction]) -> Iterator[Prediction]:
-        """The answers, each held against its step as it passes."""
+        """Yield the answers unchanged, and judge each."""
         steps = {step.sample_id: step for step in self._steps}
         for answer in answers:
             if step := steps.get(answer.sample_id):
@@ -129,7 +129,7 @@ class PatchedRollouts:
             yield answer
 
     def table(self) -> dict[str, Any]:
-        """The counts.
+        """Return the counts.
 
         Returns:
             `patches`, the most in an episode; `episodes`; `patched_steps`, misses after which the

@@ -19,12 +19,11 @@ from typing import Any, Final
 from omnidata.actions import Action
 from omnidata.errors import DataError, UsageError
 from omnidata.loaders.steps import ids_of
-from omnidata.run.journal import TRANSIENT
 from omnidata.run.histories import Histories
-from omnidata.run.journal import TRANSIENT, Answers
+from omnidata.run.journal import TRANSIENT
 from omnidata.run.media_stamps import Seen, media_of
-from omnidata.run.run_info import model_name
 from omnidata.run.recorded import recorded_steps
+from omnidata.run.run_info import model_name
 from omnidata.tasks.asking import Asking
 from omnidata.training.preferences import open_runs
 from omnidata.types import LoadedDataset

@@ -22,7 +22,7 @@ from omnidata.run.batch_results import read as read_watched
 from omnidata.run.cluster import Recipe
 from omnidata.run.cost import Limits
 from omnidata.run.evaluate import evaluate
-from omnidata.run.folder import RunFolder
+from omnidata.run.journal import RunFolder
 from omnidata.tasks import get_task
 from omnidata.types import LoadedDataset
 from tests import trees

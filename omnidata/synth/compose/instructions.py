@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from omnidata.actions import Screen, Space
-from omnidata.errors import RunError, UsageError
+from omnidata.errors import UnansweredError, UsageError
 from omnidata.jsontext import BROKEN, decode, encode
 from omnidata.run.asker import LocalAsker, OpenModel
 from omnidata.run.cost import Budget, Limits
 from omnidata.run.evaluate import UNLIMITED
 from omnidata.run.journal import TRANSIENT, RunFolder
+from omnidata.synth import recaption
 from omnidata.synth.compose.search import identity
 from omnidata.synth.compose.settings import EdgeRule
 from omnidata.tasks.asking import Asking
@@ -32,10 +33,7 @@ from omnidata.tasks.benchmark import (
     Note,
     ParsedAnswer,
     Receipt,
-    Rule,
-    Values,
 )
-from omnidata.tasks.totals import Column, RowTotals
 from omnidata.types import (
     Adapter,
     Conversation,
@@ -118,12 +116,7 @@ class Misread:
 
 
 def ask_to_write(draft: Draft, misread: Misread | None) -> Conversation:
-    """Return the question for an instruction.
-
-    Args:
-        draft: the task.
-        misread: what the last attempt came to.
-    """
+    """Return the question for an instruction, after a misread one or the first time."""
     names = [f"S{place + 1}" for place in range(len(draft.subtasks))]
     lines = [f"Goal: {draft.intent}", "Subtasks:"]
     lines += _lines(names, draft.subtasks)
@@ -148,7 +141,7 @@ def _why(draft: Draft, misread: Misread) -> str:
 
 
 def letters(draft: Draft, rng: random.Random) -> list[str]:
-    """Return names of the subtasks for a reader, by place; they do not reveal the order."""
+    """Return names of the subtasks by place, which do not reveal their order to a reader."""
     names = [chr(ord("A") + number) for number in range(len(draft.subtasks))]
     rng.shuffle(names)
     return names
@@ -157,14 +150,7 @@ def letters(draft: Draft, rng: random.Random) -> list[str]:
 def ask_to_read(
     draft: Draft, instruction: str, names: Sequence[str], rule: EdgeRule
 ) -> Conversation:
-    """Return the question for the dependencies, without the graph.
-
-    Args:
-        draft: the task.
-        instruction: to be read.
-        names: of the subtasks, by place.
-        rule: which edges the graph has.
-    """
+    """Return the question for the dependencies, without the graph; `names` are by place."""
     pairs = sorted(zip(names, draft.subtasks, strict=True))
     lines = ["Instruction:", instruction, "Subtasks:"]
     lines += _lines([name for name, _ in pairs], [subtask for _, subtask in pairs])
@@ -233,21 +219,11 @@ def _pairs(value: Any) -> list[Any]:
 # Questions about drafts as a task of the runner, whose steps they are.
 
 
-class _AnyText(Rule[str]):
-    """Accepts any text: whether it tells the graph is asked in the next round."""
-
-    name = "any-text"
-    totals = RowTotals([Column("written", "score")])
-
-    def judge(self, step: Step, parsed: ParsedAnswer[str] | None) -> Values:
-        return (parsed is not None,)
-
-
 class Questions(Benchmark):
     """Questions about drafts as a benchmark, which the runner asks."""
 
     card = Card(title="compose", holds="drafts of tasks; an instruction that tells each")
-    rules = (_AnyText(),)
+    rules = (recaption.Written(),)  # any text: the next round asks whether it has the graph
     baselines: Sequence[str] = ()
 
     def __init__(self, rule: EdgeRule) -> None:
@@ -479,19 +455,8 @@ class _Rounds:
         return answers
 
 
-class UnansweredError(RunError):
-    """A model did not answer everything; the same call goes on."""
-
-    exit_code = 1
-
-
 def explain(written: Written, run: Path) -> UnansweredError:
-    """Return the error for a call that has to be repeated.
-
-    Args:
-        written: with tasks that wait for an answer.
-        run: the run folder.
-    """
+    """Return the error for a call that has to be repeated, because tasks wait for an answer."""
     what = f"{len(written.unanswered)} tasks wait for an answer"
     return UnansweredError(
         f"{what}: {written.stopped}" if written.stopped else f"{what}: the model gave none",

@@ -1,4 +1,4 @@
-"""The engine between steps and lines: order, retries and budgets."""
+"""Between steps and lines: order, retries and budgets."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_code_of_an_adapter_that_never_works_stops_the_run_and_is_named(
                 json.loads("{" if self.calls < 0 else f"{1 / 0}")
 
     model = Broken(lambda *_: RIGHT)
-    said = r"test_engine\.py:(\d+), in divide: the adapter failed \(ZeroDivisionError"
+    said = r"test_ask\.py:(\d+), in divide: the adapter failed \(ZeroDivisionError"
     with pytest.raises(AdapterError, match=said) as caught:
         evaluate(TASK, source, model, tmp_path, limit=limit)
     assert caught.value.exit_code == 1

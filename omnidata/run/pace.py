@@ -105,11 +105,7 @@ class Gate:
         self._left = asyncio.Event()
 
     async def enter(self) -> float | str:
-        """Wait for one request's turn.
-
-        Returns:
-            The tokens that were reserved, for `leave`; or why no request may go out any more.
-        """
+        """Return the tokens reserved for a request when its turn comes, or why none may go out."""
         if self._requests:
             await self._requests.acquire()
         reserved = await self._tokens.reserve() if self._tokens else 0.0
@@ -122,12 +118,7 @@ class Gate:
         return reserved
 
     async def leave(self, reserved: float, usages: Sequence[Mapping[str, Any]]) -> None:
-        """Settle the reservation of a request that has ended.
-
-        Args:
-            reserved: as `enter` returned it.
-            usages: as the model reported them; none for a failed attempt.
-        """
+        """Settle the reservation of a request that has ended; `usages` are those of its answers."""
         if self._tokens:
             self._tokens.settle(reserved, usages)
         self._through -= 1

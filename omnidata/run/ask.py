@@ -34,7 +34,7 @@ from omnidata.run.cost import Limits
 from omnidata.run.histories import Histories
 from omnidata.run.journal import TRANSIENT, PartFile, RunFolder
 from omnidata.run.media_stamps import stamps
-from omnidata.run.scheduling import AdaptiveConcurrency, CircuitBreaker, StageTimer, retry_delay
+from omnidata.run.pace import AdaptiveConcurrency, CircuitBreaker, StageTimer, retry_delay
 from omnidata.tasks.asking import Asking
 from omnidata.types import Adapter, Completion, GenerationParams, Prepared, Progress, Request, Step
 
@@ -525,5 +525,6 @@ class _Ahead:
         self._changed.set()
 
     def close(self) -> None:
-        """Let the threads go."""
+        """Prepare nothing more, and let the threads go."""
+        self._left = 0
         self._pool.shutdown(wait=False, cancel_futures=True)
