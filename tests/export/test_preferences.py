@@ -229,7 +229,7 @@ def test_answers_in_pixels_of_another_picture_are_left_out(data: Path, tmp_path:
         (("--format", "swift-dpo", "--pairs", "a"), "no preference in 4 steps: 4 with right"),
         (
             ("--format", "swift-dpo", "--pairs", "a", "--objects", "norm1"),
-            "places of answers that models gave",
+            "cannot store coordinates apart",
         ),
         (("--format", "swift-dpo", "--pairs", "nowhere"), "run.json is missing"),
     ],

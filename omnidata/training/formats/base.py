@@ -106,10 +106,6 @@ class Content:
         """Return the prompt as messages whose texts have placeholders for media."""
         return [{"role": role, "content": text} for role, text in self.texts()]
 
-    def screenshot_size(self) -> str:
-        """Return the part of the receipt that rewards need, as JSON."""
-        return screenshot_size(self.receipt)
-
 
 def screenshot_size(receipt: Mapping[str, Any]) -> str:
     """Return the part of a receipt that rewards need, as JSON: the size of the screenshot."""
@@ -279,14 +275,6 @@ class PreferenceFormat(Format):
     @property
     def holds(self) -> frozenset[Modality]:  # type: ignore[override]
         return self.supervised.holds
-
-    def with_objects(self, unit: Objects) -> Format:
-        raise UsageError(
-            "places of answers that models gave are no numbers of ms-swift's",
-            where=f"--objects {unit}",
-            expected="answers as they came",
-            remedy="drop --objects",
-        )
 
     def pair(self, chosen: Row, rejected: Row) -> Row:
         """Return the row of a pair.

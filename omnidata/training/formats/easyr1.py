@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from omnidata.errors import UsageError
-from omnidata.training.formats.base import Content, PromptFormat, Row
+from omnidata.training.formats.base import Content, PromptFormat, Row, screenshot_size
 
 _REWARD = """\
 from pathlib import Path
@@ -53,7 +53,7 @@ class EasyR1(PromptFormat):
                 remedy="add --video frames to use pictures instead of clips",
             )
         column = "videos" if lists.get("videos") else "images"
-        reason = {"sample_id": content.sample_id, "receipt": content.screenshot_size()}
+        reason = {"sample_id": content.sample_id, "receipt": screenshot_size(content.receipt)}
         return {
             "prompt": "\n\n".join(text for _, text in texts),
             "answer": json.dumps(reason),

@@ -13,6 +13,7 @@ from omnidata.training.formats.base import (
     PreferenceFormat,
     PromptFormat,
     Row,
+    screenshot_size,
 )
 from omnidata.types import PLACE, Target
 
@@ -98,7 +99,7 @@ class SwiftGrpo(PromptFormat):
     usage = "ms-swift: --external_plugins THIS_FILE --reward_funcs omnidata"
 
     def row(self, content: Content) -> Row:
-        size = content.screenshot_size()
+        size = screenshot_size(content.receipt)
         return {"messages": content.messages(), **content.lists(), "receipt": size}
 
 

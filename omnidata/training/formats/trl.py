@@ -18,6 +18,7 @@ from omnidata.training.formats.base import (
     Row,
     Turns,
     Written,
+    screenshot_size,
     unreadable,
 )
 
@@ -100,7 +101,7 @@ class TrlGrpo(PromptFormat):
     log = Log("trl", "completion", sample_id="sample_id")
 
     def row(self, content: Content) -> Row:
-        size = content.screenshot_size()
+        size = screenshot_size(content.receipt)
         return {"prompt": _messages(content.turns), **content.lists(), "receipt": size}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from omnidata.training.formats.base import Content, Log, PromptFormat, Row
+from omnidata.training.formats.base import Content, Log, PromptFormat, Row, screenshot_size
 
 _REWARD = """\
 from pathlib import Path
@@ -42,6 +42,6 @@ class Verl(PromptFormat):
             "reward_model": {"style": "rule", "ground_truth": content.sample_id},
             "extra_info": {
                 "sample_id": content.sample_id,
-                "receipt": content.screenshot_size(),
+                "receipt": screenshot_size(content.receipt),
             },
         }
