@@ -142,7 +142,16 @@ def write(
             )
         folder = BatchFolder(out, new=True)
         if not folder.manifest.rounds:
-            folder.manifest = _new_manifest(adapter, form, model)
+            folder.manifest = Manifest(
+                form=form.name,
+                url=form.url,
+                served_model=adapter.preset.model,
+                price=form.price,
+                spec=model.spec,
+                options=dict(model.options),
+                base_url=adapter.key.redact(adapter.preset.base_url) or None,
+                models=str(model.models.absolute()) if model.models else None,
+            )
         answered = {line.sample_id for line in run.lines() if line.delivery not in TRANSIENT}
         left = [step for step in steps if step.sample_id not in answered]
         new = 0
@@ -220,19 +229,6 @@ def _check_writable(task: Asking, adapter: BatchModel, form: BatchForm, media: P
             expected="a model whose requests may refer to media (docs/batch.md)",
             remedy="drop --media-files",
         )
-
-
-def _new_manifest(adapter: BatchModel, form: BatchForm, model: Recipe) -> Manifest:
-    return Manifest(
-        form=form.name,
-        url=form.url,
-        served_model=adapter.preset.model,
-        price=form.price,
-        spec=model.spec,
-        options=dict(model.options),
-        base_url=adapter.key.redact(adapter.preset.base_url) or None,
-        models=str(model.models.absolute()) if model.models else None,
-    )
 
 
 def _begin_round(

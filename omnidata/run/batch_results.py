@@ -281,7 +281,7 @@ def _read_rows(
 ) -> Iterator[tuple[str, bytes, Returned]]:
     form = adapter.batch
     assert form
-    expected = f"the rows that {form.name} writes of what came of a batch"
+    expected = f"rows of results, as a batch of the form {form.name} has them"
     for number, line in numbered_lines(path, expected=expected):
         where = f"{path}:{number}"
         try:
