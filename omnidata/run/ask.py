@@ -243,7 +243,7 @@ class Engine:
         """
         sent = time.monotonic()
         try:
-            with self.meter.asking():
+            with self.meter.count("asking"):
                 completions = await self._call([ready.request for ready in batch if ready.request])
         except CallError as error:
             wait = retry_delay(error, attempt)
@@ -464,7 +464,7 @@ class _Ahead:
         self._fill()
         while self._is_short():
             # If nothing is being prepared, it is answers or pauses that are waited for.
-            with self._meter.waiting_for_media() if self._is_coming() else nullcontext():
+            with self._meter.count("waiting for media") if self._is_coming() else nullcontext():
                 self._changed.clear()
                 await self._changed.wait()
             self._fill()
