@@ -469,7 +469,7 @@ def view(
 
     Example: omnidata view omnigui omnidata-demo/data
     """
-    from omnidata.run.event_loop import run_loop
+    from omnidata.run.event_loop import EventLoop
     from omnidata.viewer.server import serve
 
     place = data
@@ -491,7 +491,8 @@ def view(
             terminal.note("stop with Ctrl-C")
 
     try:
-        run_loop(serve(book, port, announce))
+        with EventLoop() as loop:
+            loop.run(serve(book, port, announce))
     except KeyboardInterrupt:
         return
     except OSError as error:

@@ -45,10 +45,9 @@ class _Way(Protocol):
     async def leave(self, reserved: float, usages: Sequence[Mapping[str, Any]]) -> None: ...
 
 
-_SYNC_S = 0.2
-"""Lines wait so long, at most, until the disk is asked to have them; one request serves all."""
+_SYNC_S = 0.2  # between two writes of all new lines to the disk
 
-_LONGEST_ERROR = 10_000  # letters; an adapter may be anybody's, and a line has an end
+_LONGEST_ERROR = 10_000  # characters
 
 
 class _Finished(Exception):  # noqa: N818 - no error: it ends the tasks of a pass
@@ -61,20 +60,20 @@ class Engine:
     Args:
         task: makes the prompts, and reads answers for histories of predictions.
         adapter: the model.
-        run: takes every line the moment it is known.
+        run: records every line at once.
         params: how to decode.
-        limits: how fast, how long, how much.
+        limits: of concurrency, time, attempts and memory.
         gate: a `Gate`, here or on another machine.
-        cache: answers to equal requests; None = ask always.
-        meter: books where the time goes.
-        breaker: counts failures in a row; its own if None, where the run has all answers.
+        cache: answers to equal requests; None asks always.
+        meter: adds up the time of each stage.
+        breaker: counts failures in a row; None for one of this pass alone.
 
     Attributes:
         stopped: why the run stopped before its end; empty if it did not.
-        slipped: how the adapter's own code failed last; None if it did not.
+        slipped: the last failure of the adapter's own code; None if there is none.
         failed: why the last step without an answer has none; empty if all were answered.
-        asked: steps whose line is of a request that this pass has sent.
-        reused: steps whose line came out of the cache.
+        asked: number of steps with a line of a request that this pass has sent.
+        reused: number of steps with a line of the cache.
     """
 
     def __init__(
@@ -243,11 +242,11 @@ class Engine:
         """
         sent = time.monotonic()
         try:
-            with self.meter.asking():
+            with self.meter.count("asking"):
                 completions = await self._call([ready.request for ready in batch if ready.request])
         except CallError as error:
             wait = retry_delay(error, attempt)
-            if error.throttled:  # a wait that is too long for a pause holds up nobody else either
+            if error.throttled:  # a wait that is too long for a pause does not hold up the others
                 self._window.slow_down(sent, 0.0 if wait is None else error.retry_after or 0.0)
             return self._write_failures(batch, error, attempt, wait)
         usages += [completion.usage for completion in completions]
@@ -355,17 +354,14 @@ def prepare_step(
     *,
     failed: Callable[[CallError], None],
 ) -> tuple[Prepared | Completion, dict[str, Any]]:
-    """Return the request for a step, or the completion that its line gets without one.
+    """Return the request for a step, or its completion if there is none; and stamps of its media.
 
     Args:
         task: makes the prompt.
         adapter: the model.
         step: the step.
         past: earlier answers of its episode, for a history of predictions.
-        failed: is told of a request that the adapter could not make.
-
-    Returns:
-        The request, with what the receipt of its answer says of the media (`stamps`).
+        failed: called with the error of a request that the adapter could not make.
 
     Raises:
         DataError: a prompt cannot be made.
@@ -412,7 +408,7 @@ class _Ready:
 
 
 _POOLED = 4
-"""Batches from which one of like lengths is chosen: padding is work for nothing."""
+"""Batches from which one of like lengths is chosen, because padding costs time."""
 
 
 class _Ahead:
@@ -424,7 +420,7 @@ class _Ahead:
         batch: requests that are taken together, where threads prepare them of like length.
         open_batches: how many may be under way; twice as many are prepared.
         max_bytes: of requests that are ready and wait; the one that exceeds it is the last.
-        meter: books the time.
+        meter: adds up the time.
     """
 
     def __init__(
@@ -464,7 +460,7 @@ class _Ahead:
         self._fill()
         while self._is_short():
             # If nothing is being prepared, it is answers or pauses that are waited for.
-            with self._meter.waiting_for_media() if self._is_coming() else nullcontext():
+            with self._meter.count("waiting for media") if self._is_coming() else nullcontext():
                 self._changed.clear()
                 await self._changed.wait()
             self._fill()

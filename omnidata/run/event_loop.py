@@ -13,12 +13,6 @@ from typing import Any, Self, TypeVar
 Result = TypeVar("Result")
 
 
-def run_loop(work: Coroutine[Any, Any, Result]) -> Result:
-    """Run one coroutine to its end; see `EventLoop.run`."""
-    with EventLoop() as loop:
-        return loop.run(work)
-
-
 class EventLoop:
     """Runs one coroutine after the other, also inside a running event loop such as a notebook's."""
 

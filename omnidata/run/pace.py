@@ -28,7 +28,7 @@ class StageTimer:
     def __init__(self) -> None:
         stages = ("media_s", "media_wait_s", "model_s", "in_flight_s", "disk_s", "pause_s")
         self._seconds = dict.fromkeys(stages, 0.0)
-        self._under_way = self._waiting = 0
+        self._now = {"asking": 0, "waiting for media": 0}
         self._since = time.perf_counter()
 
     def timings(self) -> dict[str, float]:
@@ -49,34 +49,23 @@ class StageTimer:
             self.add(stage, time.perf_counter() - began)
 
     @contextmanager
-    def asking(self) -> Iterator[None]:
-        """Count a request as under way."""
+    def count(self, what: Literal["asking", "waiting for media"]) -> Iterator[None]:
+        """Count a request as under way, or the run as waiting for one that is being prepared."""
         self._turn()
-        self._under_way += 1
+        self._now[what] += 1
         try:
             yield
         finally:
             self._turn()
-            self._under_way -= 1
-
-    @contextmanager
-    def waiting_for_media(self) -> Iterator[None]:
-        """Count the run as waiting for a request that is being prepared."""
-        self._turn()
-        self._waiting += 1
-        try:
-            yield
-        finally:
-            self._turn()
-            self._waiting -= 1
+            self._now[what] -= 1
 
     def _turn(self) -> None:
         now = time.perf_counter()
         passed, self._since = now - self._since, now
-        if self._under_way:
+        if under_way := self._now["asking"]:
             self._seconds["model_s"] += passed
-            self._seconds["in_flight_s"] += passed * self._under_way
-        elif self._waiting:
+            self._seconds["in_flight_s"] += passed * under_way
+        elif self._now["waiting for media"]:
             self._seconds["media_wait_s"] += passed
 
 

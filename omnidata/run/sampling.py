@@ -15,6 +15,7 @@ run does. What is chosen among answers is a run folder, too, that says in its na
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -25,7 +26,7 @@ from omnidata.run.answer_choice import SAMPLES, read_verifier, write_table
 from omnidata.run.asker import OpenModel
 from omnidata.run.cluster import Recipe
 from omnidata.run.cost import Limits
-from omnidata.run.engines.ray import Cluster
+from omnidata.run.engines.ray import Cluster, connect
 from omnidata.run.evaluate import UNLIMITED, evaluate
 from omnidata.run.run_info import INFO, read_info
 from omnidata.run.scoring import get_profile
@@ -65,7 +66,7 @@ def evaluate_samples(
         samples: answers to each step, 2 to 64.
         limits: see `evaluate`; those of cost and tokens are of all samples together.
         progress: called with the number of answers of all samples, and of those to come.
-        cluster: the machines that ask, each of which opens the model for every sample.
+        cluster: the machines that ask; their workers open the model for every sample.
         verifier: scores of the answers, or a run of a critic on them (see `read_verifier`); chooses
             the best of each step.
         settings: others of `omnidata.run.evaluate.evaluate`, for every sample.
@@ -93,7 +94,8 @@ def evaluate_samples(
         )
     results: dict[str, Any] = {}
     done: list[Path] = []
-    with OpenModel(model) as opened:
+    with ExitStack() as stack:
+        opened = stack.enter_context(OpenModel(model))
         adapter = (
             model.make(task, source.steps, asks=False)
             if cluster
@@ -101,24 +103,26 @@ def evaluate_samples(
         )
         # Without a seed all requests are the same, and the server draws.
         seeded = "seed" in getattr(adapter, "controls", ("seed",))
-        _check_draws(adapter.params, model, limits, seeded=seeded)
+        params = adapter.params
+        _check_draws(params, model, limits, seeded=seeded)
         # Before anything is asked and paid for.
         scores = read_verifier(verifier, task, source.fingerprint) if verifier else None
-        base = adapter.params
+        if cluster:
+            stack.enter_context(connect(cluster))
         for number in range(samples):
-            folder = out / SAMPLES / f"{number + 1:02}" if number else out
-            params = replace(base, seed=(base.seed or 0) + number) if number and seeded else base
             left = _remaining_limits(limits, done)
             if isinstance(left, str):
                 results = {**results, "stopped": left}
                 break
+            folder = out / SAMPLES / f"{number + 1:02}" if number else out
+            seed = (params.seed or 0) + number if number and seeded else params.seed
             found = evaluate(
                 task,
                 source,
                 opened,
                 folder,
                 model_options=model.options,
-                params=params,
+                params=replace(params, seed=seed),
                 limits=left,
                 progress=progress and partial(_show_sample, progress, number, samples),
                 cluster=cluster,

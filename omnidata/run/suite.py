@@ -237,11 +237,8 @@ def _plan_run(
 
 
 def _limits(folder: Path, *rows: LimitsRow) -> Limits:
-    given: dict[str, Any] = {}
-    for row in rows:
-        given |= {
-            name: value for name, value in msgspec.structs.asdict(row).items() if value is not None
-        }
+    values = (item for row in rows for item in msgspec.structs.asdict(row).items())
+    given = {name: value for name, value in values if value is not None}
     for name in ("prices", "cache"):
         if name in given:
             given[name] = folder / given[name]
