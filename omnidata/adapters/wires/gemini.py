@@ -174,7 +174,8 @@ class Uploads:
             "X-Goog-Upload-Header-Content-Type": part.mime,
         }
         about = msgspec.json.encode({"file": {"mimeType": part.mime, "sizeBytes": size}})
-        answer, headers = await self._call("POST", "upload/{}/files", about, start)
+        path = f"upload/{model.api_version}/files"
+        _, headers = await self._call("POST", path, about, start)
         if not (place := headers.get("X-Goog-Upload-URL")):
             raise CallError("the File API gave no address to upload to", where=model.address)
         server = urlsplit(model.address)
@@ -190,7 +191,7 @@ class Uploads:
         while file.state == "PROCESSING":
             await asyncio.sleep(wait)
             wait = min(2 * wait, _LONGEST_WAIT_S)
-            answer, _ = await self._call("GET", f"{{}}/{file.name}")
+            answer, _ = await self._call("GET", f"{model.api_version}/{file.name}")
             # In the form of an upload, where an `error` of the file is not one of the request.
             file = answer_of(f'{{"file": {answer}}}', _Upload, noun, model.address).file
         if file.state == "FAILED":
@@ -206,10 +207,10 @@ class Uploads:
     async def _call(
         self, verb: str, path: str, body: bytes = b"", more: Mapping[str, str] = {}
     ) -> tuple[str, Mapping[str, str]]:
-        """Return text and headers of an answer; the path has the API's version for `{}`."""
-        model = self._model
-        url = f"{model.address}/{path.format(model.api_version)}"
-        headers = {**model.common_headers, **more}
+        """Return the text and the headers of an answer."""
+        model, headers = self._model, self._model.common_headers.copy()
+        headers.update(more)
+        url = f"{model.address}/{path}"
         async with model.session().request(verb, url, data=body, headers=headers) as response:
             return await response.text(), response.headers
 
@@ -227,7 +228,7 @@ class Uploads:
         async def delete(name: str) -> None:
             async with slots:
                 with contextlib.suppress(CallError):
-                    await self._call("DELETE", f"{{}}/{name}")
+                    await self._call("DELETE", f"{self._model.api_version}/{name}")
 
         await asyncio.gather(*map(delete, self._names))
 
@@ -314,6 +315,11 @@ class GeminiBatches(BatchService):
                 file=str(path), config={"display_name": label, "mime_type": "application/jsonl"}
             )
         return str(made.name)
+
+    def upload_media(self, parts: Sequence[RenderedPart]) -> Mapping[str, str]:
+        """Upload media to the File API."""
+        assert isinstance(self.model, Gemini)
+        return asyncio.run(self.model.upload(parts))
 
     def create(self, path: Path, uploaded: str, label: str, headers: Mapping[str, str]) -> str:
         """Make a job of a file."""
@@ -571,14 +577,20 @@ class Gemini(JsonModel):
         return {part.sha256: uri for part, uri in zip(parts, uris, strict=True)}
 
     async def upload(self, parts: Sequence[RenderedPart]) -> dict[str, str]:
-        """Upload media that are to outlive this process; gives their addresses by hash.
+        """Upload media for later requests, and close the connections.
+
+        Returns:
+            Their addresses by SHA-256.
 
         Raises:
             CallError: one cannot be uploaded, or the service cannot read it.
         """
-        with self.key.hide_in_errors():
-            uris = await self._upload(parts)
-        self._uploads.keep()
+        try:
+            with self.key.hide_in_errors():
+                uris = await self._upload(parts)
+            self._uploads.keep()
+        finally:
+            await self.close()
         return uris
 
     async def close(self) -> None:
