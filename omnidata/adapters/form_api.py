@@ -36,13 +36,6 @@ class FlatModel(ApiModel):
     Attributes:
         path: appended to the address, unless it ends with it.
         most: the limits of the form, by the name that they have in `Capabilities`.
-
-    Args:
-        preset: the row that describes the model.
-        key: the secret that the server asks for, or none.
-
-    Raises:
-        UsageError: a generation setting that the form has no field for.
     """
 
     path: ClassVar[str] = ""

@@ -46,7 +46,7 @@ class Written:
 
 
 class JsonModel(BatchModel):
-    """A model whose requests and answers are JSON; a key is sent as a bearer token.
+    """A model whose requests and answers are JSON; without a key the server is sent "EMPTY".
 
     Attributes:
         path: of the requests, behind the base address.
@@ -55,10 +55,6 @@ class JsonModel(BatchModel):
         fixed_headers: of every request.
         environment: headers of every request, and the variables that hold them.
         custom_headers: a variable that holds more of them, a line each: "NAME: VALUE".
-
-    Args:
-        preset: the row that describes the model.
-        key: the secret that the server asks for; a server that asks for none is sent "EMPTY".
 
     Raises:
         UsageError: as `ApiModel`, or the model is to be sent what no request can hold.

@@ -296,7 +296,6 @@ class GeminiBatches(BatchService):
         )
 
     def call_error(self, error: Any) -> CallError | None:
-        """Return an error of the SDK as a CallError."""
         import httpx2
         from google.genai import errors
 
@@ -309,7 +308,6 @@ class GeminiBatches(BatchService):
         return None
 
     def upload(self, path: Path, label: str) -> str:
-        """Upload a file of requests."""
         with self.calling():
             made = self.client.files.upload(
                 file=str(path), config={"display_name": label, "mime_type": "application/jsonl"}
@@ -317,12 +315,10 @@ class GeminiBatches(BatchService):
         return str(made.name)
 
     def upload_media(self, parts: Sequence[RenderedPart]) -> Mapping[str, str]:
-        """Upload media to the File API."""
         assert isinstance(self.model, Gemini)
         return asyncio.run(self.model.upload(parts))
 
     def create(self, path: Path, uploaded: str, label: str, headers: Mapping[str, str]) -> str:
-        """Make a job of a file."""
         with self.calling():
             made = self.client.batches.create(
                 model=self.model.preset.model, src=uploaded, config={"display_name": label}
@@ -330,13 +326,11 @@ class GeminiBatches(BatchService):
         return str(made.name)
 
     def find(self, label: str) -> str | None:
-        """Return the job whose display name is the label; None if there is none."""
         with self.calling():
             jobs = islice(self.client.batches.list(config={"page_size": 100}), LISTED)
             return next((str(job.name) for job in jobs if job.display_name == label), None)
 
     def look(self, job: str) -> Job:
-        """Return the state of a job."""
         with self.calling():
             found = self.client.batches.get(name=job)
         word = found.state.name if found.state else ""
@@ -349,13 +343,11 @@ class GeminiBatches(BatchService):
         )
 
     def download(self, job: str, result: str, path: Path) -> None:
-        """Write the results."""
         with self.calling():
             data = self.client.files.download(file=result)
         save((data,), path, self.model.key)
 
     def close(self) -> None:
-        """Close the connections."""
         self.client.close()
         self._http.close()
 
@@ -431,7 +423,6 @@ class Gemini(JsonModel):
         self._uploads = Uploads(self)
 
     def write(self, messages: Sequence[RenderedMessage]) -> tuple[Written | _Large, int]:
-        """Return the messages and tools as JSON, or the messages until their media are uploaded."""
         parts = [part for message in messages for part in message.parts]
         large = () if self.refer else _too_large(parts, self.own.inline_limit_mb * 1e6)
         if not large:
@@ -472,7 +463,6 @@ class Gemini(JsonModel):
         return super().body(payload, params)
 
     def request_settings(self, params: GenerationParams, tools: Sequence[str]) -> dict[str, Any]:
-        """Return the generation settings."""
         settings = {
             "temperature": params.temperature,
             "maxOutputTokens": params.max_new_tokens,
