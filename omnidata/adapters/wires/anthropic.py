@@ -11,10 +11,16 @@ from urllib.parse import quote
 import msgspec
 
 from omnidata import jsontext
-from omnidata.adapters.answers import accounting, delivery_of, only_reasoning_error, tool_called
+from omnidata.adapters.answers import (
+    accounting,
+    answer_of,
+    delivery_of,
+    only_reasoning_error,
+    tool_called,
+)
 from omnidata.adapters.api import Library, Preset
 from omnidata.adapters.batch_api import BatchForm, Job, Returned, SdkService, save
-from omnidata.adapters.json_api import JsonModel, Written, answer_of, raw_text
+from omnidata.adapters.json_api import JsonModel, Written, raw_text
 from omnidata.adapters.keys import Key
 from omnidata.adapters.render import RenderedMessage, RenderedPart, items_of
 from omnidata.errors import UsageError

@@ -19,6 +19,7 @@ import msgspec
 
 from omnidata.adapters.answers import (
     accounting,
+    answer_of,
     delivery_of,
     excerpt,
     first_of,
@@ -39,7 +40,7 @@ from omnidata.adapters.batch_api import (
     State,
     save,
 )
-from omnidata.adapters.json_api import JsonModel, Written, answer_of
+from omnidata.adapters.json_api import JsonModel, Written
 from omnidata.adapters.keys import Key
 from omnidata.adapters.render import RenderedMessage, RenderedPart, items_of
 from omnidata.errors import CallError

@@ -14,6 +14,7 @@ import msgspec
 
 from omnidata.adapters.answers import (
     accounting,
+    answer_of,
     delivery_of,
     error_in_answer,
     excerpt,
@@ -32,7 +33,7 @@ from omnidata.adapters.batch_api import (
     State,
     save,
 )
-from omnidata.adapters.json_api import JsonModel, Written, answer_of, data_url, raw_text
+from omnidata.adapters.json_api import JsonModel, Written, data_url, raw_text
 from omnidata.adapters.keys import Key
 from omnidata.adapters.render import RenderedMessage, RenderedPart
 from omnidata.errors import CallError

@@ -8,8 +8,14 @@ from typing import Any, ClassVar
 import msgspec
 
 from omnidata import jsontext
-from omnidata.adapters.answers import accounting, delivery_of, only_reasoning_error, tool_called
-from omnidata.adapters.json_api import Written, answer_of, data_url, raw_text
+from omnidata.adapters.answers import (
+    accounting,
+    answer_of,
+    delivery_of,
+    only_reasoning_error,
+    tool_called,
+)
+from omnidata.adapters.json_api import Written, data_url, raw_text
 from omnidata.adapters.render import RenderedMessage, RenderedPart, items_of
 from omnidata.adapters.wires.openai import OpenAIModel
 from omnidata.types import Completion, GenerationParams, Modality
