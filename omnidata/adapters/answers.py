@@ -9,12 +9,16 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import Any, TypeVar
+
+import msgspec
 
 from omnidata import jsontext
 from omnidata.errors import CallError
 from omnidata.jsontext import is_number
 from omnidata.types import Delivery, is_token_count
+
+T = TypeVar("T")
 
 _HOPELESS = frozenset({401, 402, 403, 404, 405, 407, 410})
 _TRANSIENT = frozenset({408, 409, 425, 429})
@@ -49,10 +53,9 @@ def fault(status: int, headers: Mapping[str, str], body: str, *, where: str) -> 
     """Return the error that a status stands for.
 
     Transient are 408, 409, 425, 429, 5xx but 501 and 505, and a success whose body is not the whole
-    answer (206). Hopeless are those that every request
-    of a run will meet: 401-405, 407, 410, redirects (a key is not sent on to another address), a
-    key that Google calls invalid with a 400, and an account without credit, which OpenAI reports
-    with a 429 and Anthropic with a 400.
+    answer (206). Hopeless are those that every request of a run will meet: 401-405, 407, 410,
+    redirects (a key is not sent on to another address), a key that Google calls invalid with a 400,
+    and an account without credit, which OpenAI reports with a 429 and Anthropic with a 400.
 
     Args:
         status: the HTTP status; see `is_whole`.
@@ -396,6 +399,28 @@ def error_in_answer(error: Any, *, where: str) -> CallError:
     return CallError(f"the server reports an error: {text}", where=where)
 
 
+def answer_of(body: str, form: type[T], noun: str, where: str) -> T:
+    """Return the server's answer in its form.
+
+    Args:
+        body: as it came.
+        form: a struct of what is needed of it.
+        noun: what it should be, for the message.
+        where: the address.
+
+    Raises:
+        CallError: the body reports an error, or is no such thing.
+    """
+    try:
+        value = parse_json(body)
+        if isinstance(value, dict) and value.get("error"):
+            raise error_in_answer(value["error"], where=where)
+        return msgspec.convert(value, form)
+    except (ValueError, RecursionError):
+        said = excerpt(body) or "(nothing)"
+        raise CallError(f"the answer is no {noun}: {said}", where=where) from None
+
+
 def is_another(asked: str, said: str) -> bool:
     """Return whether a server plainly names another model than it was asked for.
 
@@ -466,7 +491,7 @@ def token_usage(usage: object, redact: Callable[[str], str]) -> dict[str, Any]:
 
 
 def tokens_by_modality(usage: Mapping[str, Any]) -> dict[str, int]:
-    """Tokens of the prompt by modality, where the server tells.
+    """Return the tokens of the prompt by modality, as far as the server reports them.
 
     Args:
         usage: as `token_usage` gives it, in OpenAI's names or Gemini's.

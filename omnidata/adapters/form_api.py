@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from omnidata import jsontext
-from omnidata.adapters.answers import error_in_answer, excerpt, parse_json, sendable
+from omnidata.adapters.answers import answer_of, excerpt, sendable
 from omnidata.adapters.api import ApiModel, Preset
 from omnidata.adapters.keys import Key
 from omnidata.adapters.render import RenderedMessage, RenderedPart
@@ -36,13 +36,6 @@ class FlatModel(ApiModel):
     Attributes:
         path: appended to the address, unless it ends with it.
         most: the limits of the form, by the name that they have in `Capabilities`.
-
-    Args:
-        preset: the row that describes the model.
-        key: the secret that the server asks for, or none.
-
-    Raises:
-        UsageError: a generation setting that the form has no field for.
     """
 
     path: ClassVar[str] = ""
@@ -65,16 +58,8 @@ class FlatModel(ApiModel):
             CallError: no answer came, or it is no JSON object.
         """
         headers = {**self.common_headers, **({"Content-Type": mime} if mime else {})}
-        body, _ = await self.post(data, headers)
-        try:
-            answer = parse_json(body)
-        except RecursionError:
-            answer = jsontext.BROKEN
-        if not isinstance(answer, dict):
-            raise self._unreadable(body)
-        if answer.get("error"):
-            raise error_in_answer(answer["error"], where=self.url)
-        return answer
+        body, where = await self.post(data, headers)
+        return answer_of(body, dict[str, Any], "JSON object", where)
 
     def reply(self, answer: Mapping[str, Any], *names: str) -> str:
         """Return the text of an answer under the first of some names that has one.
@@ -84,12 +69,9 @@ class FlatModel(ApiModel):
         """
         texts = [answer[name] for name in names if isinstance(answer.get(name), str)]
         if not texts:
-            raise self._unreadable(jsontext.encode(answer).decode())
+            said = excerpt(self.key.redact(jsontext.encode(answer).decode()))
+            raise CallError(f"the answer has not the expected form: {said}", where=self.url)
         return next(filter(None, texts), "")
-
-    def _unreadable(self, said: str) -> CallError:
-        said = excerpt(self.key.redact(said))
-        return CallError(f"the answer has not the expected form: {said}", where=self.url)
 
 
 def text_of(messages: Sequence[RenderedMessage]) -> str:

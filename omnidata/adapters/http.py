@@ -35,11 +35,10 @@ class BoundedResponse(aiohttp.ClientResponse):
     """A response that is not read past `MAX_ANSWER_BYTES`, after decompression.
 
     Attributes:
-        key: what is taken out of the body before anybody sees it.
+        key: redacted in the body.
     """
 
     key = Key()
-    _text: str | None = None
 
     @property
     def where(self) -> str:
@@ -50,21 +49,19 @@ class BoundedResponse(aiohttp.ClientResponse):
         return f"{place} (request {request})" if request else place
 
     async def text(self, encoding: str | None = None, errors: str = "strict") -> str:
-        """Return the whole body; JSON is UTF-8 whatever the head says (RFC 8259, section 8.1).
+        """Read and return the body; JSON is UTF-8 whatever the head says (RFC 8259, section 8.1).
 
         Raises:
             CallError: it is longer than any answer or no text of one, or the connection broke.
         """
-        if self._text is None:
-            body = await self._up_to(MAX_ANSWER_BYTES)
-            if len(body) > MAX_ANSWER_BYTES:
-                raise CallError(
-                    f"the answer is longer than {MAX_ANSWER_BYTES:,} bytes",
-                    where=address(self.url),
-                    transient=False,
-                )
-            self._text = text_of(self.key.redact_bytes(body), address(self.url))
-        return self._text
+        body = await self._up_to(MAX_ANSWER_BYTES)
+        if len(body) > MAX_ANSWER_BYTES:
+            raise CallError(
+                f"the answer is longer than {MAX_ANSWER_BYTES:,} bytes",
+                where=address(self.url),
+                transient=False,
+            )
+        return text_of(self.key.redact_bytes(body), address(self.url))
 
     async def begin(self) -> str:
         """Return the first `MAX_ERROR_BYTES` of the body as text, and drop the rest.
@@ -173,7 +170,7 @@ def open_session(key: Key, base_url: str) -> aiohttp.ClientSession:
     another address.
 
     Args:
-        key: taken out of all that servers say.
+        key: redacted in everything that servers send.
         base_url: of the server; the environment says which proxy and certificates it needs.
 
     Raises:

@@ -8,18 +8,17 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import msgspec
 
 from omnidata import jsontext
-from omnidata.adapters.answers import error_in_answer, excerpt, parse_json
 from omnidata.adapters.api import Headers, Preset
 from omnidata.adapters.batch_api import BatchModel
 from omnidata.adapters.keys import Key
 from omnidata.adapters.media_budget import ALL
 from omnidata.adapters.render import RenderedPart
-from omnidata.errors import CallError, UsageError
+from omnidata.errors import UsageError
 from omnidata.types import Completion, GenerationParams, Modality
 
 _SLICE = 2**18  # bytes handed to the socket at a time, so that other requests get their turn
@@ -46,7 +45,7 @@ class Written:
 
 
 class JsonModel(BatchModel):
-    """A model whose requests and answers are JSON; a key is sent as a bearer token.
+    """A model whose requests and answers are JSON; without a key the server is sent "EMPTY".
 
     Attributes:
         path: of the requests, behind the base address.
@@ -55,10 +54,6 @@ class JsonModel(BatchModel):
         fixed_headers: of every request.
         environment: headers of every request, and the variables that hold them.
         custom_headers: a variable that holds more of them, a line each: "NAME: VALUE".
-
-    Args:
-        preset: the row that describes the model.
-        key: the secret that the server asks for; a server that asks for none is sent "EMPTY".
 
     Raises:
         UsageError: as `ApiModel`, or the model is to be sent what no request can hold.
@@ -142,31 +137,6 @@ async def _slice(pieces: Sequence[bytes | memoryview]) -> AsyncIterator[Any]:
     for piece in pieces:
         for begin in range(0, len(piece), _SLICE):
             yield piece[begin : begin + _SLICE]
-
-
-T = TypeVar("T")
-
-
-def answer_of(body: str, form: type[T], noun: str, where: str) -> T:
-    """Return the server's answer in its form.
-
-    Args:
-        body: as it came.
-        form: a struct of what is needed of it.
-        noun: what it should be, for the message.
-        where: the address.
-
-    Raises:
-        CallError: the body reports an error, or is no such thing.
-    """
-    try:
-        value = parse_json(body)
-        if isinstance(value, dict) and value.get("error"):
-            raise error_in_answer(value["error"], where=where)
-        return msgspec.convert(value, form)
-    except (ValueError, RecursionError):
-        said = excerpt(body) or "(nothing)"
-        raise CallError(f"the answer is no {noun}: {said}", where=where) from None
 
 
 def data_url(part: RenderedPart) -> msgspec.Raw:

@@ -66,21 +66,6 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         return {name: value for name, value in values if value is not UNSET and name not in _KEYS}
 
 
-def parse(options: Mapping[str, str], wire: str) -> dict[str, Any]:
-    """Return the options given as `-M key=value`, each with the type that it has.
-
-    A list is separated by commas, `extra_body` is JSON, and `none` is no value.
-
-    Raises:
-        UsageError: an option or a value that does not exist.
-
-    Examples:
-        >>> parse({"frames": "8", "temperature": "none", "accepts": "image,audio"}, "openai")
-        {'frames': 8, 'temperature': None, 'accepts': ('image', 'audio')}
-    """
-    return convert(options, _types(Options) | _types(wires.wire(wire).options), "this model")
-
-
 def _types(options: type[msgspec.Struct]) -> dict[str, Any]:
     return get_type_hints(options, include_extras=True)
 
@@ -93,6 +78,8 @@ def convert(
 ) -> dict[str, Any]:
     """Return options given as text, each with the type that it has.
 
+    A list is separated by commas, `extra_body` is JSON, and `none` is no value.
+
     Args:
         options: as given with `-M key=value`.
         types: option -> its type.
@@ -101,6 +88,10 @@ def convert(
 
     Raises:
         UsageError: an option or a value that does not exist.
+
+    Examples:
+        >>> convert({"frames": "8", "accepts": "image,audio"}, _types(Options), "this model")
+        {'frames': 8, 'accepts': ('image', 'audio')}
     """
     values: dict[str, Any] = {}
     for name, text in options.items():
@@ -208,8 +199,8 @@ def find(
     if row is None:
         return None
     wire = wires.wire(row.wire)
-    given = row.set_options() | parse(options, row.wire)
-    release = _Release()
+    typed = convert(options, _types(Options) | _types(wire.options), "this model")
+    given, release = row.set_options() | typed, _Release()
     if given.get("layout") == "release":
         if row.release is None:
             raise UsageError(
@@ -218,7 +209,7 @@ def find(
                 expected="layout=paper",
             )
         release = row.release
-        given = row.set_options() | release.set_options() | parse(options, row.wire)
+        given = row.set_options() | release.set_options() | typed
     if "accepts" in given:
         given["accepts"] = frozenset(given["accepts"])
     url = _address(row, base_url, spec)

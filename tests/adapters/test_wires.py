@@ -24,9 +24,9 @@ from typing import Literal
 
 import msgspec
 
-from omnidata.adapters.answers import accounting, delivery_of
+from omnidata.adapters.answers import accounting, answer_of, delivery_of
 from omnidata.adapters.api import Options
-from omnidata.adapters.json_api import JsonModel, Written, answer_of, data_url, raw_text
+from omnidata.adapters.json_api import JsonModel, Written, data_url, raw_text
 from omnidata.types import Completion
 
 

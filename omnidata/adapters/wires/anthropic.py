@@ -11,10 +11,16 @@ from urllib.parse import quote
 import msgspec
 
 from omnidata import jsontext
-from omnidata.adapters.answers import accounting, delivery_of, only_reasoning_error, tool_called
+from omnidata.adapters.answers import (
+    accounting,
+    answer_of,
+    delivery_of,
+    only_reasoning_error,
+    tool_called,
+)
 from omnidata.adapters.api import Library, Preset
 from omnidata.adapters.batch_api import BatchForm, Job, Returned, SdkService, save
-from omnidata.adapters.json_api import JsonModel, Written, answer_of, raw_text
+from omnidata.adapters.json_api import JsonModel, Written, raw_text
 from omnidata.adapters.keys import Key
 from omnidata.adapters.render import RenderedMessage, RenderedPart, items_of
 from omnidata.errors import UsageError
@@ -82,7 +88,6 @@ class AnthropicBatches(SdkService):
     client_class = "Anthropic"
 
     def create(self, path: Path, uploaded: str, label: str, headers: Mapping[str, str]) -> str:
-        """Make a job of a file."""
         rows = [json.loads(line) for line in path.read_bytes().splitlines()]
         with self.calling():
             made = self.client.with_options(max_retries=0).messages.batches.create(
@@ -95,7 +100,6 @@ class AnthropicBatches(SdkService):
         raise LookupError(label)
 
     def look(self, job: str) -> Job:
-        """Return the state of a job."""
         with self.calling():
             found = self.client.messages.batches.retrieve(job)
         ended = found.processing_status == "ended"
@@ -133,10 +137,6 @@ class AnthropicMessages(JsonModel):
     API that has one. A prompt with a tool declares it and names its beta; an
     earlier call is a block `tool_use`, and what the user says next is its result. The answer is
     then a JSON list of the blocks `text` and `tool_use` as they came, without ids.
-
-    Args:
-        preset: the row that describes the model.
-        key: the secret that the server asks for; a server that asks for none is sent "EMPTY".
 
     Raises:
         UsageError: as `JsonModel`, or there is no limit of tokens, which every request has.
@@ -182,7 +182,6 @@ class AnthropicMessages(JsonModel):
             )
 
     def write(self, messages: Sequence[RenderedMessage]) -> tuple[Written, int]:
-        """Return the messages and tools as JSON, pictures in base64."""
         heads = [part for turn in messages if turn.role == "system" for part in turn.parts]
         system = "\n\n".join(part.text for part in heads if part.kind == "text")
         tools = [part for part in heads if part.kind == "tool"]
@@ -194,11 +193,6 @@ class AnthropicMessages(JsonModel):
         return Written.of(body, tuple(part.role for part in tools))
 
     def read(self, body: str, params: GenerationParams, where: str, *, tools: bool) -> Completion:
-        """Read an answer of the server.
-
-        Raises:
-            CallError: it is no answer.
-        """
         message = answer_of(body, _Message, "message", where)
         calls = [block for block in message.content if block.type == "tool_use"]
         texts = [block.text for block in message.content if block.type == "text" and block.text]
@@ -228,7 +222,6 @@ class AnthropicMessages(JsonModel):
         )
 
     def request_settings(self, params: GenerationParams, tools: Sequence[str]) -> dict[str, Any]:
-        """Return all of the request but its messages, its tools and `extra_body`."""
         settings: dict[str, Any] = {
             "model": self.preset.model,
             "max_tokens": params.max_new_tokens,

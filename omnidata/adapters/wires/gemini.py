@@ -19,6 +19,7 @@ import msgspec
 
 from omnidata.adapters.answers import (
     accounting,
+    answer_of,
     delivery_of,
     excerpt,
     first_of,
@@ -39,7 +40,7 @@ from omnidata.adapters.batch_api import (
     State,
     save,
 )
-from omnidata.adapters.json_api import JsonModel, Written, answer_of
+from omnidata.adapters.json_api import JsonModel, Written
 from omnidata.adapters.keys import Key
 from omnidata.adapters.render import RenderedMessage, RenderedPart, items_of
 from omnidata.errors import CallError
@@ -174,7 +175,8 @@ class Uploads:
             "X-Goog-Upload-Header-Content-Type": part.mime,
         }
         about = msgspec.json.encode({"file": {"mimeType": part.mime, "sizeBytes": size}})
-        answer, headers = await self._call("POST", "upload/{}/files", about, start)
+        path = f"upload/{model.api_version}/files"
+        _, headers = await self._call("POST", path, about, start)
         if not (place := headers.get("X-Goog-Upload-URL")):
             raise CallError("the File API gave no address to upload to", where=model.address)
         server = urlsplit(model.address)
@@ -190,7 +192,7 @@ class Uploads:
         while file.state == "PROCESSING":
             await asyncio.sleep(wait)
             wait = min(2 * wait, _LONGEST_WAIT_S)
-            answer, _ = await self._call("GET", f"{{}}/{file.name}")
+            answer, _ = await self._call("GET", f"{model.api_version}/{file.name}")
             # In the form of an upload, where an `error` of the file is not one of the request.
             file = answer_of(f'{{"file": {answer}}}', _Upload, noun, model.address).file
         if file.state == "FAILED":
@@ -206,10 +208,10 @@ class Uploads:
     async def _call(
         self, verb: str, path: str, body: bytes = b"", more: Mapping[str, str] = {}
     ) -> tuple[str, Mapping[str, str]]:
-        """Return text and headers of an answer; the path has the API's version for `{}`."""
-        model = self._model
-        url = f"{model.address}/{path.format(model.api_version)}"
-        headers = {**model.common_headers, **more}
+        """Return the text and the headers of an answer."""
+        model, headers = self._model, self._model.common_headers.copy()
+        headers.update(more)
+        url = f"{model.address}/{path}"
         async with model.session().request(verb, url, data=body, headers=headers) as response:
             return await response.text(), response.headers
 
@@ -227,7 +229,7 @@ class Uploads:
         async def delete(name: str) -> None:
             async with slots:
                 with contextlib.suppress(CallError):
-                    await self._call("DELETE", f"{{}}/{name}")
+                    await self._call("DELETE", f"{self._model.api_version}/{name}")
 
         await asyncio.gather(*map(delete, self._names))
 
@@ -295,7 +297,6 @@ class GeminiBatches(BatchService):
         )
 
     def call_error(self, error: Any) -> CallError | None:
-        """Return an error of the SDK as a CallError."""
         import httpx2
         from google.genai import errors
 
@@ -308,7 +309,6 @@ class GeminiBatches(BatchService):
         return None
 
     def upload(self, path: Path, label: str) -> str:
-        """Upload a file of requests."""
         with self.calling():
             made = self.client.files.upload(
                 file=str(path), config={"display_name": label, "mime_type": "application/jsonl"}
@@ -316,12 +316,10 @@ class GeminiBatches(BatchService):
         return str(made.name)
 
     def upload_media(self, parts: Sequence[RenderedPart]) -> Mapping[str, str]:
-        """Upload media to the File API."""
         assert isinstance(self.model, Gemini)
         return asyncio.run(self.model.upload(parts))
 
     def create(self, path: Path, uploaded: str, label: str, headers: Mapping[str, str]) -> str:
-        """Make a job of a file."""
         with self.calling():
             made = self.client.batches.create(
                 model=self.model.preset.model, src=uploaded, config={"display_name": label}
@@ -329,13 +327,11 @@ class GeminiBatches(BatchService):
         return str(made.name)
 
     def find(self, label: str) -> str | None:
-        """Return the job whose display name is the label; None if there is none."""
         with self.calling():
             jobs = islice(self.client.batches.list(config={"page_size": 100}), LISTED)
             return next((str(job.name) for job in jobs if job.display_name == label), None)
 
     def look(self, job: str) -> Job:
-        """Return the state of a job."""
         with self.calling():
             found = self.client.batches.get(name=job)
         word = found.state.name if found.state else ""
@@ -348,13 +344,11 @@ class GeminiBatches(BatchService):
         )
 
     def download(self, job: str, result: str, path: Path) -> None:
-        """Write the results."""
         with self.calling():
             data = self.client.files.download(file=result)
         save((data,), path, self.model.key)
 
     def close(self) -> None:
-        """Close the connections."""
         self.client.close()
         self._http.close()
 
@@ -430,7 +424,6 @@ class Gemini(JsonModel):
         self._uploads = Uploads(self)
 
     def write(self, messages: Sequence[RenderedMessage]) -> tuple[Written | _Large, int]:
-        """Return the messages and tools as JSON, or the messages until their media are uploaded."""
         parts = [part for message in messages for part in message.parts]
         large = () if self.refer else _too_large(parts, self.own.inline_limit_mb * 1e6)
         if not large:
@@ -471,7 +464,6 @@ class Gemini(JsonModel):
         return super().body(payload, params)
 
     def request_settings(self, params: GenerationParams, tools: Sequence[str]) -> dict[str, Any]:
-        """Return the generation settings."""
         settings = {
             "temperature": params.temperature,
             "maxOutputTokens": params.max_new_tokens,

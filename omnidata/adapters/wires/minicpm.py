@@ -33,7 +33,6 @@ class MiniCPM(FlatModel):
     }
 
     def write(self, messages: Sequence[RenderedMessage]) -> tuple[bytes, int]:
-        """Return the message and its media as JSON."""
         text = msgspec.Raw(jsontext.encode(text_of(messages)))
         body: dict[str, Any] = {"messages": [{"role": "user", "content": text}]}
         if images := media_of(messages, "image"):
@@ -45,11 +44,6 @@ class MiniCPM(FlatModel):
         return encoded, len(encoded)
 
     async def send(self, payload: bytes, params: GenerationParams) -> Completion:
-        """Send one request.
-
-        Raises:
-            CallError: no answer came.
-        """
         settings = dict(self.preset.extra_body)
         if params.temperature is not None:
             settings |= {"temperature": params.temperature, "do_sample": params.temperature > 0}

@@ -14,6 +14,7 @@ import msgspec
 
 from omnidata.adapters.answers import (
     accounting,
+    answer_of,
     delivery_of,
     error_in_answer,
     excerpt,
@@ -32,7 +33,7 @@ from omnidata.adapters.batch_api import (
     State,
     save,
 )
-from omnidata.adapters.json_api import JsonModel, Written, answer_of, data_url, raw_text
+from omnidata.adapters.json_api import JsonModel, Written, data_url, raw_text
 from omnidata.adapters.keys import Key
 from omnidata.adapters.render import RenderedMessage, RenderedPart
 from omnidata.errors import CallError
@@ -159,7 +160,6 @@ class OpenAIBatches(SdkService):
     }
 
     def upload(self, path: Path, label: str) -> str:
-        """Upload a file of requests."""
         with self.calling(), path.open("rb") as file:
             name = f"{label}.jsonl"
             made = self.client.files.create(file=(name, file), purpose="batch")
@@ -179,7 +179,6 @@ class OpenAIBatches(SdkService):
         return str(made.id)
 
     def find(self, label: str) -> str | None:
-        """Return the job whose metadata have the label."""
         with self.calling():
             jobs = islice(self.client.batches.list(limit=100), LISTED)
             return next(
@@ -187,7 +186,6 @@ class OpenAIBatches(SdkService):
             )
 
     def look(self, job: str) -> Job:
-        """Return the state of a job."""
         with self.calling():
             found = self.client.batches.retrieve(job)
         counts = found.request_counts
@@ -203,19 +201,36 @@ class OpenAIBatches(SdkService):
         )
 
     def download(self, job: str, result: str, path: Path) -> None:
-        """Write one file of results."""
         with self.calling(), self.client.files.with_streaming_response.content(result) as response:
             save(response.iter_bytes(), path, self.model.key)
 
 
 # One request.
 
-LIBRARY: Final = Library("openai", "openai", "openai:OpenAI")
-SPEC_ROW: Final[Mapping[str, Any]] = {
-    "base_url": "https://api.openai.com/v1",
-    "base_url_env": "OPENAI_BASE_URL",
-    "key_env": "OPENAI_API_KEY",
-}
+
+class OpenAIModel(JsonModel):
+    """A model of OpenAI's, or of a server with one of its wire formats."""
+
+    spec_row: ClassVar[Mapping[str, Any]] = {
+        "base_url": "https://api.openai.com/v1",
+        "base_url_env": "OPENAI_BASE_URL",
+        "key_env": "OPENAI_API_KEY",
+    }
+    library = Library("openai", "openai", "openai:OpenAI")
+    environment: ClassVar[Mapping[str, str]] = {
+        "OpenAI-Organization": "OPENAI_ORG_ID",
+        "OpenAI-Project": "OPENAI_PROJECT_ID",
+    }
+    custom_headers: ClassVar[str] = "OPENAI_CUSTOM_HEADERS"
+    batch_service = OpenAIBatches
+
+    def __init__(self, preset: Preset, key: Key) -> None:
+        super().__init__(preset, key)
+        self.batch = openai_rows(preset.base_url, self.path)
+
+    @classmethod
+    def is_providers_own(cls, url: str) -> bool:
+        return is_openai(url)
 
 
 class ChatOptions(Options, frozen=True, kw_only=True):
@@ -230,7 +245,7 @@ class ChatOptions(Options, frozen=True, kw_only=True):
     token_limit: Literal["max_completion_tokens", "max_tokens"] = "max_tokens"
 
 
-class OpenAIChat(JsonModel):
+class OpenAIChat(OpenAIModel):
     """A model behind Chat Completions.
 
     Pictures go as `image_url` with a data URL, tracks as `input_audio` or `audio_url`, whole clips
@@ -239,27 +254,12 @@ class OpenAIChat(JsonModel):
 
     An answer that the prompt begins, and special tokens that are kept, are fields which vLLM and
     SGLang have beside OpenAI's.
-
-    Args:
-        preset: the row that describes the model.
-        key: the secret that the server asks for; a server that asks for none is sent "EMPTY".
-
-    Raises:
-        UsageError: `extra_body` holds what the request says elsewhere.
     """
 
     wire: ClassVar[str] = "openai"
-    spec_row: ClassVar[Mapping[str, Any]] = SPEC_ROW
     options = ChatOptions
     own: ChatOptions
-    library = LIBRARY
-    batch_service = OpenAIBatches
     path: ClassVar[str] = "/chat/completions"
-    environment: ClassVar[Mapping[str, str]] = {
-        "OpenAI-Organization": "OPENAI_ORG_ID",
-        "OpenAI-Project": "OPENAI_PROJECT_ID",
-    }
-    custom_headers: ClassVar[str] = "OPENAI_CUSTOM_HEADERS"
     ours: ClassVar[frozenset[str]] = frozenset(
         {
             *("messages", "model", "n", "seed", "stream", "temperature"),
@@ -269,16 +269,10 @@ class OpenAIChat(JsonModel):
 
     def __init__(self, preset: Preset, key: Key) -> None:
         super().__init__(preset, key)
-        self.batch = openai_rows(preset.base_url, self.path)
         if not is_openai(preset.base_url):
             self.controls |= {"special_tokens"}
             if preset.layout == "paper":  # the other makes one turn of all
                 self.controls |= {"prefix"}
-
-    @classmethod
-    def is_providers_own(cls, url: str) -> bool:
-        """Return whether the server is OpenAI's."""
-        return is_openai(url)
 
     @classmethod
     def own_options(cls, given: Mapping[str, Any], url: str) -> ChatOptions:
@@ -312,11 +306,6 @@ class OpenAIChat(JsonModel):
         return {"type": kind, kind: {"url": self.refer(part) if self.refer else data_url(part)}}
 
     def read(self, body: str, params: GenerationParams, where: str, *, tools: bool) -> Completion:
-        """Read an answer of the server.
-
-        Raises:
-            CallError: it is no answer.
-        """
         answer = answer_of(body, _Answer, "chat completion", where)
         if not answer.choices:
             raise CallError(f"the answer has no choices: {excerpt(body)}", where=where)
@@ -355,7 +344,6 @@ class OpenAIChat(JsonModel):
         return completion
 
     def request_settings(self, params: GenerationParams, tools: Sequence[str]) -> dict[str, Any]:
-        """Return all of the request but its messages and `extra_body`."""
         settings = {
             "model": self.preset.model,
             "temperature": params.temperature,

@@ -8,19 +8,16 @@ from typing import Any, ClassVar
 import msgspec
 
 from omnidata import jsontext
-from omnidata.adapters.answers import accounting, delivery_of, only_reasoning_error, tool_called
-from omnidata.adapters.api import Preset
-from omnidata.adapters.json_api import JsonModel, Written, answer_of, data_url, raw_text
-from omnidata.adapters.keys import Key
-from omnidata.adapters.render import RenderedMessage, RenderedPart, items_of
-from omnidata.adapters.wires.openai import (
-    LIBRARY,
-    SPEC_ROW,
-    OpenAIBatches,
-    OpenAIChat,
-    is_openai,
-    openai_rows,
+from omnidata.adapters.answers import (
+    accounting,
+    answer_of,
+    delivery_of,
+    only_reasoning_error,
+    tool_called,
 )
+from omnidata.adapters.json_api import Written, data_url, raw_text
+from omnidata.adapters.render import RenderedMessage, RenderedPart, items_of
+from omnidata.adapters.wires.openai import OpenAIModel
 from omnidata.types import Completion, GenerationParams, Modality
 
 _PREVIEW = "computer_use_preview"
@@ -53,28 +50,20 @@ class _Response(msgspec.Struct):
     usage: Any = None
 
 
-class OpenAIResponses(JsonModel):
+class OpenAIResponses(OpenAIModel):
     """A model behind Responses; nothing is kept at the server.
 
     A prompt with a computer tool declares it; an earlier call is a `computer_call`, and the picture
     that the user shows next is its `computer_call_output`. The answer is then a JSON list of the
     messages and calls as they came, without ids.
-
-    Args:
-        preset: the row that describes the model.
-        key: the secret that the server asks for; a server that asks for none is sent "EMPTY".
-
-    Raises:
-        UsageError: as `JsonModel`.
     """
 
     wire: ClassVar[str] = "openai-responses"
-    spec_row: ClassVar[Mapping[str, Any]] = {**SPEC_ROW, "accepts": ["image", "video"]}
-    library = LIBRARY
-    batch_service = OpenAIBatches
+    spec_row: ClassVar[Mapping[str, Any]] = {
+        **OpenAIModel.spec_row,
+        "accepts": ["image", "video"],
+    }
     path: ClassVar[str] = "/responses"
-    environment: ClassVar[Mapping[str, str]] = OpenAIChat.environment
-    custom_headers: ClassVar[str] = OpenAIChat.custom_headers
     sends: ClassVar[frozenset[Modality]] = frozenset({"image"})
     controls: frozenset[str] = frozenset({"temperature", "max_new_tokens"})
     tools: ClassVar[frozenset[str]] = frozenset({_TOOL, _PREVIEW})
@@ -82,17 +71,7 @@ class OpenAIResponses(JsonModel):
         {"input", "model", "tools", "store", "stream", "temperature", "max_output_tokens"}
     )
 
-    def __init__(self, preset: Preset, key: Key) -> None:
-        super().__init__(preset, key)
-        self.batch = openai_rows(preset.base_url, self.path)
-
-    @classmethod
-    def is_providers_own(cls, url: str) -> bool:
-        """Return whether the server is OpenAI's."""
-        return is_openai(url)
-
     def write(self, messages: Sequence[RenderedMessage]) -> tuple[Written, int]:
-        """Return the input and the tools as JSON, pictures as data URLs."""
         tools = [part for turn in messages for part in turn.parts if part.kind == "tool"]
         names = tuple(part.role for part in tools)
         # What is clicked on has to be seen as it is; the other tool's models have no such detail.
@@ -103,11 +82,6 @@ class OpenAIResponses(JsonModel):
         return Written.of(body, names)
 
     def read(self, body: str, params: GenerationParams, where: str, *, tools: bool) -> Completion:
-        """Read an answer of the server.
-
-        Raises:
-            CallError: it is no answer.
-        """
         response = answer_of(body, _Response, "response", where)
         why = response.incomplete_details.reason if response.incomplete_details else None
         delivery = delivery_of(why or response.status, where=where)
@@ -134,7 +108,6 @@ class OpenAIResponses(JsonModel):
         )
 
     def request_settings(self, params: GenerationParams, tools: Sequence[str]) -> dict[str, Any]:
-        """Return all of the request but its input, its tools and `extra_body`."""
         settings: dict[str, Any] = {"model": self.preset.model, "store": False}
         if _PREVIEW in tools:  # its model has to shorten long prompts
             settings["truncation"] = "auto"
