@@ -164,10 +164,10 @@ def make_step(folder: Path, *, noisy_rows: int = 255) -> None:
     rng = np.random.default_rng(0)
     screen = np.kron(rng.integers(0, 255, (50, 20, 3)), np.ones((32, 36, 1))).astype(np.uint8)
     screen[400 : 400 + noisy_rows] = rng.integers(0, 255, (noisy_rows, 720, 3))
-    Image.fromarray(screen).save(folder / "step.png")
+    Image.fromarray(screen).save(folder / "1.png")
     clip = [np.roll(screen[::2, ::2], 4 * number, axis=0) for number in range(60)]
-    (folder / "step.mp4").write_bytes(encode_mp4(clip, fps=30, crf=36))
-    (folder / "step.wav").write_bytes(encode_wav(rng.uniform(-0.2, 0.2, 32_000)))
+    (folder / "1.mp4").write_bytes(encode_mp4(clip, fps=30, crf=36))
+    (folder / "1.wav").write_bytes(encode_wav(rng.uniform(-0.2, 0.2, 32_000)))
 
 
 @contextmanager
@@ -188,7 +188,7 @@ def make(count: int, root: Path) -> LoadedDataset:
     for number in range(count):
         for kind in ("png", "mp4", "wav"):
             with suppress(FileExistsError):
-                os.link(root / f"step.{kind}", root / f"{number}.{kind}")
+                os.link(root / f"1.{kind}", root / f"step{number}.{kind}")
     steps = [
         Step(
             sample_id=f"App/E{number // PER_EPISODE}/{number % PER_EPISODE}",
@@ -198,12 +198,12 @@ def make(count: int, root: Path) -> LoadedDataset:
             instruction=f"Open item {number} and answer the caller.",
             screen=(720, 1600),
             media={
-                "screenshot": MediaRef("image", root, f"{number}.png"),
-                "history_screenshot": MediaRef("image", root, f"{number - 1}.png")
+                "screenshot": MediaRef("image", root, f"step{number}.png"),
+                "history_screenshot": MediaRef("image", root, f"step{number - 1}.png")
                 if number % PER_EPISODE > 1
                 else None,
-                "video": MediaRef("video", root, f"{number}.mp4"),
-                "audio": MediaRef("audio", root, f"{number}.wav"),
+                "video": MediaRef("video", root, f"step{number}.mp4"),
+                "audio": MediaRef("audio", root, f"step{number}.wav"),
             },
             history=(action,) * (number % PER_EPISODE),
             history_screens=((720, 1600),) * (number % PER_EPISODE),
