@@ -26,7 +26,7 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -183,10 +183,12 @@ def served(delay_s: float) -> Iterator[str]:
 
 
 def make(count: int, root: Path) -> LoadedDataset:
-    """So many steps in episodes of four, all with the media of one."""
+    """So many steps in episodes of four; each has files of its own, which are links to one's."""
     action = Action("tap", (Box(100, 100, 200, 200, "px"),))
-    shot, clip = MediaRef("image", root, "1.png"), MediaRef("video", root, "1.mp4")
-    track = MediaRef("audio", root, "1.wav")
+    for number in range(count):
+        for kind in ("png", "mp4", "wav"):
+            with suppress(FileExistsError):
+                os.link(root / f"1.{kind}", root / f"step{number}.{kind}")
     steps = [
         Step(
             sample_id=f"App/E{number // PER_EPISODE}/{number % PER_EPISODE}",
@@ -196,10 +198,12 @@ def make(count: int, root: Path) -> LoadedDataset:
             instruction=f"Open item {number} and answer the caller.",
             screen=(720, 1600),
             media={
-                "screenshot": shot,
-                "history_screenshot": shot if number % PER_EPISODE > 1 else None,
-                "video": clip,
-                "audio": track,
+                "screenshot": MediaRef("image", root, f"step{number}.png"),
+                "history_screenshot": MediaRef("image", root, f"step{number - 1}.png")
+                if number % PER_EPISODE > 1
+                else None,
+                "video": MediaRef("video", root, f"step{number}.mp4"),
+                "audio": MediaRef("audio", root, f"step{number}.wav"),
             },
             history=(action,) * (number % PER_EPISODE),
             history_screens=((720, 1600),) * (number % PER_EPISODE),

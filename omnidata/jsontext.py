@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, Final, TypeGuard
 
-import jsonlines
 import msgspec
 
 from omnidata.files import BOM, STREAMED, open_text, read_text
@@ -379,6 +378,8 @@ def write_lines(
         >>> file.getvalue()
         b'{"a":1}\n{"a":2}\n'
     """
+    import jsonlines  # 30 ms, and few commands write lines
+
     return jsonlines.Writer(file, dumps=dumps).write_all(values)
 
 

@@ -67,6 +67,11 @@ def print_json(value: Any) -> None:
     typer.echo(with_urls(json.dumps(value, indent=1)))
 
 
+def _has_bars() -> bool:
+    """Return whether stderr may show a progress bar: else `rich` need not be imported."""
+    return sys.stderr.isatty() or not {"FORCE_COLOR", "TTY_COMPATIBLE"}.isdisjoint(os.environ)
+
+
 def _on_stderr() -> dict[str, Any]:
     """Return settings of a progress bar; without a terminal it would print empty lines."""
     from rich.console import Console
@@ -78,6 +83,9 @@ def _on_stderr() -> dict[str, Any]:
 @contextmanager
 def progress(label: str) -> Iterator[Progress]:
     """Show a progress bar on stderr; yield the function that sets (done, total)."""
+    if not _has_bars():
+        yield lambda done, total: None
+        return
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -100,6 +108,9 @@ def progress(label: str) -> Iterator[Progress]:
 @contextmanager
 def bytes_progress(label: str) -> Iterator[Progress]:
     """Show a progress bar for bytes, from the first update on."""
+    if not _has_bars():
+        yield lambda done, total: None
+        return
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
     bar = Progress(
@@ -124,6 +135,9 @@ def bytes_progress(label: str) -> Iterator[Progress]:
 @contextmanager
 def counter(label: str) -> Iterator[Callable[[int], None]]:
     """Show a count on stderr, for work of unknown size; yield the function that sets it."""
+    if not _has_bars():
+        yield lambda done: None
+        return
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     with Progress(

@@ -142,6 +142,17 @@ def test_a_silent_connection_is_used_again(spec: str) -> None:
     assert connections < STEPS
 
 
+def test_connections_at_rest_stay_open_for_a_server_that_serves_several() -> None:
+    async def slowly_if_even(writer: asyncio.StreamWriter, response: bytes) -> None:
+        if re.search(rb"question \d*[02468]\b", response):
+            await asyncio.sleep(0.15)  # these are alone in the end
+        await once(writer, response)
+
+    found, connections = asyncio.run(ask_each("openai:m", slowly_if_even, 2))
+    assert found == [f"question {number}" for number in range(STEPS)]
+    assert connections < STEPS
+
+
 class _OneAtATime(BaseHTTPRequestHandler):
     """Keeps its connection, and meanwhile nobody else is served."""
 
