@@ -122,13 +122,14 @@ def _is_json(value: Any) -> bool:
     return _SCALARS.issuperset(map(type, value)) or all(map(_is_json, value))
 
 
-def _row(cell: memoryview, unpack: Callable[[memoryview], Any] = msgspec.msgpack.decode) -> Any:
-    return marshal.loads(cell) if cell[0] in _MARSHALLED else unpack(cell)
-
-
 _KEYS: Final = frozenset[type]({str})
 _MARSHALLED: Final = (ord("{"), ord("{") | 0x80)  # a dictionary, and one that others may refer to
 _pack = msgspec.msgpack.Encoder().encode
+_unpack = msgspec.msgpack.Decoder().decode
+
+
+def _row(cell: memoryview, unpack: Callable[[memoryview], Any] = _unpack) -> Any:
+    return marshal.loads(cell) if cell[0] in _MARSHALLED else unpack(cell)
 
 
 @lru_cache(maxsize=64)
