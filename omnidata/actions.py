@@ -20,7 +20,7 @@ Screen = tuple[int, int]
 """Width and height of a screenshot in pixels."""
 
 
-class Point(msgspec.Struct, frozen=True):
+class Point(msgspec.Struct, frozen=True, gc=False):
     """A place on the screen.
 
     Attributes:
@@ -34,7 +34,7 @@ class Point(msgspec.Struct, frozen=True):
     space: Space
 
 
-class Box(msgspec.Struct, frozen=True):
+class Box(msgspec.Struct, frozen=True, gc=False):
     """A target rectangle, edges included.
 
     Attributes:
@@ -84,7 +84,7 @@ Button = Literal["left", "right", "middle", "x"]
 Status = Literal["success", "failure"]
 
 
-class Action(msgspec.Struct, frozen=True):
+class Action(msgspec.Struct, frozen=True, gc=False):
     """One action, of an expert or of a model's answer.
 
     Attributes:

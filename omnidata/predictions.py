@@ -21,7 +21,7 @@ _MOST: Final = LINE - 2**20
 _DEEPEST: Final = 60  # levels; a run puts what it adds four levels deep at most
 
 
-class Prediction(msgspec.Struct, kw_only=True):
+class Prediction(msgspec.Struct, kw_only=True, gc=False):
     """One final line per step.
 
     Attributes:

@@ -503,7 +503,7 @@ class Completion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     receipt: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class Verdict(msgspec.Struct, frozen=True, gc=False):
     """A profile's judgement of one answer.
 
     Attributes:

@@ -1,8 +1,9 @@
 """The file of many steps: an Arrow IPC file of our own, mapped into memory.
 
 A row is a step. Texts and numbers are columns of Arrow; what Arrow cannot hold exactly (actions,
-media, tags, the untouched row) is a cell of `marshal`, which keeps the type of every value and
-refuses what it does not know. Only files that this user's processes wrote are read
+media, tags) is a cell of `marshal`, which keeps the type of every value and refuses what it does
+not know. The untouched row is a cell of MessagePack where it is JSON, so that a few of its values
+can be read without the others. Only files that this user's processes wrote are read
 (`omnidata.loaders.steps_cache` checks their size and CRC).
 
 A history is stored once: the row of a step whose history is that of the step before, with its
@@ -24,7 +25,7 @@ from dataclasses import fields
 from functools import lru_cache
 from itertools import pairwise, repeat
 from pathlib import Path
-from typing import IO, Any, Final, NamedTuple
+from typing import IO, Any, Final, NamedTuple, TypedDict
 
 import msgspec
 import numpy as np
@@ -102,6 +103,41 @@ def to_cell(value: Any, version: int = marshal.version) -> bytes:
         raise CannotStoreError(value) from None
 
 
+def _row_cell(row: Any) -> bytes:
+    """Encode an untouched row: MessagePack begins with no byte with which `marshal` begins one."""
+    with suppress(ValueError, OverflowError, RecursionError):  # lone surrogates, a large number
+        if _is_json(row):
+            return _pack(row)
+    return to_cell(row)
+
+
+def _is_json(value: Any) -> bool:
+    kind = type(value)
+    if kind is dict:
+        if not _KEYS.issuperset(map(type, value)):
+            return False
+        value = value.values()
+    elif kind is not list:
+        return kind in _SCALARS
+    return _SCALARS.issuperset(map(type, value)) or all(map(_is_json, value))
+
+
+_KEYS: Final = frozenset[type]({str})
+_MARSHALLED: Final = (ord("{"), ord("{") | 0x80)  # a dictionary, and one that others may refer to
+_pack = msgspec.msgpack.Encoder().encode
+_unpack = msgspec.msgpack.Decoder().decode
+
+
+def _row(cell: memoryview, unpack: Callable[[memoryview], Any] = _unpack) -> Any:
+    return marshal.loads(cell) if cell[0] in _MARSHALLED else unpack(cell)
+
+
+@lru_cache(maxsize=64)
+def _reader_of(keys: tuple[str, ...]) -> Callable[[memoryview], Any]:
+    row = TypedDict("row", dict.fromkeys(keys, Any), total=False)  # type: ignore[misc]  # any keys
+    return msgspec.msgpack.Decoder(row).decode
+
+
 def _plain_places(places: Any) -> tuple[tuple[Any, ...], ...]:
     if type(places) is not tuple or not _PLACES.issuperset(map(type, places)):
         raise CannotStoreError(places)
@@ -135,11 +171,13 @@ def _action(values: tuple[Any, ...] | None) -> Action | None:
     """Return an action out of its first values; the others are defaults."""
     if values is None:
         return None
-    kind, start, end, *rest = values
+    kind, start, end = values[:3]
+    rest: Any = values[3:]
     if len(values) > _PATH:
+        rest = [*rest]
         rest[_PATH - 3] = _regions(values[_PATH])
-    if len(values) > _THEN:
-        rest[_THEN - 3] = tuple(map(_action, values[_THEN]))
+        if len(values) > _THEN:
+            rest[_THEN - 3] = tuple(map(_action, values[_THEN]))
     return Action(kind, start and _regions(start), end and _regions(end), *rest)
 
 
@@ -276,7 +314,7 @@ class StepWriter:
             to_cell(_plain_action(step.action)),
             held := to_cell(media),
             marshal.dumps(tuple(tags.items()), 2),  # the same bytes for the same tags
-            source := to_cell(step.source) if self._sources else _EMPTY,
+            source := _row_cell(step.source) if self._sources else _EMPTY,
             to_cell(odd) if odd else b"",
         )
         self._last, self._back = step, (back, screens_back)
@@ -545,16 +583,24 @@ class StepFile:
         number, place = divmod(row, BLOCK)
         if not 0 <= row < len(self):
             raise IndexError(f"there is no step {row} of {len(self)}")
-        block = self.block(number)
+        block, here = self.block(number), range(place, place + 1)
         if self.in_memory:
-            return self.in_memory.get(row) or block.steps(place)[0]
+            return self.in_memory.get(row) or block.steps(here)[0]
         is_next = place == 1 and row == first + len(made)
-        found = block.steps(place, made[-1]) if is_next else block.steps(place)
+        found = block.steps(range(1, block.length), made[-1]) if is_next else block.steps(here)
         self._made = row, found
         return found[0]
 
-    def __iter__(self) -> Iterator[Step]:
-        return map(self.step, range(len(self)))
+    def steps(self, rows: range) -> Iterator[Step]:
+        """Yield neighbouring steps, made a block at a time as `step` makes them."""
+        if self.in_memory:
+            yield from map(self.step, rows)
+            return
+        for number, places in _parts(rows):
+            block = self.block(number)
+            (first,) = block.steps(places[:1])
+            yield first
+            yield from block.steps(places[1:], first)
 
     def column(self, name: str) -> pa.ChunkedArray:
         """Return a column of texts or numbers; null where only the step itself says it."""
@@ -566,10 +612,20 @@ class StepFile:
         if self.in_memory:
             yield from (self.value(row, name) for row in rows)
             return
-        for number in range(rows.start // BLOCK, -(-rows.stop // BLOCK)):
-            first = number * BLOCK
-            places = range(max(rows.start - first, 0), min(rows.stop - first, BLOCK))
+        for number, places in _parts(rows):
             yield from self.block(number).values(places, name)
+
+    def sources(self, rows: Iterable[int], keys: tuple[str, ...]) -> Iterator[Mapping[str, Any]]:
+        """Yield the untouched rows with these of their keys; some have all."""
+        read = _reader_of(keys)
+        for row in rows:
+            if row in self.in_memory:
+                yield self.in_memory[row].source
+                continue
+            batch, place = self.batch_of(row)
+            view = self.view(batch, "source")
+            assert view is not None  # a cell is no null
+            yield _row(view.data[view.numbers[place] : view.numbers[place + 1]], read)
 
     def take(self, numbers: Numbers, *, sources: bool = True) -> StepFile:
         """Return some rows as bytes in memory.
@@ -630,6 +686,13 @@ class StepFile:
         return self.block(row // BLOCK).value(row % BLOCK, name)
 
 
+def _parts(rows: range) -> Iterator[tuple[int, range]]:
+    """Yield the blocks that rows lie in, each with the places of its rows."""
+    for number in range(rows.start // BLOCK, -(-rows.stop // BLOCK)):
+        first = number * BLOCK
+        yield number, range(max(rows.start - first, 0), min(rows.stop - first, BLOCK))
+
+
 class _View(NamedTuple):
     """Buffers of a column: numbers, or where texts and cells begin and end, and their bytes."""
 
@@ -644,7 +707,7 @@ def _view(column: pa.Array) -> _View | None:
     is_wide = column.type in (pa.int64(), pa.large_binary())
     return _View(
         memoryview(numbers).cast("q" if is_wide else "i")[column.offset :],
-        memoryview(data[0] if data and data[0] else b""),
+        memoryview(data[0] if data and data[0] else b"").cast("B"),
     )
 
 
@@ -684,14 +747,13 @@ class Block:
         self._columns: dict[str, list[Any]] = {}
         self._cells: dict[str, tuple[memoryview, memoryview]] = {}
 
-    def steps(self, place: int, before: Step | None = None) -> list[Step]:
-        """Return the step of a row; with the step before it, those of all later rows too.
+    def steps(self, places: range, before: Step | None = None) -> list[Step]:
+        """Return the steps of neighbouring rows.
 
         Args:
-            place: of the row, counted from the block's first.
-            before: whose fields are filled that the others will be asked for.
+            places: of the rows, counted from the block's first.
+            before: a step whose fields are filled that the others will be asked for.
         """
-        places = range(place, self.length if before else place + 1)
         steps = [*map(_new, repeat(Step, len(places)))]
         _fill(_set_block, steps, repeat(self))
         _fill(_set_place, steps, places)
@@ -708,7 +770,8 @@ class Block:
         if name in ("action", "media", "source"):
             view, ends = self._cells_of(name)
             edges = ends.tolist()
-            found = [marshal.loads(view[edges[place] : edges[place + 1]]) for place in places]
+            decode = _row if name == "source" else marshal.loads
+            found = [decode(view[edges[place] : edges[place + 1]]) for place in places]
             if name == "media":
                 return [_media(held, self._file.within) for held in found]
             if name == "action":
@@ -730,7 +793,7 @@ class Block:
             if value is not None and value is not _UNKNOWN:
                 return value
         if name == "source":
-            return marshal.loads(self._cell(place, name))
+            return _row(self._cell(place, name))
         if name == "media":
             return _media(marshal.loads(self._cell(place, name)), self._file.within)
         if name == "tags":

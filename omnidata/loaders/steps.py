@@ -11,7 +11,7 @@ import sys
 import zlib
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
@@ -135,9 +135,19 @@ class Steps(IndexedSteps):
     def __iter__(self) -> Iterator[Step]:
         if self._list is not None:
             return iter(self._list)
-        if self._numbers is None:
-            return iter(self._file)
-        return map(self._file.step, _in_parts(self._numbers))
+        rows = self._rows()
+        if isinstance(rows, range):
+            return self._file.steps(rows)
+        return map(self._file.step, _in_parts(rows))
+
+    def _rows(self) -> range | Numbers:
+        """Their rows in the file; a range if they are neighbours in order."""
+        numbers = self._numbers
+        if numbers is None:
+            return range(len(self._file))
+        if not len(numbers) or (np.diff(numbers) != 1).any():
+            return numbers
+        return range(int(numbers[0]), int(numbers[-1]) + 1)
 
     def select(self, numbers: Iterable[int]) -> Steps:
         """Return the steps at the given indices, in that order."""
@@ -150,6 +160,16 @@ class Steps(IndexedSteps):
     def column(self, name: str) -> Column:
         """Return a field of all steps, in order, without making the steps."""
         return Column(self, name)
+
+    def sources(self, *keys: str) -> Iterator[Mapping[str, Any]]:
+        """Yield the untouched row of each step: with these of its keys, and perhaps others.
+
+        A few keys of rows in a file are read ten times as fast as whole rows.
+        """
+        if self._list is not None:
+            return (step.source for step in self._list)
+        rows = self._rows()
+        return self._file.sources(rows if isinstance(rows, range) else _in_parts(rows), keys)
 
     @property
     def sample_ids(self) -> Sequence[str]:
@@ -200,6 +220,15 @@ class Steps(IndexedSteps):
                     own.setdefault(step.sample_id, number)
                 self._places = own
         return self._places.get(sample_id)
+
+    def positions(self, sample_ids: Sequence[str]) -> Iterable[int | None]:
+        """Return the index of each id as `position`; those of neighbours are found at once."""
+        first = self.position(sample_ids[0]) if sample_ids and not self.repeated else None
+        if first is not None:
+            there = range(first, first + len(sample_ids))
+            if [*self.sample_ids[first : there.stop]] == sample_ids:
+                return there
+        return map(self.position, sample_ids)
 
     def by_id(self, sample_id: str) -> Step:
         """Return the step with an id.
@@ -304,12 +333,10 @@ class Column(Sequence[Any]):
         file, name = self._steps.file, self._name
         if file is None:
             return (getattr(step, name) for step in self._steps)
-        numbers = self._steps.numbers
-        if numbers is None:
-            return file.values(name, range(len(file)))
-        if len(numbers) and (np.diff(numbers) == 1).all():
-            return file.values(name, range(int(numbers[0]), int(numbers[-1]) + 1))
-        return (file.value(row, name) for row in _in_parts(numbers))
+        rows = self._steps._rows()
+        if isinstance(rows, range):
+            return file.values(name, rows)
+        return (file.value(row, name) for row in _in_parts(rows))
 
 
 class Places:
@@ -451,6 +478,7 @@ class Positions:
 
     Attributes:
         get: the number of the step that has an id; None where none has.
+        get_all: those of many ids, as `Steps.positions`.
 
     Args:
         steps: any.
@@ -458,7 +486,7 @@ class Positions:
 
     def __init__(self, steps: Sequence[Step]) -> None:
         own = as_steps(steps)
-        self.get = own.position
+        self.get, self.get_all = own.position, own.positions
         self._length = len(own) - len(own.repeated)
 
     def __getitem__(self, sample_id: str) -> int:

@@ -245,20 +245,13 @@ class _Columns:
     ) -> Iterator[bytes]:
         """Judge every answer, then every step without one; yields the lines of `scores.jsonl`."""
         matched = self._match_steps(answers, ignored)
-        numbers: list[int] = []
-
-        def chunk() -> Iterator[tuple[Step, Prediction | None]]:  # a list would slow the collector
-            for number, answer in islice(matched, CHUNK):
-                numbers.append(number)
-                yield self.steps[number], answer
-
         with blaming(plugin):
-            while True:
-                judged, lines = self.judge.judge(chunk())
-                if not numbers:
-                    return
+            while part := [*islice(matched, CHUNK)]:
+                numbers = [number for number, _ in part]
+                given = [answer for _, answer in part]
+                steps = select_steps(self.steps, numbers)
+                judged, lines = self.judge.judge(zip(steps, given, strict=True))
                 self.column[numbers], self.mistakes[numbers] = judged.T
-                numbers.clear()
                 yield lines
 
     def lines_of_others(
@@ -296,9 +289,8 @@ class _Columns:
     ) -> Iterator[tuple[int, Prediction | None]]:
         unknown: list[str] = []
         answered = False
-        place, verdicts = self.places.get, self.verdicts
-        for answer in answers:
-            number = place(answer.sample_id)
+        verdicts = self.verdicts
+        for number, answer in self._placed(answers):
             if number is None:
                 if answer.sample_id not in ignored:
                     unknown.append(answer.sample_id)
@@ -320,6 +312,12 @@ class _Columns:
             raise self._unanswered_error()
         for missing in np.flatnonzero(self.column == _NONE).tolist():
             yield missing, None
+
+    def _placed(self, answers: Iterable[Prediction]) -> Iterator[tuple[int | None, Prediction]]:
+        coming = iter(answers)
+        while part := [*islice(coming, CHUNK)]:
+            ids = [answer.sample_id for answer in part]
+            yield from zip(self.places.get_all(ids), part, strict=True)
 
     def _unknown(self) -> PredictionError:
         return PredictionError(

@@ -20,7 +20,7 @@ Pair = tuple[Number, Number]
 LABELS: Final[Mapping[int, str]] = {number: label for label, number in NUMBERS.items()}
 
 
-class Answer(msgspec.Struct, frozen=True):
+class Answer(msgspec.Struct, frozen=True, gc=False):
     """An action as the model wrote it.
 
     Attributes:

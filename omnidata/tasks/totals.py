@@ -55,13 +55,13 @@ class Runs:
     def of(
         cls,
         steps: Sequence[Step],
-        stated_length: Callable[[Mapping[str, Any]], int | None] | None = None,
+        stated_length: Callable[[Any], int | None] | None = None,
     ) -> Runs:
         """Return the runs of a sequence of steps.
 
         Args:
             steps: any.
-            stated_length: returns how many steps a row states for its episode.
+            stated_length: returns how many steps a row's `episode_length` states.
         """
         steps = as_steps(steps)
         episodes, tags = steps.episodes, steps.codes("tags")
@@ -73,7 +73,8 @@ class Runs:
         lacks = order[ends] >= counts[ends]
         firsts = steps.select(starts)
         if stated_length:
-            stated = map(stated_length, firsts.column("source"))
+            rows = firsts.sources("episode_length")
+            stated = (stated_length(row.get("episode_length")) for row in rows)
             longer = [
                 length is not None and length > count
                 for length, count in zip(stated, counts[starts].tolist(), strict=True)
@@ -194,7 +195,7 @@ class EpisodeTotals:
         if by is not None:
             self.by = by
 
-    def _stated_length(self, row: Mapping[str, Any]) -> int | None:
+    def _stated_length(self, value: Any) -> int | None:
         return None
 
     def _more_counts(self, rows: VerdictColumns, judged: Mask) -> dict[str, int]:

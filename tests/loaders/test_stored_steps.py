@@ -21,7 +21,14 @@ from hypothesis import strategies as st
 
 from omnidata.actions import Action, Box, Point
 from omnidata.errors import UsageError
-from omnidata.loaders.steps import Positions, Steps, episodes_of, ids_of, select_steps
+from omnidata.loaders.steps import (
+    Positions,
+    Steps,
+    as_steps,
+    episodes_of,
+    ids_of,
+    select_steps,
+)
 from omnidata.loaders.stored_rows import ScatteredRows
 from omnidata.tasks import get_task
 from omnidata.tasks.benchmark import Benchmark, Card, ParsedAnswer
@@ -256,6 +263,22 @@ def test_columns_are_those_of_the_steps(stored: Sequence[Step]) -> None:
     assert stored.by_id("a/3/2") == STEPS_MADE[23]
     with pytest.raises(KeyError):
         stored.by_id("a/3/9")
+
+
+def test_a_few_keys_of_rows_are_read_alone(stored: Sequence[Step]) -> None:
+    plain = [replace(step, source={"row": n, "text": "é"}) for n, step in enumerate(STEPS_MADE)]
+    for steps in map(as_steps, (plain, load(plain).steps, stored, stored[70:140])):
+        for part in (steps, steps.select([5, 2])):
+            rows = [*part.sources("row", "lacking")]
+            assert [row["row"] for row in rows] == [step.source["row"] for step in part]
+            assert not any("lacking" in row for row in rows)
+
+
+def test_many_ids_are_looked_up_at_once(stored: Sequence[Step]) -> None:
+    ids = [*ids_of(stored)]
+    for wanted in (ids[60:140], ids[140:60:-1], ["none", *ids[:3]], []):
+        found = [ids.index(each) if each in ids else None for each in wanted]
+        assert [*Positions(stored).get_all(wanted)] == found
 
 
 def test_a_full_disk_is_said(tmp_path: Path) -> None:

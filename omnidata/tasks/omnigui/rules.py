@@ -308,8 +308,8 @@ class Totals(EpisodeTotals):
         "language": (),
     }
 
-    def _stated_length(self, row: Mapping[str, Any]) -> int | None:
-        return whole_number(row.get("episode_length"))
+    def _stated_length(self, value: Any) -> int | None:
+        return whole_number(value)
 
     def _more_counts(self, rows: VerdictColumns, judged: Mask) -> dict[str, int]:
         return {"judged_by_extension": int(np.nansum(rows.values["extension"][judged]))}
@@ -323,7 +323,8 @@ class ReleaseTotals(Totals):
 
     def _episodes(self, steps: Sequence[Step], runs: Runs) -> Ints:
         tags = (runs.tags[number] for number in runs.number.tolist())
-        return number_keys(map(_release_episode, as_steps(steps).column("source"), tags))
+        rows = as_steps(steps).sources("app", "subset", "episode_id")
+        return number_keys(map(_release_episode, rows, tags))
 
 
 def _release_episode(row: Mapping[str, Any], tags: Mapping[str, str]) -> str:

@@ -66,8 +66,7 @@ class PhoneTotals(EpisodeTotals):
         super().__init__(by=by)
         self.goal_progress = goal_progress
 
-    def _stated_length(self, row: Mapping[str, Any]) -> int | None:
-        value = row.get("episode_length")
+    def _stated_length(self, value: Any) -> int | None:
         if isinstance(value, list):
             value = value[0] if value else None
         return value if is_integer(value) else None
