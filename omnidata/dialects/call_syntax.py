@@ -251,20 +251,20 @@ def after_blanks(text: str, position: int) -> int:
     return position
 
 
-def tagged_calls(text: str, begin: int) -> Iterator[Call]:
+def calls_in_tags(text: str, begin: int) -> Iterator[Call]:
     """Yield the calls in tags that follow one another from a position on.
 
     Examples:
-        >>> [call.name for call in tagged_calls("<function=a></function> <function=b>", 0)]
+        >>> [call.name for call in calls_in_tags("<function=a></function> <function=b>", 0)]
         ['a', 'b']
     """
     while function := FUNCTION.match(text, after_blanks(text, begin)):
-        call = _tagged_call(text, function)
+        call = _call_in_tags(text, function)
         yield call
         begin = call.end
 
 
-def _tagged_call(text: str, function: re.Match[str]) -> Call:
+def _call_in_tags(text: str, function: re.Match[str]) -> Call:
     arguments: dict[str, str] = {}
     position = function.end()
     while (parameter := _PARAMETER.match(text, position)) is not None:
@@ -281,8 +281,8 @@ def _tagged_call(text: str, function: re.Match[str]) -> Call:
     return Call(function[1], arguments, function.start(), closed.end() if closed else position)
 
 
-def tagged_text(name: str, arguments: Mapping[str, str]) -> str:
-    """Return a call in tags, a line each, which `tagged_calls` reads again.
+def tags_of_call(name: str, arguments: Mapping[str, str]) -> str:
+    """Return a call in tags, a line each, which `calls_in_tags` reads again.
 
     Raises:
         CannotSayError: an argument contains the end of one.

@@ -57,12 +57,12 @@ from omnidata.dialects.call_syntax import (
     Call,
     Calls,
     after_blanks,
+    calls_in_tags,
     number_text,
     numbers_of,
     quote,
     region_of,
-    tagged_calls,
-    tagged_text,
+    tags_of_call,
 )
 
 _MERGE: Final = 28 * 28
@@ -262,12 +262,12 @@ def _read_calls(text: str, space: Space) -> Answer:
     chain = _chain(calls, text)
     if not chain:
         raise UnreadError("no call of an action is in the text")
-    actions, last = _known_actions(chain, space)
+    actions, last = _leading_actions(chain, space)
     rest = "" if calls.is_last(last) else text[last.end :].strip()
     return Answer(actions, _strip_marks(text[: chain[0].begin]), rest)
 
 
-def _known_actions(calls: Iterable[Call], space: Space) -> tuple[tuple[Action, ...], Call]:
+def _leading_actions(calls: Iterable[Call], space: Space) -> tuple[tuple[Action, ...], Call]:
     """Return the actions of calls, up to one with an unknown name, and the last call of them."""
     known: list[Call] = []
     actions: list[Action] = []
@@ -305,7 +305,7 @@ def _read_tags(text: str, space: Space) -> Answer:
         return Answer(found.actions, "\n".join(filter(None, (thought, found.thought))), found.rest)
     if not thought:
         thought = _strip_marks(text[begin : function.start()].replace("<seed:tool_call>", ""))
-    actions, last = _known_actions(tagged_calls(text, function.start()), space)
+    actions, last = _leading_actions(calls_in_tags(text, function.start()), space)
     rest = text[last.end :].strip().removeprefix("</seed:tool_call>").strip()
     return Answer(actions, thought, rest)
 
@@ -492,7 +492,7 @@ def _read_tags_released(text: str, space: Space) -> Answer:
         raise UnreadError("the text has no <seed:tool_call> and no <answer>")
     position += len("<seed:tool_call>")
     called: dict[str, Mapping[str, str]] = {}
-    for call in tagged_calls(text, position):
+    for call in calls_in_tags(text, position):
         if call.cut or not text.endswith("</function>", 0, call.end):
             raise UnreadError("a function has no end")
         if any("<" in value and not _POINT.match(value) for value in call.arguments.values()):
@@ -834,7 +834,7 @@ class UITars2(_UITars):
             if "</answer>" in text or text != text.strip():
                 raise CannotSayError("an answer cannot have its own end or blanks around it")
             return f"<answer>{text}</answer>"
-        written = "\n".join(tagged_text(name, values) for name, values in called)
+        written = "\n".join(tags_of_call(name, values) for name, values in called)
         return f"<seed:tool_call>\n{written}\n</seed:tool_call>"
 
     def write_keys(self, action: Action) -> tuple[str, Values]:
