@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Final, Literal, get_args
+from typing import Any, ClassVar, Final, Literal
 
-from omnidata.actions import Action, Direction, Kind, Point, Screen, centre, finger_way
+from omnidata.actions import Action, Kind, Point, Screen, centre, finger_way
 from omnidata.dialects.base import (
+    DIRECTIONS,
     Answer,
     Asked,
     CannotSayError,
@@ -37,7 +38,6 @@ Reading = Literal["released", "meant"]
 
 DURATION: Final = 200
 """Milliseconds of an action that does not say how long it takes."""
-_DIRECTIONS: Final[tuple[Direction, ...]] = get_args(Direction)
 
 KEYS: Final = frozenset(
     {"thought", "POINT", "to", "duration", "PRESS", "TYPE", "DEEP_LINK", "CLEAR", "STATUS"}
@@ -102,7 +102,7 @@ def _fits(key: str, body: Mapping[str, Any]) -> bool:
     if key == "duration":
         return _is_whole(value) and value >= 0
     if key == "to" and isinstance(value, str):
-        return value in _DIRECTIONS
+        return value in DIRECTIONS
     if key in ("POINT", "to"):
         return (
             isinstance(value, list)
@@ -168,7 +168,7 @@ def _touch(body: Mapping[str, Any], duration: float, reading: Reading) -> Action
     if to is None:
         return Action("tap", start)
     if isinstance(to, str):
-        return Action("swipe", start, direction=next(d for d in _DIRECTIONS if d == to))
+        return Action("swipe", start, direction=DIRECTIONS[to])
     return Action("swipe", start, (Point(to[0], to[1], "norm1000"),))
 
 
@@ -221,7 +221,7 @@ def _read_action(body: Mapping[str, Any]) -> Action | None:
         to = body.get("to")
         if isinstance(to, str):
             to = to.lower()
-            if to not in _DIRECTIONS:
+            if to not in DIRECTIONS:
                 raise UnreadError(f"to is {to!r:.40}, no direction")
         elif to is not None:
             to = _pair(to)

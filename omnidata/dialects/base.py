@@ -11,9 +11,20 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final, Literal
+from typing import ClassVar, Final, Literal, get_args
 
-from omnidata.actions import Action, Kind, Pair, Point, Screen, Sense, Space, centre, finger_way
+from omnidata.actions import (
+    Action,
+    Direction,
+    Kind,
+    Pair,
+    Point,
+    Screen,
+    Sense,
+    Space,
+    centre,
+    finger_way,
+)
 from omnidata.types import Conversation, Message, Part
 
 Platform = Literal["mobile", "desktop", "web"]
@@ -22,6 +33,9 @@ Asked = Literal["action", "point"]
 Rules = Literal["lenient", "strict"]
 """How answers are read: leniently, by their plain meaning, or strictly, as the released parser
 does, with its failures."""
+
+
+DIRECTIONS: Final[Mapping[str, Direction]] = {way: way for way in get_args(Direction)}
 
 
 class UnreadError(ValueError):

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
+
+from omnidata.actions import Box, Point, Region, Space
+from omnidata.dialects.base import CannotSayError
 
 _NAME: Final = re.compile(r"(?:[A-Za-z_]\w{0,63}\.){0,3}([A-Za-z_]\w{0,63})\s{0,9}\(")
 _KEY: Final = re.compile(r"([A-Za-z_]\w{0,63})\s{0,9}=\s{0,99}")
@@ -218,3 +221,77 @@ def numbers_of(text: str) -> tuple[float, ...] | None:
     if not all(_NUMBER.match(word) for word in words):
         return None
     return tuple(float(word) if "." in word else int(word) for word in words)
+
+
+def region_of(numbers: Sequence[float], space: Space) -> Region:
+    """Return the point of two numbers, or the box of four: two corners in any order.
+
+    Examples:
+        >>> region_of((3, 4, 1, 2), "px")
+        Box(left=1, top=2, right=3, bottom=4, space='px')
+    """
+    if len(numbers) == 2:
+        return Point(numbers[0], numbers[1], space)
+    (left, right), (top, bottom) = sorted(numbers[::2]), sorted(numbers[1::2])
+    return Box(left, top, right, bottom, space)
+
+
+# Calls in tags: `<function=click><parameter=point>...</parameter></function>`.
+
+FUNCTION: Final = re.compile(r"<function=\s{0,9}['\"]?([A-Za-z_]\w{0,63})['\"]?\s{0,9}>")
+_PARAMETER_END: Final = "</parameter>"
+_PARAMETER: Final = re.compile(r"\s*+<parameter=\s{0,9}['\"]?([A-Za-z_]\w{0,63})['\"]?\s{0,9}>")
+_FUNCTION_END: Final = re.compile(r"\s*+</function>")
+
+
+def after_blanks(text: str, position: int) -> int:
+    """Return where the next character that is no blank stands, from a position on."""
+    while text[position : position + 1].isspace():
+        position += 1
+    return position
+
+
+def calls_in_tags(text: str, begin: int) -> Iterator[Call]:
+    """Yield the calls in tags that follow one another from a position on.
+
+    Examples:
+        >>> [call.name for call in calls_in_tags("<function=a></function> <function=b>", 0)]
+        ['a', 'b']
+    """
+    while function := FUNCTION.match(text, after_blanks(text, begin)):
+        call = _call_in_tags(text, function)
+        yield call
+        begin = call.end
+
+
+def _call_in_tags(text: str, function: re.Match[str]) -> Call:
+    arguments: dict[str, str] = {}
+    position = function.end()
+    while (parameter := _PARAMETER.match(text, position)) is not None:
+        end = text.find(_PARAMETER_END, parameter.end())
+        if end < 0:
+            arguments[parameter[1]] = text[parameter.end() :]
+            return Call(function[1], arguments, function.start(), len(text), parameter[1])
+        value = text[parameter.end() : end]
+        if len(value) > 1 and value[0] == value[-1] == "\n":
+            value = value[1:-1]  # a value of several lines stands on lines of its own
+        arguments[parameter[1]] = value
+        position = end + len(_PARAMETER_END)
+    closed = _FUNCTION_END.match(text, position)
+    return Call(function[1], arguments, function.start(), closed.end() if closed else position)
+
+
+def tags_of_call(name: str, arguments: Mapping[str, str]) -> str:
+    """Return a call in tags, a line each, which `calls_in_tags` reads again.
+
+    Raises:
+        CannotSayError: an argument contains the end of one.
+    """
+    lines = [f"<function={name}>"]
+    for key, value in arguments.items():
+        if _PARAMETER_END in value:
+            raise CannotSayError(f"a text cannot have {_PARAMETER_END} in it")
+        if value[:1] == "\n" == value[-1:]:
+            value = f"\n{value}\n"
+        lines.append(f"<parameter={key}>{value}{_PARAMETER_END}")
+    return "\n".join((*lines, "</function>"))

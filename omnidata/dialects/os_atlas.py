@@ -11,14 +11,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar, Final, get_args
+from typing import ClassVar, Final
 
 from msgspec import structs
 
 from omnidata.actions import (
     OPPOSITE,
     Action,
-    Direction,
     Kind,
     Point,
     Screen,
@@ -28,6 +27,7 @@ from omnidata.actions import (
 )
 from omnidata.actions import Region as Place
 from omnidata.dialects.base import (
+    DIRECTIONS,
     Answer,
     Asked,
     CannotSayError,
@@ -134,17 +134,13 @@ def _read(text: str, word: Word) -> tuple[Action, int] | None:
     if name == "TYPE":
         return Action("type", text=said[0]), said[1]
     if name == "SCROLL":
-        way = said[0].strip().lower()
-        if way not in get_args(Direction):
-            return None
-        return Action("scroll", direction=_WAYS[way]), said[1]
+        way = DIRECTIONS.get(said[0].strip().lower())
+        return (Action("scroll", direction=way), said[1]) if way else None
     if name == "HOTKEY":
         keys = tuple(filter(None, _KEY_MARKS.split(said[0])))
         return (Action("hotkey", keys=keys), said[1]) if keys else None
     return Action("open_app", app=said[0]), said[1]
 
-
-_WAYS: Final[Mapping[str, Direction]] = {way: way for way in get_args(Direction)}
 
 # As the released evaluation of AndroidControl reads.
 
@@ -156,7 +152,7 @@ _EATEN: Final = "<|im_end|>"
 _DIGITS: Final = re.compile(r"\d+")
 _EXACT: Final[Mapping[str, Action]] = {
     **{name: _BARE[name] for name in _BARE if name not in ("PRESS_APPSELECT", "PRESS_ENTER")},
-    **{f"SCROLL [{way.upper()}]": Action("scroll", direction=_WAYS[way]) for way in _WAYS},
+    **{f"SCROLL [{way.upper()}]": Action("scroll", direction=way) for way in DIRECTIONS.values()},
 }
 
 

@@ -11,7 +11,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from omnidata.actions import Box, Point, Region, Space
+from omnidata.actions import Region, Space
+from omnidata.dialects.call_syntax import region_of
 from omnidata.jsontext import is_number
 
 _LONGEST: Final = 64
@@ -117,7 +118,7 @@ def place_of(value: Any, space: Space) -> Region | None:
         return None
     given = [_number(each) if isinstance(each, str) else each for each in value]
     numbers = [each for each in given if is_number(each) and abs(each) <= _FARTHEST]
-    return _corners(numbers, space) if len(numbers) == len(given) else None
+    return region_of(numbers, space) if len(numbers) == len(given) else None
 
 
 def _numbers_at(text: str, mark: re.Match[str]) -> list[int | float]:
@@ -149,11 +150,4 @@ def _number(text: str) -> int | float | None:
 
 
 def _region(numbers: Sequence[int | float], space: Space) -> Region | None:
-    return None if all(each == -1 for each in numbers) else _corners(numbers, space)
-
-
-def _corners(numbers: Sequence[int | float], space: Space) -> Region:
-    if len(numbers) == 2:
-        return Point(numbers[0], numbers[1], space)
-    (left, right), (top, bottom) = sorted(numbers[::2]), sorted(numbers[1::2])
-    return Box(left, top, right, bottom, space)
+    return None if all(each == -1 for each in numbers) else region_of(numbers, space)

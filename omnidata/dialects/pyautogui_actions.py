@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from omnidata.actions import Action, Direction, Point, Space, Status
+from omnidata.actions import Action, Direction, Kind, Point, Space, Status
 from omnidata.dialects.pyautogui import Call, Code
 
 _STATUS: Final[Mapping[str, Status]] = {
@@ -21,20 +21,17 @@ WHEEL: Final[Mapping[str, tuple[Direction, Direction]]] = {
     "hscroll": ("right", "left"),
 }
 """Which way the wheel of a function turns for amounts above 0, and below."""
-_POINTED: Final = frozenset(
-    {
-        "click",
-        "drag",
-        "drag_by",
-        "mouse_down",
-        "mouse_up",
-        "scroll",
-        "hscroll",
-        "swipe",
-        "long_press",
-        "select",
-    }
-)
+_POINTED: Final = frozenset({
+    "click", "drag", "drag_by", "mouse_down", "mouse_up", "scroll", "hscroll", "swipe",
+    "long_press", "select",
+})  # fmt: skip
+_KINDS: Final[Mapping[str, Kind]] = {
+    "move": "move", "move_by": "move", "click": "tap", "long_press": "long_press",
+    "select": "select", "mouse_down": "hold", "mouse_up": "release", "key_down": "hold",
+    "key_up": "release", "hotkey": "hotkey", "back": "back", "home": "home", "wait": "wait",
+    "ask": "ask",
+}  # fmt: skip
+"""Calls whose arguments are their actions' fields, and the kinds of these."""
 
 
 def as_action(
@@ -183,49 +180,26 @@ def action_of(call: Call, before: Point | None, at: Point | None) -> Action | No
         before: where the pointer was, from which a drag begins; None if unknown.
         at: where the call is done, or where a drag ends.
     """
-    place = (at,) if at else ()
+    place = (at,) if at and call.kind in (*_POINTED, "move", "move_by") else ()
     button = call.button or "left"
-    if call.kind in ("move", "move_by"):
-        return Action("move", place)
-    if call.kind == "click":
-        return Action("tap", place, button=button, count=call.times)
+    if kind := _KINDS.get(call.kind):
+        return Action(kind, place, text=call.text, keys=call.keys, button=button, count=call.times)
     if call.kind in ("drag", "drag_by"):
         return Action("drag", (before,) if before else (), place, button=button)
-    if call.kind in ("mouse_down", "mouse_up"):
-        return Action("hold" if call.kind == "mouse_down" else "release", place, button=button)
-    if call.kind in ("key_down", "key_up"):
-        return Action("hold" if call.kind == "key_down" else "release", keys=call.keys)
     if call.kind in ("scroll", "hscroll"):
-        way, unit = _wheel_direction(call), call.amount_unit
+        way = WHEEL[call.kind][call.amount < 0] if call.amount else None
+        unit = call.amount_unit
         return Action("scroll", place, direction=way, amount=abs(call.amount), amount_unit=unit)
-    if call.kind == "hotkey":
-        return Action("hotkey", keys=call.keys)
     if call.kind == "swipe":
         return Action("swipe", place, (Point(*call.end, at.space),) if call.end and at else ())
-    if call.kind in ("back", "home"):
-        return Action("back" if call.kind == "back" else "home")
-    if call.kind == "long_press":
-        return Action("long_press", place)
-    if call.kind == "select":
-        return Action("select", place, text=call.text)
-    if call.kind == "ask":
-        return Action("ask", text=call.text)
     if call.kind == "open_app":
         return Action("open_app", app=call.text)
-    if call.kind == "wait":
-        return Action("wait")
     if call.kind == "terminate":
         status = _STATUS.get(call.status.lower())
         return Action("done", status=status) if status else None
     if call.text is not None:
         return Action("type", text=call.text)
     return Action("keys", keys=call.keys * call.times)
-
-
-def _wheel_direction(call: Call) -> Direction | None:
-    if not call.amount:
-        return None
-    return WHEEL[call.kind][call.amount < 0]
 
 
 def _drags(held: Action, action: Action) -> bool:

@@ -11,6 +11,7 @@ import re
 import textwrap
 import warnings
 from abc import abstractmethod
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, Final
 
@@ -86,10 +87,7 @@ def _without_thought(text: str) -> tuple[str, str]:
 
 
 def _last_match(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
-    found = None
-    for found in pattern.finditer(text):  # noqa: B007  (the last one is what is wanted)
-        pass
-    return found
+    return next(iter(deque(pattern.finditer(text), maxlen=1)), None)
 
 
 def _thought(text: str) -> str:
@@ -315,12 +313,16 @@ class CodeDialect(Dialect):
         triple: the function that clicks three times.
         last_block: whether only the last block of code counts.
         pages: whether a wheel turns by pages.
+        answer: a written answer, of "code", its "language" and a "sentence" on what it does.
+        form: how prompts ask for an answer with "code".
     """
 
     by_name: ClassVar[bool] = True
     triple: ClassVar[str] = "pyautogui.tripleClick"
     last_block: ClassVar[bool] = False
     pages: ClassVar[bool] = False
+    answer: ClassVar[str]
+    form: ClassVar[str]
 
     def read(self, text: str, fed: Screen, *, rules: Rules = "lenient") -> Answer:
         if rules == "strict":
@@ -375,11 +377,9 @@ class CodeDialect(Dialect):
 
     def write(self, actions: Sequence[Action], fed: Screen, platform: Platform) -> str:
         sentence = " ".join(f"{action.label.replace('_', ' ').capitalize()}." for action in actions)
-        return self.wrap(self.code(actions, fed, platform), sentence)
-
-    @abstractmethod
-    def wrap(self, code: str, sentence: str) -> str:
-        """Return a whole answer of code, and of a sentence that says what it does."""
+        code = self.code(actions, fed, platform)
+        language = "code" if "computer." in code else "python"
+        return self.answer.format(code=code, language=language, sentence=sentence)
 
     def code(self, actions: Sequence[Action], fed: Screen, platform: Platform) -> str:
         """Return the code alone.
@@ -390,7 +390,8 @@ class CodeDialect(Dialect):
         lines: list[str] = []
         if platform == "mobile":
             for action in actions:
-                _check_touch(action)
+                if action.held or (action.kind == "type" and (action.start or action.submit)):
+                    raise _cannot(action, "where, or what is pressed with it")
         for action in _steps(actions):
             if action.kind not in self.says.get(platform, ()):
                 raise CannotSayError(f"{self.name} has no {action.label} on {platform}")
@@ -400,8 +401,10 @@ class CodeDialect(Dialect):
     def _lines(self, action: Action, fed: Screen, platform: Platform) -> list[str]:
         kind = action.kind
         if kind in ("swipe", "scroll"):
-            drawn = platform == "mobile" and action.start and action.end
-            return [_swipe(action) if drawn else self._wheel(action)]
+            if platform != "mobile" or not action.start or not action.end:
+                return [self._wheel(action)]
+            start, end = _pair(action.start[0]), _pair(action.end[0])
+            return [_call("mobile.swipe", f"from_coord={start}", f"to_coord={end}")]
         if kind in ("tap", "long_press", "move", "hold", "release", "drag", "select"):
             return self._pointer_lines(action, platform)
         return [self._write_line(action, platform)]
@@ -456,7 +459,8 @@ class CodeDialect(Dialect):
         sign = -1 if wheel in ("down", "left") else 1
         place = _place(action.start)
         if action.amount is None:
-            return _call(f"pyautogui.{name}", self._turn(sign), *place)
+            turn = f"page={sign * _PAGES}" if self.pages else str(sign * _NOTCHES)
+            return _call(f"pyautogui.{name}", turn, *place)
         if action.amount_unit == "page" and self.pages:
             return _call(f"pyautogui.{name}", f"page={_number(sign * action.amount)}", *place)
         if action.amount_unit != "notch":
@@ -465,15 +469,13 @@ class CodeDialect(Dialect):
         whole = int(amount) if float(amount).is_integer() else amount
         return _call(f"pyautogui.{name}", _number(whole), *place)
 
-    def _turn(self, sign: int) -> str:
-        return f"page={sign * _PAGES}" if self.pages else str(sign * _NOTCHES)
-
     def _write_line(self, action: Action, platform: Platform) -> str:
         kind = action.kind
         if kind == "type":
             if action.clear:
                 raise _cannot(action, "that the field is emptied")
-            return _call("pyautogui.write", self._argument("message", _text(action.text or "")))
+            name = "message=" if self.by_name else ""
+            return _call("pyautogui.write", name + _text(action.text or ""))
         if kind in ("keys", "hotkey"):
             return self._keys(action)
         if kind == "ask":
@@ -501,9 +503,6 @@ class CodeDialect(Dialect):
         single = keys[0] if len(keys) == 1 else listed
         return _call("pyautogui.press", f"keys={listed}" if self.by_name else single)
 
-    def _argument(self, name: str, value: str) -> str:
-        return f"{name}={value}" if self.by_name else value
-
     def line(self, past: Past, platform: Platform) -> str:
         if not past.actions:
             return UNKNOWN
@@ -524,7 +523,7 @@ class CodeDialect(Dialect):
             return (
                 "You find elements on a screenshot. Say where the element is that is described, as "
                 f"code that clicks in its middle.\nx and y are {unit}.\n\n"
-                f"{self.form('pyautogui.click(x=.., y=..)')}"
+                f"{self.form.format(code='pyautogui.click(x=.., y=..)')}"
             )
         says = self.says.get(platform, frozenset[Kind]())
         usages = {**(_TOUCH_CALLS if platform == "mobile" else _MOUSE_CALLS), **_CALLS}
@@ -541,22 +540,8 @@ class CodeDialect(Dialect):
         return (
             f"You operate {where} to fulfil a task. You see a screenshot and what was done so far. "
             "Say what to do next, as code that is carried out as it stands. These calls are known:"
-            "\n" + "\n".join(lines) + f"\nx and y are {unit}.\n\n{self.form('...')}"
+            "\n" + "\n".join(lines) + f"\nx and y are {unit}.\n\n{self.form.format(code='...')}"
         )
-
-    @abstractmethod
-    def form(self, code: str) -> str:
-        """Return how an answer is to look, with this code in it."""
-
-
-def _swipe(action: Action) -> str:
-    start, end = _pair(action.start[0]), _pair(action.end[0])
-    return f"mobile.swipe(from_coord={start}, to_coord={end})"
-
-
-def _check_touch(action: Action) -> None:
-    if action.held or (action.kind == "type" and (action.start or action.submit)):
-        raise _cannot(action, "where, or what is pressed with it")
 
 
 def _call(name: str, *arguments: str) -> str:
@@ -609,6 +594,11 @@ class OpenCua(CodeDialect):
         "web": _MOUSE | {"wait"},
     }
     triple = "computer.triple_click"
+    answer = "## Action:\n{sentence}\n\n## Code:\n```{language}\n{code}\n```"
+    form = (
+        "Answer in three sections:\n## Thought:\nwhat you see and why you do what you do\n\n"
+        "## Action:\nwhat you do, in a sentence\n\n## Code:\n```python\n{code}\n```"
+    )
 
     def resolve_point(self, point: Point, fed: Screen) -> Point:
         """Fractions between 0 and 1 are shares of the screenshot, as the released reader has it."""
@@ -625,16 +615,6 @@ class OpenCua(CodeDialect):
 
     def read_released(self, text: str, fed: Screen) -> tuple[Action, ...]:
         return read_opencua(text, fed)
-
-    def wrap(self, code: str, sentence: str) -> str:
-        language = "code" if "computer." in code else "python"
-        return f"## Action:\n{sentence}\n\n## Code:\n```{language}\n{code}\n```"
-
-    def form(self, code: str) -> str:
-        return (
-            "Answer in three sections:\n## Thought:\nwhat you see and why you do what you do\n\n"
-            f"## Action:\nwhat you do, in a sentence\n\n## Code:\n```python\n{code}\n```"
-        )
 
 
 class Kimi(CodeDialect):
@@ -662,6 +642,11 @@ class Kimi(CodeDialect):
         "desktop": _MOUSE | {"wait", "ask"},
         "web": _MOUSE | {"wait", "ask"},
     }
+    answer = "## Action:\n{sentence}\n## Code:\n```python\n{code}\n```"
+    form = (
+        "Think first. Then answer in two sections:\n## Action:\nwhat you do, in a sentence\n"
+        "## Code:\n```python\n{code}\n```"
+    )
     by_name = False
     last_block = True
 
@@ -672,15 +657,6 @@ class Kimi(CodeDialect):
 
     def read_released(self, text: str, fed: Screen) -> tuple[Action, ...]:
         return read_kimi(text, fed)
-
-    def wrap(self, code: str, sentence: str) -> str:
-        return f"## Action:\n{sentence}\n## Code:\n```python\n{code}\n```"
-
-    def form(self, code: str) -> str:
-        return (
-            "Think first. Then answer in two sections:\n## Action:\nwhat you do, in a sentence\n"
-            f"## Code:\n```python\n{code}\n```"
-        )
 
 
 class Aguvis(CodeDialect):
@@ -714,19 +690,15 @@ class Aguvis(CodeDialect):
     special_tokens = True
     prefix = "<|recipient|>"
     pages = True
+    answer = "os\n{code}"
+    form = (
+        "You may first tell all what you think and what you do, in two lines that begin with "
+        "Thought: and Action:. Then tell os the code:\n{code}"
+    )
 
     def read_released(self, text: str, fed: Screen) -> tuple[Action, ...]:
         """Read as AgentNetBench's agent, and calls of `mobile` as AgentCPM-GUI's evaluation."""
         return read_aguvis(text)
-
-    def wrap(self, code: str, sentence: str) -> str:
-        return f"os\n{code}"
-
-    def form(self, code: str) -> str:
-        return (
-            "You may first tell all what you think and what you do, in two lines that begin with "
-            "Thought: and Action:. Then tell os the code:\n" + code
-        )
 
 
 DIALECTS: Final[tuple[Dialect, ...]] = (OpenCua(), Aguvis(), Kimi())

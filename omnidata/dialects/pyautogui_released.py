@@ -9,7 +9,9 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice
 from typing import Final
 
 from msgspec.structs import replace
@@ -69,6 +71,15 @@ def _done_action(status: str) -> Action:
     return Action("done", status=_ENDS.get(status))
 
 
+_POINTED_WORDS: Final[Mapping[str, Callable[[tuple[Point]], Action]]] = {
+    "click": partial(Action, "tap"),
+    "moveTo": partial(Action, "move"),
+    "doubleClick": partial(Action, "tap", count=2),
+    "rightClick": partial(Action, "tap", button="right"),
+    "dragTo": partial(Action, "drag", ()),
+}
+"""The action at the place of a line, by a word in the line; the first of these words counts."""
+
 # OpenCUA.
 
 
@@ -109,7 +120,11 @@ def _opencua_line(line: str, fed: Screen) -> Iterator[Action]:
         yield Action("tap", (_point_from_shares(_float(place[1]), _float(place[2]), fed),), count=3)
     elif line.startswith("pyautogui."):
         line, at = _opencua_place(line, fed)
-        yield from _opencua_pointed(line, at)
+        words = [word for word in _POINTED_WORDS if word in line]
+        if "doubleClick" in line or "rightClick" in line:
+            words = [word for word in words if word != "click"]
+        if at and words:
+            yield _POINTED_WORDS[words[0]]((at,))
         yield from _opencua_text(line)
         yield from _opencua_keys(line)
         if turned := _NOTCHES.search(line):
@@ -135,21 +150,6 @@ def _opencua_place(line: str, fed: Screen) -> tuple[str, Point | None]:
     if again and again.start() == place.start():
         return line, Point(x, y, "px")
     return line, _point_from_shares(_float(again[1]), _float(again[2]), fed) if again else None
-
-
-def _opencua_pointed(line: str, at: Point | None) -> Iterator[Action]:
-    if at is None:
-        return
-    if "click" in line and "doubleClick" not in line and "rightClick" not in line:
-        yield Action("tap", (at,))
-    elif "moveTo" in line:
-        yield Action("move", (at,))
-    elif "doubleClick" in line:
-        yield Action("tap", (at,), count=2)
-    elif "rightClick" in line:
-        yield Action("tap", (at,), button="right")
-    elif "dragTo" in line:
-        yield Action("drag", (), (at,))
 
 
 def _point_from_shares(x: float, y: float, fed: Screen) -> Point:
@@ -239,12 +239,8 @@ def read_aguvis(text: str) -> tuple[Action, ...]:
 def _aguvis_line(line: str) -> Iterator[Action]:
     if place := _BLANK_PLACE.search(line):
         at = (Point(_float(place[1]), _float(place[2]), "rel"),)
-        if "click" in line:
-            yield Action("tap", at)
-        elif "moveTo" in line:
-            yield Action("move", at)
-        elif "doubleClick" in line:
-            yield Action("tap", at, count=2)
+        words = (word for word in ("click", "moveTo", "doubleClick") if word in line)
+        yield from (_POINTED_WORDS[word](at) for word in islice(words, 1))
     if pages := _PAGES.search(line):
         yield Action("move", (Point(0.5, 0.5, "rel"),))
         yield Action("scroll", direction="up" if _float(pages[1]) > 0 else "down")

@@ -28,6 +28,7 @@ from omnidata.actions import (
     finger_way,
 )
 from omnidata.dialects.base import (
+    DIRECTIONS,
     Answer,
     Asked,
     CannotSayError,
@@ -530,8 +531,7 @@ def _pair(places: Sequence[Region]) -> list[float]:
 
 
 def _way(value: Any) -> Direction | None:
-    ways: Mapping[str, Direction] = {each: each for each in OPPOSITE}
-    return ways.get(value.strip().lower()) if isinstance(value, str) else None
+    return DIRECTIONS.get(value.strip().lower()) if isinstance(value, str) else None
 
 
 def _merge_drags(actions: Iterable[Action]) -> tuple[Action, ...]:

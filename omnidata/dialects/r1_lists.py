@@ -19,7 +19,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Final, get_args
+from typing import ClassVar, Final
 
 from msgspec import structs
 
@@ -34,6 +34,7 @@ from omnidata.actions import (
     finger_way,
 )
 from omnidata.dialects.base import (
+    DIRECTIONS,
     Answer,
     Asked,
     CannotSayError,
@@ -180,11 +181,9 @@ def _action(body: Mapping[str, str]) -> Action:
 def _direction(text: str | None) -> Direction | None:
     if text is None:
         return None
-    said = text.strip().lower()
-    way: Direction | None = next((way for way in get_args(Direction) if way == said), None)
-    if way is None:
-        raise UnreadError(f"the direction of a scroll is {text!r:.60}")
-    return way
+    if way := DIRECTIONS.get(text.strip().lower()):
+        return way
+    raise UnreadError(f"the direction of a scroll is {text!r:.60}")
 
 
 _THOUGHT: Final = re.compile(r"</?think>|<answer>")

@@ -20,7 +20,7 @@ import ast
 import math
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar, Final, get_args
 
@@ -29,7 +29,6 @@ from msgspec import structs
 from omnidata.actions import (
     OPPOSITE,
     Action,
-    Box,
     Button,
     Direction,
     Kind,
@@ -41,6 +40,7 @@ from omnidata.actions import (
     finger_way,
 )
 from omnidata.dialects.base import (
+    DIRECTIONS,
     Answer,
     Asked,
     CannotSayError,
@@ -52,19 +52,30 @@ from omnidata.dialects.base import (
     Rules,
     UnreadError,
 )
-from omnidata.dialects.call_syntax import Call, Calls, number_text, numbers_of, quote
+from omnidata.dialects.call_syntax import (
+    FUNCTION,
+    Call,
+    Calls,
+    after_blanks,
+    calls_in_tags,
+    number_text,
+    numbers_of,
+    quote,
+    region_of,
+    tags_of_call,
+)
 
 _MERGE: Final = 28 * 28
 
 # Reading: names and their aliases, without underscores and in lower case.
 
 _START: Final = (
-    *("start_box", "start_point", "point", "start", "box", "position", "coordinate"),
-    *("coordinates", "start_position", "start_coordinate", "start_coordinates", "startbox"),
-)
+    "start_box", "start_point", "point", "start", "box", "position", "coordinate", "coordinates",
+    "start_position", "start_coordinate", "start_coordinates", "startbox",
+)  # fmt: skip
 _END: Final = (
-    *("end_box", "end_point", "end", "end_position", "end_coordinate", "end_coordinates", "endbox"),
-)
+    "end_box", "end_point", "end", "end_position", "end_coordinate", "end_coordinates", "endbox",
+)  # fmt: skip
 _FIRST: Final = "#0"
 _CONTENT: Final = ("content", "text", "input_text", "inputtext", "value", _FIRST)
 _KEY: Final = ("key", "keys", "hotkey", "keyname", "keyboard_key", "press", _FIRST)
@@ -72,33 +83,42 @@ _APP: Final = ("app_name", "name", "appname", "application", "content", _FIRST)
 _URL: Final = ("content", "url", "link", "website", _FIRST)
 _TIME: Final = ("time", "seconds", "duration", "wait_time", "waittime", "delay")
 _WAY: Final = ("direction", "dir", "scroll_direction", _FIRST)
+_BUTTONS: Final[Mapping[str, Button]] = {button: button for button in get_args(Button)}
 
 
-class _Said:
+class _Reading:
     def __init__(self, call: Call, space: Space) -> None:
         self.call, self._space = call, space
 
+    def value(self, names: Sequence[str]) -> tuple[str | None, str]:
+        """Return the first of some arguments that the call has, and its text."""
+        name = next((name for name in names if name in self.call.arguments), None)
+        return name, self.call.arguments[name] if name else ""
+
     def text(self, names: Sequence[str]) -> str | None:
-        given = self.call.arguments
-        name = next((name for name in names if name in given), None)
-        if name is None:
-            return None
-        if name == self.call.cut:
+        name, text = self.value(names)
+        if name and name == self.call.cut:
             raise UnreadError(f"the text ends in the {name} of {self.call.name}")
-        return given[name]
+        return text if name else None
+
+    def name(self, names: Sequence[str], noun: str) -> str:
+        if text := self.text(names):
+            return text
+        raise UnreadError(f"{self.call.name} names no {noun}")
 
     def place(self, names: Sequence[str]) -> tuple[Region, ...]:
-        given = self.call.arguments
-        name = next((name for name in names if name in given), None)
-        if name is None:
-            return ()
-        text = given[name].rstrip("'\"` \n") if name == self.call.cut else given[name]
-        if name == self.call.cut and not text.endswith((")", "]", ">")):
-            raise UnreadError(f"the text ends in the {name} of {self.call.name}")
+        name, text = self.value(names)
+        if name and name == self.call.cut:
+            text = text.rstrip("'\"` \n")
+            if not text.endswith((")", "]", ">")):
+                raise UnreadError(f"the text ends in the {name} of {self.call.name}")
         numbers = numbers_of(text)
         if numbers is None or len(numbers) not in (0, 2, 4):
             raise UnreadError(f"the {name} of {self.call.name} is {text!r:.60}, no place")
-        return _region(numbers, self._space)
+        return (region_of(numbers, self._space),) if numbers else ()
+
+    def at(self) -> tuple[Region, ...]:
+        return self.place(_START)
 
     def start(self) -> tuple[Region, ...]:
         return self.place((*_START, _FIRST))
@@ -112,24 +132,24 @@ class _Said:
         text = self.text(_WAY)
         if not text:
             return None
-        said = text.strip().lower()
-        way: Direction | None = next((way for way in get_args(Direction) if way == said), None)
-        if way is None:
-            raise UnreadError(f"the direction of {self.call.name} is {text!r:.60}")
-        return way
+        if way := DIRECTIONS.get(text.strip().lower()):
+            return way
+        raise UnreadError(f"the direction of {self.call.name} is {text!r:.60}")
 
     def button(self) -> Button:
         text = (self.text(("button", "mouse_button")) or "left").strip().lower()
-        button: Button | None = next((one for one in get_args(Button) if one == text), None)
-        if button is None:
-            raise UnreadError(f"the button of {self.call.name} is {text!r:.60}")
-        return button
+        if button := _BUTTONS.get(text):
+            return button
+        raise UnreadError(f"the button of {self.call.name} is {text!r:.60}")
 
     def keys(self) -> tuple[str, ...]:
         text = self.text(_KEY) or ""
         if text.lstrip().startswith("["):
             text = re.sub(r"[\[\]'\",]", " ", text)
-        return tuple(key for word in text.split() for key in _keys_of(word))
+        keys = tuple(key for word in text.split() for key in _keys_of(word))
+        if not keys:
+            raise UnreadError(f"{self.call.name} names no key")
+        return keys
 
 
 def _keys_of(word: str) -> list[str]:
@@ -139,138 +159,83 @@ def _keys_of(word: str) -> list[str]:
     return [*keys, "+"] if word.endswith("++") else keys
 
 
-def _region(numbers: Sequence[float], space: Space) -> tuple[Region, ...]:
-    if not numbers:
-        return ()
-    if len(numbers) == 2:
-        return (Point(numbers[0], numbers[1], space),)
-    (left, right), (top, bottom) = sorted(numbers[::2]), sorted(numbers[1::2])
-    return (Box(left, top, right, bottom, space),)
-
-
-def _read_type(said: _Said) -> Action:
-    text, start = said.text(_CONTENT), said.place(_START)
+def _read_type(call: _Reading) -> Action:
+    text, start = call.text(_CONTENT), call.at()
     if text is None:
-        raise UnreadError(f"{said.call.name} says no text")
-    if text.endswith("\n"):
-        return Action("type", start, text=text[:-1], submit=True)
-    if text.endswith("\\n"):
-        return Action("type", start, text=text[:-2], submit=True)
+        raise UnreadError(f"{call.call.name} says no text")
+    for end in ("\n", "\\n"):
+        if text.endswith(end):
+            return Action("type", start, text=text.removesuffix(end), submit=True)
     return Action("type", start, text=text)
 
 
-def _read_drag(said: _Said) -> Action:
-    return Action("drag", said.start(), said.place((*_END, "#1")))
-
-
-def _read_select(said: _Said) -> Action:
+def _read_select(call: _Reading) -> Action:
     """Web data select from a list with it; all others drag."""
-    start, end = said.start(), said.place(_END)
-    text = said.text(_CONTENT[:-1])
+    start, end = call.start(), call.place(_END)
+    text = call.text(_CONTENT[:-1])
     return Action("drag", start, end) if end else Action("select", start, text=text)
 
 
-def _read_scroll(said: _Said) -> Action:
-    return Action("scroll", said.place(_START), direction=said.direction(), sense="content")
-
-
-def _read_swipe(said: _Said) -> Action:
-    return Action("swipe", said.place(_START), said.place(_END), direction=said.direction())
-
-
-def _hotkey(said: _Said) -> Action:
-    keys = said.keys()
-    if not keys:
-        raise UnreadError(f"{said.call.name} names no key")
+def _read_hotkey(call: _Reading) -> Action:
+    keys = call.keys()
     return Action("hotkey" if len(keys) > 1 else "keys", keys=keys)
 
 
-def _read_held_keys(kind: Kind) -> Callable[[_Said], Action]:
-    def read(said: _Said) -> Action:
-        if keys := said.keys():
-            return Action(kind, keys=keys)
-        raise UnreadError(f"{said.call.name} names no key")
-
-    return read
+def _tap(count: int = 1, button: Button | None = None) -> Callable[[_Reading], Action]:
+    return lambda call: Action("tap", call.start(), count=count, button=button or call.button())
 
 
-def _mouse(kind: Kind) -> Callable[[_Said], Action]:
-    return lambda said: Action(kind, said.start(), button=said.button())
-
-
-def _tap(count: int = 1, button: Button | None = None) -> Callable[[_Said], Action]:
-    def read(said: _Said) -> Action:
-        return Action("tap", said.start(), count=count, button=button or said.button())
-
-    return read
-
-
-def _bare(kind: Kind) -> Callable[[_Said], Action]:
+def _bare(kind: Kind) -> Callable[[_Reading], Action]:
     return lambda _: Action(kind)
 
 
-def _read_app(said: _Said) -> Action:
-    app = said.text(_APP)
-    if not app:
-        raise UnreadError(f"{said.call.name} names no app")
-    return Action("open_app", app=app)
-
-
-def _read_url(said: _Said) -> Action:
-    url = said.text(_URL)
-    if not url:
-        raise UnreadError(f"{said.call.name} names no address")
-    return Action("open_url", url=url)
-
-
-_READERS: Final[Mapping[str, Callable[[_Said], Action]]] = {
-    **dict.fromkeys(("click", "leftclick", "leftsingle", "tap"), _tap()),
-    **dict.fromkeys(("doubleclick", "leftdouble", "doubletap"), _tap(2, "left")),
-    "tripleclick": _tap(3, "left"),
-    **dict.fromkeys(("rightclick", "rightsingle"), _tap(1, "right")),
-    **dict.fromkeys(("middleclick", "middlesingle"), _tap(1, "middle")),
-    **dict.fromkeys(
-        ("move", "moveto", "mousemove", "hover"), lambda said: Action("move", said.start())
-    ),
-    "mousedown": _mouse("hold"),
-    "mouseup": _mouse("release"),
-    **dict.fromkeys(("drag", "leftclickdrag"), _read_drag),
-    "select": _read_select,
-    "swipe": _read_swipe,
-    "scroll": _read_scroll,
-    **dict.fromkeys(("type", "input", "inputtext"), _read_type),
-    "hotkey": _hotkey,
-    **dict.fromkeys(("press", "keydown"), _read_held_keys("hold")),
-    **dict.fromkeys(("release", "keyup"), _read_held_keys("release")),
-    **dict.fromkeys(("navigate", "openurl", "goto"), _read_url),
-    **dict.fromkeys(("navigateback", "back", "pressback", "goback"), _bare("back")),
-    **dict.fromkeys(("home", "presshome"), _bare("home")),
-    **dict.fromkeys(("enter", "pressenter"), _bare("enter")),
-    **dict.fromkeys(("recent", "pressrecent"), _bare("recent")),
-    "longpress": lambda said: Action(
-        "long_press", said.start(), seconds=said.seconds(_TIME, 0.001)
-    ),
-    **dict.fromkeys(("open", "openapp"), _read_app),
-    "wait": lambda said: Action("wait", seconds=said.seconds((*_TIME, _FIRST))),
-    **dict.fromkeys(("finished", "finish"), lambda said: Action("done", text=said.text(_CONTENT))),
-    "calluser": lambda said: Action("ask", text=said.text(_CONTENT)),
-    **dict.fromkeys(("screenshot", "snapshot", "takescreenshot"), _bare("look")),
+_READERS: Final[Mapping[str, Callable[[_Reading], Action]]] = {
+    name: read
+    for names, read in (
+        ("click leftclick leftsingle tap", _tap()),
+        ("doubleclick leftdouble doubletap", _tap(2, "left")),
+        ("tripleclick", _tap(3, "left")),
+        ("rightclick rightsingle", _tap(1, "right")),
+        ("middleclick middlesingle", _tap(1, "middle")),
+        ("move moveto mousemove hover", lambda c: Action("move", c.start())),
+        ("mousedown", lambda c: Action("hold", c.start(), button=c.button())),
+        ("mouseup", lambda c: Action("release", c.start(), button=c.button())),
+        ("drag leftclickdrag", lambda c: Action("drag", c.start(), c.place((*_END, "#1")))),
+        ("select", _read_select),
+        ("swipe", lambda c: Action("swipe", c.at(), c.place(_END), direction=c.direction())),
+        ("scroll", lambda c: Action("scroll", c.at(), direction=c.direction(), sense="content")),
+        ("type input inputtext", _read_type),
+        ("hotkey", _read_hotkey),
+        ("press keydown", lambda c: Action("hold", keys=c.keys())),
+        ("release keyup", lambda c: Action("release", keys=c.keys())),
+        ("navigate openurl goto", lambda c: Action("open_url", url=c.name(_URL, "address"))),
+        ("open openapp", lambda c: Action("open_app", app=c.name(_APP, "app"))),
+        ("navigateback back pressback goback", _bare("back")),
+        ("home presshome", _bare("home")),
+        ("enter pressenter", _bare("enter")),
+        ("recent pressrecent", _bare("recent")),
+        ("longpress", lambda c: Action("long_press", c.start(), seconds=c.seconds(_TIME, 0.001))),
+        ("wait", lambda c: Action("wait", seconds=c.seconds((*_TIME, _FIRST)))),
+        ("finished finish", lambda c: Action("done", text=c.text(_CONTENT))),
+        ("calluser", lambda c: Action("ask", text=c.text(_CONTENT))),
+        ("screenshot snapshot takescreenshot", _bare("look")),
+    )
+    for name in names.split()
 }
 
 
-def _find_reader(name: str) -> Callable[[_Said], Action] | None:
+def _find_reader(name: str) -> Callable[[_Reading], Action] | None:
     return _READERS.get(name.replace("_", "").lower())
 
 
 def _action(call: Call, space: Space) -> Action:
-    read = _find_reader(call.name)
-    if read is None:
-        raise UnreadError(f"there is no action {call.name!r:.60}")
-    return read(_Said(call, space))
+    if read := _find_reader(call.name):
+        return read(_Reading(call, space))
+    raise UnreadError(f"there is no action {call.name!r:.60}")
 
 
 _MARKERS: Final = re.compile(r"Action ?[:：][\s`'\"*]*+")
-_NAMED: Final = re.compile(r"\b[A-Za-z_]\w{0,63}\s{0,9}\(")
+_NAMED: Final = re.compile(r"\b([A-Za-z_]\w{0,63})\s{0,9}\(")
 _HEADS: Final = re.compile(
     r"^[ \t]*+(?:Thought|Reflection|Action_Summary) ?[:：][ \t]*+"
     r"|^[ \t]*+Action ?[:：][ \t]*+\Z"
@@ -287,12 +252,8 @@ def _chain(calls: Calls, text: str) -> Sequence[Call]:
     marked = [found.end() for found in _MARKERS.finditer(text)]
     chain = calls.best(marked)
     if not chain or not _find_reader(chain[0].name):
-        known = (
-            found.start()
-            for found in _NAMED.finditer(text)
-            if _find_reader(found[0].rstrip("( \t\n\r"))
-        )
-        chain = calls.best(list(known)) or chain
+        known = [found.start() for found in _NAMED.finditer(text) if _find_reader(found[1])]
+        chain = calls.best(known) or chain
     return chain
 
 
@@ -301,31 +262,34 @@ def _read_calls(text: str, space: Space) -> Answer:
     chain = _chain(calls, text)
     if not chain:
         raise UnreadError("no call of an action is in the text")
+    actions, last = _leading_actions(chain, space)
+    rest = "" if calls.is_last(last) else text[last.end :].strip()
+    return Answer(actions, _strip_marks(text[: chain[0].begin]), rest)
+
+
+def _leading_actions(calls: Iterable[Call], space: Space) -> tuple[tuple[Action, ...], Call]:
+    """Return the actions of calls, up to one with an unknown name, and the last call of them."""
+    known: list[Call] = []
     actions: list[Action] = []
-    for call in chain:
+    for call in calls:
         if actions and not _find_reader(call.name):
             break
+        known.append(call)
         actions.append(_action(call, space))
-    read = chain[len(actions) - 1]
-    rest = "" if calls.is_last(read) else text[read.end :].strip()
-    return Answer(tuple(actions), _strip_marks(text[: chain[0].begin]), rest)
+    return tuple(actions), known[-1]
 
 
 # UI-TARS-2: functions in tags.
 
 _THINK: Final = re.compile(r"\s*+<think\w{0,20}>")
 _THOUGHT_END: Final = re.compile(r"</think\w{0,20}>")
-_FUNCTION: Final = re.compile(r"<function=\s{0,9}['\"]?([A-Za-z_]\w{0,63})['\"]?\s{0,9}>")
-_PARAMETER: Final = re.compile(r"\s*+<parameter=\s{0,9}['\"]?([A-Za-z_]\w{0,63})['\"]?\s{0,9}>")
-_PARAMETER_END: Final = "</parameter>"
-_FUNCTION_END: Final = re.compile(r"\s*+</function>")
 
 
 def _read_tags(text: str, space: Space) -> Answer:
     thought, begin = "", 0
     if _THINK.match(text) and (ended := _THOUGHT_END.search(text)):
         thought, begin = _strip_marks(text[: ended.end()]), ended.end()
-    function = _FUNCTION.search(text, begin)
+    function = FUNCTION.search(text, begin)
     answer = text.find("<answer>", begin)
     tags = [at - begin for at in (answer, function.start() if function else -1) if at >= 0]
     if tags and any(
@@ -341,40 +305,9 @@ def _read_tags(text: str, space: Space) -> Answer:
         return Answer(found.actions, "\n".join(filter(None, (thought, found.thought))), found.rest)
     if not thought:
         thought = _strip_marks(text[begin : function.start()].replace("<seed:tool_call>", ""))
-    actions: list[Action] = []
-    end = begin
-    while function:
-        if actions and not _find_reader(function[1]):
-            break
-        call = _read_tagged_call(text, function)
-        actions.append(_action(call, space))
-        end = call.end
-        function = _FUNCTION.match(text, _blank(text, end))
-    rest = text[end:].strip().removeprefix("</seed:tool_call>").strip()
-    return Answer(tuple(actions), thought, rest)
-
-
-def _blank(text: str, position: int) -> int:
-    while text[position : position + 1].isspace():
-        position += 1
-    return position
-
-
-def _read_tagged_call(text: str, function: re.Match[str]) -> Call:
-    arguments: dict[str, str] = {}
-    position = function.end()
-    while (parameter := _PARAMETER.match(text, position)) is not None:
-        end = text.find(_PARAMETER_END, parameter.end())
-        if end < 0:
-            arguments[parameter[1]] = text[parameter.end() :]
-            return Call(function[1], arguments, function.start(), len(text), parameter[1])
-        value = text[parameter.end() : end]
-        if len(value) > 1 and value[0] == value[-1] == "\n":
-            value = value[1:-1]  # a value of several lines stands on lines of its own
-        arguments[parameter[1]] = value
-        position = end + len(_PARAMETER_END)
-    closed = _FUNCTION_END.match(text, position)
-    return Call(function[1], arguments, function.start(), closed.end() if closed else position)
+    actions, last = _leading_actions(calls_in_tags(text, function.start()), space)
+    rest = text[last.end :].strip().removeprefix("</seed:tool_call>").strip()
+    return Answer(actions, thought, rest)
 
 
 # As released.
@@ -382,16 +315,15 @@ def _read_tagged_call(text: str, function: re.Match[str]) -> Call:
 _LONGEST: Final = 100_000
 """Characters of the longest answer that Python's own parser is given."""
 _TAGGED_POINT: Final = re.compile(r"<point>(\d++)\s++(\d++)</point>")
+_RELEASED_TYPE: Final = re.compile(r"type\(content='(.*?)'\)")
 _UNESCAPED: Final = re.compile(r"(?<!\\)'")
-_RELEASED: Final = frozenset(
-    (
-        *("click", "left_single", "left_double", "right_single", "hover", "drag", "select"),
-        *("hotkey", "press", "keydown", "release", "keyup", "type", "scroll", "wait", "finished"),
-        *("call_user", "long_press", "open_app", "press_home", "press_back", "press_enter"),
-        *("navigate", "navigate_back"),
-    )
-)
-_RELEASED_KEYS: Final = (*("content", "key", "hotkey", "press", "direction", "app_name", "time"),)
+_RELEASED: Final = frozenset({
+    "click", "left_single", "left_double", "right_single", "hover", "drag", "select", "hotkey",
+    "press", "keydown", "release", "keyup", "type", "scroll", "wait", "finished", "call_user",
+    "long_press", "open_app", "press_home", "press_back", "press_enter", "navigate",
+    "navigate_back",
+})  # fmt: skip
+_RELEASED_KEYS: Final = ("content", "key", "hotkey", "press", "direction", "app_name", "time")
 _UNPARSED: Final = (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError)
 
 
@@ -409,21 +341,18 @@ def _read_released(text: str, space: Space) -> Answer:
             text = _TAGGED_POINT.sub(
                 lambda found: f"({int(found[1])},{int(found[2])})", text.replace("[EOS]", "")
             ).strip()
-        for old, new in (("start_point=", "start_box="), ("end_point=", "end_box=")):
-            text = text.replace(old, new)
-        text = text.replace("point=", "start_box=")
+        for old in ("start_point=", "end_point=", "point="):
+            text = text.replace(old, "end_box=" if old == "end_point=" else "start_box=")
         if "Action:" not in text:
             raise UnreadError('the text has no "Action:"')
         parts = text.split("Action: ")[-1].split(")\n\n")
         calls = [_parse_call(_repair(part)) for part in parts]
+    except UnreadError:
+        raise
     except _UNPARSED as error:
-        if isinstance(error, UnreadError):
-            raise
         raise UnreadError("the text is no call of Python") from error
-    return Answer(
-        tuple(_parse_released_action(name, given, space) for name, given in calls),
-        _find_released_thought(text),
-    )
+    actions = tuple(_parse_released_action(name, given, space) for name, given in calls)
+    return Answer(actions, _find_released_thought(text))
 
 
 def _repair(part: str) -> str:
@@ -436,39 +365,26 @@ def _repair(part: str) -> str:
 
 def _contents(part: str) -> str:
     r"""Replace `type(content='(.*?)'\)` by its group."""
-    head, tail = "type(content='", "')"
-    kept: list[str] = []
-    done = begin = 0
-    close = line = -1
-    while (begin := part.find(head, begin)) >= 0:
-        inner = begin + len(head)
-        if close < inner:
-            close = part.find(tail, inner)
-        if line < inner:
-            line = part.find("\n", inner)
-            line = len(part) if line < 0 else line
-        if close < 0:
-            break
-        if close > line:
-            begin = inner
-            continue
-        kept += (part[done:begin], part[inner:close])
-        done = begin = close + len(tail)
-    if not kept:
+    # Each line up to its last "')": behind that no search could succeed, and would scan in vain.
+    lines, replaced = [], 0
+    for line in part.split("\n"):
+        before, end, rest = line.rpartition("')")
+        contents, count = _RELEASED_TYPE.subn(r"\1", before + end)
+        lines.append(contents + rest)
+        replaced += count
+    if not replaced:
         raise UnreadError("what is typed is not between single quotes on a line")
-    return "".join((*kept, part[done:]))
+    return "\n".join(lines)
 
 
-def _parse_call(part: str) -> tuple[str | None, dict[str, object]]:
+def _parse_call(part: str) -> tuple[str | None, dict[str, str]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of escapes such as "\d", which are the model's
         call = ast.parse(part.replace("\n", "\\n").lstrip(), mode="eval").body
     if not isinstance(call, ast.Call):
         raise UnreadError("the text is no call of Python")
-    name = call.func.id if isinstance(call.func, ast.Name) else None
-    if isinstance(call.func, ast.Attribute):
-        name = call.func.attr
-    values: dict[str, object] = {}
+    name = getattr(call.func, "id", getattr(call.func, "attr", None))
+    values: dict[str, str] = {}
     for one in call.keywords:
         value = one.value.value if isinstance(one.value, ast.Constant) else None
         if one.arg is None or not isinstance(value, str):
@@ -477,18 +393,15 @@ def _parse_call(part: str) -> tuple[str | None, dict[str, object]]:
     return name, values
 
 
-def _parse_released_action(name: str | None, given: Mapping[str, object], space: Space) -> Action:
+def _parse_released_action(name: str | None, given: Mapping[str, str], space: Space) -> Action:
     if name not in _RELEASED:
         raise UnreadError(f"there is no action {name!r:.60}")
     arguments: dict[str, str] = {}
     places: dict[str, tuple[Region, ...]] = {}
     for key, value in given.items():
-        assert isinstance(value, str)
-        if value == "":
-            continue
-        if "start_box" in key or "end_box" in key:
+        if value and ("start_box" in key or "end_box" in key):
             places[key] = _parse_released_place(value.lstrip(), space)
-        elif key in _RELEASED_KEYS:
+        elif value and key in _RELEASED_KEYS:
             arguments[key] = value.lstrip()
     start, end = places.get("start_box", ()), places.get("end_box", ())
     if name in ("drag", "select"):
@@ -514,7 +427,7 @@ def _parse_released_place(text: str, space: Space) -> tuple[Region, ...]:
         numbers.append(int(number) if number.is_integer() and "." not in word else number)
     if len(numbers) not in (2, 4):
         raise UnreadError(f"a place has {len(numbers)} numbers")
-    return _region(numbers, space)
+    return (region_of(numbers, space),)
 
 
 def _find_released_thought(text: str) -> str:
@@ -536,19 +449,15 @@ def _find_released_thought(text: str) -> str:
 
 # As released: functions in tags.
 
-_SUPPORTED: Final = frozenset(
-    (
-        *("click", "right_click", "double_click", "middle_click", "mouse_down", "mouse_up"),
-        *("mouse_move", "drag", "scroll", "type", "hotkey", "press", "release", "navigate"),
-        *("navigate_back", "long_press", "swipe", "home", "press_home", "back", "press_back"),
-        *("open_app", "wait", "finished", "call_user"),
-    )
-)
+_SUPPORTED: Final = frozenset({
+    "click", "right_click", "double_click", "middle_click", "mouse_down", "mouse_up",
+    "mouse_move", "drag", "scroll", "type", "hotkey", "press", "release", "navigate",
+    "navigate_back", "long_press", "swipe", "home", "press_home", "back", "press_back",
+    "open_app", "wait", "finished", "call_user",
+})  # fmt: skip
 """Names that the parser keeps before it looks aliases up: `left_double` is none of them."""
 _POINT: Final = re.compile(r"\s*+<point>([^<>]*+)</point>\s*+\Z")
-_ENTITIES: Final = (
-    *(("&apos;", "'"), ("&gt;", ">"), ("&lt;", "<"), ("&quot;", '"'), ("&amp;", "&")),
-)
+_ENTITIES: Final = {"&apos;": "'", "&gt;": ">", "&lt;": "<", "&quot;": '"', "&amp;": "&"}
 _HEX_OR_POWER: Final = re.compile(
     r"[-+]?0x[0-9a-fA-F]++\Z|[-+]?[0-9]*(?:\.[0-9]*+)?[eE][-+]?[0-9]++\Z"
 )
@@ -573,7 +482,7 @@ def _read_tags_released(text: str, space: Space) -> Answer:
         closed = text.find(">", ended)
         if ended < 0 or closed < 0 or "<" in thought:
             raise UnreadError("the thought has no end, or tags in it")
-        position = _blank(text, closed + 1)
+        position = after_blanks(text, closed + 1)
     if text.startswith("<answer>", position):
         said, closing, rest = text[position + len("<answer>") :].partition("</answer>")
         if not closing or rest or "<" in said:
@@ -581,16 +490,15 @@ def _read_tags_released(text: str, space: Space) -> Answer:
         return Answer((Action("done", text=_entities(said.strip())),), thought)
     if not text.startswith("<seed:tool_call>", position):
         raise UnreadError("the text has no <seed:tool_call> and no <answer>")
-    position = _blank(text, position + len("<seed:tool_call>"))
+    position += len("<seed:tool_call>")
     called: dict[str, Mapping[str, str]] = {}
-    while function := _FUNCTION.match(text, position):
-        call = _read_tagged_call(text, function)
+    for call in calls_in_tags(text, position):
         if call.cut or not text.endswith("</function>", 0, call.end):
             raise UnreadError("a function has no end")
         if any("<" in value and not _POINT.match(value) for value in call.arguments.values()):
             raise UnreadError(f"a parameter of {call.name} has tags in it")
         called[call.name] = {} if call.name in called else call.arguments
-        position = _blank(text, call.end)
+        position = call.end
     if text[position:].strip() != "</seed:tool_call>":
         raise UnreadError("something else than functions is between the tags")
     actions = [
@@ -618,7 +526,7 @@ def _parse_released_function(name: str, given: Mapping[str, str], space: Space) 
 
 
 def _entities(text: str) -> str:
-    for entity, letter in _ENTITIES:
+    for entity, letter in _ENTITIES.items():
         text = text.replace(entity, letter)
     return text
 
@@ -640,41 +548,45 @@ def _is_number(text: str) -> bool:
 # Writing.
 
 _CLICKS: Final[Mapping[tuple[Button, int], str]] = {
-    ("left", 1): "click",
-    ("left", 2): "left_double",
-    ("right", 1): "right_single",
-}
-_PLAIN: Final[Mapping[Kind, str]] = {
-    "home": "press_home",
-    "enter": "press_enter",
-    "drag": "drag",
-    "swipe": "drag",
-    "long_press": "long_press",
-    "move": "hover",
-    "select": "select",
-}
+    ("left", 1): "click", ("left", 2): "left_double", ("right", 1): "right_single",
+}  # fmt: skip
+_NAMES: Final[Mapping[Kind, str]] = {
+    "home": "press_home", "enter": "press_enter", "long_press": "long_press", "move": "hover",
+    "select": "select", "hold": "press", "release": "release", "done": "finished",
+    "ask": "call_user", "open_app": "open_app", "open_url": "navigate",
+}  # fmt: skip
 Values = dict[str, str]
 
 
-def _one_place(action: Action) -> Point:
-    if not action.start:
-        raise CannotSayError(f"{action.label} without a place")
-    return centre(action.start[0])
-
-
 class _UITars(Dialect):
+    """Base class of the four versions.
+
+    Attributes:
+        box: the argument of a place.
+        places: how a place is written, of its "x" and "y".
+        shown: the same in prompts.
+        counted: whether a wait says how long it takes.
+    """
+
     layout = Layout(turns=True, screenshots=5, system=False)
+    box: ClassVar[str] = "point"
+    places: ClassVar[str] = "<point>{x} {y}</point>"
+    shown: ClassVar[str] = places
     counted: ClassVar[bool] = False
-    """Whether a wait says how long it takes."""
+
+    def read(self, text: str, fed: Screen, *, rules: Rules = "lenient") -> Answer:
+        if rules == "strict":
+            return self.read_released(text)
+        return _read_tags(text, self.frame.space)
+
+    def read_released(self, text: str) -> Answer:
+        return _read_released(text, self.frame.space)
 
     def place(self, point: Point) -> str:
-        raise NotImplementedError
-
-    @property
-    def box(self) -> str:
-        return "point"
+        return self.places.format(x=number_text(point.x), y=number_text(point.y))
 
     def values(self, action: Action, platform: Platform) -> tuple[str, Values]:
+        """Return the name of an action's call, and its arguments."""
         self.check(action, platform)
         kind = action.kind
         if kind == "tap":
@@ -683,32 +595,39 @@ class _UITars(Dialect):
                 raise CannotSayError(f"no name for {action.label}")
             return name, self.at(action)
         if kind in ("drag", "swipe") and action.start and action.end:
-            return "drag", self.ends(action)
-        if kind in ("scroll", "swipe"):
-            return self.scroll(action)
+            form = self.box.removeprefix("start_")
+            ends = {"start": action.start, "end": action.end}
+            return "drag", {f"{end}_{form}": self.place(centre(at[0])) for end, at in ends.items()}
         if kind == "drag":
             raise CannotSayError("a drag without both of its ends")
+        if kind in ("scroll", "swipe"):
+            way = finger_way(action)
+            if way is None:
+                raise CannotSayError(f"{action.label} without a direction")
+            at = self.at(action) if action.start else {}
+            return "scroll", {**at, "direction": OPPOSITE[way]}
         if kind == "type":
             return "type", self.write_type(action, platform)
         if kind in ("keys", "hotkey", "hold", "release"):
             return self.write_keys(action)
-        if kind == "open_app":
-            return "open_app", {"app_name": self.require_name(action.app, action)}
-        if kind == "open_url":
-            return "navigate", {"content": self.require_name(action.url, action)}
+        if kind in ("open_app", "open_url"):
+            key, name = ("app_name", action.app) if kind == "open_app" else ("content", action.url)
+            if not name:
+                raise CannotSayError(f"{action.label} without a name")
+            return _NAMES[kind], {key: name}
         if kind == "back":
             return ("press_back" if platform == "mobile" else "navigate_back"), {}
         if kind == "wait":
-            said = self.counted and action.seconds is not None
-            return "wait", {"time": number_text(action.seconds or 0)} if said else {}
+            is_timed = self.counted and action.seconds is not None
+            return "wait", {"time": number_text(action.seconds or 0)} if is_timed else {}
         if kind in ("done", "ask"):
-            return self.write_end(action)
-        if kind in ("home", "enter"):
-            return _PLAIN[kind], {}
-        found = self.at(action)
+            if action.status == "failure":
+                raise CannotSayError("no word for failure")
+            return _NAMES[kind], {} if action.text is None else {"content": action.text}
+        found = {} if kind in ("home", "enter") else self.at(action)
         if kind == "long_press" and action.seconds is not None:
             found["time"] = number_text(action.seconds * 1000)
-        return ("move_to" if kind == "move" and self.counted else _PLAIN[kind]), found
+        return ("move_to" if kind == "move" and self.counted else _NAMES[kind]), found
 
     def check(self, action: Action, platform: Platform) -> None:
         if action.kind not in self.says.get(platform, ()):
@@ -726,19 +645,9 @@ class _UITars(Dialect):
         return super().line(replace(past, actions=plain), platform)
 
     def at(self, action: Action) -> Values:
-        return {self.box: self.place(_one_place(action))}
-
-    def ends(self, action: Action) -> Values:
-        form = "box" if self.box == "start_box" else "point"
-        ends = (("start", action.start), ("end", action.end))
-        return {f"{name}_{form}": self.place(centre(places[0])) for name, places in ends}
-
-    def scroll(self, action: Action) -> tuple[str, Values]:
-        way = finger_way(action)
-        if way is None:
-            raise CannotSayError(f"{action.label} without a direction")
-        found = self.at(action) if action.start else {}
-        return "scroll", {**found, "direction": OPPOSITE[way]}
+        if not action.start:
+            raise CannotSayError(f"{action.label} without a place")
+        return {self.box: self.place(centre(action.start[0]))}
 
     def write_type(self, action: Action, platform: Platform) -> Values:
         text = action.text or ""
@@ -753,27 +662,13 @@ class _UITars(Dialect):
 
     def write_keys(self, action: Action) -> tuple[str, Values]:
         keys = tuple("space" if key == " " else key for key in action.keys)
-        if not keys or any(
-            not key or _keys_of(key) != [key] or key.split() != [key] for key in keys
-        ):
+        if not keys or any(not _keys_of(key) == key.split() == [key] for key in keys):
             raise CannotSayError(f"no spelling of the keys {action.keys!r:.60}")
         if len(keys) > 1 and action.kind != "hotkey":
             raise CannotSayError("several keys one after the other")
         if keys[0].startswith("["):
             raise CannotSayError("a list of keys would be read")
-        names: Mapping[str, str] = {"hold": "press", "release": "release"}
-        return names.get(action.kind, "hotkey"), {"key": " ".join(keys)}
-
-    def require_name(self, name: str | None, action: Action) -> str:
-        if not name:
-            raise CannotSayError(f"{action.label} without a name")
-        return name
-
-    def write_end(self, action: Action) -> tuple[str, Values]:
-        if action.status == "failure":
-            raise CannotSayError("no word for failure")
-        found = {} if action.text is None else {"content": action.text}
-        return ("finished" if action.kind == "done" else "call_user"), found
+        return _NAMES.get(action.kind, "hotkey"), {"key": " ".join(keys)}
 
 
 _COMPUTER: Final[frozenset[Kind]] = frozenset(
@@ -784,15 +679,22 @@ _PHONE: Final[frozenset[Kind]] = frozenset(
     ("tap", "long_press", "drag", "swipe", "scroll", "type", "open_app", "home", "back", "enter",
      "wait", "done", "ask")
 )  # fmt: skip
+_OPERATE: Final = (
+    "You operate a graphical user interface for the user. From the task, the actions so far and "
+    "the screenshots, choose the next action."
+)
+_FIND: Final = "You find elements of user interfaces. The user names one;"
 
 
 class _Spoken(_UITars):
     source = "bytedance/UI-TARS@582f3a7 codes/ui_tars/action_parser.py"
-
-    def read(self, text: str, fed: Screen, *, rules: Rules = "lenient") -> Answer:
-        if rules == "strict":
-            return _read_released(text, self.frame.space)
-        return _read_tags(text, self.frame.space)
+    box = "start_box"
+    places = shown = "<|box_start|>({x},{y})<|box_end|>"
+    says: ClassVar[Mapping[Platform, frozenset[Kind]]] = {
+        "desktop": _COMPUTER,
+        "web": _COMPUTER | {"select"},
+        "mobile": _PHONE,
+    }
 
     def write(self, actions: Sequence[Action], fed: Screen, platform: Platform) -> str:
         if not actions:
@@ -805,36 +707,23 @@ class _Spoken(_UITars):
         return "Action: " + "\n\n".join(calls)
 
     def vocabulary(self, asked: Asked, platform: Platform, fed: Screen) -> str:
-        at = f"{self.box}='{self.pattern(1)}'"
-        unit = _unit(self.frame.space, fed)
+        first, second = (self.shown.format(x=f"x{end}", y=f"y{end}") for end in (1, 2))
+        at, unit = f"{self.box}='{first}'", _unit(self.frame.space, fed)
         if asked == "point":
-            return (
-                "You find elements of user interfaces. The user names one; click on it.\n\n"
-                f"## Output Format\nAction: click({at})\n\n{unit}"
-            )
-        lines = [
-            f"{line.format(at=at, ends=self.pattern_of_ends())}" for line in self.lines(platform)
-        ]
+            return f"{_FIND} click on it.\n\n## Output Format\nAction: click({at})\n\n{unit}"
+        form = self.box.removeprefix("start_")
+        ends = f"start_{form}='{first}', end_{form}='{second}'"
+        lines = _PHONE_LINES if platform == "mobile" else _COMPUTER_LINES
+        for kind, more in _MORE_LINES.items():
+            lines += more if kind in self.says[platform] else ()
         return (
-            "You operate a graphical user interface for the user. From the task, the actions "
-            "so far and the screenshots, choose the next action.\n\n"
-            "## Output Format\nThought: what you see and why you act, in a sentence or two\n"
-            "Action: one of the calls below\n\n## Action Space\n" + "\n".join(lines) + "\n\n"
-            "Between quotes, write \\' for ', \\\" for \" and \\n for a new line. " + unit
+            f"{_OPERATE}\n\n## Output Format\n"
+            "Thought: what you see and why you act, in a sentence or two\n"
+            "Action: one of the calls below\n\n## Action Space\n"
+            + "\n".join(line.format(at=at, ends=ends) for line in lines)
+            + "\n\nBetween quotes, write \\' for ', \\\" for \" and \\n for a new line. "
+            + unit
         )
-
-    def pattern(self, number: int) -> str:
-        raise NotImplementedError
-
-    def pattern_of_ends(self) -> str:
-        form = "box" if self.box == "start_box" else "point"
-        return f"start_{form}='{self.pattern(1)}', end_{form}='{self.pattern(2)}'"
-
-    def lines(self, platform: Platform) -> tuple[str, ...]:
-        if platform == "mobile":
-            return _PHONE_LINES
-        browser = _BROWSER_LINES if "open_url" in self.says[platform] else ()
-        return (*_COMPUTER_LINES, *(_LIST_LINES if "select" in self.says[platform] else browser))
 
 
 _SHARED_LINES: Final = (
@@ -845,14 +734,14 @@ _SHARED_LINES: Final = (
     "finished(content='')  # when nothing is left to do; says what there is to report",
     "call_user()  # when the task cannot be done, or only with the user's help",
 )
-_COMPUTER_LINES: Final = (
+_COMPUTER_LINES: Final[tuple[str, ...]] = (
     "click({at})",
     "left_double({at})",
     "right_single({at})",
     "hotkey(key='')  # keys pressed together, in lower case, apart by a blank, three at most",
     *_SHARED_LINES,
 )
-_PHONE_LINES: Final = (
+_PHONE_LINES: Final[tuple[str, ...]] = (
     "click({at})",
     "long_press({at})",
     "open_app(app_name='')",
@@ -861,14 +750,16 @@ _PHONE_LINES: Final = (
     "press_enter()",
     *_SHARED_LINES,
 )
-_LIST_LINES: Final = (
-    "select({at})  # opens a list, or picks one of its entries",
-    "type(content='', {at})  # clicks into a field and types there",
-)
-_BROWSER_LINES: Final = (
-    "navigate(content='')  # opens the address",
-    "navigate_back()  # to the page before",
-)
+_MORE_LINES: Final[Mapping[Kind, tuple[str, ...]]] = {
+    "select": (
+        "select({at})  # opens a list, or picks one of its entries",
+        "type(content='', {at})  # clicks into a field and types there",
+    ),
+    "open_url": (
+        "navigate(content='')  # opens the address",
+        "navigate_back()  # to the page before",
+    ),
+}
 
 
 def _unit(space: Space, fed: Screen) -> str:
@@ -878,46 +769,25 @@ def _unit(space: Space, fed: Screen) -> str:
     return f"x and y are pixels of the screenshot{size}, from its top left corner."
 
 
-class _Boxed(_Spoken):
-    says: ClassVar[Mapping[Platform, frozenset[Kind]]] = {
-        "desktop": _COMPUTER,
-        "web": _COMPUTER | {"select"},
-        "mobile": _PHONE,
-    }
-
-    @property
-    def box(self) -> str:
-        return "start_box"
-
-    def place(self, point: Point) -> str:
-        return f"<|box_start|>({number_text(point.x)},{number_text(point.y)})<|box_end|>"
-
-    def pattern(self, number: int) -> str:
-        return f"<|box_start|>(x{number},y{number})<|box_end|>"
-
-
-class UITars10(_Boxed):
+class UITars10(_Spoken):
     """UI-TARS of January 2025, over Qwen2-VL."""
 
     name = "ui-tars-1.0"
     title = "UI-TARS 1.0: Thought and Action, boxes from 0 to 1000"
     checkpoints = (
-        *("UI-TARS-2B-SFT", "UI-TARS-7B-SFT", "UI-TARS-7B-DPO"),
-        *("UI-TARS-72B-SFT", "UI-TARS-72B-DPO"),
-    )
+        "UI-TARS-2B-SFT", "UI-TARS-7B-SFT", "UI-TARS-7B-DPO", "UI-TARS-72B-SFT", "UI-TARS-72B-DPO",
+    )  # fmt: skip
     frame = Frame("norm1000", 28, 4 * _MERGE, 2700 * _MERGE)
 
 
-class UITars15(_Boxed):
+class UITars15(_Spoken):
     """UI-TARS 1.5, over Qwen2.5-VL."""
 
     name = "ui-tars-1.5"
     title = "UI-TARS 1.5: Thought and Action, pixels of the picture as fed"
     checkpoints = ("UI-TARS-1.5-7B",)
     frame = Frame("px", 28, 100 * _MERGE, 16384 * _MERGE)
-
-    def place(self, point: Point) -> str:
-        return f"({number_text(point.x)},{number_text(point.y)})"
+    places = "({x},{y})"
 
 
 class UITarsDoubao(_Spoken):
@@ -927,17 +797,12 @@ class UITarsDoubao(_Spoken):
     title = "Doubao UI-TARS: Thought and Action, points from 0 to 1000"
     checkpoints = ("doubao-1.5-ui-tars", "doubao-1-5-thinking-vision-pro", "doubao-seed-1.6")
     frame = Frame("norm1000", max_pixels=5120 * _MERGE)
+    box, places, shown = "point", _UITars.places, _UITars.shown
     says: ClassVar[Mapping[Platform, frozenset[Kind]]] = {
         "desktop": _COMPUTER,
         "web": _COMPUTER | {"open_url", "back"},
         "mobile": _PHONE,
     }
-
-    def place(self, point: Point) -> str:
-        return f"<point>{number_text(point.x)} {number_text(point.y)}</point>"
-
-    def pattern(self, number: int) -> str:
-        return f"<point>x{number} y{number}</point>"
 
 
 class UITars2(_UITars):
@@ -955,13 +820,8 @@ class UITars2(_UITars):
         "mobile": _PHONE - {"ask", "enter"},
     }
 
-    def place(self, point: Point) -> str:
-        return f"<point>{number_text(point.x)} {number_text(point.y)}</point>"
-
-    def read(self, text: str, fed: Screen, *, rules: Rules = "lenient") -> Answer:
-        if rules == "strict":
-            return _read_tags_released(text, self.frame.space)
-        return _read_tags(text, self.frame.space)
+    def read_released(self, text: str) -> Answer:
+        return _read_tags_released(text, self.frame.space)
 
     def write(self, actions: Sequence[Action], fed: Screen, platform: Platform) -> str:
         if not actions:
@@ -970,9 +830,12 @@ class UITars2(_UITars):
         if any(action.kind == "done" for action in actions):
             if len(actions) > 1:
                 raise CannotSayError("an answer beside other actions")
-            return f"<answer>{actions[0].text or ''}</answer>"
-        written = [self._function(name, values) for name, values in called]
-        return "<seed:tool_call>\n" + "\n".join(written) + "\n</seed:tool_call>"
+            text = actions[0].text or ""
+            if "</answer>" in text or text != text.strip():
+                raise CannotSayError("an answer cannot have its own end or blanks around it")
+            return f"<answer>{text}</answer>"
+        written = "\n".join(tags_of_call(name, values) for name, values in called)
+        return f"<seed:tool_call>\n{written}\n</seed:tool_call>"
 
     def write_keys(self, action: Action) -> tuple[str, Values]:
         if action.kind not in ("hold", "release") or action.keys:
@@ -992,22 +855,6 @@ class UITars2(_UITars):
             found["content"] = f"{action.text or ''}\\n"
         return found
 
-    def write_end(self, action: Action) -> tuple[str, Values]:
-        text = action.text or ""
-        if "</answer>" in text or text != text.strip():
-            raise CannotSayError("an answer cannot have its own end or blanks around it")
-        return super().write_end(action)
-
-    def _function(self, name: str, values: Values) -> str:
-        lines = [f"<function={name}>"]
-        for key, value in values.items():
-            if _PARAMETER_END in value:
-                raise CannotSayError(f"a text cannot have {_PARAMETER_END} in it")
-            if value[:1] == "\n" == value[-1:]:
-                value = f"\n{value}\n"
-            lines.append(f"<parameter={key}>{value}{_PARAMETER_END}")
-        return "\n".join((*lines, "</function>"))
-
     def vocabulary(self, asked: Asked, platform: Platform, fed: Screen) -> str:
         form = (
             "## Output Format\n<think>what you see and why you act</think>\n<seed:tool_call>\n"
@@ -1015,16 +862,11 @@ class UITars2(_UITars):
             "</seed:tool_call>\n\nA place is <point>x y</point>. " + _unit("norm1000", fed)
         )
         if asked == "point":
-            return (
-                "You find elements of user interfaces. The user names one; call click with its "
-                f"place as the parameter point.\n\n{form}"
-            )
+            return f"{_FIND} call click with its place as the parameter point.\n\n{form}"
         lines = "\n".join(_PHONE_FUNCTIONS if platform == "mobile" else _COMPUTER_FUNCTIONS)
         return (
-            "You operate a graphical user interface for the user. From the task, the actions so "
-            f"far and the screenshots, choose the next action.\n\n{form}\n\n## Functions and their "
-            f"parameters\n{lines}\n\nWhen the task is done, answer with <answer>what there is to "
-            "report</answer> instead."
+            f"{_OPERATE}\n\n{form}\n\n## Functions and their parameters\n{lines}\n\n"
+            "When the task is done, answer with <answer>what there is to report</answer> instead."
         )
 
 

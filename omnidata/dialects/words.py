@@ -11,7 +11,8 @@ from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from typing import Final
 
-from omnidata.actions import Box, Point, Region, Space
+from omnidata.actions import Region, Space
+from omnidata.dialects.call_syntax import region_of
 
 _NAME: Final = re.compile(
     r"\s*+(?:(?:[-*]|\d{1,2}[.)])\s++)?([A-Za-z][A-Za-z_0-9]*+)[ \t]*+:?[ \t]*+"
@@ -116,9 +117,4 @@ def place(text: str, space: Space) -> Region | None:
     if not _OPENING.match(text):
         return None
     found = numbers(text[:_LONGEST_PLACE].split("</point>", 1)[0].split("<|box_end|>", 1)[0])
-    if len(found) == 2:
-        return Point(found[0], found[1], space)
-    if len(found) == 4:
-        across, down = sorted((found[0], found[2])), sorted((found[1], found[3]))
-        return Box(across[0], down[0], across[1], down[1], space)
-    return None
+    return region_of(found, space) if len(found) in (2, 4) else None
