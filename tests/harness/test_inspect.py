@@ -164,7 +164,7 @@ def test_a_log_has_the_numbers_of_evaluate_on_the_same_answers(few: Path, tmp_pa
     assert given["exact_match"]["stderr"] != pytest.approx(plain / math.sqrt(len(exact)))
 
     # And `score --from inspect` gives the same again.
-    done = omnidata("score", "omnigui", few, log.location, "--from", "inspect", "--json")
+    done = omnidata("score", "omnigui", few, log.location, "--from", "inspect", "--json", code=1)
     again = as_json(done)
     for part in ("overall", "outcomes", "by", "counts"):
         assert again[part] == results[part]
@@ -199,7 +199,7 @@ def test_a_step_without_an_answer_counts_as_wrong_in_an_error_log(
     steps = len(source.steps)
     assert metrics(log)["verdicts"]["EM"] == pytest.approx((steps - 1) / steps)
     assert metrics(log)["exact_match"]["mean"] == pytest.approx((steps - 1) / steps)
-    done = omnidata("score", "omnigui", few, log.location, "--from", "inspect", "--json")
+    done = omnidata("score", "omnigui", few, log.location, "--from", "inspect", "--json", code=1)
     assert as_json(done)["outcomes"] == {"api_error": 1, "ok": steps - 1}
 
 
@@ -419,7 +419,7 @@ def test_anybodys_log_is_paired_by_what_it_says(log: Path, few: Path, tmp_path: 
             sample.metadata = {**named, "app": step.tags["app"]}
 
     other = change(log, tmp_path / "other.json", edit)
-    done = omnidata("score", "omnigui", few, other, "--from", "inspect", "--json")
+    done = omnidata("score", "omnigui", few, other, "--from", "inspect", "--json", code=1)
     assert as_json(done)["outcomes"]["missing"] == len(source.steps) - 4
 
     def nameless(found: EvalLog) -> None:
