@@ -173,27 +173,13 @@ def repeated_key(body: str) -> str:
         ''
     """
     try:
-        json.loads(body, object_pairs_hook=_unique, parse_int=float)
-    except _RepeatedError:
         return _first_repeated(json.loads(body, object_pairs_hook=_Pairs, parse_int=float))
     except ValueError:
-        pass
-    return ""
-
-
-class _RepeatedError(Exception):
-    pass
+        return ""
 
 
 class _Pairs(list[tuple[str, Any]]):
     """The keys and values of an object."""
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        raise _RepeatedError
-    return made
 
 
 def _first_repeated(value: object) -> str:
@@ -210,7 +196,7 @@ def _first_repeated(value: object) -> str:
     return next(filter(None, map(_first_repeated, items)), "")
 
 
-def text_of(body: bytes, where: str) -> str:
+def decode_answer(body: bytes, where: str) -> str:
     """Return the text of an answer.
 
     Raises:

@@ -82,7 +82,7 @@ class BatchModel(ApiModel):
             media into the requests.
     """
 
-    batch: BatchForm | None
+    batch: BatchForm | None = None
     batch_service: ClassVar[type[BatchService]]
     refer: Callable[[RenderedPart], str] | None = None
 

@@ -28,7 +28,7 @@ from omnidata.loaders.steps import as_steps
 from omnidata.plugins import blaming
 from omnidata.predictions import Prediction, decode
 from omnidata.registry import plugin_origin
-from omnidata.run.adapter_contract import About, describe_model, one_of_each_kind
+from omnidata.run.adapter_contract import About, describe_model, model_facts, one_of_each_kind
 from omnidata.run.ask import Engine
 from omnidata.run.cost import Budget, Limits
 from omnidata.run.engines.local import Died
@@ -46,7 +46,6 @@ from omnidata.run.engines.ray import (
 from omnidata.run.histories import not_asked
 from omnidata.run.journal import TRANSIENT, PartFile, RunFolder, attempts_of
 from omnidata.run.pace import CircuitBreaker, Gate, StageTimer
-from omnidata.run.run_info import INFO, check_info
 from omnidata.storage import open_own
 from omnidata.tasks import get_task
 from omnidata.tasks.asking import Asking
@@ -215,8 +214,7 @@ class AskingWorker:
             lines.close()
         facts: dict[str, Any] = {}
         with suppress(Exception):  # whatever the model lacks, it has answered
-            facts = dict(self._adapter.run_metadata())
-            check_info({"task": "", "model": "", "facts": facts}, Path(INFO))
+            facts = model_facts(self._adapter)
         return PartEnd(
             path.read_bytes() if path.exists() else b"",
             engine.stopped,

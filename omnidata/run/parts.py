@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from omnidata.files import LINE
 from omnidata.jsontext import encode
 from omnidata.loaders.steps import ids_of
 from omnidata.remote import display_path
-from omnidata.run.cost import with_whole_cost
+from omnidata.run.cost import add_up, with_whole_cost
 from omnidata.run.differences import changes, describe_changes
 from omnidata.run.histories import not_asked
 from omnidata.run.journal import CODE, Answers
@@ -213,25 +213,12 @@ def _facts(infos: Sequence[Info], runs: Sequence[Path], source: LoadedDataset, s
         name: [info[name] for info in infos if info.get(name)]
         for name in ("versions", "timings", "usage", "facts")
     }
-    facts["versions"] = _add_up(recorded["versions"])
+    facts["versions"] = add_up(recorded["versions"])
     if recorded["timings"]:
-        facts["timings"] = _add_up(recorded["timings"])
+        facts["timings"] = add_up(recorded["timings"])
     if recorded["usage"]:
         parts = [info.get("usage", {}) for info in infos]
-        facts["usage"] = with_whole_cost(_add_up(recorded["usage"]), parts)
+        facts["usage"] = with_whole_cost(add_up(recorded["usage"]), parts)
     if recorded["facts"]:
         facts["facts"] = {"parts": recorded["facts"]}  # shares and rates do not add up
     return facts
-
-
-def _add_up(parts: Sequence[Mapping[str, Any]]) -> Info:
-    total: Info = {}
-    for name in {name: None for part in parts for name in part}:
-        values = [part[name] for part in parts if name in part]
-        if all(isinstance(value, Mapping) for value in values):
-            total[name] = _add_up(values)
-        elif all(isinstance(value, int | float) for value in values):
-            total[name] = round(sum(values), 6)
-        else:
-            total[name] = ", ".join(dict.fromkeys(map(str, values)))
-    return total

@@ -13,7 +13,7 @@ from typing import Any
 from omnidata.errors import RunError, UsageError
 from omnidata.remote import is_url
 from omnidata.run.run_info import INFO
-from omnidata.run.selection import select, shard
+from omnidata.run.selection import select
 from omnidata.tasks import get_task
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.common_options import FOR_JUDGING, names_file
@@ -179,12 +179,11 @@ def recorded_steps(info: Mapping[str, Any], source: LoadedDataset, run: Path) ->
             expected="annotations with the fingerprint in run.json",
             remedy="name the data of the run; to score anyway, name its predictions.jsonl",
         )
-    chosen = select(
+    return select(
         source.steps,
         where=info.get("where", {}),
         exclude=frozenset(info.get("exclude", ())),
         limit=info.get("limit"),
         task=recorded_task(info, run=run),
+        part=info.get("shard"),
     )
-    part = info.get("shard")
-    return shard(chosen, *part) if part else chosen

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from omnidata import predictions, types
 from omnidata.actions import Box, Screen, Space
-from omnidata.errors import DataError, MediaError, RunError, UsageError, plural
+from omnidata.errors import DataError, MediaError, UnansweredError, UsageError, plural
 from omnidata.jsontext import encode
 from omnidata.media import image, png, resolve
 from omnidata.metrics.intervals import share
@@ -243,12 +243,6 @@ class Asked:
     name: str
     made: Callable[[Asking, Sequence[Step]], Adapter | Recipe]
     options: Mapping[str, str] = field(default_factory=dict)
-
-
-class UnansweredError(RunError):
-    """A model did not answer everything; the same call resumes."""
-
-    exit_code = 1
 
 
 class CaptionsStaging(RowsStaging):

@@ -12,6 +12,7 @@ import msgspec
 
 from omnidata import media
 from omnidata.actions import Screen
+from omnidata.adapters.media_budget import flat
 from omnidata.errors import DataError, UsageError
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.coordinates import answer_space, sent_size
@@ -127,9 +128,7 @@ def as_example(task: Asking, step: Step, *, longest: int | None = None) -> Examp
         )
     pixels = bool(target.points) and task.options.get("coordinates") == "px"
     prompt = task.conversation(step)
-    fixed = next(
-        (part.size for turn in prompt for part in turn.parts if part.role == "screenshot"), None
-    )
+    fixed = next((part.size for part in flat(prompt) if part.role == "screenshot"), None)
     return Example(
         step.sample_id,
         prompt,
@@ -137,6 +136,20 @@ def as_example(task: Asking, step: Step, *, longest: int | None = None) -> Examp
         fixed or (size if pixels else None),
         special_tokens=task.special_tokens,
     )
+
+
+def refuse_predictions(task: Asking | None, *, beside: str = "") -> None:
+    """Refuse a task whose prompts show a model's own answers.
+
+    Raises:
+        UsageError: they do.
+    """
+    if task and task.needs_predictions:
+        raise UsageError(
+            "training has no answers of the model to show in prompts",
+            where="-T history=predicted",
+            expected=f"history=gold or history=none{beside}",
+        )
 
 
 class _Row(msgspec.Struct, frozen=True):

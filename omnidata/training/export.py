@@ -17,6 +17,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from omnidata.adapters.media_budget import flat
 from omnidata.errors import DataError, Finding, MediaError, UsageError, plural
 from omnidata.jsontext import write_lines
 from omnidata.loaders.episode_tree import CRITICAL
@@ -83,25 +84,17 @@ class _Staging(StagedFolder):
                 part.unlink()
 
     def _holds(self, folder: Path, *, half: bool) -> bool:
-        inside = folder / MEDIA
+        inside, names = folder / MEDIA, self._names
         if folder.is_symlink() or not folder.is_dir() or inside.is_symlink():
             return False
-        names = self._names
         if half:
             names = names | {_JOURNAL, *(f".{name}.rest" for name in names)}
-
-        def is_known(path: Path, own: bool) -> bool:
-            return own or (half and is_unfinished(path.name))
-
-        return all(is_known(path, path.name in names) for path in folder.iterdir()) and (
-            not inside.exists()
-            or (
-                inside.is_dir()
-                and all(
-                    is_known(path, bool(_HASHED.fullmatch(path.name))) for path in inside.iterdir()
-                )
-            )
-        )
+        others = [path.name for path in folder.iterdir() if path.name not in names]
+        if inside.exists():
+            if not inside.is_dir():
+                return False
+            others += [path.name for path in inside.iterdir() if not _HASHED.fullmatch(path.name)]
+        return not others or (half and all(map(is_unfinished, others)))
 
     def publish(self, wanted: Iterable[str]) -> None:
         """Move the folder to its destination, with the wanted files alone."""
@@ -341,14 +334,14 @@ def _media_of_prompts(
             conversation, sent = prompt_with_media(task, step, options.capabilities)
         except MediaError:
             continue  # its row says why there is none
-        if any(part.kind == "tool" for turn in conversation for part in turn.parts):
+        if any(part.kind == "tool" for part in flat(conversation)):
             raise UsageError(
                 "prompts declare a provider's own tool, which trainers' rows have no place for",
                 where=f"-T dialect={task.options.get('dialect')}",
                 expected="a dialect in which models answer in text",
                 remedy="leave dialect out, or name that of the model you train",
             )
-        kinds |= {part.media.kind for turn in conversation for part in turn.parts if part.media}
+        kinds |= {part.media.kind for part in flat(conversation) if part.media}
         for _, wanted in sent:
             needed.setdefault(wanted.key, wanted)
     if options.sizing != Sizing() and any(wanted.size for wanted in needed.values()):
@@ -490,10 +483,10 @@ def _deaf(
 
 def _modalities_of(task: Asking, step: Step) -> set[Modality]:
     try:
-        turns = task.conversation(step)
+        parts = flat(task.conversation(step))
     except MediaError:
         return set()
-    return {part.media.kind for turn in turns for part in turn.parts if part.media}
+    return {part.media.kind for part in parts if part.media}
 
 
 def _got(splits: Mapping[Split, _SplitFile]) -> dict[Split, dict[str, float]]:

@@ -17,6 +17,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final
 
+from omnidata.adapters.media_budget import flat
 from omnidata.errors import DataError, MediaError, PredictionError, UsageError, plural
 from omnidata.files import WHOLE
 from omnidata.jsontext import encode, json_file
@@ -308,8 +309,8 @@ class TrainerLog:
         try:
             form = get_format(chosen["format"]).answers
             example = read(encode(row.own), form, self.rows.parent)
-            parts = [part for message in example.prompt for part in message.parts]
-            ref = next(part.media for part in parts if part.role == "screenshot" and part.media)
+            shown = (part for part in flat(example.prompt) if part.role == "screenshot")
+            ref = next(part.media for part in shown if part.media)
             width, height = image_size(ref)
         except StopIteration:
             return {}

@@ -404,7 +404,6 @@ class Gemini(JsonModel):
     key_header: ClassVar[tuple[str, str]] = ("x-goog-api-key", "{}")
     batch = _BATCH
     batch_service = GeminiBatches
-    controls: frozenset[str] = frozenset({"temperature", "max_new_tokens", "seed", "stop"})
     tools: ClassVar[frozenset[str]] = frozenset({"computer_use"})
     ours: ClassVar[frozenset[str]] = frozenset(
         {

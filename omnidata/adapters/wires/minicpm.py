@@ -55,7 +55,8 @@ class MiniCPM(FlatModel):
         answer = await self.ask(io.BytesIO(body), "application/json")
         usage = answer.get("usage")
         choice = _first_choice(answer, self.url)
-        reason = next((r for r in map(_reason, (choice, answer)) if r is not None), None)
+        reasons = (each.get("finish_reason") for each in (choice, answer))
+        reason = next((each for each in reasons if isinstance(each, str)), None)
         said = _unwrap(answer, choice)
         if said.get("error"):
             raise error_in_answer(said["error"], where=self.url)
@@ -80,8 +81,3 @@ def _unwrap(answer: dict[str, Any], choice: Mapping[str, Any]) -> dict[str, Any]
     message = choice.get("message")
     own = isinstance(answer.get("text"), str) and answer["text"]
     return message if isinstance(message, dict) and not own else answer
-
-
-def _reason(said: Mapping[str, Any]) -> str | None:
-    reason = said.get("finish_reason")
-    return reason if isinstance(reason, str) else None
