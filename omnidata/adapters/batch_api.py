@@ -105,12 +105,7 @@ class BatchModel(ApiModel):
         """
 
     def headers(self, params: GenerationParams, tools: Sequence[str]) -> dict[str, str]:
-        """Return the headers of one request beside the key; none by default.
-
-        Args:
-            params: the settings of the request.
-            tools: the names of the tools that it declares.
-        """
+        """Return the headers of a request that declares tools, beside the key; none by default."""
         return {}
 
 

@@ -356,12 +356,7 @@ def prepare_step(
 ) -> tuple[Prepared | Completion, dict[str, Any]]:
     """Return the request for a step, or its completion if there is none; and stamps of its media.
 
-    Args:
-        task: makes the prompt.
-        adapter: the model.
-        step: the step.
-        past: earlier answers of its episode, for a history of predictions.
-        failed: called with the error of a request that the adapter could not make.
+    `past` has the earlier answers of its episode; `failed` is told why the adapter made none.
 
     Raises:
         DataError: a prompt cannot be made.

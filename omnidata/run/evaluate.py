@@ -256,20 +256,7 @@ def conclude(
     changed_media: int = 0,
     facts: Mapping[str, Any] = {},
 ) -> tuple[dict[str, Any], int]:
-    """Score the lines of a run and record its end.
-
-    Args:
-        task: the benchmark with its options.
-        judge: the profile.
-        source: the loaded data.
-        steps: those of the run.
-        run: its folder, open.
-        budget: has counted every answer.
-        timings: seconds by stage so far.
-        findings: the number of findings about the data.
-        stopped: why the run ended before its end.
-        changed_media: the number of media that have changed since the model got them.
-        facts: the model's `run_metadata`.
+    """Score the lines of a run and record its end; `timings` are seconds by stage so far.
 
     Returns:
         The content of `results.json`, empty if no step has an answer; and the number of answers.

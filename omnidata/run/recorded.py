@@ -118,14 +118,9 @@ def recorded_options(
 
 
 def recorded_data(info: Mapping[str, Any], run: Path, data: Path | None = None) -> Path:
-    """Return where the data of a run lie.
+    """Return where the data of a run lie: `data` if the user names them, else the recorded place.
 
     An address in a run folder is not opened: the request would bear the user's credentials.
-
-    Args:
-        info: the content of `run.json`.
-        run: the folder, for messages.
-        data: as the user names them; None takes the recorded place.
 
     Raises:
         UsageError: no place is recorded, or it is an address, or neither a file nor a folder; or no
@@ -163,11 +158,6 @@ def recorded_data(info: Mapping[str, Any], run: Path, data: Path | None = None) 
 
 def recorded_steps(info: Mapping[str, Any], source: LoadedDataset, run: Path) -> Sequence[Step]:
     """Return the steps that the run asks about.
-
-    Args:
-        info: the content of `run.json`.
-        source: the data, loaded.
-        run: the folder, for messages.
 
     Raises:
         RunError: the data have other annotations than the run's, or its task is unknown.

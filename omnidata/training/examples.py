@@ -107,12 +107,7 @@ def target_shown(task: Asking, step: Step, size: Screen) -> Target | None:
 
 
 def as_example(task: Asking, step: Step, *, longest: int | None = None) -> Example:
-    """Return a step as an example.
-
-    Args:
-        task: writes the prompt and the answer.
-        step: one of its steps.
-        longest: largest side of the screenshot in pixels; None keeps its size.
+    """Return a step as an example; the screenshot has at most `longest` pixels a side.
 
     Raises:
         DataError: the step has no target, or one that does not follow the size.
