@@ -11,7 +11,7 @@ from typing import Any
 
 from omnidata.analysis.comparison import ANSWERED, Aligned, failures
 from omnidata.errors import UsageError, plural
-from omnidata.run.differences import flat, shorten
+from omnidata.run.differences import flatten, shorten
 from omnidata.run.headlines import lines_of
 from omnidata.run.run_files import Run, read_run
 
@@ -165,7 +165,7 @@ def _format_value(key: str, value: Any) -> str:
 
 
 def _flat(run: Run, keys: Sequence[str]) -> dict[str, Any]:
-    said = flat({key: run.settings.get(key) for key in keys})
+    said = flatten({key: run.settings.get(key) for key in keys})
     return {name: value for name, value in said.items() if value is not None}
 
 

@@ -13,7 +13,7 @@ from typing import Any, get_args
 
 from omnidata import media
 from omnidata.adapters.base import untaken
-from omnidata.adapters.media_budget import flat
+from omnidata.adapters.media_budget import parts_of
 from omnidata.errors import (
     AdapterError,
     CallError,
@@ -184,7 +184,7 @@ def _check_taken(task: Asking, adapter: Adapter, steps: Sequence[Step]) -> None:
         seen.add(kinds)
         _check_controls(task, adapter, conversation)
         if reason := adapter.unsupported_reason(conversation):
-            has_tool = any(part.kind == "tool" for part in flat(conversation))
+            has_tool = any(part.kind == "tool" for part in parts_of(conversation))
             raise UsageError(
                 f"{adapter.name} cannot take the step as it is: {reason}",
                 where=step.sample_id,
@@ -228,7 +228,7 @@ def _kinds(step: Step) -> Hashable:
 
 def _can_be_opened(conversation: Conversation) -> bool:
     try:
-        for part in flat(conversation):
+        for part in parts_of(conversation):
             if part.media:
                 media.check(part.media)
     except (MediaError, StoreError):
@@ -263,7 +263,7 @@ def render_request(task: Asking | None, adapter: Adapter, request: Request) -> P
     if reason := untaken(request.conversation, accepts):
         shown: Counter[tuple[Any, Any]] = Counter(
             (part.role, part.media.kind)
-            for part in flat(request.conversation)
+            for part in parts_of(request.conversation)
             if part.media and part.media.kind not in (accepts or ())
         )
         if shown - gone:

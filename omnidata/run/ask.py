@@ -39,7 +39,7 @@ from omnidata.tasks.asking import Asking
 from omnidata.types import Adapter, Completion, GenerationParams, Prepared, Progress, Request, Step
 
 
-class _Way(Protocol):
+class _GateLike(Protocol):
     async def enter(self) -> float | str: ...
 
     async def leave(self, reserved: float, usages: Sequence[Mapping[str, Any]]) -> None: ...
@@ -84,7 +84,7 @@ class Engine:
         params: GenerationParams,
         *,
         limits: Limits,
-        gate: _Way,
+        gate: _GateLike,
         cache: ResponseCache | None,
         meter: StageTimer,
         breaker: CircuitBreaker | None = None,

@@ -56,14 +56,7 @@ class OpenModel(EventLoop):
 
 
 class LocalAsker:
-    """Asks a model in this process.
-
-    Args:
-        task: the benchmark with its options.
-        model: the model, open.
-        steps: of the whole dataset; baselines look at them.
-        params: how to decode; the model's own if None.
-        limits: how fast, how long and how dearly to ask.
+    """Asks a model in this process; baselines look at the steps of the whole dataset.
 
     Attributes:
         stopped, failed, slipped, asked, reused: as of `omnidata.run.ask.Engine`.

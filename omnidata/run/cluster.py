@@ -134,11 +134,7 @@ class PartEnd:
 
 
 class AskingWorker:
-    """Asks about parts of a run, in a process of the cluster.
-
-    Args:
-        job: shared by all parts.
-    """
+    """Asks about parts of a run, in a process of the cluster."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
@@ -231,12 +227,7 @@ class AskingWorker:
 
 
 class SharedGate:
-    """The gate of all workers, in a process of its own; rates and budget are of the whole run.
-
-    Args:
-        limits: the rates.
-        budget: with the answers that the run has.
-    """
+    """The gate of all workers, in a process of its own; rates and budget are of the whole run."""
 
     def __init__(self, limits: Limits, budget: Budget) -> None:
         self._gate = Gate(limits, budget)

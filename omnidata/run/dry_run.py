@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from omnidata.adapters.media_budget import arrange, flat
+from omnidata.adapters.media_budget import arrange, parts_of
 from omnidata.errors import MediaError, plural
 from omnidata.run.adapter_contract import describe_model, render_request
 from omnidata.run.cost import Budget, Limits, Tokens
@@ -178,7 +178,7 @@ def estimate_tokens(
     texts = sum(
         len(part.text.encode("utf-8", "replace"))
         for prepared in ready
-        for part in flat(prepared.request.conversation)
+        for part in parts_of(prepared.request.conversation)
     )
     longest = params.max_new_tokens
     how = f"input: texts only, {_BYTES_PER_TOKEN} bytes a token, media are not counted; "

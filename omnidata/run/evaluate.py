@@ -32,7 +32,7 @@ from omnidata.run.cluster import Job, OnCluster, Recipe, join_left
 from omnidata.run.cost import Budget, Limits, Tokens
 from omnidata.run.engines.ray import Cluster, Place
 from omnidata.run.journal import TRANSIENT, RunFolder
-from omnidata.run.media_stamps import Seen, media_of
+from omnidata.run.media_stamps import Seen
 from omnidata.run.run_info import ANSWERS
 from omnidata.run.scoring import get_profile, has_usable_target, score
 from omnidata.run.selection import select, whole_episodes
@@ -143,7 +143,7 @@ def evaluate(
             join_left(run, again=True)
             if task.needs_predictions:
                 run.reopen(_stale(steps, run))
-            seen = Seen(lambda step: media_of(task.conversation(step, [])))
+            seen = Seen(task)
             for number, name in enumerate(ids_of(steps) if run.done else ()):
                 if done := run.done.get(name):
                     seen.look(steps[number], done.delivery, done.receipt)

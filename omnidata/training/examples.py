@@ -12,7 +12,7 @@ import msgspec
 
 from omnidata import media
 from omnidata.actions import Screen
-from omnidata.adapters.media_budget import flat
+from omnidata.adapters.media_budget import parts_of
 from omnidata.errors import DataError, UsageError
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.coordinates import answer_space, sent_size
@@ -123,7 +123,7 @@ def as_example(task: Asking, step: Step, *, longest: int | None = None) -> Examp
         )
     pixels = bool(target.points) and task.options.get("coordinates") == "px"
     prompt = task.conversation(step)
-    fixed = next((part.size for part in flat(prompt) if part.role == "screenshot"), None)
+    fixed = next((part.size for part in parts_of(prompt) if part.role == "screenshot"), None)
     return Example(
         step.sample_id,
         prompt,

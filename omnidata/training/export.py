@@ -17,7 +17,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from omnidata.adapters.media_budget import flat
+from omnidata.adapters.media_budget import parts_of
 from omnidata.errors import DataError, Finding, MediaError, UsageError, plural
 from omnidata.jsontext import write_lines
 from omnidata.loaders.episode_tree import CRITICAL
@@ -334,14 +334,14 @@ def _media_of_prompts(
             conversation, sent = prompt_with_media(task, step, options.capabilities)
         except MediaError:
             continue  # its row says why there is none
-        if any(part.kind == "tool" for part in flat(conversation)):
+        if any(part.kind == "tool" for part in parts_of(conversation)):
             raise UsageError(
                 "prompts declare a provider's own tool, which trainers' rows have no place for",
                 where=f"-T dialect={task.options.get('dialect')}",
                 expected="a dialect in which models answer in text",
                 remedy="leave dialect out, or name that of the model you train",
             )
-        kinds |= {part.media.kind for part in flat(conversation) if part.media}
+        kinds |= {part.media.kind for part in parts_of(conversation) if part.media}
         for _, wanted in sent:
             needed.setdefault(wanted.key, wanted)
     if options.sizing != Sizing() and any(wanted.size for wanted in needed.values()):
@@ -483,7 +483,7 @@ def _deaf(
 
 def _modalities_of(task: Asking, step: Step) -> set[Modality]:
     try:
-        parts = flat(task.conversation(step))
+        parts = parts_of(task.conversation(step))
     except MediaError:
         return set()
     return {part.media.kind for part in parts if part.media}

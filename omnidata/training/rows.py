@@ -12,7 +12,7 @@ import msgspec
 from omnidata import registry
 from omnidata.actions import Screen
 from omnidata.adapters.hf.options import CONTROLS, TOKENS
-from omnidata.adapters.media_budget import Capabilities, flat
+from omnidata.adapters.media_budget import Capabilities, parts_of
 from omnidata.adapters.render import render_messages
 from omnidata.errors import Finding, MediaError, UsageError
 from omnidata.run.adapter_contract import fewer_modalities
@@ -188,7 +188,7 @@ def prompt_with_media(
     conversation = task.conversation(step)
     return conversation, [
         (part.role, Wanted(part.media, part.size))
-        for part in flat(conversation)
+        for part in parts_of(conversation)
         if part.media and part.media.kind in capabilities.accepts
     ]
 
@@ -249,7 +249,7 @@ class Maker:
                 what = f"{role.replace('_', ' ')}: {kept.what}"
                 return _exclusion(step, "media-broken", what, kept.expected)
         absent = [role for role in _CURRENT if role in step.media and not step.media[role]]
-        described = any(part.about for part in flat(conversation))
+        described = any(part.about for part in parts_of(conversation))
         if absent or not (described or any(wanted.ref.kind == "image" for _, wanted in media)):
             what = f"there is no {' and no '.join(absent) or 'picture'}"
             return _exclusion(step, "picture-missing", what, "a picture of the screen")

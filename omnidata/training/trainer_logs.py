@@ -17,7 +17,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final
 
-from omnidata.adapters.media_budget import flat
+from omnidata.adapters.media_budget import parts_of
 from omnidata.errors import DataError, MediaError, PredictionError, UsageError, plural
 from omnidata.files import WHOLE
 from omnidata.jsontext import encode, json_file
@@ -309,7 +309,7 @@ class TrainerLog:
         try:
             form = get_format(chosen["format"]).answers
             example = read(encode(row.own), form, self.rows.parent)
-            shown = (part for part in flat(example.prompt) if part.role == "screenshot")
+            shown = (part for part in parts_of(example.prompt) if part.role == "screenshot")
             ref = next(part.media for part in shown if part.media)
             width, height = image_size(ref)
         except StopIteration:

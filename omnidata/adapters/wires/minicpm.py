@@ -10,7 +10,7 @@ import msgspec
 
 from omnidata import jsontext
 from omnidata.adapters.answers import delivery_of, error_in_answer, first_of, tool_called
-from omnidata.adapters.form_api import FlatModel, media_of, text_of
+from omnidata.adapters.form_api import FlatModel, parts_of_kind, text_of
 from omnidata.adapters.render import RenderedMessage
 from omnidata.types import Completion, GenerationParams
 
@@ -35,10 +35,10 @@ class MiniCPM(FlatModel):
     def write(self, messages: Sequence[RenderedMessage]) -> tuple[bytes, int]:
         text = msgspec.Raw(jsontext.encode(text_of(messages)))
         body: dict[str, Any] = {"messages": [{"role": "user", "content": text}]}
-        if images := media_of(messages, "image"):
+        if images := parts_of_kind(messages, "image"):
             body["images"] = [part.data for part in images]
         for kind in ("video", "audio"):
-            for part in media_of(messages, kind):
+            for part in parts_of_kind(messages, kind):
                 body[f"{kind}_base64"] = part.data
         encoded = msgspec.json.encode(body)
         return encoded, len(encoded)

@@ -126,19 +126,6 @@ _VLLM: Final = replace(
 )
 
 
-def openai_rows(base_url: str, path: str) -> BatchForm | None:
-    """Return the form of files for a server that speaks one of OpenAI's wire formats.
-
-    Args:
-        base_url: its address; any but OpenAI's own is taken for vLLM's or one like it, whose
-            batches are of Chat Completions alone.
-        path: of requests, behind the address.
-    """
-    if is_openai(base_url):
-        return replace(_OPENAI, url=f"/v1{path}")
-    return replace(_VLLM, url=f"/v1{path}") if path == OpenAIChat.path else None
-
-
 _LABEL = "omnidata"
 
 
@@ -226,7 +213,11 @@ class OpenAIModel(JsonModel):
 
     def __init__(self, preset: Preset, key: Key) -> None:
         super().__init__(preset, key)
-        self.batch = openai_rows(preset.base_url, self.path)
+        # Another server is taken for vLLM's, whose batches are of Chat Completions alone.
+        if is_openai(preset.base_url):
+            self.batch = replace(_OPENAI, url=f"/v1{self.path}")
+        elif self.path == OpenAIChat.path:
+            self.batch = replace(_VLLM, url=f"/v1{self.path}")
 
     @classmethod
     def is_providers_own(cls, url: str) -> bool:

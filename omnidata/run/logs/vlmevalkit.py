@@ -19,7 +19,7 @@ from typing import Any, Final
 from omnidata.errors import PlatformError, PredictionError, UsageError
 from omnidata.files import LINE, STREAMED, WHOLE, open_file, open_text, read_text
 from omnidata.run.bad_lines import BadLines
-from omnidata.run.logs.log import Log, Sample
+from omnidata.run.logs.log import Log, Sample, as_text
 from omnidata.tasks import get_task
 from omnidata.types import Delivery
 
@@ -78,7 +78,7 @@ class KitLog(Log):
 
 def _sample(row: Mapping[str, Any], where: str, longest: int) -> Sample:
     answer = row["prediction"]
-    text = answer if isinstance(answer, str) else "" if _is_empty(answer) else json.dumps(answer)
+    text = "" if _is_empty(answer) else as_text(answer)
     own = {
         str(key): _parse_list(value)
         for key, value in row.items()
