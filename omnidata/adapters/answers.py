@@ -157,9 +157,6 @@ def repeated_key(body: str) -> str:
 
     Which of the two a parser takes is its own affair: what such a text says is not known.
 
-    Args:
-        body: the text.
-
     Returns:
         The key; empty where there is none, or in the server's accounting alone.
 

@@ -24,12 +24,7 @@ from omnidata.types import (
 
 
 def untaken(conversation: Conversation, accepts: Collection[Modality] | None) -> str:
-    """Return a sentence about the media that a model does not take; empty if it takes all.
-
-    Args:
-        conversation: the prompt.
-        accepts: see `Model`.
-    """
+    """Return a sentence about the media that a model does not take; empty if it takes all."""
     kinds = dict.fromkeys(part.media.kind for part in parts_of(conversation) if part.media)
     if accepts is None or kinds.keys() <= set(accepts):
         return ""

@@ -105,7 +105,7 @@ class BatchModel(ApiModel):
         """
 
     def headers(self, params: GenerationParams, tools: Sequence[str]) -> dict[str, str]:
-        """Return the headers of a request that declares tools, beside the key; none by default."""
+        """Return the headers, beside the key, of a request with these settings and tools."""
         return {}
 
 
@@ -140,9 +140,6 @@ class BatchService(ABC):
     """A provider's batch API; every method but `create` can be repeated.
 
     All methods raise CallError if the provider does not do it.
-
-    Args:
-        model: the model of the requests.
     """
 
     def __init__(self, model: BatchModel) -> None:

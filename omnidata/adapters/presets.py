@@ -183,12 +183,6 @@ def find(
 ) -> Preset | None:
     """Return the model of a SPEC: wire format and model, as in `openai:MODEL`, or a row's name.
 
-    Args:
-        spec: the SPEC.
-        options: as given with `-M key=value`.
-        base_url: the server's address, in place of the row's.
-        models: a file of the user's own rows; the one that `OMNIDATA_MODELS` names if None.
-
     Returns:
         The preset; None if no row has that name.
 

@@ -58,14 +58,8 @@ class Engine:
     """One pass over the steps that have no answer yet.
 
     Args:
-        task: makes the prompts, and reads answers for histories of predictions.
-        adapter: the model.
-        run: records every line at once.
-        params: how to decode.
-        limits: of concurrency, time, attempts and memory.
         gate: a `Gate`, here or on another machine.
         cache: answers to equal requests; None asks always.
-        meter: adds up the time of each stage.
         breaker: counts failures in a row; None for one of this pass alone.
 
     Attributes:
@@ -410,12 +404,10 @@ class _Ahead:
     """Prepares steps in their order; the steps that depend on an answer are added as it comes.
 
     Args:
-        make: prepares one step.
         threads: how many prepare; 0 prepares in the event loop, where no media are read.
         batch: requests that are taken together, where threads prepare them of like length.
         open_batches: how many may be under way; twice as many are prepared.
         max_bytes: of requests that are ready and wait; the one that exceeds it is the last.
-        meter: adds up the time.
     """
 
     def __init__(

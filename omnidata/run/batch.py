@@ -22,6 +22,7 @@ import msgspec
 from omnidata.adapters import asks_nobody, is_light
 from omnidata.adapters.batch_api import BatchForm, BatchModel
 from omnidata.adapters.keys import credentials_in
+from omnidata.adapters.media_budget import parts_of
 from omnidata.adapters.render import RenderedPart
 from omnidata.errors import CallError, RunError, UsageError, plural
 from omnidata.jsontext import hash_of
@@ -182,12 +183,7 @@ def write(
 
 
 def batch_model(recipe: Recipe, task: Asking, *, asks: bool = False) -> BatchModel:
-    """Return a model; no weights are loaded, and no plug-in's code is run.
-
-    Args:
-        recipe: the model.
-        task: the benchmark with its options.
-        asks: whether its server is sent anything; else it only writes and reads files.
+    """Return a model that is asked, or only writes and reads files; no weights are loaded.
 
     Raises:
         UsageError: there are no batches of the model.
@@ -346,7 +342,7 @@ class _Writer:
             return _Row(asked, b"", made)
         body = self._adapter.body(made.payload, self._params)
         data = self._form.row(self._form, asked.custom_id, body).replace(b"\n", b" ") + b"\n"
-        parts = [part for message in made.request.conversation for part in message.parts]
+        parts = parts_of(made.request.conversation)
         asked = msgspec.structs.replace(
             asked,
             key=made.key,

@@ -142,11 +142,9 @@ class AskingWorker:
         self._breaker = CircuitBreaker()  # of all its parts together
 
     async def open(self, samples: Sequence[Step], code: str = "") -> tuple[str, About]:
-        """Load the model, and return the machine and a description of the model.
+        """Load the model; return the machine and the model's description.
 
-        Args:
-            samples: steps of every kind that the model has to take.
-            code: of the model on the machine that opened first; empty there.
+        `code` is that of the model on the machine that opened first; empty there.
 
         Raises:
             OmnidataError: as a run on one machine; or this machine does not see the data, or has
@@ -283,10 +281,6 @@ class _Part:
 class OnCluster:
     """Asks about the steps of a run, on a cluster.
 
-    Args:
-        job: shared by all workers.
-        cluster: the machines.
-
     Attributes:
         stopped, failed, slipped, asked, reused: as of `omnidata.run.ask.Engine`.
         timings: seconds of all workers together.
@@ -315,10 +309,6 @@ class OnCluster:
 
     def begin(self, stack: Any, steps: Sequence[Step]) -> About:
         """Connect, start the first worker, and return its description of the model.
-
-        Args:
-            stack: an `ExitStack` that ends both.
-            steps: that are to be asked about.
 
         Raises:
             OmnidataError: the cluster, the model or the data cannot be used.
@@ -512,9 +502,7 @@ class OnCluster:
 def join_left(run: RunFolder, *, again: bool) -> None:
     """Join the lines that workers wrote for a driver that was killed.
 
-    Args:
-        run: the folder.
-        again: make attempts of transient failures: their steps are to be asked again.
+    With `again` transient failures become attempts: their steps are to be asked again.
 
     Raises:
         RunError, PredictionError: the disk is full, or a file was not written by a worker.
@@ -541,12 +529,9 @@ def join_left(run: RunFolder, *, again: bool) -> None:
 def _whole_lines(
     path: Path, start: int = 0, content: bytes | None = None
 ) -> Iterator[tuple[int, Prediction]]:
-    """Yield the lines of a file with the byte behind each, but for a last one that is torn.
+    """Yield the lines from `start` on with the byte behind each, but for a last one that is torn.
 
-    Args:
-        path: of the file.
-        start: the byte to begin at.
-        content: of the file, if this machine may not see all of it yet.
+    `content` is that of the file, if this machine may not see all of it yet.
     """
     with (
         suppress(FileNotFoundError),

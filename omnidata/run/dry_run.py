@@ -100,13 +100,7 @@ def dry_run(
 
 
 def price_of(tokens: Mapping[str, Any], budget: Budget, share: float = 1.0) -> dict[str, Any]:
-    """Return the cost of an estimate of tokens as `cost`; empty without a price.
-
-    Args:
-        tokens: see `estimate_tokens`.
-        budget: has the price.
-        share: of the price; batch APIs cost less.
-    """
+    """Return the cost of `estimate_tokens`, at a share of the price; empty without a price."""
     if not (budget.price and budget.prices):
         return {}
     counted = {name: tokens[name] for name in Tokens.__slots__ if name in tokens}

@@ -62,11 +62,7 @@ class Answer:
 
 
 class Kept:
-    """At most `TRIED` answers, spread evenly over all that are added.
-
-    Args:
-        steps: that were asked about.
-    """
+    """At most `TRIED` answers, spread evenly over all that are added."""
 
     def __init__(self, steps: Sequence[Step]) -> None:
         self._steps, self._every, self._met = steps, 1, 0

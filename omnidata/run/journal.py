@@ -24,7 +24,7 @@ from omnidata.loaders.steps import Positions
 from omnidata.predictions import Prediction
 from omnidata.remote import refuse_url
 from omnidata.run.differences import changes, describe_changes
-from omnidata.run.run_info import read_info, without_secrets, write_info
+from omnidata.run.run_info import ANSWERS, INFO, read_info, without_secrets, write_info
 from omnidata.storage import (
     atomic_write,
     drop_partial_line,
@@ -170,9 +170,9 @@ class RunFolder(Journal):
         refuse_url(path, "run folder")
         self.path = path
         self.settings: Mapping[str, Any] = without_secrets(settings)
-        self.predictions = path / "predictions.jsonl"
+        self.predictions = path / ANSWERS
         self.attempts = path / "attempts.jsonl"
-        self._info = path / "run.json"
+        self._info = path / INFO
         super().__init__(self.predictions, self.attempts)
         self.done: Answers = Answers(self.predictions, steps)
         self._again = again

@@ -18,7 +18,7 @@ from omnidata.run.differences import changes, describe_changes
 from omnidata.run.histories import not_asked
 from omnidata.run.journal import CODE, Answers
 from omnidata.run.recorded import recorded_data, recorded_steps, recorded_task
-from omnidata.run.run_info import FACTS, read_info, write_info
+from omnidata.run.run_info import ANSWERS, FACTS, read_info, write_info
 from omnidata.run.scoring import get_profile, score
 from omnidata.run.selection import whole_episodes
 from omnidata.storage import atomic_write, open_own
@@ -72,7 +72,7 @@ def merge(
     shutil.rmtree(unfinished, ignore_errors=True)  # what an interrupted call left
     unfinished.mkdir(parents=True)
     try:
-        lines = unfinished / "predictions.jsonl"
+        lines = unfinished / ANSWERS
         with atomic_write(lines) as file:
             for name in ids_of(steps):
                 part = next((part for part in answers if name in part), None)
@@ -161,7 +161,7 @@ def _check_alike(one: Path, first: Info, other: Path, info: Info) -> None:
 
 
 def _answers(run: Path, steps: Sequence[Step], task: Asking) -> Answers:
-    path = run / "predictions.jsonl"
+    path = run / ANSWERS
     found = Answers(path, steps)
     found.read(failed=True)
     if found.others:

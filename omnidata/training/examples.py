@@ -155,11 +155,6 @@ class _Row(msgspec.Struct, frozen=True):
 def read(line: bytes, form: AnswerFormat, root: Path) -> Example:
     """Read a line of an export.
 
-    Args:
-        line: JSON in UTF-8.
-        form: of the rows.
-        root: the export, in which the media lie.
-
     Returns:
         The example; media are not looked for.
 

@@ -139,9 +139,6 @@ class Uploads:
 
     An upload goes on when the call that started it is given up, so that the next attempt finds it
     further on. The service keeps files for 48 hours; one that is about to expire is sent again.
-
-    Args:
-        model: whose session, key and server the requests have.
     """
 
     def __init__(self, model: Gemini) -> None:

@@ -85,9 +85,6 @@ class Sample:
 class Log(ABC):
     """A log of another harness.
 
-    Args:
-        path: of the log.
-
     Attributes:
         harness: its name for `--from`.
         marks: sets of columns; a line with all of one set looks like a line of such a log.
