@@ -282,7 +282,8 @@ def export(
         splits, findings = _split(made, options, staging.path)
         findings += _remarks(task, source, options, splits)
         done = set[str]().union(*(file.steps for file in splits.values()))
-        findings += _deaf(whole, task, [step for step in steps if step.sample_id in done], options)
+        written = [step for step in steps if step.sample_id in done]
+        findings += _lost_media_findings(whole, task, written, options)
         seen = [step.sample_id for step in source.steps if split_of(step, options.shares) != "test"]
         lists = {SEEN: ("steps of episodes that are not for testing", seen)}
         if against is not None:
@@ -293,9 +294,7 @@ def export(
             findings += found
             lists[LEAKS] = ("steps of episodes that are evaluated on", ids)
         findings += _write_lists(staging.path, lists)
-        has_models = _write_models(
-            staging.path / MODELS, (step for step in steps if step.sample_id in done)
-        )
+        has_models = _write_models(staging.path / MODELS, written)
         columns = {file.name: file.columns for file in splits.values()}
         files = {**options.rows.files(task.name, columns)}
         if isinstance(options.rows, PromptFormat):
@@ -403,7 +402,7 @@ def _remarks(
             "one unit in both",
             "evaluate the trained model with the same -T coordinates",
         )
-    got = _got(splits)
+    got = _shares_of(splits)
     wanted = {split: share for split, share in options.shares.items() if share}
     most = _FAR_OFF if splits.keys() >= wanted.keys() else math.inf  # an empty one fills others
     for split, share in wanted.items():
@@ -431,7 +430,7 @@ def _remarks(
             )
 
 
-def _deaf(
+def _lost_media_findings(
     whole: Asking, task: Asking, steps: Sequence[Step], options: Options
 ) -> Iterator[Finding]:
     """Yield the finding that counts rows without the sound or motion that explains their answers.
@@ -489,7 +488,7 @@ def _modalities_of(task: Asking, step: Step) -> set[Modality]:
     return {part.media.kind for part in parts if part.media}
 
 
-def _got(splits: Mapping[Split, _SplitFile]) -> dict[Split, dict[str, float]]:
+def _shares_of(splits: Mapping[Split, _SplitFile]) -> dict[Split, dict[str, float]]:
     groups = sum(len(file.groups) for file in splits.values())
     steps = sum(len(file.steps) for file in splits.values())
     return {
@@ -543,7 +542,7 @@ def _report(
     splits: Mapping[Split, _SplitFile],
     findings: Sequence[Finding],
 ) -> dict[str, Any]:
-    got, chosen = _got(splits), asdict(options)
+    got, chosen = _shares_of(splits), asdict(options)
     reward = chosen.pop("reward")
     if isinstance(options.rows, PromptFormat):
         chosen["reward"] = reward or dict(TERMS)

@@ -236,7 +236,7 @@ class TrlReward:
             UsageError: the prompts have sound or clips, and the trainer leaves them out.
         """
         if not self.hears:
-            _refuse_deaf(prompts, "step" in columns)
+            _refuse_unseen_media(prompts, "step" in columns)
         texts = [text if isinstance(text, str) else text[0]["content"] for text in completions]
         cut = [
             bool(self.ends and tokens) and tokens[-1] not in self.ends
@@ -253,7 +253,7 @@ class TrlReward:
         return [each["reward"] for each in found]
 
 
-def _refuse_deaf(prompts: Sequence[Any], of_steps: bool) -> None:
+def _refuse_unseen_media(prompts: Sequence[Any], of_steps: bool) -> None:
     if of_steps:
         raise UsageError(
             "the rows are steps, whose media TRL's GRPOTrainer never opens: it would train on the "
