@@ -203,11 +203,7 @@ def decode_answer(body: bytes, where: str) -> str:
         text = body.decode("utf-8-sig")
         twice = repeated_key(text)
     except UnicodeDecodeError:
-        raise CallError(
-            "the answer is not UTF-8",
-            where=where,
-            expected="JSON in UTF-8",
-        ) from None
+        raise CallError("the answer is not UTF-8", where=where, expected="JSON in UTF-8") from None
     except RecursionError:
         return text  # its reader reports it
     if twice:

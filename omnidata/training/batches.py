@@ -267,11 +267,7 @@ def _add(item: Item, role: str, ref: MediaRef, how: Decoding) -> None:
     elif ref.kind == "video":
         usual = 4 if how.fps is None and how.which is None else None
         clip = frames(
-            ref,
-            num_frames=how.num_frames or usual,
-            fps=how.fps,
-            which=how.which,
-            budget=how.budget,
+            ref, num_frames=how.num_frames or usual, fps=how.fps, which=how.which, budget=how.budget
         )
         pixels, placement = letterbox(clip.pixels, fitted)
         item.media[role] = torch.from_numpy(pixels).permute(0, 3, 1, 2)

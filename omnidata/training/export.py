@@ -270,11 +270,7 @@ def export(
         staging.writing(),
     ):
         store = Store(
-            staging.path,
-            staging.journal,
-            sizing=options.sizing,
-            frames=frames,
-            copy=options.copy,
+            staging.path, staging.journal, sizing=options.sizing, frames=frames, copy=options.copy
         )
         stored = store.fill(needed, progress, workers=workers, cluster=cluster)
         maker = Maker(task, options, stored, kinds, places_without_target(source), staging.out)

@@ -514,12 +514,7 @@ class PreferenceRows:
         return maker.line(step, content, {**found, "cause": pair.cause or ""})
 
     def _unfit(
-        self,
-        maker: Maker,
-        step: Step,
-        answer: Completion,
-        receipt: Mapping[str, Any],
-        made: Row,
+        self, maker: Maker, step: Step, answer: Completion, receipt: Mapping[str, Any], made: Row
     ) -> Finding | None:
         then, now = (
             found.size if (found := sent_size(each, where=step.sample_id)) else step.screen

@@ -262,16 +262,15 @@ def _refuse_unseen_media(prompts: Sequence[Any], of_steps: bool) -> None:
             expected="rows of `omnidata export --format trl-grpo`",
             remedy="train with omnidata.training.OmniGRPOTrainer",
         )
-    for prompt in prompts:
-        for turn in prompt if isinstance(prompt, list) else ():
-            for part in turn["content"] if isinstance(turn["content"], list) else ():
-                if part["type"] in ("audio", "video"):
-                    raise UsageError(
-                        f"the prompts hold {part['type']}, which TRL's GRPOTrainer leaves out when "
-                        "it scores what was sampled: it would silently train on other prompts "
-                        "than the model answered",
-                        where="GRPOTrainer",
-                        expected="prompts of text and pictures",
-                        remedy="train with omnidata.training.OmniGRPOTrainer, or export with "
-                        "--video frames --drop-audio",
-                    )
+    turns = (turn for prompt in prompts if isinstance(prompt, list) for turn in prompt)
+    contents = (turn["content"] for turn in turns if isinstance(turn["content"], list))
+    kinds = (part["type"] for content in contents for part in content)
+    if kind := next((kind for kind in kinds if kind in ("audio", "video")), ""):
+        raise UsageError(
+            f"the prompts hold {kind}, which TRL's GRPOTrainer leaves out when it scores what was "
+            "sampled: it would silently train on other prompts than the model answered",
+            where="GRPOTrainer",
+            expected="prompts of text and pictures",
+            remedy="train with omnidata.training.OmniGRPOTrainer, or export with "
+            "--video frames --drop-audio",
+        )

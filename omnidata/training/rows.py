@@ -370,10 +370,7 @@ class Maker:
             return [_piece(ref.kind, kept.files[0], part.role)], kept.line
         pieces: list[Piece] = []
         for time, file in zip(kept.times_s, kept.files, strict=True):
-            pieces += [
-                _text(f"[Video frame at {time:.2f} s]:"),
-                _piece("image", file, part.role),
-            ]
+            pieces += [_text(f"[Video frame at {time:.2f} s]:"), _piece("image", file, part.role)]
         return pieces, kept.line
 
 

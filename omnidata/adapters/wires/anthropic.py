@@ -213,10 +213,7 @@ class AnthropicMessages(JsonModel):
         )
 
     def request_settings(self, params: GenerationParams, tools: Sequence[str]) -> dict[str, Any]:
-        settings: dict[str, Any] = {
-            "model": self.preset.model,
-            "max_tokens": params.max_new_tokens,
-        }
+        settings: dict[str, Any] = {"model": self.preset.model, "max_tokens": params.max_new_tokens}
         if params.stop:
             settings["stop_sequences"] = params.stop
         if params.temperature is not None:

@@ -254,11 +254,7 @@ def _gemini_read(row: Mapping[str, Any]) -> Returned | None:
 
 
 _BATCH: Final = BatchForm(
-    name="gemini",
-    max_bytes=2_000_000_000,
-    media="upload",
-    row=_gemini_row,
-    read=_gemini_read,
+    name="gemini", max_bytes=2_000_000_000, media="upload", row=_gemini_row, read=_gemini_read
 )
 
 
@@ -501,10 +497,7 @@ class Gemini(JsonModel):
         if tools:
             text = _parts_as_json(parts)
         return msgspec.structs.replace(
-            about,
-            delivery=delivery,
-            text=text,
-            error="" if delivery == "ok" else error,
+            about, delivery=delivery, text=text, error="" if delivery == "ok" else error
         )
 
     def _contents(

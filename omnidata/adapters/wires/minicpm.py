@@ -29,7 +29,7 @@ class MiniCPM(FlatModel):
     most: ClassVar[Mapping[str, int]] = {"max_videos": 1, "max_audios": 1}
     controls: frozenset[str] = frozenset({"temperature", "max_new_tokens"})
     ours: ClassVar[frozenset[str]] = controls | {
-        *("messages", "images", "video_base64", "audio_base64", "do_sample"),
+        *("messages", "images", "video_base64", "audio_base64", "do_sample")
     }
 
     def write(self, messages: Sequence[RenderedMessage]) -> tuple[bytes, int]:

@@ -24,15 +24,7 @@ from omnidata.adapters.answers import (
     tool_called,
 )
 from omnidata.adapters.api import Library, Options, Preset
-from omnidata.adapters.batch_api import (
-    LISTED,
-    BatchForm,
-    Job,
-    Returned,
-    SdkService,
-    State,
-    save,
-)
+from omnidata.adapters.batch_api import LISTED, BatchForm, Job, Returned, SdkService, State, save
 from omnidata.adapters.json_api import JsonModel, Written, data_url, raw_text
 from omnidata.adapters.keys import Key
 from omnidata.adapters.render import RenderedMessage, RenderedPart
@@ -108,11 +100,7 @@ def _status(value: object) -> int:
 
 
 _OPENAI: Final = BatchForm(
-    name="openai",
-    max_requests=50_000,
-    max_bytes=200_000_000,
-    row=_openai_row,
-    read=_openai_read,
+    name="openai", max_requests=50_000, max_bytes=200_000_000, row=_openai_row, read=_openai_read
 )
 _VLLM: Final = replace(
     _OPENAI,
@@ -305,10 +293,7 @@ class OpenAIChat(OpenAIModel):
         if failure := choice.error or message.error:
             raise error_in_answer(failure, where=where)
         content = _text(message, where)
-        completion = Completion(
-            text=content or "",
-            **accounting(answer.usage, answer.model),
-        )
+        completion = Completion(text=content or "", **accounting(answer.usage, answer.model))
         if refusal := message.refusal or "".join(part.refusal or "" for part in _parts(message)):
             return msgspec.structs.replace(completion, delivery="refused", error=refusal)
         delivery = delivery_of(choice.finish_reason, where=where)
