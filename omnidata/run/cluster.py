@@ -322,11 +322,7 @@ class OnCluster:
         return about
 
     def ask(
-        self,
-        steps: Sequence[Step],
-        run: RunFolder,
-        budget: Budget,
-        progress: Progress | None,
+        self, steps: Sequence[Step], run: RunFolder, budget: Budget, progress: Progress | None
     ) -> None:
         """Ask about every step that has no line.
 

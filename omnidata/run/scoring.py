@@ -405,10 +405,7 @@ class _Columns:
 
 class _Values(Mapping[str, npt.NDArray[np.float64]]):
     def __init__(
-        self,
-        names: Sequence[str],
-        kinds: npt.NDArray[np.float64],
-        column: npt.NDArray[np.intc],
+        self, names: Sequence[str], kinds: npt.NDArray[np.float64], column: npt.NDArray[np.intc]
     ) -> None:
         self._numbers = {name: number for number, name in enumerate(names)}
         self._kinds, self._column = kinds, column
