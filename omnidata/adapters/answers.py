@@ -412,15 +412,12 @@ def is_another(asked: str, said: str) -> bool:
         >>> is_another("gpt-4o", "gpt-4o-mini"), is_another("m-2024-05-13", "m-2024-08-06")
         (True, True)
     """
-    wanted, got = (Counter(re.split(r"[-_.@:\s]+", _bare(name))) for name in (asked, said))
+    names = (name.rstrip("/").rpartition("/")[2].lower() for name in (asked, said))
+    wanted, got = (Counter(re.split(r"[-_.@:\s]+", name)) for name in names)
     more, less = got - wanted, wanted - got
     if not all(_VERSION.fullmatch(word) for word in [*more, *less]):
         return True
     return any(map(_DATED.fullmatch, more)) and any(map(_DATED.fullmatch, less))
-
-
-def _bare(name: str) -> str:
-    return name.rstrip("/").rpartition("/")[2].lower()
 
 
 # What a server says of its own accounting, as far as it is numbers; nothing else is written down.

@@ -57,7 +57,9 @@ class MiniCPM(FlatModel):
         choice = _first_choice(answer, self.url)
         reasons = (each.get("finish_reason") for each in (choice, answer))
         reason = next((each for each in reasons if isinstance(each, str)), None)
-        said = _unwrap(answer, choice)
+        message = choice.get("message")
+        has_text = isinstance(answer.get("text"), str) and answer["text"]
+        said = message if isinstance(message, dict) and not has_text else answer
         if said.get("error"):
             raise error_in_answer(said["error"], where=self.url)
         if said.get("tool_calls") or said.get("function_call"):
@@ -75,9 +77,3 @@ def _first_choice(answer: Mapping[str, Any], where: str) -> dict[str, Any]:
         return {}
     found = [choice for choice in choices if isinstance(choice, dict)]
     return found[first_of([choice.get("index") for choice in found], where)] if found else {}
-
-
-def _unwrap(answer: dict[str, Any], choice: Mapping[str, Any]) -> dict[str, Any]:
-    message = choice.get("message")
-    own = isinstance(answer.get("text"), str) and answer["text"]
-    return message if isinstance(message, dict) and not own else answer
