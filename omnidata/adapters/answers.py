@@ -152,7 +152,7 @@ def parse_json(body: str) -> Any:
 _ACCOUNTING = frozenset({"usage", "usageMetadata", "usage_metadata"})
 
 
-def repeated_key(body: str) -> str:
+def contradictory_key(body: str) -> str:
     """Return the first key that a JSON object has twice with different values.
 
     Which of the two a parser takes is its own affair: what such a text says is not known.
@@ -164,13 +164,13 @@ def repeated_key(body: str) -> str:
         RecursionError: the value is nested too deeply.
 
     Examples:
-        >>> repeated_key('{"choices": [{"finish_reason": "length", "finish_reason": "stop"}]}')
+        >>> contradictory_key('{"choices": [{"finish_reason": "length", "finish_reason": "stop"}]}')
         'finish_reason'
-        >>> repeated_key('{"usage": {"n": 1, "n": 2}, "usage": {}, "text": "a", "text": "a"}')
+        >>> contradictory_key('{"usage": {"n": 1, "n": 2}, "usage": {}, "text": "a", "text": "a"}')
         ''
     """
     try:
-        return _first_repeated(json.loads(body, object_pairs_hook=_Pairs, parse_int=float))
+        return _first_contradiction(json.loads(body, object_pairs_hook=_Pairs, parse_int=float))
     except ValueError:
         return ""
 
@@ -179,18 +179,18 @@ class _Pairs(list[tuple[str, Any]]):
     """The keys and values of an object."""
 
 
-def _first_repeated(value: object) -> str:
+def _first_contradiction(value: object) -> str:
     if isinstance(value, _Pairs):
         held: dict[str, Any] = {}
         for key, inner in value:
             if key not in _ACCOUNTING:
                 if held.setdefault(key, inner) != inner:
                     return key
-                if found := _first_repeated(inner):
+                if found := _first_contradiction(inner):
                     return found
         return ""
     items = value if isinstance(value, list) else ()
-    return next(filter(None, map(_first_repeated, items)), "")
+    return next(filter(None, map(_first_contradiction, items)), "")
 
 
 def decode_answer(body: bytes, where: str) -> str:
@@ -201,7 +201,7 @@ def decode_answer(body: bytes, where: str) -> str:
     """
     try:
         text = body.decode("utf-8-sig")
-        twice = repeated_key(text)
+        twice = contradictory_key(text)
     except UnicodeDecodeError:
         raise CallError("the answer is not UTF-8", where=where, expected="JSON in UTF-8") from None
     except RecursionError:

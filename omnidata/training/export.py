@@ -279,7 +279,7 @@ def export(
         findings += _remarks(task, source, options, splits)
         done = set[str]().union(*(file.steps for file in splits.values()))
         written = [step for step in steps if step.sample_id in done]
-        findings += _lost_media_findings(whole, task, written, options)
+        findings += _media_losses(whole, task, written, options)
         seen = [step.sample_id for step in source.steps if split_of(step, options.shares) != "test"]
         lists = {SEEN: ("steps of episodes that are not for testing", seen)}
         if against is not None:
@@ -426,7 +426,7 @@ def _remarks(
             )
 
 
-def _lost_media_findings(
+def _media_losses(
     whole: Asking, task: Asking, steps: Sequence[Step], options: Options
 ) -> Iterator[Finding]:
     """Yield the finding that counts rows without the sound or motion that explains their answers.

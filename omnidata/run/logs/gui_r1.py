@@ -43,7 +43,7 @@ class RowLog(LineLog):
             number=line.number,
             row={key: value for key, value in found.items() if key not in added},
             answer=as_text(found[column]),
-            receipt=_fed_size(found, line.where),
+            receipt=_picture_receipt(found, line.where),
             where=line.where,
         )
 
@@ -66,7 +66,7 @@ def own_answers(steps: Sequence[Step], bad: BadLines, *, fed: bool) -> Iterator[
         row |= _answers_in(step.source)
         try:
             column = _answer_column(row, step.sample_id)
-            receipt = _fed_size(row, step.sample_id) if fed else {}
+            receipt = _picture_receipt(row, step.sample_id) if fed else {}
         except PredictionError as error:
             if any(row.get(name) is not None for name in _ANSWERS):
                 bad.add(error)
@@ -106,6 +106,6 @@ def _answer_column(row: Mapping[str, Any], where: str) -> str:
     )
 
 
-def _fed_size(row: Mapping[str, Any], where: str) -> dict[str, Any]:
+def _picture_receipt(row: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Return the receipt of the size; empty for a scale alone, which the data explain."""
     return size_receipt(row, where) if row.get("image_size") is not None else {}
