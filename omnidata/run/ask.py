@@ -475,9 +475,7 @@ class _Ahead:
             step = self._begun.popleft() if self._begun else next(self._todo)
             if self._threads:
                 self._making += 1
-                work = asyncio.get_running_loop().run_in_executor(
-                    self._pool, self._make_and_measure, step
-                )
+                work = asyncio.get_running_loop().run_in_executor(self._pool, self._measure, step)
                 work.add_done_callback(self._end)
             else:
                 self._ready.append(self._make(step))
@@ -491,7 +489,7 @@ class _Ahead:
             and len(self._ready) < self._most
         )
 
-    def _make_and_measure(self, step: Step) -> tuple[_Ready, float]:
+    def _measure(self, step: Step) -> tuple[_Ready, float]:
         began = time.perf_counter()
         return self._make(step), time.perf_counter() - began
 

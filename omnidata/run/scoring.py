@@ -290,7 +290,7 @@ class _Columns:
         unknown: list[str] = []
         answered = False
         verdicts = self.verdicts
-        for number, answer in self._with_numbers(answers):
+        for number, answer in self._locate(answers):
             if number is None:
                 if answer.sample_id not in ignored:
                     unknown.append(answer.sample_id)
@@ -313,9 +313,7 @@ class _Columns:
         for missing in np.flatnonzero(self.column == _NONE).tolist():
             yield missing, None
 
-    def _with_numbers(
-        self, answers: Iterable[Prediction]
-    ) -> Iterator[tuple[int | None, Prediction]]:
+    def _locate(self, answers: Iterable[Prediction]) -> Iterator[tuple[int | None, Prediction]]:
         coming = iter(answers)
         while part := [*islice(coming, CHUNK)]:
             ids = [answer.sample_id for answer in part]
