@@ -332,8 +332,8 @@ def _read(path: Path) -> str:
     try:
         return read_settings(path)
     except (OSError, ValueError) as error:
-        not_text = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
-        reason = error.strerror if isinstance(error, OSError) else not_text
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        reason = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else reason
         raise UsageError(
             f"the models cannot be read: {reason}", where=str(path), expected="a TOML file"
         ) from None

@@ -40,14 +40,7 @@ from omnidata.run.scoring import get_profile
 from omnidata.run.selection import select
 from omnidata.storage import atomic_write, file_name, wrap_os_error
 from omnidata.tasks.asking import Asking
-from omnidata.types import (
-    Completion,
-    GenerationParams,
-    LoadedDataset,
-    Prepared,
-    Progress,
-    Step,
-)
+from omnidata.types import Completion, GenerationParams, LoadedDataset, Prepared, Progress, Step
 
 _SAMPLED = 64
 _WRAPPED = 64
@@ -126,13 +119,7 @@ def write(
     check_judgeable(get_profile(task, None), steps, source, out)
     about = describe_model(task, adapter, None, steps, None)
     settings = run_settings(
-        task,
-        source,
-        about,
-        model_options=model.options,
-        where=where,
-        exclude=exclude,
-        limit=limit,
+        task, source, about, model_options=model.options, where=where, exclude=exclude, limit=limit
     )
     budget = Budget(limits, about.name)
     with RunFolder(out, settings, again=False, code=about.code, reuse=limits.reuse_answers) as run:

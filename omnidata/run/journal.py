@@ -25,13 +25,7 @@ from omnidata.predictions import Prediction
 from omnidata.remote import refuse_url
 from omnidata.run.differences import changes, describe_changes
 from omnidata.run.run_info import ANSWERS, INFO, read_info, without_secrets, write_info
-from omnidata.storage import (
-    atomic_write,
-    drop_partial_line,
-    open_own,
-    take_lock,
-    wrap_os_error,
-)
+from omnidata.storage import atomic_write, drop_partial_line, open_own, take_lock, wrap_os_error
 from omnidata.types import Completion, Delivery, Step
 
 TRANSIENT: frozenset[Delivery] = frozenset({"api_error", "media_error"})

@@ -20,14 +20,7 @@ from omnidata.errors import MediaError, RunError
 from omnidata.media import DEFAULT_BUDGET, Budget, around
 from omnidata.run.journal import TRANSIENT
 from omnidata.tasks.asking import Asking
-from omnidata.types import (
-    Conversation,
-    Delivery,
-    MediaRef,
-    Modality,
-    Step,
-    VideoSegment,
-)
+from omnidata.types import Conversation, Delivery, MediaRef, Modality, Step, VideoSegment
 
 _WHOLE = Budget(max_bytes=1 << 60)
 """Files that hold many media are as large as they like; of them only the time is asked."""

@@ -36,6 +36,7 @@ from omnidata.types import PLACE, LoadedDataset, Step
 _ROWS: Final = "rows of `omnidata export`, a file or its folder"
 _TOKEN: Final = re.compile(r"<\|[^<>|]*\|>|</s>|<eos>|<end_of_turn>|<think>\s*</think>")
 """Tokens that chat templates write around an answer."""
+_ROLES: Final = {"human": "user", "gpt": "assistant"}
 _LISTS: Final = ("images", "videos", "audios")
 _MEDIUM: Final = re.compile("<(?:image|video|audio)>")
 _FOUND: Final = 3
@@ -349,12 +350,9 @@ def _turns(row: Mapping[str, Any]) -> list[tuple[str, str]]:
         listed = row.get(column)
         for turn in listed if isinstance(listed, list) else ():
             if isinstance(turn, dict):
-                role = {"human": "user", "gpt": "assistant"}.get(
-                    str(turn.get("from")), turn.get("role")
-                )
-                found.append(
-                    (str(role), str(_text_of(turn.get("value", turn.get("content"))) or ""))
-                )
+                role = _ROLES.get(str(turn.get("from")), turn.get("role"))
+                text = _text_of(turn.get("value", turn.get("content"))) or ""
+                found.append((str(role), str(text)))
     return found
 
 

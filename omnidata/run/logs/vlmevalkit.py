@@ -27,8 +27,6 @@ _FAILED: Final = ("Failed to obtain answer", "Error: Failed to parse the respons
 """How answers begin that are none (VLMEvalKit, vlmeval/smp/file.py and vlmeval/api)."""
 _CELL: Final = 32_767
 """Characters that a cell of a spreadsheet holds; the rest is lost."""
-_OK: Final[Delivery] = "ok"
-_CUT: Final[Delivery] = "truncated"
 _BESIDE: Final = frozenset(
     {"index", "prediction", "thinking", "extra_records", "image", "image_url", "hit", "log"}
 )
@@ -86,11 +84,15 @@ def _sample(row: Mapping[str, Any], where: str, longest: int) -> Sample:
     }
     if "instruction" not in own and "question" in own:
         own["instruction"] = own["question"]
-    error, delivery = "", _OK
+    error = ""
+    delivery: Delivery = "ok"
     if text.lstrip().startswith(_FAILED):
         error = text
     elif len(text) >= longest:
-        error, delivery = f"the answer ends where a cell does, at {longest:,} characters", _CUT
+        error, delivery = (
+            f"the answer ends where a cell does, at {longest:,} characters",
+            "truncated",
+        )
     picture = own.get("image_path")
     return Sample(
         row=own,
