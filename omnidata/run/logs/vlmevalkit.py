@@ -89,10 +89,8 @@ def _sample(row: Mapping[str, Any], where: str, longest: int) -> Sample:
     if text.lstrip().startswith(_FAILED):
         error = text
     elif len(text) >= longest:
-        error, delivery = (
-            f"the answer ends where a cell does, at {longest:,} characters",
-            "truncated",
-        )
+        error = f"the answer ends where a cell does, at {longest:,} characters"
+        delivery = "truncated"
     picture = own.get("image_path")
     return Sample(
         row=own,
