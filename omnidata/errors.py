@@ -168,7 +168,7 @@ class AdapterError(CallError):
 
 
 class UnansweredError(OmnidataError):
-    """The model answered no step, so there is nothing to score."""
+    """The model did not answer, so there is nothing to score or to write; the same call resumes."""
 
     exit_code = 1
 

@@ -152,13 +152,10 @@ def parse_json(body: str) -> Any:
 _ACCOUNTING = frozenset({"usage", "usageMetadata", "usage_metadata"})
 
 
-def repeated_key(body: str) -> str:
+def contradictory_key(body: str) -> str:
     """Return the first key that a JSON object has twice with different values.
 
     Which of the two a parser takes is its own affair: what such a text says is not known.
-
-    Args:
-        body: the text.
 
     Returns:
         The key; empty where there is none, or in the server's accounting alone.
@@ -167,50 +164,36 @@ def repeated_key(body: str) -> str:
         RecursionError: the value is nested too deeply.
 
     Examples:
-        >>> repeated_key('{"choices": [{"finish_reason": "length", "finish_reason": "stop"}]}')
+        >>> contradictory_key('{"choices": [{"finish_reason": "length", "finish_reason": "stop"}]}')
         'finish_reason'
-        >>> repeated_key('{"usage": {"n": 1, "n": 2}, "usage": {}, "text": "a", "text": "a"}')
+        >>> contradictory_key('{"usage": {"n": 1, "n": 2}, "usage": {}, "text": "a", "text": "a"}')
         ''
     """
     try:
-        json.loads(body, object_pairs_hook=_unique, parse_int=float)
-    except _RepeatedError:
-        return _first_repeated(json.loads(body, object_pairs_hook=_Pairs, parse_int=float))
+        return _first_contradiction(json.loads(body, object_pairs_hook=_Pairs, parse_int=float))
     except ValueError:
-        pass
-    return ""
-
-
-class _RepeatedError(Exception):
-    pass
+        return ""
 
 
 class _Pairs(list[tuple[str, Any]]):
     """The keys and values of an object."""
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        raise _RepeatedError
-    return made
-
-
-def _first_repeated(value: object) -> str:
+def _first_contradiction(value: object) -> str:
     if isinstance(value, _Pairs):
         held: dict[str, Any] = {}
         for key, inner in value:
             if key not in _ACCOUNTING:
                 if held.setdefault(key, inner) != inner:
                     return key
-                if found := _first_repeated(inner):
+                if found := _first_contradiction(inner):
                     return found
         return ""
     items = value if isinstance(value, list) else ()
-    return next(filter(None, map(_first_repeated, items)), "")
+    return next(filter(None, map(_first_contradiction, items)), "")
 
 
-def text_of(body: bytes, where: str) -> str:
+def decode_answer(body: bytes, where: str) -> str:
     """Return the text of an answer.
 
     Raises:
@@ -218,13 +201,9 @@ def text_of(body: bytes, where: str) -> str:
     """
     try:
         text = body.decode("utf-8-sig")
-        twice = repeated_key(text)
+        twice = contradictory_key(text)
     except UnicodeDecodeError:
-        raise CallError(
-            "the answer is not UTF-8",
-            where=where,
-            expected="JSON in UTF-8",
-        ) from None
+        raise CallError("the answer is not UTF-8", where=where, expected="JSON in UTF-8") from None
     except RecursionError:
         return text  # its reader reports it
     if twice:
@@ -433,15 +412,12 @@ def is_another(asked: str, said: str) -> bool:
         >>> is_another("gpt-4o", "gpt-4o-mini"), is_another("m-2024-05-13", "m-2024-08-06")
         (True, True)
     """
-    wanted, got = (Counter(re.split(r"[-_.@:\s]+", _bare(name))) for name in (asked, said))
+    names = (name.rstrip("/").rpartition("/")[2].lower() for name in (asked, said))
+    wanted, got = (Counter(re.split(r"[-_.@:\s]+", name)) for name in names)
     more, less = got - wanted, wanted - got
     if not all(_VERSION.fullmatch(word) for word in [*more, *less]):
         return True
     return any(map(_DATED.fullmatch, more)) and any(map(_DATED.fullmatch, less))
-
-
-def _bare(name: str) -> str:
-    return name.rstrip("/").rpartition("/")[2].lower()
 
 
 # What a server says of its own accounting, as far as it is numbers; nothing else is written down.

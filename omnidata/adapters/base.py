@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from omnidata import media, predictions
+from omnidata.adapters.media_budget import parts_of
 from omnidata.files import STREAMED, open_file
 from omnidata.types import (
     Completion,
@@ -23,15 +24,8 @@ from omnidata.types import (
 
 
 def untaken(conversation: Conversation, accepts: Collection[Modality] | None) -> str:
-    """Return a sentence about the media that a model does not take; empty if it takes all.
-
-    Args:
-        conversation: the prompt.
-        accepts: see `Model`.
-    """
-    kinds = dict.fromkeys(
-        part.media.kind for message in conversation for part in message.parts if part.media
-    )
+    """Return a sentence about the media that a model does not take; empty if it takes all."""
+    kinds = dict.fromkeys(part.media.kind for part in parts_of(conversation) if part.media)
     if accepts is None or kinds.keys() <= set(accepts):
         return ""
     takes = ", ".join(sorted(accepts)) or "no media"
@@ -81,10 +75,9 @@ class Model(ABC):
         Raises:
             MediaError: one cannot.
         """
-        for message in request.conversation:
-            for part in message.parts:
-                if part.media and self.accepts and part.media.kind in self.accepts:
-                    media.check(part.media)
+        for part in parts_of(request.conversation):
+            if part.media and self.accepts and part.media.kind in self.accepts:
+                media.check(part.media)
         return Prepared(request)
 
     @abstractmethod

@@ -82,7 +82,7 @@ class BatchModel(ApiModel):
             media into the requests.
     """
 
-    batch: BatchForm | None
+    batch: BatchForm | None = None
     batch_service: ClassVar[type[BatchService]]
     refer: Callable[[RenderedPart], str] | None = None
 
@@ -105,12 +105,7 @@ class BatchModel(ApiModel):
         """
 
     def headers(self, params: GenerationParams, tools: Sequence[str]) -> dict[str, str]:
-        """Return the headers of one request beside the key; none by default.
-
-        Args:
-            params: the settings of the request.
-            tools: the names of the tools that it declares.
-        """
+        """Return the headers, beside the key, of a request with these settings and tools."""
         return {}
 
 
@@ -145,9 +140,6 @@ class BatchService(ABC):
     """A provider's batch API; every method but `create` can be repeated.
 
     All methods raise CallError if the provider does not do it.
-
-    Args:
-        model: the model of the requests.
     """
 
     def __init__(self, model: BatchModel) -> None:

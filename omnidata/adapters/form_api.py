@@ -80,7 +80,7 @@ def text_of(messages: Sequence[RenderedMessage]) -> str:
     return "\n\n".join(filter(None, turns))
 
 
-def media_of(messages: Sequence[RenderedMessage], kind: str) -> list[RenderedPart]:
+def parts_of_kind(messages: Sequence[RenderedMessage], kind: str) -> list[RenderedPart]:
     """Return all media of a kind, in order."""
     return [part for turn in messages for part in turn.parts if part.kind == kind]
 
@@ -131,7 +131,7 @@ class FormModel(FlatModel):
         files = {
             self.file_field.format(kind): part
             for kind in ("image", "video", "audio")
-            for part in media_of(messages, kind)
+            for part in parts_of_kind(messages, kind)
         }
         return (text, files), len(text) + sum(len(part.data) for part in files.values())
 

@@ -18,7 +18,7 @@ from aiohttp.client_reqrep import ConnectionKey
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.tracing import Trace
 
-from omnidata.adapters.answers import MAX_ERROR_BYTES, excerpt, fault, is_whole, text_of
+from omnidata.adapters.answers import MAX_ERROR_BYTES, decode_answer, excerpt, fault, is_whole
 from omnidata.adapters.keys import Key
 from omnidata.errors import CallError
 
@@ -61,7 +61,7 @@ class BoundedResponse(aiohttp.ClientResponse):
                 where=address(self.url),
                 transient=False,
             )
-        return text_of(self.key.redact_bytes(body), address(self.url))
+        return decode_answer(self.key.redact_bytes(body), address(self.url))
 
     async def begin(self) -> str:
         """Return the first `MAX_ERROR_BYTES` of the body as text, and drop the rest.

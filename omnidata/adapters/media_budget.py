@@ -110,7 +110,7 @@ def arrange(
     """
     if layout == "paper":
         return conversation, ()
-    if any(part.kind in ("tool", "call") for part in flat(conversation)):
+    if any(part.kind in ("tool", "call") for part in parts_of(conversation)):
         raise UsageError(
             "layout=release has no place for a provider's own tool",
             where="-M layout=release",
@@ -256,7 +256,7 @@ def lacking(conversation: Conversation, capabilities: Capabilities) -> str:
         >>> lacking((Message("user", (sound,)),), Capabilities(accepts=frozenset({"image"})))
         'the model takes no audio (voice)'
     """
-    parts = flat(conversation)
+    parts = parts_of(conversation)
     tools = dict.fromkeys(part.role for part in parts if part.kind in ("tool", "call"))
     lacks = [f"the model has no tool {name}" for name in tools if name not in capabilities.tools]
     for kind in dict.fromkeys(part.kind for part in parts if _untaken(part, capabilities)):
@@ -316,7 +316,7 @@ def fit(parts: Sequence[Part], capabilities: Capabilities) -> Fit:
     return Fit(dropped, frames, capabilities.frames, reason)
 
 
-def flat(conversation: Conversation) -> list[Part]:
+def parts_of(conversation: Conversation) -> list[Part]:
     """Return the parts of all messages, in order."""
     return [part for message in conversation for part in message.parts]
 

@@ -183,12 +183,6 @@ def find(
 ) -> Preset | None:
     """Return the model of a SPEC: wire format and model, as in `openai:MODEL`, or a row's name.
 
-    Args:
-        spec: the SPEC.
-        options: as given with `-M key=value`.
-        base_url: the server's address, in place of the row's.
-        models: a file of the user's own rows; the one that `OMNIDATA_MODELS` names if None.
-
     Returns:
         The preset; None if no row has that name.
 
@@ -338,8 +332,8 @@ def _read(path: Path) -> str:
     try:
         return read_settings(path)
     except (OSError, ValueError) as error:
-        not_text = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
-        reason = error.strerror if isinstance(error, OSError) else not_text
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        reason = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else reason
         raise UsageError(
             f"the models cannot be read: {reason}", where=str(path), expected="a TOML file"
         ) from None

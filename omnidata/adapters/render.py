@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from omnidata import jsontext, media
 from omnidata.adapters.answers import sendable
-from omnidata.adapters.media_budget import Capabilities, Fit, fit, flat, lacking
+from omnidata.adapters.media_budget import Capabilities, Fit, fit, lacking, parts_of
 from omnidata.errors import MediaError, UsageError
 from omnidata.types import Conversation, MediaRef, Part
 
@@ -69,7 +69,7 @@ def render_messages(
             expected="a step whose media the model accepts",
             remedy="leave the modality out with -T modalities, or allow it with -M degrade=true",
         )
-    parts = flat(conversation)
+    parts = parts_of(conversation)
     plan = fit(parts, capabilities)
     turns: list[Turn[T]] = []
     lines: list[Line] = []

@@ -21,7 +21,7 @@ from omnidata import media
 from omnidata.errors import Finding, MediaError
 from omnidata.loaders.steps import Steps
 from omnidata.media import AUDIO_RATE, SILENCE, encode_mp4, encode_wav
-from omnidata.run.altered_media import MEDIUM, Control, media_of
+from omnidata.run.altered_media import MEDIUM, Control, media_of_kind
 from omnidata.storage import atomic_write, wrap_os_error
 from omnidata.types import LoadedDataset, MediaRef, Modality, Progress, Step
 
@@ -69,7 +69,7 @@ def alter(
     kind = MEDIUM[control]
     episodes: dict[str, list[Step]] = {}
     for step in source.steps:
-        if media_of(step, kind):
+        if media_of_kind(step, kind):
             episodes.setdefault(step.episode, []).append(step)
     partners = _partners(episodes, kind, seed) if control in _OTHERS else None
     wanted = [step for step in source.steps if steps is None or step.sample_id in steps]
@@ -79,7 +79,7 @@ def alter(
     same: list[str] = []  # steps whose new medium is their own, byte for byte
     with_sound: dict[str, str] = {}  # episode whose clips have sounds of their own -> a step
     for number, step in enumerate(wanted, 1):
-        own, episode = media_of(step, kind), step.episode
+        own, episode = media_of_kind(step, kind), step.episode
         partner = partners[episode] if partners and own else None
         if episode not in episodes:
             bad.setdefault(episode, f"no step of it has {kind}")
@@ -95,7 +95,7 @@ def alter(
             else:
                 if partner and not _differ(step, made[name], kind):
                     same.append(name)
-                clip = next(iter(media_of(step, "video").values()), None)
+                clip = next(iter(media_of_kind(step, "video").values()), None)
                 if clip and episode not in with_sound and _is_audible(clip):
                     with_sound[episode] = name
         if progress:
@@ -125,13 +125,13 @@ def _alter_step(
     That is the step at the same place of the other episode, or one in its turn; of a role that it
     lacks its first medium is taken. Without another episode the media say nothing.
     """
-    own = media_of(step, kind)
+    own = media_of_kind(step, kind)
     if not others:
         silent = {role: _nothing_in(ref, folder) for role, ref in own.items()}
         return replace(step, media={**step.media, **silent}), None
     same = next((each for each in others if each.step_index == step.step_index), None)
     other = same or others[step.step_index % len(others)]
-    found = media_of(other, kind)
+    found = media_of_kind(other, kind)
     first = next(iter(found.values()))
     changed = {role: found.get(role, first) for role in own}
     return replace(step, media={**step.media, **changed}), other.sample_id
@@ -165,7 +165,7 @@ def _freeze(ref: MediaRef) -> bytes:
 
 def _differ(step: Step, other: Step, kind: Modality) -> bool:
     """Return whether two steps have different media, as far as they can be read."""
-    own, others = media_of(step, kind), media_of(other, kind)
+    own, others = media_of_kind(step, kind), media_of_kind(other, kind)
     if own.keys() != others.keys():
         return True
     for role, ref in own.items():

@@ -11,9 +11,10 @@ from typing import Any
 
 from omnidata.analysis.comparison import ANSWERED, Aligned, failures
 from omnidata.errors import UsageError, plural
-from omnidata.run.differences import flat, shorten
+from omnidata.run.differences import flatten, shorten
 from omnidata.run.headlines import lines_of
 from omnidata.run.run_files import Run, read_run
+from omnidata.run.run_info import ANSWERS
 
 _OF_TASK = ("options", "where", "exclude", "limit", "shard", "seed", "generation")
 _OF_MODEL = ("model_options", "model_settings")
@@ -93,7 +94,7 @@ def copies(runs: Sequence[Run]) -> list[tuple[Run, Run]]:
 def _same(run: Run, other: Run) -> bool:
     if run.profile != other.profile or run.settings != other.settings:
         return False
-    ours, theirs = (each.path / "predictions.jsonl" for each in (run, other))
+    ours, theirs = (each.path / ANSWERS for each in (run, other))
     try:
         return filecmp.cmp(ours, theirs, shallow=False)
     except OSError:  # scores can be shown without their answers
@@ -165,7 +166,7 @@ def _format_value(key: str, value: Any) -> str:
 
 
 def _flat(run: Run, keys: Sequence[str]) -> dict[str, Any]:
-    said = flat({key: run.settings.get(key) for key in keys})
+    said = flatten({key: run.settings.get(key) for key in keys})
     return {name: value for name, value in said.items() if value is not None}
 
 

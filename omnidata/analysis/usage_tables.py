@@ -25,7 +25,7 @@ from omnidata.errors import plural
 from omnidata.jsontext import in_snake_case
 from omnidata.metrics.intervals import Floats
 from omnidata.run.cost import Tokens
-from omnidata.run.differences import flat, shorten
+from omnidata.run.differences import flatten, shorten
 from omnidata.run.journal import TRANSIENT
 from omnidata.run.run_files import Run
 from omnidata.run.run_info import ANSWERS
@@ -204,7 +204,7 @@ def _parameters(run: Run) -> list[str]:
     within other things, e.g. the tokens of `reasoning`, is no limit of the answer.
     """
     generation = run.settings.get("generation", {})
-    settings = flat(in_snake_case(run.settings.get("model_settings") or {}))
+    settings = flatten(in_snake_case(run.settings.get("model_settings") or {}))
     given = {name: value for name, value in settings.items() if value is not None}
     sent = {name.rpartition(".")[2]: value for name, value in given.items()}
     own = {

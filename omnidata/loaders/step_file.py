@@ -418,9 +418,7 @@ def _extends(past: Any, before: Any, last: Any, is_same: Callable[[Any, Any], bo
 
 
 def _plain_history(past: Any) -> tuple[Any, ...]:
-    if type(past) is not tuple:
-        raise CannotStoreError(past)
-    return tuple(map(_plain_action, past))
+    return tuple(map(_plain_action, _plain_screens(past)))
 
 
 def _plain_screens(past: Any) -> tuple[Any, ...]:
@@ -803,7 +801,9 @@ class Block:
         if name in ("history", "history_screens"):
             return self._past(place, name)
         value = self._plain(place, name)
-        return self._odd(place, name) if value is None else value
+        if value is None and len(cell := self._cell(place, "odd")):
+            value = marshal.loads(cell)[name]
+        return value
 
     def _plain(self, place: int, name: str) -> Any:
         """Return a text, a number or a screen; None where the row has an odd value."""
@@ -834,10 +834,6 @@ class Block:
                 found = column.slice(self._start, self.length).to_pylist()
             self._columns[name] = found
         return found
-
-    def _odd(self, place: int, name: str) -> Any:
-        cell = self._cell(place, "odd")
-        return marshal.loads(cell)[name] if len(cell) else None
 
     def _cell(self, place: int, name: str) -> memoryview:
         view, ends = self._cells_of(name)

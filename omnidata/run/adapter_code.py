@@ -46,9 +46,6 @@ _HAS_DOCSTRING: Final = 0x4000000  # a flag of code objects from Python 3.13 on
 def code_of(adapter: object) -> str:
     """Return the versions and the hash of an adapter's code, as `run.json` has them.
 
-    Args:
-        adapter: the adapter.
-
     Examples:
         >>> code_of(type("Own", (), {"__module__": "omnidata.own"})()) == (
         ...     f"omnidata {version('omnidata')}"

@@ -8,10 +8,12 @@ import reprlib
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, get_args
 
 from omnidata import media
 from omnidata.adapters.base import untaken
+from omnidata.adapters.media_budget import parts_of
 from omnidata.errors import (
     AdapterError,
     CallError,
@@ -25,6 +27,7 @@ from omnidata.plugins import last_line
 from omnidata.predictions import check_written, dropped_parts
 from omnidata.run.adapter_code import code_of
 from omnidata.run.cost import textual_counts
+from omnidata.run.run_info import INFO, check_info
 from omnidata.tasks.asking import Asking
 from omnidata.types import (
     Adapter,
@@ -181,7 +184,7 @@ def _check_taken(task: Asking, adapter: Adapter, steps: Sequence[Step]) -> None:
         seen.add(kinds)
         _check_controls(task, adapter, conversation)
         if reason := adapter.unsupported_reason(conversation):
-            has_tool = any(part.kind == "tool" for each in conversation for part in each.parts)
+            has_tool = any(part.kind == "tool" for part in parts_of(conversation))
             raise UsageError(
                 f"{adapter.name} cannot take the step as it is: {reason}",
                 where=step.sample_id,
@@ -225,10 +228,9 @@ def _kinds(step: Step) -> Hashable:
 
 def _can_be_opened(conversation: Conversation) -> bool:
     try:
-        for message in conversation:
-            for part in message.parts:
-                if part.media:
-                    media.check(part.media)
+        for part in parts_of(conversation):
+            if part.media:
+                media.check(part.media)
     except (MediaError, StoreError):
         return False
     return True
@@ -261,8 +263,7 @@ def render_request(task: Asking | None, adapter: Adapter, request: Request) -> P
     if reason := untaken(request.conversation, accepts):
         shown: Counter[tuple[Any, Any]] = Counter(
             (part.role, part.media.kind)
-            for message in request.conversation
-            for part in message.parts
+            for part in parts_of(request.conversation)
             if part.media and part.media.kind not in (accepts or ())
         )
         if shown - gone:
@@ -315,6 +316,13 @@ def _refusal(task: Asking | None, adapter: Adapter, request: Request, reason: st
         remedy=f"{remedy} say in `accepts` what it takes (None: it looks at no prompt), or "
         "drop them in `prepare` and say so in the receipt",
     )
+
+
+def model_facts(adapter: Adapter) -> dict[str, Any]:
+    """Return the `run_metadata` of a model, or raise whatever is wrong with it."""
+    facts = dict(adapter.run_metadata())
+    check_info({"task": "", "model": "", "facts": facts}, Path(INFO))
+    return facts
 
 
 def slip(adapter: Adapter, error: BaseException, method: str) -> AdapterError:

@@ -34,14 +34,14 @@ _NOUNS: Final[Mapping[Modality, str]] = {"image": "pictures", "audio": "sounds",
 _WITHOUT: Final = "without "
 
 
-def media_of(step: Step, kind: Modality) -> dict[str, MediaRef]:
+def media_of_kind(step: Step, kind: Modality) -> dict[str, MediaRef]:
     """Return a step's media of a kind, by role."""
     return {role: ref for role, ref in step.media.items() if ref and ref.kind == kind}
 
 
 def without(source: LoadedDataset, kinds: Sequence[Modality]) -> LoadedDataset:
     """Return the data without the media of some kinds, marked as altered if it had any."""
-    lost = [kind for kind in kinds if any(media_of(step, kind) for step in source.steps)]
+    lost = [kind for kind in kinds if any(media_of_kind(step, kind) for step in source.steps)]
     if not lost:
         return source
     steps = Steps.of(step_without(step, lost, source.roles) for step in source.steps)

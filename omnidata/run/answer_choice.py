@@ -23,7 +23,7 @@ from omnidata.metrics.row_tables import means
 from omnidata.metrics.sampling import agreement, alike, plurality
 from omnidata.predictions import Prediction, numbered_lines
 from omnidata.run import run_files
-from omnidata.run.cost import with_whole_cost
+from omnidata.run.cost import add_up, with_whole_cost
 from omnidata.run.journal import Answers
 from omnidata.run.run_files import read_results
 from omnidata.run.run_info import ANSWERS, read_info, write_info
@@ -247,11 +247,13 @@ def write_table(
     """
     out, tally = runs[0], _Tally(len(runs), verifier)
     with ExitStack() as files:
-        answers = [files.enter_context(closing(_open_answers(run, steps))) for run in runs]
+        answers = [files.enter_context(closing(Answers(run / ANSWERS, steps))) for run in runs]
+        for each in answers:
+            each.read()
         lines = files.enter_context(atomic_write(out / "samples.jsonl"))
         for step in steps:
             found = (_judge(task, profile, step, n, each) for n, each in enumerate(answers, 1))
-            lines.write(encode(tally.add(step, [each for each in found if each])) + b"\n")
+            lines.write(encode(tally.add(step, [*filter(None, found)])) + b"\n")
         if verifier and tally.marked["unscored"] and not tally.marked["scored"]:
             raise UsageError(
                 "the verifier has no score for any answer",
@@ -353,7 +355,7 @@ class _Tally:
         """Keep an answer as a line that took the tokens and the time of all answers."""
         if one:
             line = Prediction.of(step.sample_id, one.completion)
-            line.usage = _sum_usages([each.completion.usage for each in of])
+            line.usage = add_up([each.completion.usage for each in of])
             line.latency_s = sum(each.completion.latency_s for each in of)
             self.chosen[by].append(line)
 
@@ -379,13 +381,6 @@ class _Tally:
                 [votes for votes, _ in self._sure], [right for _, right in self._sure]
             ),
         }
-
-
-def _open_answers(run: Path, steps: Sequence[Step]) -> Answers:
-    answers = Answers(run / ANSWERS, steps)
-    if (run / ANSWERS).exists():
-        answers.read()
-    return answers
 
 
 def _judge(
@@ -430,20 +425,4 @@ def _same(a: Action | str | None, b: Action | str | None, screen: Screen) -> boo
 
 def _usage(infos: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     parts = [info.get("usage", {}) for info in infos]
-    return with_whole_cost(_sum_usages(parts), parts)
-
-
-def _sum_usages(usages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Add up numbers; take other values from the first usage that has them."""
-    found: dict[str, Any] = {}
-    for usage in usages:
-        for name, value in usage.items():
-            before = found.get(name)
-            if isinstance(value, bool) or not isinstance(value, int | float | Mapping):
-                found.setdefault(name, value)
-            elif isinstance(value, Mapping):
-                inner = [before] if isinstance(before, Mapping) else []
-                found[name] = _sum_usages([*inner, value])
-            else:
-                found[name] = value + (before if isinstance(before, int | float) else 0)
-    return found
+    return with_whole_cost(add_up(parts), parts)

@@ -39,7 +39,7 @@ from omnidata.tasks.asking import Asking
 from omnidata.types import Adapter, Completion, GenerationParams, Prepared, Progress, Request, Step
 
 
-class _Way(Protocol):
+class _GateLike(Protocol):
     async def enter(self) -> float | str: ...
 
     async def leave(self, reserved: float, usages: Sequence[Mapping[str, Any]]) -> None: ...
@@ -58,14 +58,8 @@ class Engine:
     """One pass over the steps that have no answer yet.
 
     Args:
-        task: makes the prompts, and reads answers for histories of predictions.
-        adapter: the model.
-        run: records every line at once.
-        params: how to decode.
-        limits: of concurrency, time, attempts and memory.
         gate: a `Gate`, here or on another machine.
         cache: answers to equal requests; None asks always.
-        meter: adds up the time of each stage.
         breaker: counts failures in a row; None for one of this pass alone.
 
     Attributes:
@@ -84,7 +78,7 @@ class Engine:
         params: GenerationParams,
         *,
         limits: Limits,
-        gate: _Way,
+        gate: _GateLike,
         cache: ResponseCache | None,
         meter: StageTimer,
         breaker: CircuitBreaker | None = None,
@@ -356,12 +350,7 @@ def prepare_step(
 ) -> tuple[Prepared | Completion, dict[str, Any]]:
     """Return the request for a step, or its completion if there is none; and stamps of its media.
 
-    Args:
-        task: makes the prompt.
-        adapter: the model.
-        step: the step.
-        past: earlier answers of its episode, for a history of predictions.
-        failed: called with the error of a request that the adapter could not make.
+    `past` has the earlier answers of its episode; `failed` is told why the adapter made none.
 
     Raises:
         DataError: a prompt cannot be made.
@@ -415,12 +404,10 @@ class _Ahead:
     """Prepares steps in their order; the steps that depend on an answer are added as it comes.
 
     Args:
-        make: prepares one step.
         threads: how many prepare; 0 prepares in the event loop, where no media are read.
         batch: requests that are taken together, where threads prepare them of like length.
         open_batches: how many may be under way; twice as many are prepared.
         max_bytes: of requests that are ready and wait; the one that exceeds it is the last.
-        meter: adds up the time.
     """
 
     def __init__(
@@ -488,7 +475,7 @@ class _Ahead:
             step = self._begun.popleft() if self._begun else next(self._todo)
             if self._threads:
                 self._making += 1
-                work = asyncio.get_running_loop().run_in_executor(self._pool, self._timed, step)
+                work = asyncio.get_running_loop().run_in_executor(self._pool, self._measure, step)
                 work.add_done_callback(self._end)
             else:
                 self._ready.append(self._make(step))
@@ -502,7 +489,7 @@ class _Ahead:
             and len(self._ready) < self._most
         )
 
-    def _timed(self, step: Step) -> tuple[_Ready, float]:
+    def _measure(self, step: Step) -> tuple[_Ready, float]:
         began = time.perf_counter()
         return self._make(step), time.perf_counter() - began
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
-from pathlib import Path
 from typing import Any
 
 from omnidata.errors import AdapterError
-from omnidata.run.adapter_contract import About, describe_model, slip
+from omnidata.run.adapter_contract import About, describe_model, model_facts, slip
 from omnidata.run.ask import Engine
 from omnidata.run.cache import ResponseCache
 from omnidata.run.cluster import Recipe
@@ -17,7 +16,6 @@ from omnidata.run.cost import Budget, Limits
 from omnidata.run.event_loop import EventLoop
 from omnidata.run.journal import RunFolder
 from omnidata.run.pace import Gate, StageTimer
-from omnidata.run.run_info import INFO, check_info
 from omnidata.tasks.asking import Asking
 from omnidata.types import Adapter, GenerationParams, Progress, Step
 
@@ -58,14 +56,7 @@ class OpenModel(EventLoop):
 
 
 class LocalAsker:
-    """Asks a model in this process.
-
-    Args:
-        task: the benchmark with its options.
-        model: the model, open.
-        steps: of the whole dataset; baselines look at them.
-        params: how to decode; the model's own if None.
-        limits: how fast, how long and how dearly to ask.
+    """Asks a model in this process; baselines look at the steps of the whole dataset.
 
     Attributes:
         stopped, failed, slipped, asked, reused: as of `omnidata.run.ask.Engine`.
@@ -125,8 +116,7 @@ class LocalAsker:
     def facts(self) -> Mapping[str, Any]:
         """Return the model's `run_metadata`; a failure of it is a warning."""
         try:
-            facts = dict(self._adapter.run_metadata())
-            check_info({"task": "", "model": "", "facts": facts}, Path(INFO))
+            return model_facts(self._adapter)
         except Exception as error:
             failed = slip(self._adapter, error, "run_metadata")
             warnings.warn(
@@ -135,4 +125,3 @@ class LocalAsker:
                 stacklevel=3,
             )
             return {}
-        return facts

@@ -113,10 +113,6 @@ class BadLines:
 def answer_rows(path: Path, expected: str) -> Iterator[Line]:
     """Yield the rows of a file that another program wrote.
 
-    Args:
-        path: of the file.
-        expected: what it should be, for messages.
-
     Raises:
         PredictionError: the file cannot be opened.
     """
@@ -173,13 +169,7 @@ def row_of(line: Line, expected: str) -> Mapping[str, Any]:
 
 
 def sift(lines: Iterable[Line], read: Callable[[Line], Any], bad: BadLines) -> Iterator[Any]:
-    """Read each line; note the unreadable ones.
-
-    Args:
-        lines: rows of a file.
-        read: reads one, or raises PredictionError.
-        bad: takes note of the others.
-    """
+    """Yield what `read` makes of each line; note those for which it raises PredictionError."""
     for line in lines:
         try:
             found = read(line)

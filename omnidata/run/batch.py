@@ -22,6 +22,7 @@ import msgspec
 from omnidata.adapters import asks_nobody, is_light
 from omnidata.adapters.batch_api import BatchForm, BatchModel
 from omnidata.adapters.keys import credentials_in
+from omnidata.adapters.media_budget import parts_of
 from omnidata.adapters.render import RenderedPart
 from omnidata.errors import CallError, RunError, UsageError, plural
 from omnidata.jsontext import hash_of
@@ -39,14 +40,7 @@ from omnidata.run.scoring import get_profile
 from omnidata.run.selection import select
 from omnidata.storage import atomic_write, file_name, wrap_os_error
 from omnidata.tasks.asking import Asking
-from omnidata.types import (
-    Completion,
-    GenerationParams,
-    LoadedDataset,
-    Prepared,
-    Progress,
-    Step,
-)
+from omnidata.types import Completion, GenerationParams, LoadedDataset, Prepared, Progress, Step
 
 _SAMPLED = 64
 _WRAPPED = 64
@@ -125,13 +119,7 @@ def write(
     check_judgeable(get_profile(task, None), steps, source, out)
     about = describe_model(task, adapter, None, steps, None)
     settings = run_settings(
-        task,
-        source,
-        about,
-        model_options=model.options,
-        where=where,
-        exclude=exclude,
-        limit=limit,
+        task, source, about, model_options=model.options, where=where, exclude=exclude, limit=limit
     )
     budget = Budget(limits, about.name)
     with RunFolder(out, settings, again=False, code=about.code, reuse=limits.reuse_answers) as run:
@@ -182,12 +170,7 @@ def write(
 
 
 def batch_model(recipe: Recipe, task: Asking, *, asks: bool = False) -> BatchModel:
-    """Return a model; no weights are loaded, and no plug-in's code is run.
-
-    Args:
-        recipe: the model.
-        task: the benchmark with its options.
-        asks: whether its server is sent anything; else it only writes and reads files.
+    """Return a model that is asked, or only writes and reads files; no weights are loaded.
 
     Raises:
         UsageError: there are no batches of the model.
@@ -346,7 +329,7 @@ class _Writer:
             return _Row(asked, b"", made)
         body = self._adapter.body(made.payload, self._params)
         data = self._form.row(self._form, asked.custom_id, body).replace(b"\n", b" ") + b"\n"
-        parts = [part for message in made.request.conversation for part in message.parts]
+        parts = parts_of(made.request.conversation)
         asked = msgspec.structs.replace(
             asked,
             key=made.key,

@@ -116,10 +116,7 @@ def _model_with_key(manifest: Manifest, task: Asking, place: Place) -> BatchMode
 
 
 def submit(
-    out: Path,
-    place: Place = USUAL,
-    *,
-    told: Callable[[str], None] = lambda line: None,
+    out: Path, place: Place = USUAL, *, told: Callable[[str], None] = lambda line: None
 ) -> dict[str, FileState]:
     """Send every file of the last round that was not sent yet or that the provider refused.
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from omnidata.adapters.answers import error_in_answer, fault, is_whole, parse_json, text_of
+from omnidata.adapters.answers import decode_answer, error_in_answer, fault, is_whole, parse_json
 from omnidata.adapters.batch_api import BatchModel, Returned
 from omnidata.errors import CallError, PredictionError, RunError, UnansweredError, plural
 from omnidata.predictions import numbered_lines
@@ -323,7 +323,7 @@ def _judge_row(
                 where=where,
                 remedy="omnidata batch write ... --only missing asks again",
             )
-        text_of(line, where)
+        decode_answer(line, where)
         if error is not None and returned.status and not is_whole(returned.status):
             inner = error.get("error", error) if isinstance(error, dict) else error
             said = inner.get("message", inner) if isinstance(inner, dict) else inner

@@ -59,8 +59,7 @@ def key(
             del how[name]
     drawn = None if params.temperature == 0 else sample_id
     text = msgspec.json.encode(
-        [_VERSION, dict(settings), how, prepared_key, drawn],
-        order="deterministic",
+        [_VERSION, dict(settings), how, prepared_key, drawn], order="deterministic"
     )
     return hashlib.sha256(text).hexdigest()
 

@@ -28,7 +28,7 @@ from omnidata.loaders.steps import as_steps
 from omnidata.plugins import blaming
 from omnidata.predictions import Prediction, decode
 from omnidata.registry import plugin_origin
-from omnidata.run.adapter_contract import About, describe_model, one_of_each_kind
+from omnidata.run.adapter_contract import About, describe_model, model_facts, one_of_each_kind
 from omnidata.run.ask import Engine
 from omnidata.run.cost import Budget, Limits
 from omnidata.run.engines.local import Died
@@ -46,7 +46,6 @@ from omnidata.run.engines.ray import (
 from omnidata.run.histories import not_asked
 from omnidata.run.journal import TRANSIENT, PartFile, RunFolder, attempts_of
 from omnidata.run.pace import CircuitBreaker, Gate, StageTimer
-from omnidata.run.run_info import INFO, check_info
 from omnidata.storage import open_own
 from omnidata.tasks import get_task
 from omnidata.tasks.asking import Asking
@@ -135,11 +134,7 @@ class PartEnd:
 
 
 class AskingWorker:
-    """Asks about parts of a run, in a process of the cluster.
-
-    Args:
-        job: shared by all parts.
-    """
+    """Asks about parts of a run, in a process of the cluster."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
@@ -147,11 +142,9 @@ class AskingWorker:
         self._breaker = CircuitBreaker()  # of all its parts together
 
     async def open(self, samples: Sequence[Step], code: str = "") -> tuple[str, About]:
-        """Load the model, and return the machine and a description of the model.
+        """Load the model; return the machine and the model's description.
 
-        Args:
-            samples: steps of every kind that the model has to take.
-            code: of the model on the machine that opened first; empty there.
+        `code` is that of the model on the machine that opened first; empty there.
 
         Raises:
             OmnidataError: as a run on one machine; or this machine does not see the data, or has
@@ -215,8 +208,7 @@ class AskingWorker:
             lines.close()
         facts: dict[str, Any] = {}
         with suppress(Exception):  # whatever the model lacks, it has answered
-            facts = dict(self._adapter.run_metadata())
-            check_info({"task": "", "model": "", "facts": facts}, Path(INFO))
+            facts = model_facts(self._adapter)
         return PartEnd(
             path.read_bytes() if path.exists() else b"",
             engine.stopped,
@@ -233,12 +225,7 @@ class AskingWorker:
 
 
 class SharedGate:
-    """The gate of all workers, in a process of its own; rates and budget are of the whole run.
-
-    Args:
-        limits: the rates.
-        budget: with the answers that the run has.
-    """
+    """The gate of all workers, in a process of its own; rates and budget are of the whole run."""
 
     def __init__(self, limits: Limits, budget: Budget) -> None:
         self._gate = Gate(limits, budget)
@@ -294,10 +281,6 @@ class _Part:
 class OnCluster:
     """Asks about the steps of a run, on a cluster.
 
-    Args:
-        job: shared by all workers.
-        cluster: the machines.
-
     Attributes:
         stopped, failed, slipped, asked, reused: as of `omnidata.run.ask.Engine`.
         timings: seconds of all workers together.
@@ -327,10 +310,6 @@ class OnCluster:
     def begin(self, stack: Any, steps: Sequence[Step]) -> About:
         """Connect, start the first worker, and return its description of the model.
 
-        Args:
-            stack: an `ExitStack` that ends both.
-            steps: that are to be asked about.
-
         Raises:
             OmnidataError: the cluster, the model or the data cannot be used.
         """
@@ -343,11 +322,7 @@ class OnCluster:
         return about
 
     def ask(
-        self,
-        steps: Sequence[Step],
-        run: RunFolder,
-        budget: Budget,
-        progress: Progress | None,
+        self, steps: Sequence[Step], run: RunFolder, budget: Budget, progress: Progress | None
     ) -> None:
         """Ask about every step that has no line.
 
@@ -523,9 +498,7 @@ class OnCluster:
 def join_left(run: RunFolder, *, again: bool) -> None:
     """Join the lines that workers wrote for a driver that was killed.
 
-    Args:
-        run: the folder.
-        again: make attempts of transient failures: their steps are to be asked again.
+    With `again` transient failures become attempts: their steps are to be asked again.
 
     Raises:
         RunError, PredictionError: the disk is full, or a file was not written by a worker.
@@ -552,12 +525,9 @@ def join_left(run: RunFolder, *, again: bool) -> None:
 def _whole_lines(
     path: Path, start: int = 0, content: bytes | None = None
 ) -> Iterator[tuple[int, Prediction]]:
-    """Yield the lines of a file with the byte behind each, but for a last one that is torn.
+    """Yield the lines from `start` on with the byte behind each, but for a last one that is torn.
 
-    Args:
-        path: of the file.
-        start: the byte to begin at.
-        content: of the file, if this machine may not see all of it yet.
+    `content` is that of the file, if this machine may not see all of it yet.
     """
     with (
         suppress(FileNotFoundError),

@@ -12,7 +12,7 @@ import msgspec
 
 from omnidata.errors import UsageError
 from omnidata.files import read_settings
-from omnidata.jsontext import in_snake_case
+from omnidata.jsontext import in_snake_case, is_number
 from omnidata.types import is_token_count
 
 # Token counts, as APIs name them.
@@ -285,6 +285,27 @@ def with_whole_cost(total: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]
     currencies = {part.get("currency") for part in parts}
     whole = len(currencies) == 1 and None not in currencies
     return {name: value for name, value in total.items() if whole or name not in _COST}
+
+
+def add_up(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Add up numbers by name and list different texts; of other values the first is taken.
+
+    Examples:
+        >>> add_up([{"n": 1, "of": {"s": 0.1}, "by": "a"}, {"of": {"s": 0.2}, "by": "b"}])
+        {'n': 1, 'of': {'s': 0.3}, 'by': 'a, b'}
+    """
+    total: dict[str, Any] = {}
+    for name in dict.fromkeys(name for part in parts for name in part):
+        values = [part[name] for part in parts if part.get(name) is not None]
+        if values and all(isinstance(value, Mapping) for value in values):
+            total[name] = add_up(values)
+        elif values and all(map(is_number, values)):
+            total[name] = round(sum(values), 12)
+        elif values and all(isinstance(value, str) for value in values):
+            total[name] = ", ".join(dict.fromkeys(values))
+        else:
+            total[name] = values[0] if values else None
+    return total
 
 
 class Budget:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -25,27 +25,25 @@ class Change:
     b: Any
 
 
-def flat(settings: Mapping[str, Any]) -> dict[str, Any]:
+def flatten(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Return settings with dotted names for nested ones, without empty mappings and lists.
 
     Examples:
-        >>> flat({"generation": {"temperature": 0.0}, "where": {}, "exclude": [], "limit": None})
+        >>> flatten({"generation": {"temperature": 0.0}, "where": {}, "exclude": [], "limit": None})
         {'generation.temperature': 0.0, 'limit': None}
     """
-    return dict(_flat(settings, ""))
-
-
-def _flat(settings: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
+    found: dict[str, Any] = {}
     for key, value in settings.items():
         if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{key}.")
+            found |= flatten(value, f"{prefix}{key}.")
         elif value != []:
-            yield f"{prefix}{key}", value
+            found[f"{prefix}{key}"] = value
+    return found
 
 
 def changes(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[Change]:
     """Return the settings that differ as JSON values; null equals absent."""
-    left, right = (flat(json.loads(json.dumps(each))) for each in (a, b))
+    left, right = (flatten(json.loads(json.dumps(each))) for each in (a, b))
     return [
         Change(name, left.get(name), right.get(name))
         for name in dict.fromkeys((*left, *right))

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from omnidata.adapters.media_budget import arrange
+from omnidata.adapters.media_budget import arrange, parts_of
 from omnidata.errors import MediaError, plural
 from omnidata.run.adapter_contract import describe_model, render_request
 from omnidata.run.cost import Budget, Limits, Tokens
 from omnidata.run.evaluate import usage_of_answers
-from omnidata.run.selection import Shard, select, shard
+from omnidata.run.selection import Shard, select
 from omnidata.tasks.asking import Asking
 from omnidata.types import (
     Adapter,
@@ -71,8 +71,7 @@ def dry_run(
         MediaError: none of the steps tried can be made ready.
         AdapterError: the model's own code failed.
     """
-    chosen = select(source.steps, where=where, exclude=exclude, limit=limit, task=task)
-    steps = shard(chosen, *part) if part else chosen
+    steps = select(source.steps, where=where, exclude=exclude, limit=limit, task=task, part=part)
     about = describe_model(task, adapter, params, steps, limits.concurrency)
     budget = Budget(limits, about.name)
     answered = usage_of_answers(out)
@@ -101,13 +100,7 @@ def dry_run(
 
 
 def price_of(tokens: Mapping[str, Any], budget: Budget, share: float = 1.0) -> dict[str, Any]:
-    """Return the cost of an estimate of tokens as `cost`; empty without a price.
-
-    Args:
-        tokens: see `estimate_tokens`.
-        budget: has the price.
-        share: of the price; batch APIs cost less.
-    """
+    """Return the cost of `estimate_tokens`, at a share of the price; empty without a price."""
     if not (budget.price and budget.prices):
         return {}
     counted = {name: tokens[name] for name in Tokens.__slots__ if name in tokens}
@@ -179,8 +172,7 @@ def estimate_tokens(
     texts = sum(
         len(part.text.encode("utf-8", "replace"))
         for prepared in ready
-        for message in prepared.request.conversation
-        for part in message.parts
+        for part in parts_of(prepared.request.conversation)
     )
     longest = params.max_new_tokens
     how = f"input: texts only, {_BYTES_PER_TOKEN} bytes a token, media are not counted; "

@@ -32,10 +32,10 @@ from omnidata.run.cluster import Job, OnCluster, Recipe, join_left
 from omnidata.run.cost import Budget, Limits, Tokens
 from omnidata.run.engines.ray import Cluster, Place
 from omnidata.run.journal import TRANSIENT, RunFolder
-from omnidata.run.media_stamps import Seen, media_of
+from omnidata.run.media_stamps import Seen
+from omnidata.run.run_info import ANSWERS
 from omnidata.run.scoring import get_profile, has_usable_target, score
 from omnidata.run.selection import select, whole_episodes
-from omnidata.run.selection import shard as take_shard
 from omnidata.tasks import is_named
 from omnidata.tasks.asking import Asking, ask_with
 from omnidata.tasks.asking_in_dialect import prompt_texts
@@ -111,8 +111,7 @@ def evaluate(
     began = time.perf_counter()
     task = ask_with(task)
     judge = get_profile(task, profile)
-    chosen = select(source.steps, where=where, exclude=exclude, limit=limit, task=task)
-    steps = take_shard(chosen, *shard) if shard else chosen
+    steps = select(source.steps, where=where, exclude=exclude, limit=limit, task=task, part=shard)
     if isinstance(model, str):
         model = Recipe(model, model_options)
     opened = model if isinstance(model, OpenModel) else OpenModel(model)
@@ -144,7 +143,7 @@ def evaluate(
             join_left(run, again=True)
             if task.needs_predictions:
                 run.reopen(_stale(steps, run))
-            seen = Seen(lambda step: media_of(task.conversation(step, [])))
+            seen = Seen(task)
             for number, name in enumerate(ids_of(steps) if run.done else ()):
                 if done := run.done.get(name):
                     seen.look(steps[number], done.delivery, done.receipt)
@@ -257,20 +256,7 @@ def conclude(
     changed_media: int = 0,
     facts: Mapping[str, Any] = {},
 ) -> tuple[dict[str, Any], int]:
-    """Score the lines of a run and record its end.
-
-    Args:
-        task: the benchmark with its options.
-        judge: the profile.
-        source: the loaded data.
-        steps: those of the run.
-        run: its folder, open.
-        budget: has counted every answer.
-        timings: seconds by stage so far.
-        findings: the number of findings about the data.
-        stopped: why the run ended before its end.
-        changed_media: the number of media that have changed since the model got them.
-        facts: the model's `run_metadata`.
+    """Score the lines of a run and record its end; `timings` are seconds by stage so far.
 
     Returns:
         The content of `results.json`, empty if no step has an answer; and the number of answers.
@@ -365,21 +351,18 @@ def _stale(steps: Sequence[Step], run: RunFolder) -> frozenset[str]:
     lacking: set[str] = set()
     stale = set()
     for step in steps:
-        key = step.episode
         if step.sample_id not in run.done:
-            lacking.add(key)
-        elif key in lacking:
+            lacking.add(step.episode)
+        elif step.episode in lacking:
             stale.add(step.sample_id)
     return frozenset(stale)
 
 
 def usage_of_answers(out: Path) -> dict[str, Tokens]:
     """Return the tokens of the final answers in a run folder by sample id; it may be missing."""
-    path = out / "predictions.jsonl"
-    if not path.is_file():
-        return {}
+    path = out / ANSWERS
     return {
         line.sample_id: Tokens.of(line.usage)
-        for line in predictions.read_final(out / "predictions.jsonl")
+        for line in (predictions.read_final(path) if path.is_file() else ())
         if line.delivery not in TRANSIENT
     }

@@ -62,11 +62,7 @@ class Answer:
 
 
 class Kept:
-    """At most `TRIED` answers, spread evenly over all that are added.
-
-    Args:
-        steps: that were asked about.
-    """
+    """At most `TRIED` answers, spread evenly over all that are added."""
 
     def __init__(self, steps: Sequence[Step]) -> None:
         self._steps, self._every, self._met = steps, 1, 0
@@ -115,13 +111,7 @@ def lines_of(results: Mapping[str, Any]) -> list[str]:
 def lost_steps(
     source: LoadedDataset | None, steps: Sequence[Step], judged: npt.NDArray[np.bool_]
 ) -> Iterator[Reason]:
-    """Yield the reasons why most rows became no steps, or most steps cannot be judged.
-
-    Args:
-        source: the data with their findings; None if they are unknown.
-        steps: that were asked about.
-        judged: bool (N,), aligned with the steps.
-    """
+    """Yield the reasons why most rows became no steps, or most steps cannot be judged."""
     errors = [one for one in source.findings if one.severity == "error"] if source else []
     other = [one for one in errors if one.code != _REPEATED]  # of a repeated row one is a step
     skipped = source.skipped - (len(errors) - len(other)) if source else 0
@@ -170,11 +160,7 @@ def count_misplaced(
     Chance is measured with right answers to other steps: some of those at a wrong place are right
     in another unit.
 
-    Args:
-        task: the benchmark with its options.
-        profile: that judged.
-        steps: that were asked about.
-        why: the number of wrong answers for each cause, reading and label of the target.
+    `why` has the number of wrong answers for each cause, reading and label of the target.
 
     Returns:
         `missed`, `readings` by reading, and `by_chance` by cause, a share of the missed ones; None
@@ -284,13 +270,7 @@ def other_unit(
 ) -> Reason | None:
     """Return a reason if most places are right in one other reading, by more than chance.
 
-    Args:
-        task: the benchmark with its options.
-        profile: that judged.
-        places: the result of `count_misplaced`.
-        kept: answers of the run.
-        wrong: the number of wrong answers.
-        judged: the number of judged steps.
+    `places` is the result of `count_misplaced`; `wrong` and `judged` are numbers of steps.
     """
     if not places:
         return None
@@ -320,12 +300,6 @@ def other_dialect(
     Either most of them act there alone, as the released parser reads them or a quarter of them
     rightly; or most are right there, and are wrong here for another reason than their unit. Prose
     is no act, although many readers take it for an end.
-
-    Args:
-        task: the benchmark with its options.
-        profile: that judged.
-        outcomes: of all steps.
-        kept: answers of the run.
     """
     own, answers = _Reading("", task, profile), [*kept]
     tried = answers[:: -(-len(answers) // _READ_AGAIN)] if answers else []

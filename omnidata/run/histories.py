@@ -90,13 +90,7 @@ def is_miss(task: Asking, step: Step, answer: Completion | None) -> bool | None:
 def not_asked(
     task: Asking, steps: Iterable[Step], done: Mapping[str, Completion]
 ) -> frozenset[str]:
-    """Return the ids of the steps after the end of a rollout.
-
-    Args:
-        task: of the steps.
-        steps: of whole episodes, each in order.
-        done: answers by sample id.
-    """
+    """Return the ids of the steps after the end of a rollout; `steps` are whole episodes."""
     if patches_of(task) is None:
         return frozenset()
     histories, found = Histories(task), set[str]()
@@ -109,12 +103,7 @@ def not_asked(
 
 
 class PatchedRollouts:
-    """Counts, while answers are scored, what was patched and how far the rollouts got.
-
-    Args:
-        task: with `patches`.
-        steps: of the run.
-    """
+    """Counts, while answers are scored, what was patched and how far the rollouts got."""
 
     def __init__(self, task: Asking, steps: Sequence[Step]) -> None:
         self._task, self._steps = task, steps

@@ -24,14 +24,8 @@ from omnidata.loaders.steps import Positions
 from omnidata.predictions import Prediction
 from omnidata.remote import refuse_url
 from omnidata.run.differences import changes, describe_changes
-from omnidata.run.run_info import read_info, without_secrets, write_info
-from omnidata.storage import (
-    atomic_write,
-    drop_partial_line,
-    open_own,
-    take_lock,
-    wrap_os_error,
-)
+from omnidata.run.run_info import ANSWERS, INFO, read_info, without_secrets, write_info
+from omnidata.storage import atomic_write, drop_partial_line, open_own, take_lock, wrap_os_error
 from omnidata.types import Completion, Delivery, Step
 
 TRANSIENT: frozenset[Delivery] = frozenset({"api_error", "media_error"})
@@ -170,9 +164,9 @@ class RunFolder(Journal):
         refuse_url(path, "run folder")
         self.path = path
         self.settings: Mapping[str, Any] = without_secrets(settings)
-        self.predictions = path / "predictions.jsonl"
+        self.predictions = path / ANSWERS
         self.attempts = path / "attempts.jsonl"
-        self._info = path / "run.json"
+        self._info = path / INFO
         super().__init__(self.predictions, self.attempts)
         self.done: Answers = Answers(self.predictions, steps)
         self._again = again

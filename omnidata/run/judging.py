@@ -65,10 +65,7 @@ class Judge:
         self.degraded = 0
 
     def judge(self, answers: Iterable[tuple[Step, Prediction | None]]) -> tuple[Numbers, bytes]:
-        """Judge answers.
-
-        Args:
-            answers: each with its step; a step without one is `missing`.
+        """Judge answers, each with its step; a step without one is `missing`.
 
         Returns:
             C's int (N, 2), the number of each verdict, and of its mistake or -1; and the lines.

@@ -8,24 +8,19 @@ decides. Receipts of older runs have none, and nothing is said of those.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import msgspec
 
 from omnidata import media
+from omnidata.adapters.media_budget import parts_of
 from omnidata.errors import MediaError, RunError
 from omnidata.media import DEFAULT_BUDGET, Budget, around
 from omnidata.run.journal import TRANSIENT
-from omnidata.types import (
-    Conversation,
-    Delivery,
-    MediaRef,
-    Modality,
-    Step,
-    VideoSegment,
-)
+from omnidata.tasks.asking import Asking
+from omnidata.types import Conversation, Delivery, MediaRef, Modality, Step, VideoSegment
 
 _WHOLE = Budget(max_bytes=1 << 60)
 """Files that hold many media are as large as they like; of them only the time is asked."""
@@ -54,11 +49,8 @@ class Stamp(msgspec.Struct, frozen=True, omit_defaults=True):
     until: float | None = None
 
 
-def media_of(conversation: Conversation) -> dict[str, MediaRef]:
-    """The media of a conversation by role."""
-    return {
-        part.role: part.media for message in conversation for part in message.parts if part.media
-    }
+def _media_of(conversation: Conversation) -> dict[str, MediaRef]:
+    return {part.role: part.media for part in parts_of(conversation) if part.media}
 
 
 def stamps(conversation: Conversation, accepts: frozenset[Modality]) -> dict[str, Any]:
@@ -69,7 +61,7 @@ def stamps(conversation: Conversation, accepts: frozenset[Modality]) -> dict[str
     not shown.
     """
     found = {}
-    for role, ref in media_of(conversation).items():
+    for role, ref in _media_of(conversation).items():
         if ref.kind not in accepts or (ref.inline is not None and ref.until == 1):
             continue
         try:
@@ -83,12 +75,12 @@ class Seen:
     """The media that answers were given to, held against the files one answer after another.
 
     Args:
-        prompted: media of a step's prompt, for those that are not the step's own; where nobody
-            knows them, nothing is said of them.
+        task: makes the prompts, for media that are not the step's own; without it nothing is said
+            of these.
     """
 
-    def __init__(self, prompted: Callable[[Step], Refs] = lambda step: {}) -> None:
-        self._prompted = prompted
+    def __init__(self, task: Asking | None = None) -> None:
+        self._task = task
         self._changed: dict[str, list[str]] = {}
         self._known: dict[tuple[str, Stamp], bool] = {}
 
@@ -98,7 +90,9 @@ class Seen:
             return
         then = _read(receipt["media"])
         own = then.keys() <= step.media.keys()
-        refs = step.media if own else {**self._prompted(step), **step.media}
+        refs: Refs = step.media
+        if self._task and not own:
+            refs = {**_media_of(self._task.conversation(step, [])), **step.media}
         for role, stamp in then.items():
             ref = refs.get(role)
             if ref is None or ref.inline is not None or not stamp.sha256:

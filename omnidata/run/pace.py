@@ -73,12 +73,7 @@ class StageTimer:
 
 
 class Gate:
-    """Lets requests through as the rates and the budget allow.
-
-    Args:
-        limits: the rates.
-        budget: what may be spent.
-    """
+    """Lets requests through as the rates and the budget allow."""
 
     def __init__(self, limits: Limits, budget: Budget) -> None:
         self._requests = None

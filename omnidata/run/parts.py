@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,12 @@ from omnidata.files import LINE
 from omnidata.jsontext import encode
 from omnidata.loaders.steps import ids_of
 from omnidata.remote import display_path
-from omnidata.run.cost import with_whole_cost
+from omnidata.run.cost import add_up, with_whole_cost
 from omnidata.run.differences import changes, describe_changes
 from omnidata.run.histories import not_asked
 from omnidata.run.journal import CODE, Answers
 from omnidata.run.recorded import recorded_data, recorded_steps, recorded_task
-from omnidata.run.run_info import FACTS, read_info, write_info
+from omnidata.run.run_info import ANSWERS, FACTS, read_info, write_info
 from omnidata.run.scoring import get_profile, score
 from omnidata.run.selection import whole_episodes
 from omnidata.storage import atomic_write, open_own
@@ -72,7 +72,7 @@ def merge(
     shutil.rmtree(unfinished, ignore_errors=True)  # what an interrupted call left
     unfinished.mkdir(parents=True)
     try:
-        lines = unfinished / "predictions.jsonl"
+        lines = unfinished / ANSWERS
         with atomic_write(lines) as file:
             for name in ids_of(steps):
                 part = next((part for part in answers if name in part), None)
@@ -161,7 +161,7 @@ def _check_alike(one: Path, first: Info, other: Path, info: Info) -> None:
 
 
 def _answers(run: Path, steps: Sequence[Step], task: Asking) -> Answers:
-    path = run / "predictions.jsonl"
+    path = run / ANSWERS
     found = Answers(path, steps)
     found.read(failed=True)
     if found.others:
@@ -213,25 +213,12 @@ def _facts(infos: Sequence[Info], runs: Sequence[Path], source: LoadedDataset, s
         name: [info[name] for info in infos if info.get(name)]
         for name in ("versions", "timings", "usage", "facts")
     }
-    facts["versions"] = _add_up(recorded["versions"])
+    facts["versions"] = add_up(recorded["versions"])
     if recorded["timings"]:
-        facts["timings"] = _add_up(recorded["timings"])
+        facts["timings"] = add_up(recorded["timings"])
     if recorded["usage"]:
         parts = [info.get("usage", {}) for info in infos]
-        facts["usage"] = with_whole_cost(_add_up(recorded["usage"]), parts)
+        facts["usage"] = with_whole_cost(add_up(recorded["usage"]), parts)
     if recorded["facts"]:
         facts["facts"] = {"parts": recorded["facts"]}  # shares and rates do not add up
     return facts
-
-
-def _add_up(parts: Sequence[Mapping[str, Any]]) -> Info:
-    total: Info = {}
-    for name in {name: None for part in parts for name in part}:
-        values = [part[name] for part in parts if name in part]
-        if all(isinstance(value, Mapping) for value in values):
-            total[name] = _add_up(values)
-        elif all(isinstance(value, int | float) for value in values):
-            total[name] = round(sum(values), 6)
-        else:
-            total[name] = ", ".join(dict.fromkeys(map(str, values)))
-    return total

@@ -13,7 +13,7 @@ from typing import Any
 from omnidata.errors import RunError, UsageError
 from omnidata.remote import is_url
 from omnidata.run.run_info import INFO
-from omnidata.run.selection import select, shard
+from omnidata.run.selection import select
 from omnidata.tasks import get_task
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.common_options import FOR_JUDGING, names_file
@@ -118,14 +118,9 @@ def recorded_options(
 
 
 def recorded_data(info: Mapping[str, Any], run: Path, data: Path | None = None) -> Path:
-    """Return where the data of a run lie.
+    """Return where the data of a run lie: `data` if the user names them, else the recorded place.
 
     An address in a run folder is not opened: the request would bear the user's credentials.
-
-    Args:
-        info: the content of `run.json`.
-        run: the folder, for messages.
-        data: as the user names them; None takes the recorded place.
 
     Raises:
         UsageError: no place is recorded, or it is an address, or neither a file nor a folder; or no
@@ -164,11 +159,6 @@ def recorded_data(info: Mapping[str, Any], run: Path, data: Path | None = None) 
 def recorded_steps(info: Mapping[str, Any], source: LoadedDataset, run: Path) -> Sequence[Step]:
     """Return the steps that the run asks about.
 
-    Args:
-        info: the content of `run.json`.
-        source: the data, loaded.
-        run: the folder, for messages.
-
     Raises:
         RunError: the data have other annotations than the run's, or its task is unknown.
     """
@@ -179,12 +169,11 @@ def recorded_steps(info: Mapping[str, Any], source: LoadedDataset, run: Path) ->
             expected="annotations with the fingerprint in run.json",
             remedy="name the data of the run; to score anyway, name its predictions.jsonl",
         )
-    chosen = select(
+    return select(
         source.steps,
         where=info.get("where", {}),
         exclude=frozenset(info.get("exclude", ())),
         limit=info.get("limit"),
         task=recorded_task(info, run=run),
+        part=info.get("shard"),
     )
-    part = info.get("shard")
-    return shard(chosen, *part) if part else chosen

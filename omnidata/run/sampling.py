@@ -30,7 +30,7 @@ from omnidata.run.engines.ray import Cluster, connect
 from omnidata.run.evaluate import UNLIMITED, evaluate
 from omnidata.run.run_info import INFO, read_info
 from omnidata.run.scoring import get_profile
-from omnidata.run.selection import select, shard
+from omnidata.run.selection import select
 from omnidata.tasks.asking import Asking
 from omnidata.types import GenerationParams, LoadedDataset, Progress
 
@@ -135,8 +135,7 @@ def evaluate_samples(
                 break
     rules = get_profile(task, settings.get("profile"))
     choice = {name: settings[name] for name in ("where", "exclude", "limit") if name in settings}
-    chosen = select(source.steps, task=task, **choice)
-    steps = shard(chosen, *part) if (part := settings.get("shard")) else chosen
+    steps = select(source.steps, task=task, part=settings.get("shard"), **choice)
     table = write_table(task, rules, source, steps, done, samples=samples, verifier=scores)
     return results, table
 

@@ -290,7 +290,7 @@ class _Columns:
         unknown: list[str] = []
         answered = False
         verdicts = self.verdicts
-        for number, answer in self._placed(answers):
+        for number, answer in self._locate(answers):
             if number is None:
                 if answer.sample_id not in ignored:
                     unknown.append(answer.sample_id)
@@ -313,7 +313,7 @@ class _Columns:
         for missing in np.flatnonzero(self.column == _NONE).tolist():
             yield missing, None
 
-    def _placed(self, answers: Iterable[Prediction]) -> Iterator[tuple[int | None, Prediction]]:
+    def _locate(self, answers: Iterable[Prediction]) -> Iterator[tuple[int | None, Prediction]]:
         coming = iter(answers)
         while part := [*islice(coming, CHUNK)]:
             ids = [answer.sample_id for answer in part]
@@ -405,10 +405,7 @@ class _Columns:
 
 class _Values(Mapping[str, npt.NDArray[np.float64]]):
     def __init__(
-        self,
-        names: Sequence[str],
-        kinds: npt.NDArray[np.float64],
-        column: npt.NDArray[np.intc],
+        self, names: Sequence[str], kinds: npt.NDArray[np.float64], column: npt.NDArray[np.intc]
     ) -> None:
         self._numbers = {name: number for number, name in enumerate(names)}
         self._kinds, self._column = kinds, column

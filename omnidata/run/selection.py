@@ -23,6 +23,9 @@ from omnidata.types import Step
 if TYPE_CHECKING:
     from omnidata.tasks.asking import Asking
 
+Shard = tuple[int, int]
+"""Which part of a run, counted from 1, of how many."""
+
 
 def select(
     steps: Sequence[Step],
@@ -31,6 +34,7 @@ def select(
     exclude: frozenset[str] = frozenset(),
     limit: int | None = None,
     task: Asking | None = None,
+    part: Shard | None = None,
 ) -> Sequence[Step]:
     """Return the chosen steps, in order.
 
@@ -40,9 +44,11 @@ def select(
         exclude: sample ids to leave out (see `read_exclude`).
         limit: keep the first so many steps.
         task: says which spellings of a tag's value are the same; None takes them as they are.
+        part: the shard of the chosen steps; None for all (see `shard`).
 
     Raises:
-        UsageError: a tag or a value that the data does not have, or nothing is left.
+        UsageError: a tag or a value that the data does not have, nothing is left, or there are
+            fewer episodes than shards.
     """
     spelling = task.benchmark.wordings.spelling if task else lambda tag, value: value
     for tag, value in where.items():
@@ -75,7 +81,7 @@ def select(
             expected="a choice that keeps at least one step",
             remedy="drop one of them, or choose more steps",
         )
-    return chosen
+    return shard(chosen, *part) if part else chosen
 
 
 def _is(tag: str, found: str | None, wanted: str, spelling: Callable[[str, str], str]) -> bool:
@@ -167,9 +173,6 @@ def whole_episodes(steps: Sequence[Step], chosen: Sequence[Step]) -> npt.NDArray
 
 
 # A part of a run: `--shard i/n`.
-
-Shard = tuple[int, int]
-"""Which part, counted from 1, of how many."""
 
 
 def parse_shard(text: str) -> Shard:

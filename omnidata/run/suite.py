@@ -203,11 +203,8 @@ def read_suite(path: Path) -> list[SuiteRun]:
 def _combinations(options: Options) -> Iterator[dict[str, str]]:
     values = [value if isinstance(value, list) else [value] for value in options.values()]
     for chosen in product(*values):
-        yield dict(zip(options, map(_text, chosen), strict=True))
-
-
-def _text(value: Value) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+        texts = [str(value).lower() if isinstance(value, bool) else str(value) for value in chosen]
+        yield dict(zip(options, texts, strict=True))
 
 
 def _plan_run(

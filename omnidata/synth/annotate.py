@@ -41,7 +41,7 @@ from omnidata.run.cluster import Recipe
 from omnidata.run.cost import Limits
 from omnidata.run.engines import Cluster
 from omnidata.run.evaluate import Count, evaluate
-from omnidata.run.run_info import read_info
+from omnidata.run.run_info import ANSWERS, read_info
 from omnidata.synth.folder import TreeStaging
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.benchmark import About
@@ -502,7 +502,7 @@ def annotate(
             count=asking.count,
             must_judge=False,
         )
-        lines = predictions.read_final(run / "predictions.jsonl")
+        lines = predictions.read_final(run / ANSWERS)
         by_id = {line.sample_id: line for line in lines}
         answered = Answered(results, read_info(run)["model"], by_id)
         found = read(answered)

@@ -27,7 +27,7 @@ from omnidata.remote import display_path as shown_path
 from omnidata.run.answer_choice import answer_key, answer_screen_size
 from omnidata.run.histories import Histories
 from omnidata.run.journal import Answers
-from omnidata.run.media_stamps import Seen, media_of
+from omnidata.run.media_stamps import Seen
 from omnidata.run.recorded import recorded_steps
 from omnidata.run.run_info import ANSWERS, model_name
 from omnidata.run.scoring import get_profile
@@ -168,7 +168,7 @@ def derive_critics(
 def _open_runs(task: Asking, source: LoadedDataset, runs: Sequence[Path]) -> Iterator[_Run]:
     for run in open_runs(runs, task, source, "--run"):
         asked = frozenset(ids_of(recorded_steps(run.info, source, run.path)))
-        seen = Seen(lambda step: media_of(task.conversation(step, [])))
+        seen = Seen(task)
         model = model_name(run.info)
         yield _Run(run.path, str(run.named), run.number, model, run.answers, asked, seen)
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from omnidata import predictions, types
 from omnidata.actions import Box, Screen, Space
-from omnidata.errors import DataError, MediaError, RunError, UsageError, plural
+from omnidata.errors import DataError, MediaError, UnansweredError, UsageError, plural
 from omnidata.jsontext import encode
 from omnidata.media import image, png, resolve
 from omnidata.metrics.intervals import share
@@ -29,6 +29,7 @@ from omnidata.run.cost import Limits
 from omnidata.run.engines import Cluster
 from omnidata.run.evaluate import Count, evaluate
 from omnidata.run.journal import TRANSIENT
+from omnidata.run.run_info import ANSWERS
 from omnidata.storage import atomic_write, file_name, wrap_os_error
 from omnidata.synth.annotate import UNLIMITED, run_folder
 from omnidata.synth.derive import PICTURES, Album, RowsStaging, derivation_of, platform_of
@@ -50,7 +51,6 @@ from omnidata.types import Adapter, LoadedDataset, MediaRef, Progress, Step
 
 MARKED: Final = "marked"
 """The folder of the screenshots with their elements framed."""
-PREDICTIONS: Final = "predictions.jsonl"
 _OLD: Final = "before:"
 """Before the sample ids of rows that are asked about with their old instruction."""
 _LONGEST: Final = 300
@@ -245,12 +245,6 @@ class Asked:
     options: Mapping[str, str] = field(default_factory=dict)
 
 
-class UnansweredError(RunError):
-    """A model did not answer everything; the same call resumes."""
-
-    exit_code = 1
-
-
 class CaptionsStaging(RowsStaging):
     """The staging folder of rows with new instructions."""
 
@@ -348,7 +342,7 @@ def recaption(
             cluster=cluster if isinstance(model, Recipe) else None,
             count=count,
         )
-        lines = {line.sample_id: line for line in predictions.read_final(run / PREDICTIONS)}
+        lines = {line.sample_id: line for line in predictions.read_final(run / ANSWERS)}
         found = [line for step in asked.steps if (line := lines.get(step.sample_id))]
         final = [line for line in found if line.delivery not in TRANSIENT]
         if waiting := len(asked.steps) - len(final):

@@ -6,12 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from omnidata.training.grpo import (
-        OmniGRPOTrainer,
-        OmniPrompts,
-        exported_prompts,
-        prompt_table,
-    )
+    from omnidata.training.grpo import OmniGRPOTrainer, OmniPrompts, exported_prompts, prompt_table
     from omnidata.training.reward_files import TrlReward, load_reward
     from omnidata.training.rewards import Reward
     from omnidata.training.semi_online import run_histories

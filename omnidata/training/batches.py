@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import InitVar, dataclass, field, fields
+from dataclasses import InitVar, dataclass, field, replace
 from functools import lru_cache
 from types import ModuleType
 from typing import Any, Literal, Self, get_args
@@ -267,11 +267,7 @@ def _add(item: Item, role: str, ref: MediaRef, how: Decoding) -> None:
     elif ref.kind == "video":
         usual = 4 if how.fps is None and how.which is None else None
         clip = frames(
-            ref,
-            num_frames=how.num_frames or usual,
-            fps=how.fps,
-            which=how.which,
-            budget=how.budget,
+            ref, num_frames=how.num_frames or usual, fps=how.fps, which=how.which, budget=how.budget
         )
         pixels, placement = letterbox(clip.pixels, fitted)
         item.media[role] = torch.from_numpy(pixels).permute(0, 3, 1, 2)
@@ -401,10 +397,8 @@ class Batch:
         return self._map(lambda tensor: tensor.pin_memory())
 
     def _map(self, change: Callable[[Tensor], Tensor]) -> Self:
-        values = {name.name: getattr(self, name.name) for name in fields(self)}
-        for name in ("step_index", "media", "pts_seconds", "mel"):
-            values[name] = _map_tensors(values[name], change)
-        return type(self)(**values)
+        names = ("step_index", "media", "pts_seconds", "mel")
+        return replace(self, **{name: _map_tensors(getattr(self, name), change) for name in names})
 
 
 def _map_tensors(value: Any, change: Callable[[Tensor], Tensor]) -> Any:

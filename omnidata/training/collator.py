@@ -22,7 +22,7 @@ from omnidata.errors import DataError, MediaError, UsageError
 from omnidata.loaders.columns import PLAIN, arrow_type
 from omnidata.loaders.rows import RowReader
 from omnidata.tasks.asking import Asking
-from omnidata.training.examples import Example, as_example
+from omnidata.training.examples import Example, as_example, refuse_predictions
 from omnidata.types import Step
 
 _IGNORED = -100
@@ -59,12 +59,7 @@ class OmniCollator:
         *,
         options: Mapping[str, str] | None = None,
     ) -> None:
-        if task and task.needs_predictions:
-            raise UsageError(
-                "training has no answers of the model to show in prompts",
-                where="-T history=predicted",
-                expected="history=gold or history=none",
-            )
+        refuse_predictions(task)
         self._pipeline = InputPipeline(str(path), parse(options or {}))
         self.processor = self._pipeline.processor
         self._task = task

@@ -12,6 +12,7 @@ import msgspec
 
 from omnidata import media
 from omnidata.actions import Screen
+from omnidata.adapters.media_budget import parts_of
 from omnidata.errors import DataError, UsageError
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.coordinates import answer_space, sent_size
@@ -106,12 +107,7 @@ def target_shown(task: Asking, step: Step, size: Screen) -> Target | None:
 
 
 def as_example(task: Asking, step: Step, *, longest: int | None = None) -> Example:
-    """Return a step as an example.
-
-    Args:
-        task: writes the prompt and the answer.
-        step: one of its steps.
-        longest: largest side of the screenshot in pixels; None keeps its size.
+    """Return a step as an example; the screenshot has at most `longest` pixels a side.
 
     Raises:
         DataError: the step has no target, or one that does not follow the size.
@@ -127,9 +123,7 @@ def as_example(task: Asking, step: Step, *, longest: int | None = None) -> Examp
         )
     pixels = bool(target.points) and task.options.get("coordinates") == "px"
     prompt = task.conversation(step)
-    fixed = next(
-        (part.size for turn in prompt for part in turn.parts if part.role == "screenshot"), None
-    )
+    fixed = next((part.size for part in parts_of(prompt) if part.role == "screenshot"), None)
     return Example(
         step.sample_id,
         prompt,
@@ -139,6 +133,20 @@ def as_example(task: Asking, step: Step, *, longest: int | None = None) -> Examp
     )
 
 
+def refuse_predictions(task: Asking | None, *, beside: str = "") -> None:
+    """Refuse a task whose prompts show a model's own answers.
+
+    Raises:
+        UsageError: they do.
+    """
+    if task and task.needs_predictions:
+        raise UsageError(
+            "training has no answers of the model to show in prompts",
+            where="-T history=predicted",
+            expected=f"history=gold or history=none{beside}",
+        )
+
+
 class _Row(msgspec.Struct, frozen=True):
     sample_id: str
     roles: list[str]
@@ -146,11 +154,6 @@ class _Row(msgspec.Struct, frozen=True):
 
 def read(line: bytes, form: AnswerFormat, root: Path) -> Example:
     """Read a line of an export.
-
-    Args:
-        line: JSON in UTF-8.
-        form: of the rows.
-        root: the export, in which the media lie.
 
     Returns:
         The example; media are not looked for.

@@ -17,6 +17,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from omnidata.adapters.media_budget import parts_of
 from omnidata.errors import DataError, Finding, MediaError, UsageError, plural
 from omnidata.jsontext import write_lines
 from omnidata.loaders.episode_tree import CRITICAL
@@ -83,25 +84,17 @@ class _Staging(StagedFolder):
                 part.unlink()
 
     def _holds(self, folder: Path, *, half: bool) -> bool:
-        inside = folder / MEDIA
+        inside, names = folder / MEDIA, self._names
         if folder.is_symlink() or not folder.is_dir() or inside.is_symlink():
             return False
-        names = self._names
         if half:
             names = names | {_JOURNAL, *(f".{name}.rest" for name in names)}
-
-        def is_known(path: Path, own: bool) -> bool:
-            return own or (half and is_unfinished(path.name))
-
-        return all(is_known(path, path.name in names) for path in folder.iterdir()) and (
-            not inside.exists()
-            or (
-                inside.is_dir()
-                and all(
-                    is_known(path, bool(_HASHED.fullmatch(path.name))) for path in inside.iterdir()
-                )
-            )
-        )
+        others = [path.name for path in folder.iterdir() if path.name not in names]
+        if inside.exists():
+            if not inside.is_dir():
+                return False
+            others += [path.name for path in inside.iterdir() if not _HASHED.fullmatch(path.name)]
+        return not others or (half and all(map(is_unfinished, others)))
 
     def publish(self, wanted: Iterable[str]) -> None:
         """Move the folder to its destination, with the wanted files alone."""
@@ -277,11 +270,7 @@ def export(
         staging.writing(),
     ):
         store = Store(
-            staging.path,
-            staging.journal,
-            sizing=options.sizing,
-            frames=frames,
-            copy=options.copy,
+            staging.path, staging.journal, sizing=options.sizing, frames=frames, copy=options.copy
         )
         stored = store.fill(needed, progress, workers=workers, cluster=cluster)
         maker = Maker(task, options, stored, kinds, places_without_target(source), staging.out)
@@ -289,7 +278,8 @@ def export(
         splits, findings = _split(made, options, staging.path)
         findings += _remarks(task, source, options, splits)
         done = set[str]().union(*(file.steps for file in splits.values()))
-        findings += _deaf(whole, task, [step for step in steps if step.sample_id in done], options)
+        written = [step for step in steps if step.sample_id in done]
+        findings += _media_losses(whole, task, written, options)
         seen = [step.sample_id for step in source.steps if split_of(step, options.shares) != "test"]
         lists = {SEEN: ("steps of episodes that are not for testing", seen)}
         if against is not None:
@@ -300,9 +290,7 @@ def export(
             findings += found
             lists[LEAKS] = ("steps of episodes that are evaluated on", ids)
         findings += _write_lists(staging.path, lists)
-        has_models = _write_models(
-            staging.path / MODELS, (step for step in steps if step.sample_id in done)
-        )
+        has_models = _write_models(staging.path / MODELS, written)
         columns = {file.name: file.columns for file in splits.values()}
         files = {**options.rows.files(task.name, columns)}
         if isinstance(options.rows, PromptFormat):
@@ -341,14 +329,14 @@ def _media_of_prompts(
             conversation, sent = prompt_with_media(task, step, options.capabilities)
         except MediaError:
             continue  # its row says why there is none
-        if any(part.kind == "tool" for turn in conversation for part in turn.parts):
+        if any(part.kind == "tool" for part in parts_of(conversation)):
             raise UsageError(
                 "prompts declare a provider's own tool, which trainers' rows have no place for",
                 where=f"-T dialect={task.options.get('dialect')}",
                 expected="a dialect in which models answer in text",
                 remedy="leave dialect out, or name that of the model you train",
             )
-        kinds |= {part.media.kind for turn in conversation for part in turn.parts if part.media}
+        kinds |= {part.media.kind for part in parts_of(conversation) if part.media}
         for _, wanted in sent:
             needed.setdefault(wanted.key, wanted)
     if options.sizing != Sizing() and any(wanted.size for wanted in needed.values()):
@@ -410,7 +398,7 @@ def _remarks(
             "one unit in both",
             "evaluate the trained model with the same -T coordinates",
         )
-    got = _got(splits)
+    got = _shares_of(splits)
     wanted = {split: share for split, share in options.shares.items() if share}
     most = _FAR_OFF if splits.keys() >= wanted.keys() else math.inf  # an empty one fills others
     for split, share in wanted.items():
@@ -438,7 +426,7 @@ def _remarks(
             )
 
 
-def _deaf(
+def _media_losses(
     whole: Asking, task: Asking, steps: Sequence[Step], options: Options
 ) -> Iterator[Finding]:
     """Yield the finding that counts rows without the sound or motion that explains their answers.
@@ -490,13 +478,13 @@ def _deaf(
 
 def _modalities_of(task: Asking, step: Step) -> set[Modality]:
     try:
-        turns = task.conversation(step)
+        parts = parts_of(task.conversation(step))
     except MediaError:
         return set()
-    return {part.media.kind for turn in turns for part in turn.parts if part.media}
+    return {part.media.kind for part in parts if part.media}
 
 
-def _got(splits: Mapping[Split, _SplitFile]) -> dict[Split, dict[str, float]]:
+def _shares_of(splits: Mapping[Split, _SplitFile]) -> dict[Split, dict[str, float]]:
     groups = sum(len(file.groups) for file in splits.values())
     steps = sum(len(file.steps) for file in splits.values())
     return {
@@ -550,7 +538,7 @@ def _report(
     splits: Mapping[Split, _SplitFile],
     findings: Sequence[Finding],
 ) -> dict[str, Any]:
-    got, chosen = _got(splits), asdict(options)
+    got, chosen = _shares_of(splits), asdict(options)
     reward = chosen.pop("reward")
     if isinstance(options.rows, PromptFormat):
         chosen["reward"] = reward or dict(TERMS)

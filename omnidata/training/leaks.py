@@ -50,15 +50,7 @@ def read(
     workers: int | None = 1,
     cluster: Cluster | None = None,
 ) -> Evaluation:
-    """Return the instructions and pictures of an evaluation; all pictures are decoded.
-
-    Args:
-        task: of the evaluation.
-        source: its data.
-        progress: called with the pictures done and their number.
-        workers: processes that decode, one per core if None; 1 = this one.
-        cluster: its workers decode; None for this machine.
-    """
+    """Return the instructions and pictures of an evaluation; `workers` decode all pictures."""
     found = Evaluation(skipped=source.skipped)
     refs: dict[Hashable, tuple[MediaRef, str]] = {}
     for step in source.steps:
@@ -118,15 +110,7 @@ def findings(
     stored: Media,
     known: Evaluation,
 ) -> Iterator[tuple[Finding, str]]:
-    """Yield one finding for each group of the training data and kind of overlap, with the group.
-
-    Args:
-        task: of the training data.
-        source: the training data.
-        groups: its steps that are trained on, by `Step.group`.
-        stored: the files of the media.
-        known: of the evaluation.
-    """
+    """Yield a finding for each group of steps that are trained on and kind of overlap, with it."""
     for group, shown in groups.items():
         first: dict[Look, tuple[Step, str]] = {}
         for step, look, key, what in _evidence(task, source, shown, stored):

@@ -328,7 +328,7 @@ class _Writer:
             return self._stills(held, self.frames)
         about = media.media_info(held)
         size = about.width or 0, about.height or 0
-        file = self._same(ref, held, about.format, *size)
+        file = self._same(ref, held, about.format, size)
         return Kept(files=(file,), line={"as": "file", "width": size[0], "height": size[1]})
 
     def _picture(
@@ -339,20 +339,19 @@ class _Writer:
         fitted = wanted or self.sizing.fit(size)
         line: dict[str, Any] = {"as": "file", "width": fitted[0], "height": fitted[1]}
         if fitted == size and not _misread(held.content):
-            return Kept(
-                files=(self._same(ref, held, about.format, *size),), line=line, pixels=pixels
-            )
+            file = self._same(ref, held, about.format, size)
+            return Kept(files=(file,), line=line, pixels=pixels)
         if fitted != size:
             line["original"] = list(size)
         content = media.png(media.resize(media.image(held).pixels, fitted))
-        return Kept(files=(self._new(content, "png", *fitted),), line=line, pixels=pixels)
+        return Kept(files=(self._new(content, "png", fitted),), line=line, pixels=pixels)
 
     def _stills(self, held: media.InMemoryMedia, count: int) -> Kept:
         clip = media.frames(held, num_frames=count)
         height, width = clip.pixels.shape[1:3]
         size = self.sizing.fit((width, height))
         files = tuple(
-            self._new(media.png(media.resize(pixels, size)), "png", *size) for pixels in clip.pixels
+            self._new(media.png(media.resize(pixels, size)), "png", size) for pixels in clip.pixels
         )
         times = tuple((clip.pts_seconds - clip.pts_seconds[0]).round(3).tolist())
         line = {"as": "frames", "width": size[0], "height": size[1], "frames": len(files)}
@@ -375,23 +374,17 @@ class _Writer:
         return Kept(files=(file,), line={"as": "waveform"})
 
     def _same(
-        self, ref: MediaRef, held: media.InMemoryMedia, form: str, width: int = 0, height: int = 0
+        self, ref: MediaRef, held: media.InMemoryMedia, form: str, size: Screen = (0, 0)
     ) -> File:
         """Write a medium as it is, as a hard link if possible."""
         source = None if self.copy or not held.as_stored else media.linkable(ref)
-        suffix = _SUFFIXES.get(form, form)
-        return self._new(held.content, suffix, width, height, source)
+        return self._new(held.content, _SUFFIXES.get(form, form), size, source)
 
     def _new(
-        self,
-        content: bytes,
-        suffix: str,
-        width: int = 0,
-        height: int = 0,
-        source: Path | None = None,
+        self, content: bytes, suffix: str, size: Screen = (0, 0), source: Path | None = None
     ) -> File:
         digest = hashlib.sha256(content).hexdigest()[:_NAME]
-        file = File(f"{MEDIA}/{digest}.{suffix}", len(content), width, height)
+        file = File(f"{MEDIA}/{digest}.{suffix}", len(content), *size)
         target = self.root / file.name
         if source is not None and not self.is_whole(file):
             with suppress(OSError):  # another disk, another owner, another file system: a copy then

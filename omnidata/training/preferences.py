@@ -22,7 +22,7 @@ from omnidata import predictions
 from omnidata.errors import DataError, Finding, RunError, UsageError, plural
 from omnidata.run.differences import shorten
 from omnidata.run.journal import Answers
-from omnidata.run.media_stamps import Seen, media_of
+from omnidata.run.media_stamps import Seen
 from omnidata.run.recorded import RecordedOptions, recorded_options, recorded_task
 from omnidata.run.run_info import ANSWERS, model_name, read_info
 from omnidata.run.sampling import sample_folders
@@ -379,7 +379,7 @@ class PreferenceRows:
         """
         found: list[Pair] = []
         alone: list[Pair] = []
-        seen = [Seen(lambda step: media_of(self._task.conversation(step, []))) for _ in self._runs]
+        seen = [Seen(self._task) for _ in self._runs]
         with self._closing():
             for number, step in enumerate(steps):
                 right, wrong = self._judge_answers(number, step, seen)
@@ -514,12 +514,7 @@ class PreferenceRows:
         return maker.line(step, content, {**found, "cause": pair.cause or ""})
 
     def _unfit(
-        self,
-        maker: Maker,
-        step: Step,
-        answer: Completion,
-        receipt: Mapping[str, Any],
-        made: Row,
+        self, maker: Maker, step: Step, answer: Completion, receipt: Mapping[str, Any], made: Row
     ) -> Finding | None:
         then, now = (
             found.size if (found := sent_size(each, where=step.sample_id)) else step.screen

@@ -236,7 +236,7 @@ class TrlReward:
             UsageError: the prompts have sound or clips, and the trainer leaves them out.
         """
         if not self.hears:
-            _refuse_deaf(prompts, "step" in columns)
+            _refuse_unseen_media(prompts, "step" in columns)
         texts = [text if isinstance(text, str) else text[0]["content"] for text in completions]
         cut = [
             bool(self.ends and tokens) and tokens[-1] not in self.ends
@@ -253,7 +253,7 @@ class TrlReward:
         return [each["reward"] for each in found]
 
 
-def _refuse_deaf(prompts: Sequence[Any], of_steps: bool) -> None:
+def _refuse_unseen_media(prompts: Sequence[Any], of_steps: bool) -> None:
     if of_steps:
         raise UsageError(
             "the rows are steps, whose media TRL's GRPOTrainer never opens: it would train on the "
@@ -262,16 +262,15 @@ def _refuse_deaf(prompts: Sequence[Any], of_steps: bool) -> None:
             expected="rows of `omnidata export --format trl-grpo`",
             remedy="train with omnidata.training.OmniGRPOTrainer",
         )
-    for prompt in prompts:
-        for turn in prompt if isinstance(prompt, list) else ():
-            for part in turn["content"] if isinstance(turn["content"], list) else ():
-                if part["type"] in ("audio", "video"):
-                    raise UsageError(
-                        f"the prompts hold {part['type']}, which TRL's GRPOTrainer leaves out when "
-                        "it scores what was sampled: it would silently train on other prompts "
-                        "than the model answered",
-                        where="GRPOTrainer",
-                        expected="prompts of text and pictures",
-                        remedy="train with omnidata.training.OmniGRPOTrainer, or export with "
-                        "--video frames --drop-audio",
-                    )
+    turns = (turn for prompt in prompts if isinstance(prompt, list) for turn in prompt)
+    contents = (turn["content"] for turn in turns if isinstance(turn["content"], list))
+    kinds = (part["type"] for content in contents for part in content)
+    if kind := next((kind for kind in kinds if kind in ("audio", "video")), ""):
+        raise UsageError(
+            f"the prompts hold {kind}, which TRL's GRPOTrainer leaves out when it scores what was "
+            "sampled: it would silently train on other prompts than the model answered",
+            where="GRPOTrainer",
+            expected="prompts of text and pictures",
+            remedy="train with omnidata.training.OmniGRPOTrainer, or export with "
+            "--video frames --drop-audio",
+        )

@@ -35,22 +35,8 @@ from omnidata.tasks import get_task
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.asking_under_options import load_to_ask
 from omnidata.tasks.explaining import deciding, mark_of
-from omnidata.training.reward_recipes import (
-    RECIPES,
-    TERM_VALUES,
-    Judged,
-    RecipeName,
-    Term,
-)
-from omnidata.types import (
-    Cause,
-    Delivery,
-    Diagnosis,
-    LoadedDataset,
-    Outcome,
-    Step,
-    Verdict,
-)
+from omnidata.training.reward_recipes import RECIPES, TERM_VALUES, Judged, RecipeName, Term
+from omnidata.types import Cause, Delivery, Diagnosis, LoadedDataset, Outcome, Step, Verdict
 
 TERMS: Final[Mapping[Term, float]] = {"format": 0.1, "type": 0.4, "exact": 0.5}
 """The default weights."""

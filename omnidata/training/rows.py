@@ -12,7 +12,7 @@ import msgspec
 from omnidata import registry
 from omnidata.actions import Screen
 from omnidata.adapters.hf.options import CONTROLS, TOKENS
-from omnidata.adapters.media_budget import Capabilities
+from omnidata.adapters.media_budget import Capabilities, parts_of
 from omnidata.adapters.render import render_messages
 from omnidata.errors import Finding, MediaError, UsageError
 from omnidata.run.adapter_contract import fewer_modalities
@@ -21,7 +21,7 @@ from omnidata.tasks import get_task
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.coordinates import Resizing, answer_space, sent_size
 from omnidata.tasks.explaining import deciding
-from omnidata.training.examples import target_shown
+from omnidata.training.examples import refuse_predictions, target_shown
 from omnidata.training.formats import (
     Content,
     Format,
@@ -119,12 +119,7 @@ class Options:
         Raises:
             UsageError: the task has no such targets, or the trainer no such form.
         """
-        if task.needs_predictions:
-            raise UsageError(
-                "training has no answers of the model to show in prompts",
-                where="-T history=predicted",
-                expected="history=gold or history=none, or --histories RUN with such a run",
-            )
+        refuse_predictions(task, beside=", or --histories RUN with such a run")
         if self.drop_audio and task.options.get("voice"):
             raise UsageError(
                 "without audio the spoken instruction is lost",
@@ -191,13 +186,11 @@ def prompt_with_media(
 ) -> tuple[Conversation, list[tuple[str, Wanted]]]:
     """Return a step's prompt, and its exported media with their roles."""
     conversation = task.conversation(step)
-    found = [
+    return conversation, [
         (part.role, Wanted(part.media, part.size))
-        for message in conversation
-        for part in message.parts
+        for part in parts_of(conversation)
         if part.media and part.media.kind in capabilities.accepts
     ]
-    return conversation, found
 
 
 @dataclass
@@ -256,7 +249,7 @@ class Maker:
                 what = f"{role.replace('_', ' ')}: {kept.what}"
                 return _exclusion(step, "media-broken", what, kept.expected)
         absent = [role for role in _CURRENT if role in step.media and not step.media[role]]
-        described = any(part.about for message in conversation for part in message.parts)
+        described = any(part.about for part in parts_of(conversation))
         if absent or not (described or any(wanted.ref.kind == "image" for _, wanted in media)):
             what = f"there is no {' and no '.join(absent) or 'picture'}"
             return _exclusion(step, "picture-missing", what, "a picture of the screen")
@@ -377,10 +370,7 @@ class Maker:
             return [_piece(ref.kind, kept.files[0], part.role)], kept.line
         pieces: list[Piece] = []
         for time, file in zip(kept.times_s, kept.files, strict=True):
-            pieces += [
-                _text(f"[Video frame at {time:.2f} s]:"),
-                _piece("image", file, part.role),
-            ]
+            pieces += [_text(f"[Video frame at {time:.2f} s]:"), _piece("image", file, part.role)]
         return pieces, kept.line
 
 

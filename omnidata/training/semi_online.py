@@ -21,7 +21,7 @@ from omnidata.errors import DataError, UsageError
 from omnidata.loaders.steps import ids_of
 from omnidata.run.histories import Histories
 from omnidata.run.journal import TRANSIENT
-from omnidata.run.media_stamps import Seen, media_of
+from omnidata.run.media_stamps import Seen
 from omnidata.run.recorded import recorded_steps
 from omnidata.run.run_info import model_name
 from omnidata.tasks.asking import Asking
@@ -84,7 +84,7 @@ def run_histories(
     histories = Histories(task)
     past: dict[str, Sequence[Action | None]] = {}
     lacking: Counter[str] = Counter()
-    seen = Seen(lambda step: media_of(task.conversation(step, [])))
+    seen = Seen(task)
     with closing(opened[0].answers) as answers:
         for _, same in groupby(source.steps, key=attrgetter("episode")):
             why = ""

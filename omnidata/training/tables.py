@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 import msgspec
 
 from omnidata import media
+from omnidata.adapters.media_budget import parts_of
 from omnidata.errors import DataError, MissingMediaError, OmnidataError, UsageError
 from omnidata.files import STREAMED, open_file, read_file
 from omnidata.loaders import repository
@@ -312,7 +313,7 @@ class _File:
                 number = len(begins) + 1
                 begins.append(following)
                 following += len(line)
-                parts = [part for turn in self.example(line, number).prompt for part in turn.parts]
+                parts = parts_of(self.example(line, number).prompt)
                 for ref in filter(None, (part.media for part in parts)):
                     if ref.path not in there and not (ref.root / ref.path).is_file():
                         raise MissingMediaError(

@@ -17,6 +17,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final
 
+from omnidata.adapters.media_budget import parts_of
 from omnidata.errors import DataError, MediaError, PredictionError, UsageError, plural
 from omnidata.files import WHOLE
 from omnidata.jsontext import encode, json_file
@@ -35,6 +36,7 @@ from omnidata.types import PLACE, LoadedDataset, Step
 _ROWS: Final = "rows of `omnidata export`, a file or its folder"
 _TOKEN: Final = re.compile(r"<\|[^<>|]*\|>|</s>|<eos>|<end_of_turn>|<think>\s*</think>")
 """Tokens that chat templates write around an answer."""
+_ROLES: Final = {"human": "user", "gpt": "assistant"}
 _LISTS: Final = ("images", "videos", "audios")
 _MEDIUM: Final = re.compile("<(?:image|video|audio)>")
 _FOUND: Final = 3
@@ -308,8 +310,8 @@ class TrainerLog:
         try:
             form = get_format(chosen["format"]).answers
             example = read(encode(row.own), form, self.rows.parent)
-            parts = [part for message in example.prompt for part in message.parts]
-            ref = next(part.media for part in parts if part.role == "screenshot" and part.media)
+            shown = (part for part in parts_of(example.prompt) if part.role == "screenshot")
+            ref = next(part.media for part in shown if part.media)
             width, height = image_size(ref)
         except StopIteration:
             return {}
@@ -348,12 +350,9 @@ def _turns(row: Mapping[str, Any]) -> list[tuple[str, str]]:
         listed = row.get(column)
         for turn in listed if isinstance(listed, list) else ():
             if isinstance(turn, dict):
-                role = {"human": "user", "gpt": "assistant"}.get(
-                    str(turn.get("from")), turn.get("role")
-                )
-                found.append(
-                    (str(role), str(_text_of(turn.get("value", turn.get("content"))) or ""))
-                )
+                role = _ROLES.get(str(turn.get("from")), turn.get("role"))
+                text = _text_of(turn.get("value", turn.get("content"))) or ""
+                found.append((str(role), str(text)))
     return found
 
 

@@ -145,6 +145,7 @@ def test_lists_and_errors_read_its_declaration(
     assert "plain, terse" in here(*of_spec, "-M", "tone=x", code=2).stderr
     assert "cannot send seed" in here(*of_spec, "-M", "seed=1", code=2).stderr
     assert "cannot send audio" in here(*of_spec, "-M", "accepts=audio", code=2).stderr
+    assert "no batch API takes" in here("batch", "write", *of_spec[1:], code=2).stderr
     monkeypatch.delenv("ITEMS_KEY")
     assert "export ITEMS_KEY" in here(*of_spec, code=2).stderr
     models = tmp_path / "models.toml"

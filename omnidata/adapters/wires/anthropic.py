@@ -161,14 +161,8 @@ class AnthropicMessages(JsonModel):
     tools: ClassVar[frozenset[str]] = frozenset(_BETAS)
     ours: ClassVar[frozenset[str]] = frozenset(
         {
-            "messages",
-            "model",
-            "system",
-            "tools",
-            "stream",
-            "temperature",
-            "max_tokens",
-            "stop_sequences",
+            *("messages", "model", "system", "tools", "stream"),
+            *("temperature", "max_tokens", "stop_sequences"),
         }
     )
 
@@ -208,11 +202,8 @@ class AnthropicMessages(JsonModel):
         if delivery == "ok":
             if calls and not tools:
                 raise tool_called(where)
-            if (
-                not texts
-                and not calls
-                and any("thinking" in block.type for block in message.content)
-            ):
+            thinks = any("thinking" in block.type for block in message.content)
+            if thinks and not texts and not calls:
                 raise only_reasoning_error(where)
         return Completion(
             delivery=delivery,
@@ -222,10 +213,7 @@ class AnthropicMessages(JsonModel):
         )
 
     def request_settings(self, params: GenerationParams, tools: Sequence[str]) -> dict[str, Any]:
-        settings: dict[str, Any] = {
-            "model": self.preset.model,
-            "max_tokens": params.max_new_tokens,
-        }
+        settings: dict[str, Any] = {"model": self.preset.model, "max_tokens": params.max_new_tokens}
         if params.stop:
             settings["stop_sequences"] = params.stop
         if params.temperature is not None:

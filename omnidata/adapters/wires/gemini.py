@@ -139,9 +139,6 @@ class Uploads:
 
     An upload goes on when the call that started it is given up, so that the next attempt finds it
     further on. The service keeps files for 48 hours; one that is about to expire is sent again.
-
-    Args:
-        model: whose session, key and server the requests have.
     """
 
     def __init__(self, model: Gemini) -> None:
@@ -257,11 +254,7 @@ def _gemini_read(row: Mapping[str, Any]) -> Returned | None:
 
 
 _BATCH: Final = BatchForm(
-    name="gemini",
-    max_bytes=2_000_000_000,
-    media="upload",
-    row=_gemini_row,
-    read=_gemini_read,
+    name="gemini", max_bytes=2_000_000_000, media="upload", row=_gemini_row, read=_gemini_read
 )
 
 
@@ -404,7 +397,6 @@ class Gemini(JsonModel):
     key_header: ClassVar[tuple[str, str]] = ("x-goog-api-key", "{}")
     batch = _BATCH
     batch_service = GeminiBatches
-    controls: frozenset[str] = frozenset({"temperature", "max_new_tokens", "seed", "stop"})
     tools: ClassVar[frozenset[str]] = frozenset({"computer_use"})
     ours: ClassVar[frozenset[str]] = frozenset(
         {
@@ -505,10 +497,7 @@ class Gemini(JsonModel):
         if tools:
             text = _parts_as_json(parts)
         return msgspec.structs.replace(
-            about,
-            delivery=delivery,
-            text=text,
-            error="" if delivery == "ok" else error,
+            about, delivery=delivery, text=text, error="" if delivery == "ok" else error
         )
 
     def _contents(

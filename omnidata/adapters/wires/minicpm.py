@@ -10,7 +10,7 @@ import msgspec
 
 from omnidata import jsontext
 from omnidata.adapters.answers import delivery_of, error_in_answer, first_of, tool_called
-from omnidata.adapters.form_api import FlatModel, media_of, text_of
+from omnidata.adapters.form_api import FlatModel, parts_of_kind, text_of
 from omnidata.adapters.render import RenderedMessage
 from omnidata.types import Completion, GenerationParams
 
@@ -29,16 +29,16 @@ class MiniCPM(FlatModel):
     most: ClassVar[Mapping[str, int]] = {"max_videos": 1, "max_audios": 1}
     controls: frozenset[str] = frozenset({"temperature", "max_new_tokens"})
     ours: ClassVar[frozenset[str]] = controls | {
-        *("messages", "images", "video_base64", "audio_base64", "do_sample"),
+        *("messages", "images", "video_base64", "audio_base64", "do_sample")
     }
 
     def write(self, messages: Sequence[RenderedMessage]) -> tuple[bytes, int]:
         text = msgspec.Raw(jsontext.encode(text_of(messages)))
         body: dict[str, Any] = {"messages": [{"role": "user", "content": text}]}
-        if images := media_of(messages, "image"):
+        if images := parts_of_kind(messages, "image"):
             body["images"] = [part.data for part in images]
         for kind in ("video", "audio"):
-            for part in media_of(messages, kind):
+            for part in parts_of_kind(messages, kind):
                 body[f"{kind}_base64"] = part.data
         encoded = msgspec.json.encode(body)
         return encoded, len(encoded)
@@ -55,8 +55,11 @@ class MiniCPM(FlatModel):
         answer = await self.ask(io.BytesIO(body), "application/json")
         usage = answer.get("usage")
         choice = _first_choice(answer, self.url)
-        reason = next((r for r in map(_reason, (choice, answer)) if r is not None), None)
-        said = _unwrap(answer, choice)
+        reasons = (each.get("finish_reason") for each in (choice, answer))
+        reason = next((each for each in reasons if isinstance(each, str)), None)
+        message = choice.get("message")
+        has_text = isinstance(answer.get("text"), str) and answer["text"]
+        said = message if isinstance(message, dict) and not has_text else answer
         if said.get("error"):
             raise error_in_answer(said["error"], where=self.url)
         if said.get("tool_calls") or said.get("function_call"):
@@ -74,14 +77,3 @@ def _first_choice(answer: Mapping[str, Any], where: str) -> dict[str, Any]:
         return {}
     found = [choice for choice in choices if isinstance(choice, dict)]
     return found[first_of([choice.get("index") for choice in found], where)] if found else {}
-
-
-def _unwrap(answer: dict[str, Any], choice: Mapping[str, Any]) -> dict[str, Any]:
-    message = choice.get("message")
-    own = isinstance(answer.get("text"), str) and answer["text"]
-    return message if isinstance(message, dict) and not own else answer
-
-
-def _reason(said: Mapping[str, Any]) -> str | None:
-    reason = said.get("finish_reason")
-    return reason if isinstance(reason, str) else None

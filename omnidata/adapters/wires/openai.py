@@ -24,15 +24,7 @@ from omnidata.adapters.answers import (
     tool_called,
 )
 from omnidata.adapters.api import Library, Options, Preset
-from omnidata.adapters.batch_api import (
-    LISTED,
-    BatchForm,
-    Job,
-    Returned,
-    SdkService,
-    State,
-    save,
-)
+from omnidata.adapters.batch_api import LISTED, BatchForm, Job, Returned, SdkService, State, save
 from omnidata.adapters.json_api import JsonModel, Written, data_url, raw_text
 from omnidata.adapters.keys import Key
 from omnidata.adapters.render import RenderedMessage, RenderedPart
@@ -108,11 +100,7 @@ def _status(value: object) -> int:
 
 
 _OPENAI: Final = BatchForm(
-    name="openai",
-    max_requests=50_000,
-    max_bytes=200_000_000,
-    row=_openai_row,
-    read=_openai_read,
+    name="openai", max_requests=50_000, max_bytes=200_000_000, row=_openai_row, read=_openai_read
 )
 _VLLM: Final = replace(
     _OPENAI,
@@ -124,19 +112,6 @@ _VLLM: Final = replace(
     command="vllm run-batch -i {requests} -o {results} --model {model}",
     media_option=" --allowed-local-media-path {media}",
 )
-
-
-def openai_rows(base_url: str, path: str) -> BatchForm | None:
-    """Return the form of files for a server that speaks one of OpenAI's wire formats.
-
-    Args:
-        base_url: its address; any but OpenAI's own is taken for vLLM's or one like it, whose
-            batches are of Chat Completions alone.
-        path: of requests, behind the address.
-    """
-    if is_openai(base_url):
-        return replace(_OPENAI, url=f"/v1{path}")
-    return replace(_VLLM, url=f"/v1{path}") if path == OpenAIChat.path else None
 
 
 _LABEL = "omnidata"
@@ -226,7 +201,11 @@ class OpenAIModel(JsonModel):
 
     def __init__(self, preset: Preset, key: Key) -> None:
         super().__init__(preset, key)
-        self.batch = openai_rows(preset.base_url, self.path)
+        # Another server is taken for vLLM's, whose batches are of Chat Completions alone.
+        if is_openai(preset.base_url):
+            self.batch = replace(_OPENAI, url=f"/v1{self.path}")
+        elif self.path == OpenAIChat.path:
+            self.batch = replace(_VLLM, url=f"/v1{self.path}")
 
     @classmethod
     def is_providers_own(cls, url: str) -> bool:
@@ -314,10 +293,7 @@ class OpenAIChat(OpenAIModel):
         if failure := choice.error or message.error:
             raise error_in_answer(failure, where=where)
         content = _text(message, where)
-        completion = Completion(
-            text=content or "",
-            **accounting(answer.usage, answer.model),
-        )
+        completion = Completion(text=content or "", **accounting(answer.usage, answer.model))
         if refusal := message.refusal or "".join(part.refusal or "" for part in _parts(message)):
             return msgspec.structs.replace(completion, delivery="refused", error=refusal)
         delivery = delivery_of(choice.finish_reason, where=where)

@@ -59,10 +59,7 @@ class OpenAIResponses(OpenAIModel):
     """
 
     wire: ClassVar[str] = "openai-responses"
-    spec_row: ClassVar[Mapping[str, Any]] = {
-        **OpenAIModel.spec_row,
-        "accepts": ["image", "video"],
-    }
+    spec_row: ClassVar[Mapping[str, Any]] = {**OpenAIModel.spec_row, "accepts": ["image", "video"]}
     path: ClassVar[str] = "/responses"
     sends: ClassVar[frozenset[Modality]] = frozenset({"image"})
     controls: frozenset[str] = frozenset({"temperature", "max_new_tokens"})

@@ -28,13 +28,18 @@ _FORMS: Final[Mapping[str, type[Log]]] = {
 }
 HARNESSES: Final = tuple(_FORMS)
 """Those whose logs can be scored, for `--from`."""
-_TRAINERS: Final = (
+_LOOKS: Final = (
     ({"predict", "label"}, "it looks like LLaMA-Factory's: --from llamafactory --rows EXPORT"),
     ({"response", "labels"}, "it looks like ms-swift's: --from swift --rows EXPORT"),
     ({"input", "output", "gts"}, "it looks like verl's: --from verl --rows EXPORT"),
     ({"completion", "advantage"}, "it looks like TRL's: --from trl --rows EXPORT"),
+    *(
+        (columns, f"it looks like {form.looks}: --from {form.harness}")
+        for form in _FORMS.values()
+        for columns in form.marks
+    ),
 )
-"""Columns by which files of trainers are recognised, and how to read them."""
+"""Columns by which files are recognised, and how to read them."""
 
 
 def open_log(harness: str, path: Path) -> Log:
@@ -84,15 +89,4 @@ def read_log(
 
 def recognise(row: Mapping[str, Any]) -> str:
     """Return how to read files with lines like this one; empty if their form is unknown."""
-    for columns, remedy in _TRAINERS:
-        if columns <= row.keys():
-            return remedy
-    return next(
-        (
-            f"it looks like {form.looks}: --from {form.harness}"
-            for form in _FORMS.values()
-            for columns in form.marks
-            if columns <= row.keys()
-        ),
-        "",
-    )
+    return next((remedy for columns, remedy in _LOOKS if columns <= row.keys()), "")

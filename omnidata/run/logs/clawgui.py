@@ -11,7 +11,7 @@ from typing import Final
 from omnidata.errors import PredictionError
 from omnidata.loaders.row_files import Line
 from omnidata.run.bad_lines import row_of
-from omnidata.run.logs.log import LineLog, Sample
+from omnidata.run.logs.log import LineLog, Sample, as_text
 
 _INFERRED: Final = "_infer"
 _EXPECTED: Final = "an object with question, image and <model>_infer"
@@ -36,7 +36,7 @@ class ClawLog(LineLog):
         return Sample(
             row={"instruction": found.get("question"), "image": found.get("image")},
             target=json.dumps(found.get("answer")),
-            answer=answers[0] if isinstance(answers[0], str) else json.dumps(answers[0]),
+            answer=as_text(answers[0]),
             error=str(error) if error else "",
             where=line.where,
         )

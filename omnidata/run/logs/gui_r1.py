@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -10,7 +9,7 @@ from omnidata.errors import PredictionError
 from omnidata.loaders.row_files import Line
 from omnidata.predictions import Prediction
 from omnidata.run.bad_lines import BadLines, row_of
-from omnidata.run.logs.log import LINES, LineLog, Sample
+from omnidata.run.logs.log import LINES, LineLog, Sample, as_text
 from omnidata.run.picture_sizes import size_receipt
 from omnidata.tasks.log_rows import leaves
 from omnidata.types import Step
@@ -43,8 +42,8 @@ class RowLog(LineLog):
         return Sample(
             number=line.number,
             row={key: value for key, value in found.items() if key not in added},
-            answer=_as_text(found[column]),
-            receipt=_fed_size(found, line.where),
+            answer=as_text(found[column]),
+            receipt=_picture_receipt(found, line.where),
             where=line.where,
         )
 
@@ -67,14 +66,13 @@ def own_answers(steps: Sequence[Step], bad: BadLines, *, fed: bool) -> Iterator[
         row |= _answers_in(step.source)
         try:
             column = _answer_column(row, step.sample_id)
-            receipt = _fed_size(row, step.sample_id) if fed else {}
+            receipt = _picture_receipt(row, step.sample_id) if fed else {}
         except PredictionError as error:
             if any(row.get(name) is not None for name in _ANSWERS):
                 bad.add(error)
             continue
         found = True
-        text = _as_text(row[column])
-        yield Prediction(sample_id=step.sample_id, output=text, receipt=receipt)
+        yield Prediction(sample_id=step.sample_id, output=as_text(row[column]), receipt=receipt)
     if not found and not bad.count:
         raise PredictionError(
             "no row of the data has an answer",
@@ -108,10 +106,6 @@ def _answer_column(row: Mapping[str, Any], where: str) -> str:
     )
 
 
-def _fed_size(row: Mapping[str, Any], where: str) -> dict[str, Any]:
+def _picture_receipt(row: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Return the receipt of the size; empty for a scale alone, which the data explain."""
     return size_receipt(row, where) if row.get("image_size") is not None else {}
-
-
-def _as_text(answer: Any) -> str:
-    return answer if isinstance(answer, str) else json.dumps(answer)

@@ -7,7 +7,6 @@ tasks are matched by their metadata, prompts and targets.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from omnidata.errors import PlatformError, PredictionError, UsageError
 from omnidata.loaders.steps import ids_of, select_steps
 from omnidata.run.bad_lines import BadLines
-from omnidata.run.logs.log import Log, Sample
+from omnidata.run.logs.log import Log, Sample, as_text
 from omnidata.tasks import get_task
 from omnidata.tasks.asking import Asking
 from omnidata.types import Delivery, LoadedDataset, Step
@@ -162,11 +161,10 @@ def _sample(sample: EvalSample, where: str, *, ours: bool) -> Sample:
         row = {**sample.metadata, **row}
         asked = sample.input
         prompts = [asked] if isinstance(asked, str) else [message.text for message in asked]
-    target = sample.target
     return Sample(
         row=row,
         prompts=prompts,
-        target=target if isinstance(target, str) else json.dumps(target),
+        target=as_text(sample.target),
         answer=sample.output.completion,
         error=why,
         delivery=delivery,

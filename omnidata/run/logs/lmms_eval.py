@@ -6,14 +6,13 @@ which may be objects that name the step; the answer in `filtered_resps`, in `res
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from omnidata.errors import PredictionError
 from omnidata.loaders.row_files import Line
 from omnidata.run.bad_lines import row_of
-from omnidata.run.logs.log import LineLog, Sample
+from omnidata.run.logs.log import LineLog, Sample, as_text
 
 FAILED: Final = "[LMMS_EVAL_REQUEST_FAILED"  # where an answer would stand, after all retries
 _NO_METRICS: Final = ("doc", "input", "arguments", "target", "token_counts")
@@ -44,7 +43,7 @@ class LmmsLog(LineLog):
                 if key not in _NO_METRICS and isinstance(value, dict)
             ],
             prompts=list(_texts([found.get("input"), found.get("arguments")])),
-            target=target if isinstance(target, str) else json.dumps(target) if target else "",
+            target=as_text(target or ""),
             answer=answer or "",
             error=error,
             where=line.where,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +19,11 @@ from omnidata.types import Delivery, LoadedDataset, Step
 
 INDEX: Final = ("step_index", "step_id")
 LINES: Final = "a log of samples, one JSON object per line"
+
+
+def as_text(value: Any) -> str:
+    """Return a text as it is, and another value as JSON."""
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,9 +84,6 @@ class Sample:
 
 class Log(ABC):
     """A log of another harness.
-
-    Args:
-        path: of the log.
 
     Attributes:
         harness: its name for `--from`.

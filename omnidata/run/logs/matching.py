@@ -28,12 +28,7 @@ _PARTS: Final = 2_000  # of a prompt that may be an instruction
 
 
 class Matching:
-    """Finds the step that a sample of a log is.
-
-    Args:
-        source: the data that the log was made on.
-        task: their benchmark.
-    """
+    """Finds the step of the data that a sample of a log is."""
 
     def __init__(self, source: LoadedDataset, task: Asking) -> None:
         self._rules = task.benchmark.log_rows

@@ -19,7 +19,7 @@ from typing import Any, Final
 from omnidata.errors import PlatformError, PredictionError, UsageError
 from omnidata.files import LINE, STREAMED, WHOLE, open_file, open_text, read_text
 from omnidata.run.bad_lines import BadLines
-from omnidata.run.logs.log import Log, Sample
+from omnidata.run.logs.log import Log, Sample, as_text
 from omnidata.tasks import get_task
 from omnidata.types import Delivery
 
@@ -27,8 +27,6 @@ _FAILED: Final = ("Failed to obtain answer", "Error: Failed to parse the respons
 """How answers begin that are none (VLMEvalKit, vlmeval/smp/file.py and vlmeval/api)."""
 _CELL: Final = 32_767
 """Characters that a cell of a spreadsheet holds; the rest is lost."""
-_OK: Final[Delivery] = "ok"
-_CUT: Final[Delivery] = "truncated"
 _BESIDE: Final = frozenset(
     {"index", "prediction", "thinking", "extra_records", "image", "image_url", "hit", "log"}
 )
@@ -78,7 +76,7 @@ class KitLog(Log):
 
 def _sample(row: Mapping[str, Any], where: str, longest: int) -> Sample:
     answer = row["prediction"]
-    text = answer if isinstance(answer, str) else "" if _is_empty(answer) else json.dumps(answer)
+    text = "" if _is_empty(answer) else as_text(answer)
     own = {
         str(key): _parse_list(value)
         for key, value in row.items()
@@ -86,11 +84,13 @@ def _sample(row: Mapping[str, Any], where: str, longest: int) -> Sample:
     }
     if "instruction" not in own and "question" in own:
         own["instruction"] = own["question"]
-    error, delivery = "", _OK
+    error = ""
+    delivery: Delivery = "ok"
     if text.lstrip().startswith(_FAILED):
         error = text
     elif len(text) >= longest:
-        error, delivery = f"the answer ends where a cell does, at {longest:,} characters", _CUT
+        error = f"the answer ends where a cell does, at {longest:,} characters"
+        delivery = "truncated"
     picture = own.get("image_path")
     return Sample(
         row=own,

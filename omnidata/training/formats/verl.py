@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from omnidata.training.formats.base import Content, Log, PromptFormat, Row, screenshot_size
 
 _REWARD = """\
@@ -27,18 +29,15 @@ class Verl(PromptFormat):
     log = Log("verl", "output", sample_id="gts")
 
     def row(self, content: Content) -> Row:
-        lists = {
-            column: [str(content.root / name) for name in names]
-            for column, names in content.lists().items()
-        }
+        lists: dict[str, list[Any]] = {}
         keys = {"images": "image", "videos": "video"}
+        for column, names in content.lists().items():
+            paths = [str(content.root / name) for name in names]
+            lists[column] = [{keys[column]: p} for p in paths] if column in keys else paths
         return {
             "data_source": content.task,
             "prompt": content.messages(),
-            **{
-                column: [{keys[column]: path} for path in paths] if column in keys else paths
-                for column, paths in lists.items()
-            },
+            **lists,
             "reward_model": {"style": "rule", "ground_truth": content.sample_id},
             "extra_info": {
                 "sample_id": content.sample_id,
