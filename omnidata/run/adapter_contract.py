@@ -257,7 +257,7 @@ def render_request(task: Asking | None, adapter: Adapter, request: Request) -> P
         gone = Counter((part.get("role"), part.get("kind")) for part in dropped_parts(made.receipt))
     except OmnidataError:
         raise
-    except (Exception, asyncio.CancelledError) as error:  # `prepare` awaits nothing of ours
+    except (Exception, SystemExit, asyncio.CancelledError) as error:  # it awaits nothing of ours
         raise slip(adapter, error, "prepare") from error
     accepts = adapter.accepts
     if reason := untaken(request.conversation, accepts):

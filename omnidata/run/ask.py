@@ -202,14 +202,14 @@ class Engine:
                 task.add_done_callback(lambda _: places.release())
             else:
                 places.release()
-                await asyncio.sleep(0)  # many answers may be known, and the run be interrupted
+            await asyncio.sleep(0)  # many may be ready at once, and the run be interrupted
 
     # A request, until its steps have their lines.
 
     async def _answer(self, batch: Sequence[_Ready]) -> None:
         for attempt in count(1):
             async with self._window:
-                reserved = await self._gate.enter()
+                reserved = await self._take_turn()
                 if isinstance(reserved, str):
                     self.stop(reserved)
                     return
@@ -226,6 +226,19 @@ class Engine:
                 return
             with self.meter.measure("pause_s"):
                 await asyncio.sleep(wait)
+
+    async def _take_turn(self) -> float | str:
+        """Return what `Gate.enter` does; a turn that comes while requests are held is given back.
+
+        A turn that was kept would go out in one burst with the others after the hold.
+        """
+        while True:
+            while (wait := self._window.hold) > 0:
+                await asyncio.sleep(wait)
+            reserved = await self._gate.enter()
+            if isinstance(reserved, str) or self._window.hold <= 0:
+                return reserved
+            await self._gate.leave(reserved, ())
 
     async def _attempt(
         self, batch: Sequence[_Ready], attempt: int, usages: list[Mapping[str, Any]]
@@ -291,7 +304,7 @@ class Engine:
             if task and task.cancelling():
                 raise
             raise CallError("the adapter cancelled itself", where=self._adapter.name) from error
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             if isinstance(self._adapter, Baseline) and not isinstance(error, OmnidataError):
                 raise  # its rule is the task's code
             raise slip(self._adapter, error, "generate") from error

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import warnings
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from typing import Any
 
 from omnidata.errors import AdapterError
@@ -49,10 +50,20 @@ class OpenModel(EventLoop):
     def __exit__(self, *_: object) -> None:
         try:
             if self._adapter is not None:
-                with suppress(Exception):  # whatever it lacks at its end, it has answered
-                    self.run(self._adapter.close())
+                self.run(_close(self._adapter))
         finally:
             super().__exit__()
+
+
+async def _close(adapter: Adapter) -> None:
+    try:
+        await adapter.close()
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task and task.cancelling():
+            raise
+    except (Exception, SystemExit):
+        pass  # whatever it lacks at its end, it has answered
 
 
 class LocalAsker:

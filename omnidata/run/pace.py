@@ -172,19 +172,15 @@ class AdaptiveConcurrency:
             self._changed.clear()
             await self._changed.wait()
         self._open += 1
-        try:
-            while (wait := self._held_until - time.monotonic()) > 0:
-                await asyncio.sleep(wait)
-        except BaseException:
-            self._leave()
-            raise
 
     async def __aexit__(self, *_: object) -> None:
-        self._leave()
-
-    def _leave(self) -> None:
         self._open -= 1
         self._changed.set()
+
+    @property
+    def hold(self) -> float:
+        """Return the seconds during which nothing is to be sent; 0 or less for none."""
+        return self._held_until - time.monotonic()
 
     def note_answer(self) -> None:
         """Widen the window: by one for every full window of answers."""

@@ -99,6 +99,8 @@ SLIPS: dict[str, tuple[str, Callable[[], Any], str]] = {
         lambda: _raise(asyncio.CancelledError()),
         "CancelledError",
     ),
+    "an exit in prepare": ("prepare", lambda: _raise(SystemExit(0)), "SystemExit"),
+    "an exit": ("generate", lambda: _raise(SystemExit(0)), "SystemExit"),
     "a cancellation": ("generate", lambda: _raise(asyncio.CancelledError()), "cancelled itself"),
 }
 
@@ -118,12 +120,15 @@ def test_no_slip_of_an_adapter_ends_or_stalls_the_run(
     assert said in line.error
 
 
+@pytest.mark.parametrize(
+    "error", [RuntimeError("the socket is gone"), asyncio.CancelledError(), SystemExit(0)]
+)
 def test_an_adapter_that_cannot_close_has_answered_all_the_same(
-    source: LoadedDataset, tmp_path: Path
+    source: LoadedDataset, tmp_path: Path, error: BaseException
 ) -> None:
     class Stuck(Scripted):
         async def close(self) -> None:
-            raise RuntimeError("the socket is gone")
+            raise error
 
     results = evaluate(TASK, source, Stuck(lambda *_: RIGHT), tmp_path, limit=3)
     assert json.loads((tmp_path / "results.json").read_text()) == results

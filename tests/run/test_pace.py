@@ -91,6 +91,25 @@ def test_nobody_is_asked_before_the_time_that_the_model_asked_for(
     assert again[1] - again[0] >= 0.29
 
 
+@pytest.mark.parametrize(
+    "limits",
+    [
+        Limits(requests_per_minute=60 * 50),
+        Limits(tokens_per_minute=60e6),
+        Limits(max_tokens=10**9),
+    ],
+)
+def test_requests_that_wait_for_their_turn_are_held_as_well(
+    source: LoadedDataset, tmp_path: Path, limits: Limits
+) -> None:
+    busy = CallError("HTTP 429", throttled=True, retry_after=0.5)
+    model = Watched(lambda n: fails(busy) if n == 0 else RIGHT)
+    evaluate(TASK, source, model, tmp_path, limit=8, limits=limits)
+    assert model.began[1] - model.began[0] >= 0.45
+    if limits.requests_per_minute:  # those that were held do not go out together
+        assert model.began[-1] - model.began[1] >= 7 / 50 / 2
+
+
 def test_a_rate_of_requests_allows_no_burst(source: LoadedDataset, tmp_path: Path) -> None:
     model = Watched(lambda _: RIGHT)
     limits = Limits(requests_per_minute=60 * 20)
