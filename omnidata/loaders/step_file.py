@@ -382,8 +382,8 @@ def _plain_fields(step: Step) -> tuple[list[Any], dict[str, Any]]:
     is_usual = [*map(type, row)] == _KINDS and _is_unicode("".join(texts))
     if not is_usual or min(numbers) < -_MOST or max(numbers) >= _MOST:
         for at, (name, value, kind) in enumerate(zip(_PLAIN, row, _KINDS, strict=True)):
-            fits = _is_unicode(value) if kind is str else -_MOST <= value < _MOST
-            if type(value) is not kind or not fits:
+            is_kind = type(value) is kind
+            if not is_kind or not (_is_unicode(value) if kind is str else -_MOST <= value < _MOST):
                 odd[name], row[at] = value, None
     if _is_screen(step.screen):
         row += step.screen

@@ -360,12 +360,14 @@ def read_stored(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> bytes:
         MediaError: as `file_or_bytes`.
     """
     found = file_or_bytes(ref, budget=budget)
-    return found if isinstance(found, bytes) else _read(ref, found)
+    return found if isinstance(found, bytes) else _read(ref, found)[0]
 
 
-def _read(ref: MediaRef, path: Path) -> bytes:
+def _read(ref: MediaRef, path: Path) -> tuple[bytes, os.stat_result]:
     try:
-        return path.read_bytes()
+        with path.open("rb") as file:
+            about = os.fstat(file.fileno())  # first: what is written later has another time
+            return file.read(), about
     except OSError as error:
         raise MediaError(
             f"the file cannot be read ({error.strerror})",
@@ -388,8 +390,7 @@ def read_and_hash(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> tuple[by
     found = file_or_bytes(ref, budget=budget)
     if isinstance(found, bytes):
         return found, hashlib.sha256(found).hexdigest()
-    about = found.stat()
-    content = _read(ref, found)
+    content, about = _read(ref, found)
     digest = hashlib.sha256(content).hexdigest()
     if len(content) == about.st_size:
         _remember(found, about, digest)

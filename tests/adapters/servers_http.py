@@ -33,6 +33,8 @@ class GoogleFiles:
         states: of every file, from its upload through the polls; the last one stays.
         status: of the request that starts an upload.
         expires: when files do, as the API writes it.
+        place: where to upload to; empty for an address of this server.
+        outcome: what the API says of an upload at its end.
         kept: bytes and type of what was uploaded, by name.
         deleted: names.
         starts: requests that started an upload.
@@ -41,6 +43,8 @@ class GoogleFiles:
     states: Sequence[str] = ("ACTIVE",)
     status: int = 200
     expires: str = ""
+    place: str = ""
+    outcome: str = "final"
     kept: dict[str, tuple[bytes, str]] = field(default_factory=dict)
     deleted: list[str] = field(default_factory=list)
     starts: int = 0
@@ -64,16 +68,15 @@ class GoogleFiles:
             return web.json_response({"error": {"message": "no"}}, status=self.status)
         name = f"f{self.starts}"
         self.kept[name] = (b"", request.headers["X-Goog-Upload-Header-Content-Type"])
-        return web.json_response(
-            {}, headers={"X-Goog-Upload-URL": f"{request.url.origin()}/put/{name}"}
-        )
+        place = self.place or f"{request.url.origin()}/put/{name}"
+        return web.json_response({}, headers={"X-Goog-Upload-URL": place})
 
     async def _put(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]
         assert request.headers["X-Goog-Upload-Command"] == "upload, finalize"
         self.kept[name] = (await request.read(), self.kept[name][1])
         return web.json_response(
-            {"file": self._file(name, request)}, headers={"X-Goog-Upload-Status": "final"}
+            {"file": self._file(name, request)}, headers={"X-Goog-Upload-Status": self.outcome}
         )
 
     async def _get(self, request: web.Request) -> web.Response:
@@ -160,7 +163,7 @@ class GoogleGenAI:
             return f"result of {part['functionResponse']['name']}: {' '.join(shown)}"
         if "inlineData" in part:
             blob = part["inlineData"]
-            # Google's API takes both alphabets; the SDK sends the second.
+            # Google's API takes both alphabets.
             data = base64.b64decode(blob["data"].replace("-", "+").replace("_", "/"), validate=True)
             mime = blob["mimeType"]
         else:

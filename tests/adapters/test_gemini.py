@@ -1,4 +1,4 @@
-"""Gemini through the real SDK, against a server that looks at what it is sent."""
+"""Gemini, against a server that looks at what it is sent."""
 
 from __future__ import annotations
 
@@ -192,6 +192,14 @@ def test_a_file_that_the_service_cannot_read_fails_its_step_for_good(shown: Show
     assert len(files.deleted) == files.starts
 
 
+@pytest.mark.parametrize(
+    "files", [GoogleFiles(place="http://[::1/put/f1"), GoogleFiles(outcome="cancelled")]
+)
+def test_an_upload_that_comes_to_nothing_is_a_failed_call(shown: Shown, files: GoogleFiles) -> None:
+    with running(GoogleGenAI(files)) as server, pytest.raises(CallError, match="the File API"):
+        ask(gemini(server.url, inline_limit_mb="0"), shown.request)
+
+
 def test_a_failed_upload_is_tried_again_with_the_next_attempt(shown: Shown) -> None:
     files = GoogleFiles(status=503)
     clip = Request("a/T1/0", (Message("user", (shown.part("video", "video.mp4"),)),))
@@ -202,7 +210,7 @@ def test_a_failed_upload_is_tried_again_with_the_next_attempt(shown: Shown) -> N
             with pytest.raises(CallError) as caught:
                 await model.generate([model.prepare(clip)], PARAMS)
             assert caught.value.transient
-            assert files.starts == 1  # the SDK repeats nothing
+            assert files.starts == 1  # nothing repeats it
             files.status = 200
             return await model.generate([model.prepare(clip)], PARAMS)
 

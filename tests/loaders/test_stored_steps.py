@@ -172,6 +172,12 @@ def make(count: int, length: int = 7) -> list[Step]:
 STEPS_MADE = make(150)
 
 
+def test_a_field_of_another_type_comes_back_as_it_was() -> None:
+    group: Any = [1]
+    step = replace(STEPS_MADE[0], group=group)
+    assert Steps.of([step]).pack()[0].group == group
+
+
 @pytest.fixture
 def stored() -> Sequence[Step]:
     return load(STEPS_MADE).steps

@@ -177,12 +177,19 @@ class Uploads:
         if not (place := headers.get("X-Goog-Upload-URL")):
             raise CallError("the File API gave no address to upload to", where=model.address)
         server = urlsplit(model.address)
-        target = urlsplit(place)._replace(scheme=server.scheme, netloc=server.netloc).geturl()
+        try:
+            target = urlsplit(place)._replace(scheme=server.scheme, netloc=server.netloc).geturl()
+        except ValueError:
+            raise CallError(
+                "the File API's upload address is no URL", where=model.address
+            ) from None
         finish = {"X-Goog-Upload-Command": "upload, finalize", "X-Goog-Upload-Offset": "0"}
         async with model.session().post(
             target, data=io.BytesIO(part.data), headers=finish
         ) as response:
             answer = await response.text()
+            if response.headers.get("X-Goog-Upload-Status") != "final":
+                raise CallError("the File API did not finish an upload", where=model.address)
         file = answer_of(answer, _Upload, noun, model.address).file
         self._names.append(file.name)
         wait = _FIRST_WAIT_S
