@@ -190,7 +190,7 @@ class Steps(IndexedSteps):
         if self._list is None:
             column = self._file.column(name)
             if not column.null_count and not self._file.in_memory:
-                codes = column.combine_chunks().dictionary_encode().indices.to_numpy()
+                codes = np.from_dlpack(column.combine_chunks().dictionary_encode().indices)
                 whole = self._numbers is None
                 return codes.astype(np.int64) if whole else _renumber(codes[self._numbers])
         numbers: dict[Any, int] = {}
@@ -205,7 +205,7 @@ class Steps(IndexedSteps):
         if self._list is None:
             column = self._file.column(name)
             if not column.null_count:
-                values: Numbers = column.to_numpy()
+                values: Numbers = np.from_dlpack(column.combine_chunks())  # no import of pandas
                 return values if self._numbers is None else values[self._numbers]
         return np.fromiter(self.column(name), np.int64, len(self))
 

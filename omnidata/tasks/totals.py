@@ -80,13 +80,14 @@ class Runs:
                 for length, count in zip(stated, counts[starts].tolist(), strict=True)
             ]
             lacks |= np.array(longer, np.bool_)
+        kinds = [*steps.select(np.unique(tags, return_index=True)[1]).column("tags")]
         near = np.abs(order).max(initial=0) < 2**30
         return cls(
             number.astype(np.int32),
             order.astype(np.int32) if near else order,
             firsts.episodes.astype(np.int32),
             firsts.codes("group").astype(np.int32),
-            [*firsts.column("tags")],
+            [kinds[code] for code in tags[starts].tolist()],
             lacks,
         )
 
