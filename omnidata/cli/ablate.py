@@ -10,7 +10,16 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
-from omnidata.cli.arguments import ModelOptions, asks, finds, on_engine, reading_data
+from omnidata.cli.arguments import (
+    ModelOptions,
+    asks,
+    finds,
+    flag,
+    on_engine,
+    option,
+    reading_data,
+    repeatable,
+)
 from omnidata.errors import OmnidataError, UsageError, plural
 
 if TYPE_CHECKING:
@@ -29,59 +38,54 @@ Format = Literal["terminal", "md", "csv", "json"]
 def ablate(
     task: args.TaskName,
     data: args.Data,
-    model: Annotated[str, typer.Option(metavar="SPEC", help="The model, e.g. openai:NAME.")],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the runs and the table.")],
+    model: Annotated[str, option("The model, e.g. openai:NAME.", "SPEC")],
+    out: Annotated[Path, option("Folder for the runs and the table.", "DIR")],
     task_options: args.TaskOptions,
     where: args.Where,
     vary: Annotated[
         list[str],
-        args.repeatable(
+        repeatable(
             "Compare values of a task or model option instead of media, the base value first; "
             "one option varies at a time (repeatable).",
-            "--vary",
-            metavar="KEY=V1,V2",
+            "KEY=V1,V2",
+            name="--vary",
         ),
     ],
     modalities: Annotated[
         str | None,
-        typer.Option(
-            metavar="LIST",
-            help="Media to show, the full setting first, e.g. IAV,IV,IA,I. Default: all media, "
+        option(
+            "Media to show, the full setting first, e.g. IAV,IV,IA,I. Default: all media, "
             "then fewer.",
+            "LIST",
         ),
     ] = None,
     instructions: Annotated[
         str | None,
-        typer.Option(
-            metavar="LIST",
-            help="Forms of the instruction. Default: text, and voice with -T voice=DIR.",
-        ),
+        option("Forms of the instruction. Default: text, and voice with -T voice=DIR.", "LIST"),
     ] = None,
     controls: Annotated[
         str | None,
-        typer.Option(
-            metavar="LIST",
-            help="Wrong media to show: other-sound, silence, other-clip, frozen-clip, "
+        option(
+            "Wrong media to show: other-sound, silence, other-clip, frozen-clip, "
             "other-picture, or none. Default: all that fit the data; other-picture only if the "
             "data have pictures alone.",
+            "LIST",
         ),
     ] = None,
-    grid: Annotated[
-        bool, typer.Option("--grid", help="Run every combination of the varied values.")
-    ] = False,
+    grid: Annotated[bool, flag("Run every combination of the varied values.", "--grid")] = False,
     profile: args.Profile = None,
     exclude: args.Exclude = None,
     limit: args.Limit = None,
     strict: args.Strict = False,
-    seed: Annotated[int, typer.Option(min=0, help="Seed for choosing other episodes.")] = 0,
+    seed: Annotated[int, option("Seed for choosing other episodes.", min=0)] = 0,
     *,
     asking: ModelOptions,
     cluster: Cluster | None,
     by: Annotated[
         str | None,
-        typer.Option(metavar="TAG", help="Break the tables down by this tag, e.g. dependency."),
+        option("Break the tables down by this tag, e.g. dependency.", "TAG"),
     ] = None,
-    form: Annotated[Format, typer.Option("--format", help="Format of the tables.")] = "terminal",
+    form: Annotated[Format, flag("Format of the tables.", "--format")] = "terminal",
     as_json: args.Json = False,
 ) -> None:
     """Measure the score with less or wrong media, or with other options.

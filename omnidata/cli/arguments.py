@@ -34,82 +34,88 @@ def _find_data(context: typer.Context, place: Path | None) -> Path | None:
         return data_of(context.params.get("task"), place)
 
 
+def argument(help: str, metavar: str) -> Any:
+    """Return an argument."""
+    return typer.Argument(metavar=metavar, help=help)
+
+
+def option(help: str, metavar: str | None = None, *, name: str = "", **settings: Any) -> Any:
+    """Return an option; its default name is the parameter's, its default metavar the type's."""
+    return typer.Option(*filter(None, [name]), metavar=metavar, help=help, **settings)
+
+
+def flag(help: str, name: str, **settings: Any) -> Any:
+    """Return an option without a value."""
+    return typer.Option(name, help=help, **settings)
+
+
+def repeatable(help: str, metavar: str, *, name: str = "") -> Any:
+    """Return an option that may be given more than once, for a parameter without a default."""
+    return option(help, metavar, name=name, default_factory=list, show_default=False)
+
+
 def data_argument(help: str) -> Any:
     """Return an argument that names a dataset's folder or file, or a folder whose `data` is one."""
     return typer.Argument(metavar="DATA", help=help, callback=_find_data)
 
 
-def data_option(help: str, *names: str) -> Any:
+def data_option(help: str, name: str = "") -> Any:
     """Return the same as an option; its default name is the parameter's."""
-    return typer.Option(*names, metavar="DATA", help=help, callback=_find_data)
+    return option(help, "DATA", name=name, callback=_find_data)
 
 
-def repeatable(help: str, *names: str, metavar: str) -> Any:
-    """Return an option that may be given more than once, for a parameter without a default."""
-    return typer.Option(
-        *names, metavar=metavar, help=help, default_factory=list, show_default=False
-    )
-
-
-TaskName = Annotated[str, typer.Argument(metavar="TASK", help="The benchmark, e.g. omnigui.")]
+TaskName = Annotated[str, argument("The benchmark, e.g. omnigui.", "TASK")]
 Data = Annotated[
     Path, data_argument("The dataset: a folder or file, hf://ORG/NAME[@REV], or auto.")
 ]
 TaskOptions = Annotated[
     list[str],
     repeatable(
-        "Set an option of the task, e.g. modalities=I (repeatable).", "-T", metavar="KEY=VALUE"
+        "Set an option of the task, e.g. modalities=I (repeatable).", "KEY=VALUE", name="-T"
     ),
 ]
-Profile = Annotated[
-    str | None, typer.Option(help="Rules for scoring. Default: those of the task's paper.")
-]
+Profile = Annotated[str | None, option("Rules for scoring. Default: those of the task's paper.")]
 Where = Annotated[
     list[str],
     repeatable(
-        "Use only episodes with this tag, e.g. dimension=localization (repeatable).",
-        metavar="TAG=VALUE",
+        "Use only episodes with this tag, e.g. dimension=localization (repeatable).", "TAG=VALUE"
     ),
 ]
 Exclude = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Leave out the sample ids in this file, one per line."),
+    option("Leave out the sample ids in this file, one per line.", "FILE"),
 ]
-Limit = Annotated[int | None, typer.Option(min=1, help="Use only the first N steps.")]
-Strict = Annotated[bool, typer.Option("--strict", help="Stop if the data have findings.")]
+Limit = Annotated[int | None, option("Use only the first N steps.", min=1)]
+Strict = Annotated[bool, flag("Stop if the data have findings.", "--strict")]
 ChangedMedia = Annotated[
     bool,
-    typer.Option(
-        "--changed-media", help="Accept media that have changed since the model was asked."
-    ),
+    flag("Accept media that have changed since the model was asked.", "--changed-media"),
 ]
 Workers = Annotated[
     int | None,
-    typer.Option(min=1, help="Number of processes. Default: one per core, with ray all that fit."),
+    option("Number of processes. Default: one per core, with ray all that fit.", min=1),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print the results as JSON.")]
+Json = Annotated[bool, flag("Print the results as JSON.", "--json")]
 
 Token = Annotated[
     bool,
-    typer.Option(
-        "--token",
-        help="Send your Hugging Face token (HF_TOKEN or `hf auth login`), for gated data.",
-        is_eager=True,  # DATA is read with it, wherever that stands
+    option(
+        "Send your Hugging Face token (HF_TOKEN or `hf auth login`), for gated data.",
+        name="--token",
+        is_eager=True,
     ),
 ]
 ReuseAnswers = Annotated[
     bool,
-    typer.Option("--reuse-answers", help="Reuse answers from before the adapter's code changed."),
+    flag("Reuse answers from before the adapter's code changed.", "--reuse-answers"),
 ]
 DryRun = Annotated[
     bool,
-    typer.Option("--dry-run", help="Show the first conversation and an estimate; send nothing."),
+    flag("Show the first conversation and an estimate; send nothing.", "--dry-run"),
 ]
 ShardOf = Annotated[
     str | None,
-    typer.Option(
-        metavar="I/N", help="Run only the I-th of N parts; join them with `omnidata merge`."
-    ),
+    option("Run only the I-th of N parts; join them with `omnidata merge`.", "I/N"),
 ]
 # How a model is asked, the same for every verb that asks one.
 
@@ -179,49 +185,39 @@ WAY: dict[str, Any] = {
     "model_options": Annotated[
         list[str],
         repeatable(
-            "Set an option of the model, e.g. layout=release (repeatable).",
-            "-M",
-            metavar="KEY=VALUE",
+            "Set an option of the model, e.g. layout=release (repeatable).", "KEY=VALUE", name="-M"
         ),
     ],
     "base_url": Annotated[
         str | None,
-        typer.Option(metavar="URL", help="Address of the server, e.g. http://127.0.0.1:8000/v1."),
+        option("Address of the server, e.g. http://127.0.0.1:8000/v1.", "URL"),
     ],
     "key_file": Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="Read the API key from this file, not from the environment."
-        ),
+        option("Read the API key from this file, not from the environment.", "FILE"),
     ],
-    "models": Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Your own models, in TOML (docs/models.md).")
-    ],
+    "models": Annotated[Path | None, option("Your own models, in TOML (docs/models.md).", "FILE")],
 }
 _LIMITS: dict[str, Any] = {
     "concurrency": Annotated[
         int | None,
-        typer.Option(help="Most requests at the same time; lowered when the server throttles."),
+        option("Most requests at the same time; lowered when the server throttles."),
     ],
-    "rpm": Annotated[float | None, typer.Option(help="Most requests per minute.")],
-    "tpm": Annotated[float | None, typer.Option(help="Most tokens per minute.")],
-    "timeout": Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Time limit of one attempt.")
-    ],
-    "attempts": Annotated[int, typer.Option(help="Most attempts for one request.")],
+    "rpm": Annotated[float | None, option("Most requests per minute.")],
+    "tpm": Annotated[float | None, option("Most tokens per minute.")],
+    "timeout": Annotated[float | None, option("Time limit of one attempt.", "SECONDS")],
+    "attempts": Annotated[int, option("Most attempts for one request.")],
     "max_cost": Annotated[
-        float | None, typer.Option(help="Stop before the run costs more than this; needs --prices.")
+        float | None, option("Stop before the run costs more than this; needs --prices.")
     ],
-    "max_tokens": Annotated[
-        int | None, typer.Option(help="Stop before the run uses more tokens than this.")
-    ],
+    "max_tokens": Annotated[int | None, option("Stop before the run uses more tokens than this.")],
     "prices": Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Prices of models, in TOML (docs/evaluate.md)."),
+        option("Prices of models, in TOML (docs/evaluate.md).", "FILE"),
     ],
     "cache": Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Store answers in this database and reuse them."),
+        option("Store answers in this database and reuse them.", "FILE"),
     ],
     "reuse_answers": ReuseAnswers,
 }
@@ -315,32 +311,30 @@ def prices_only(verb: Callable[..., None]) -> Callable[..., None]:
 _ENGINE: dict[str, Any] = {
     "engine": Annotated[
         Literal["local", "ray"],
-        typer.Option(help="Run on this machine or on a Ray cluster (docs/cluster.md)."),
+        option("Run on this machine or on a Ray cluster (docs/cluster.md)."),
     ],
     "address": Annotated[
         str | None,
-        typer.Option(
-            metavar="HOST:PORT",
-            help="With ray: address of the cluster, or auto for the one that this machine is in. "
+        option(
+            "With ray: address of the cluster, or auto for the one that this machine is in. "
             "Default: start one here.",
+            "HOST:PORT",
         ),
     ],
     "workers": Annotated[
         int | None,
-        typer.Option(min=1, help="With ray: number of processes. Default: all that fit."),
+        option("With ray: number of processes. Default: all that fit.", min=1),
     ],
     "gpus_per_worker": Annotated[
         float | None,
-        typer.Option(min=0, help="With ray: GPUs per process; 0.5 lets two share one."),
+        option("With ray: GPUs per process; 0.5 lets two share one.", min=0),
     ],
     "cpus_per_worker": Annotated[
-        float | None, typer.Option(min=0, help="With ray: cores per process. Default: 1.")
+        float | None, option("With ray: cores per process. Default: 1.", min=0)
     ],
     "gpus": Annotated[
         int | None,
-        typer.Option(
-            min=1, metavar="N", help="Short for: --engine ray --workers N --gpus-per-worker 1."
-        ),
+        option("Short for: --engine ray --workers N --gpus-per-worker 1.", "N", min=1),
     ],
 }
 
@@ -397,8 +391,8 @@ _ROOTS = Annotated[
     list[Path],
     repeatable(
         "Also allow files below this folder, outside DATA (repeatable).",
-        "--media-root",
-        metavar="FOLDER",
+        "FOLDER",
+        name="--media-root",
     ),
 ]
 
@@ -432,32 +426,32 @@ def _without_cache(context: typer.Context, value: bool) -> bool:
 _CACHE: dict[str, Any] = {
     "cache_dir": Annotated[
         Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            is_eager=True,  # DATA, which may be a URL, is looked at when it is parsed
-            callback=_in_environment("OMNIDATA_CACHE"),
-            help="Folder of the cache: of many steps, and of data that DATA names by URL "
+        option(
+            "Folder of the cache: of many steps, and of data that DATA names by URL "
             "(docs/object_stores.md).",
+            "FOLDER",
+            is_eager=True,
+            callback=_in_environment("OMNIDATA_CACHE"),
         ),
     ],
     "cache_bytes": Annotated[
         int | None,
-        typer.Option(
+        option(
+            "Most bytes of steps, and of data of URLs, in the cache. Default: 50 GB each.",
+            "N",
             min=1,
-            metavar="N",
             is_eager=True,
             callback=_in_environment("OMNIDATA_CACHE_BYTES"),
-            help="Most bytes of steps, and of data of URLs, in the cache. Default: 50 GB each.",
         ),
     ],
 }
 _NO_CACHE: dict[str, Any] = {
     "no_cache": Annotated[
         bool,
-        typer.Option(
-            "--no-cache",
+        option(
+            "Read the annotations again, and keep no steps in the cache.",
+            name="--no-cache",
             callback=_without_cache,
-            help="Read the annotations again, and keep no steps in the cache.",
         ),
     ],
 }
@@ -511,7 +505,7 @@ def reading_data(verb: Callable[..., None]) -> Callable[..., None]:
 
 # How findings are printed, the same for every verb that has any.
 
-_EACH = Annotated[bool, typer.Option("--all", help="List every finding, not one line per kind.")]
+_EACH = Annotated[bool, flag("List every finding, not one line per kind.", "--all")]
 
 
 def finds(verb: Callable[..., None]) -> Callable[..., None]:

@@ -15,6 +15,7 @@ from omnidata.cli.arguments import (
     TaskOptions,
     finds,
     on_engine,
+    option,
     reading_data,
 )
 from omnidata.errors import plural
@@ -35,15 +36,13 @@ def audit(
     data: Data,
     task_options: TaskOptions,
     profile: Profile = None,
-    seed: Annotated[
-        int, typer.Option(min=0, help="Seed of folds, shuffles and sampled answers.")
-    ] = 0,
+    seed: Annotated[int, option("Seed of folds, shuffles and sampled answers.", min=0)] = 0,
     workers: Annotated[
         int | None,
-        typer.Option(
-            min=1,
-            help="Number of processes for the shuffles. Default: 1, from 5,000 steps on one per "
+        option(
+            "Number of processes for the shuffles. Default: 1, from 5,000 steps on one per "
             "core, with ray all that fit.",
+            min=1,
         ),
     ] = None,
     *,

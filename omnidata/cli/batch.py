@@ -13,8 +13,11 @@ from omnidata.cli import runs, terminal
 from omnidata.cli.arguments import (
     WAY,
     ModelOptions,
+    argument,
     finds,
+    flag,
     load_asking,
+    option,
     prices_only,
     reading_data,
     with_options,
@@ -40,10 +43,8 @@ def _root() -> None:
     """Ask a model through its provider's batch API, at half the price."""
 
 
-_Run = Annotated[Path, typer.Argument(metavar="RUN", help="The run folder.")]
-_Prices = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Prices of models, in TOML (docs/evaluate.md).")
-]
+_Run = Annotated[Path, argument("The run folder.", "RUN")]
+_Prices = Annotated[Path | None, option("Prices of models, in TOML (docs/evaluate.md).", "FILE")]
 
 
 @app.command("write", cls=Verb)
@@ -53,37 +54,31 @@ _Prices = Annotated[
 def write(
     task: args.TaskName,
     data: args.Data,
-    model: Annotated[
-        str, typer.Option(metavar="SPEC", help="The model, e.g. openai:NAME or gemini:NAME.")
-    ],
+    model: Annotated[str, option("The model, e.g. openai:NAME or gemini:NAME.", "SPEC")],
     task_options: args.TaskOptions,
     where: args.Where,
-    place: Annotated[
-        Path | None, typer.Argument(metavar="[OUT]", help="The run folder; same as --out.")
-    ] = None,
-    out: Annotated[Path | None, typer.Option(metavar="RUN", help="The run folder.")] = None,
+    place: Annotated[Path | None, argument("The run folder; same as --out.", "[OUT]")] = None,
+    out: Annotated[Path | None, option("The run folder.", "RUN")] = None,
     exclude: args.Exclude = None,
     limit: args.Limit = None,
     strict: args.Strict = False,
     only: Annotated[
         Literal["missing"] | None,
-        typer.Option(help="Write another round for the steps without an answer."),
+        option("Write another round for the steps without an answer."),
     ] = None,
     *,
     asking: ModelOptions,
     media_files: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Store each media file here once, outside the requests. vLLM reads them with "
+        option(
+            "Store each media file here once, outside the requests. vLLM reads them with "
             "--allowed-local-media-path FOLDER; `submit` uploads them to Gemini.",
+            "FOLDER",
         ),
     ] = None,
-    per_file: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Most requests per file.")
-    ] = None,
+    per_file: Annotated[int | None, option("Most requests per file.", "N", min=1)] = None,
     mb_per_file: Annotated[
-        float | None, typer.Option(min=0.001, metavar="MB", help="Most megabytes per file.")
+        float | None, option("Most megabytes per file.", "MB", min=0.001)
     ] = None,
     as_json: args.Json = False,
 ) -> None:
@@ -173,7 +168,7 @@ def read(
     run: _Run,
     results: Annotated[
         list[Path],
-        typer.Argument(metavar="RESULTS...", help="The provider's result files, in any order."),
+        argument("The provider's result files, in any order.", "RESULTS..."),
     ],
     data: Annotated[Path | None, args.data_option("The dataset, if it has moved.")] = None,
     profile: args.Profile = None,
@@ -181,7 +176,7 @@ def read(
     prices: _Prices = None,
     models: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The TOML file of models that `batch write` used."),
+        option("The TOML file of models that `batch write` used.", "FILE"),
     ] = None,
     as_json: args.Json = False,
 ) -> None:
@@ -280,7 +275,7 @@ def fetch(
     run: _Run,
     wait: Annotated[
         bool,
-        typer.Option("--wait", help="Wait until all jobs have ended, asking less and less often."),
+        flag("Wait until all jobs have ended, asking less and less often.", "--wait"),
     ] = False,
     *,
     place: Place,

@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 
 from omnidata.cli import terminal
-from omnidata.cli.arguments import Json
+from omnidata.cli.arguments import Json, flag
 
 
 def cache(
-    clear: Annotated[bool, typer.Option("--clear", help="Remove all of them.")] = False,
+    clear: Annotated[bool, flag("Remove all of them.", "--clear")] = False,
     as_json: Json = False,
 ) -> None:
     """List the datasets of many steps that are kept for later commands.

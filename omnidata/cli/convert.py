@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from omnidata.cli import terminal
-from omnidata.cli.arguments import Data, Json, TaskName, finds, on_engine, reading_data
+from omnidata.cli.arguments import (
+    Data,
+    Json,
+    TaskName,
+    argument,
+    finds,
+    flag,
+    on_engine,
+    option,
+    reading_data,
+)
 from omnidata.errors import UsageError, plural
 
 if TYPE_CHECKING:
@@ -21,26 +31,22 @@ if TYPE_CHECKING:
 def convert(
     task: TaskName,
     data: Data,
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="A new folder for the repository.")],
+    out: Annotated[Path, argument("A new folder for the repository.", "OUT")],
     embed: Annotated[
         bool,
-        typer.Option(
+        flag(
+            "Store the media in the rows (portable), or only their paths (this machine).",
             "--embed/--link",
-            help="Store the media in the rows (portable), or only their paths (this machine).",
         ),
     ] = True,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace an existing repository.")
-    ] = False,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Stop if the annotations have findings.")
-    ] = False,
+    overwrite: Annotated[bool, flag("Replace an existing repository.", "--overwrite")] = False,
+    strict: Annotated[bool, flag("Stop if the annotations have findings.", "--strict")] = False,
     workers: Annotated[
         int | None,
-        typer.Option(
-            min=1,
-            help="Number of processes that write files. Default: 1, which checks media on all "
+        option(
+            "Number of processes that write files. Default: 1, which checks media on all "
             "cores; with ray all that fit.",
+            min=1,
         ),
     ] = None,
     *,

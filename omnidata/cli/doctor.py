@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from omnidata.cli import terminal
-from omnidata.cli.arguments import Json
+from omnidata.cli.arguments import Json, option
 
 if TYPE_CHECKING:
     from omnidata.data.doctor import Check
@@ -19,7 +19,7 @@ _LIMIT = 120.0  # a first import from a network disk is slow
 
 def doctor(
     time_limit: Annotated[
-        float, typer.Option(min=1, metavar="SECONDS", help="Time limit for loading one package.")
+        float, option("Time limit for loading one package.", "SECONDS", min=1)
     ] = _LIMIT,
     as_json: Json = False,
 ) -> None:

@@ -12,7 +12,16 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
-from omnidata.cli.arguments import ModelOptions, asks, finds, load_asking, on_engine, reading_data
+from omnidata.cli.arguments import (
+    ModelOptions,
+    argument,
+    asks,
+    finds,
+    load_asking,
+    on_engine,
+    option,
+    reading_data,
+)
 from omnidata.errors import UsageError, plural
 
 if TYPE_CHECKING:
@@ -28,10 +37,8 @@ if TYPE_CHECKING:
 def evaluate(
     task: args.TaskName,
     data: args.Data,
-    model: Annotated[
-        str, typer.Option(metavar="SPEC", help="The model, e.g. openai:NAME or baseline:center.")
-    ],
-    out: Annotated[Path, typer.Option(metavar="RUN", help="The run folder; written, or resumed.")],
+    model: Annotated[str, option("The model, e.g. openai:NAME or baseline:center.", "SPEC")],
+    out: Annotated[Path, option("The run folder; written, or resumed.", "RUN")],
     task_options: args.TaskOptions,
     where: args.Where,
     profile: args.Profile = None,
@@ -46,16 +53,14 @@ def evaluate(
     changed_media: args.ChangedMedia = False,
     samples: Annotated[
         int | None,
-        typer.Option(
-            metavar="K", help="Ask for K answers to each step; needs a temperature above 0."
-        ),
+        option("Ask for K answers to each step; needs a temperature above 0.", "K"),
     ] = None,
     verifier: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE|RUN",
-            help="With --samples: choose the best answer by these scores, JSON lines of "
+        option(
+            "With --samples: choose the best answer by these scores, JSON lines of "
             '{"sample_id", "sample", "score"} or a critic\'s run.',
+            "FILE|RUN",
         ),
     ] = None,
     as_json: args.Json = False,
@@ -147,9 +152,9 @@ def evaluate(
 def merge(
     parts: Annotated[
         list[Path],
-        typer.Argument(metavar="RUN...", help="The run folders of all parts, in any order."),
+        argument("The run folders of all parts, in any order.", "RUN..."),
     ],
-    out: Annotated[Path, typer.Option(metavar="RUN", help="A new run folder.")],
+    out: Annotated[Path, option("A new run folder.", "RUN")],
     data: Annotated[
         Path | None,
         args.data_option("The dataset, if it has moved."),
@@ -184,9 +189,7 @@ def merge(
 @finds
 @on_engine
 def suite(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="The suite, in TOML (docs/evaluate.md).")
-    ],
+    file: Annotated[Path, argument("The suite, in TOML (docs/evaluate.md).", "FILE")],
     reuse_answers: args.ReuseAnswers = False,
     *,
     cluster: Cluster | None,

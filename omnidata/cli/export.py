@@ -11,7 +11,15 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.arguments import finds, on_engine, reading_data
+from omnidata.cli.arguments import (
+    argument,
+    finds,
+    flag,
+    on_engine,
+    option,
+    reading_data,
+    repeatable,
+)
 from omnidata.errors import UsageError, plural
 from omnidata.training.formats import (
     OURS,
@@ -41,107 +49,92 @@ def _titles(kind: type[Format]) -> list[str]:
 def export(
     task: args.TaskName,
     data: args.Data,
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="A new folder for the export.")],
+    out: Annotated[Path, argument("A new folder for the export.", "OUT")],
     task_options: args.TaskOptions,
     where: args.Where,
     pairs: Annotated[
         list[Path],
-        args.repeatable(
+        repeatable(
             "Write preferences from the answers of these runs; with --format "
             f"{', '.join(_FIRST)} or {_LAST} (repeatable).",
-            "--pairs",
-            metavar="RUN",
+            "RUN",
+            name="--pairs",
         ),
     ],
     form: Annotated[
         str,
-        typer.Option(
-            "--format",
-            metavar="TRAINER",
-            help=f"Format of the rows. Answers: {', '.join(_titles(AnswerFormat))}. Prompts with a "
+        option(
+            f"Format of the rows. Answers: {', '.join(_titles(AnswerFormat))}. Prompts with a "
             f"reward: {', '.join(_titles(PromptFormat))}. Preferences: see --pairs.",
+            "TRAINER",
+            name="--format",
         ),
     ],
     histories: Annotated[
         Path | None,
-        typer.Option(
-            metavar="RUN",
-            help="Put the model's own actions from this run into the prompts; the run needs -T "
+        option(
+            "Put the model's own actions from this run into the prompts; the run needs -T "
             "history=predicted.",
+            "RUN",
         ),
     ] = None,
     coordinates: Annotated[
         str | None,
-        typer.Option(
-            metavar="UNIT",
-            help="Unit of the answers' coordinates: norm1000, rel or px of the pictures.",
-        ),
+        option("Unit of the answers' coordinates: norm1000, rel or px of the pictures.", "UNIT"),
     ] = None,
     image_size: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Shrink pictures to sides of at most N pixels."),
+        option("Shrink pictures to sides of at most N pixels.", "N", min=1),
     ] = None,
     smart_resize: Annotated[
         int | None,
-        typer.Option(
-            metavar="FACTOR",
-            help="Resize pictures as Qwen-VL does: 28 (Qwen2-VL, 2.5) or 32 (Qwen3-VL).",
-        ),
+        option("Resize pictures as Qwen-VL does: 28 (Qwen2-VL, 2.5) or 32 (Qwen3-VL).", "FACTOR"),
     ] = None,
     min_pixels: Annotated[
-        int | None, typer.Option(min=1, help="With --smart-resize: the trainer's setting.")
+        int | None, option("With --smart-resize: the trainer's setting.", min=1)
     ] = None,
     max_pixels: Annotated[
-        int | None, typer.Option(min=1, help="With --smart-resize: the trainer's setting.")
+        int | None, option("With --smart-resize: the trainer's setting.", min=1)
     ] = None,
     video: Annotated[
-        str, typer.Option(metavar="FORM", help="Clips as files (file) or as pictures (frames).")
+        str, option("Clips as files (file) or as pictures (frames).", "FORM")
     ] = "file",
     frames: Annotated[
         int | None,
-        typer.Option(min=1, help="With --video frames: pictures per clip. Default: 4."),
+        option("With --video frames: pictures per clip. Default: 4.", min=1),
     ] = None,
-    drop_audio: Annotated[
-        bool, typer.Option("--drop-audio", help="Leave audio out of the prompts.")
-    ] = False,
+    drop_audio: Annotated[bool, flag("Leave audio out of the prompts.", "--drop-audio")] = False,
     objects: Annotated[
         str | None,
-        typer.Option(
-            metavar="UNIT",
-            help="With swift: write coordinates as `objects`, norm1 or real.",
-        ),
+        option("With swift: write coordinates as `objects`, norm1 or real.", "UNIT"),
     ] = None,
     reward: Annotated[
         str | None,
-        typer.Option(
-            metavar="RECIPE",
-            help="With prompts and a reward: ui-r1, gui-r1, ui-s1 or aepo. Default: 0.1 format + "
+        option(
+            "With prompts and a reward: ui-r1, gui-r1, ui-s1 or aepo. Default: 0.1 format + "
             "0.4 type + 0.5 exact.",
+            "RECIPE",
         ),
     ] = None,
     split: Annotated[
         str,
-        typer.Option(
-            metavar="SHARES", help="Shares of the splits; a hash of each episode decides."
-        ),
+        option("Shares of the splits; a hash of each episode decides.", "SHARES"),
     ] = "train=0.8,validation=0.1,test=0.1",
     profile: Annotated[
         str | None,
-        typer.Option(help="With --pairs: rules that decide which answers are right."),
+        option("With --pairs: rules that decide which answers are right."),
     ] = None,
     order: Annotated[
         str | None,
-        typer.Option(
-            metavar="ORDER",
-            help="With --pairs: nearest wrong answers first (nearest, the default), or causes of "
+        option(
+            "With --pairs: nearest wrong answers first (nearest, the default), or causes of "
             "wrong answers in turn (balanced).",
+            "ORDER",
         ),
     ] = None,
     max_rows: Annotated[
         int | None,
-        typer.Option(
-            min=1, metavar="N", help="With --pairs: write the first N rows of this order."
-        ),
+        option("With --pairs: write the first N rows of this order.", "N", min=1),
     ] = None,
     changed_media: args.ChangedMedia = False,
     check_against: Annotated[
@@ -150,12 +143,8 @@ def export(
     ] = None,
     exclude: args.Exclude = None,
     limit: args.Limit = None,
-    copy: Annotated[
-        bool, typer.Option("--copy", help="Copy media instead of hard-linking them.")
-    ] = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace an existing export.")
-    ] = False,
+    copy: Annotated[bool, flag("Copy media instead of hard-linking them.", "--copy")] = False,
+    overwrite: Annotated[bool, flag("Replace an existing export.", "--overwrite")] = False,
     strict: args.Strict = False,
     workers: args.Workers = None,
     *,

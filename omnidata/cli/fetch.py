@@ -10,6 +10,7 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
+from omnidata.cli.arguments import argument, flag, option, repeatable
 from omnidata.errors import OmnidataError, UsageError, plural
 from omnidata.remote import is_url, refuse_url
 
@@ -18,38 +19,26 @@ from omnidata.remote import is_url, refuse_url
 def fetch(
     task: Annotated[
         str,
-        typer.Argument(
-            metavar="TASK|URL", help="A benchmark, e.g. omnigui, or a URL, e.g. s3://bucket/data."
-        ),
+        argument("A benchmark, e.g. omnigui, or a URL, e.g. s3://bucket/data.", "TASK|URL"),
     ],
     only: Annotated[
         list[str],
-        args.repeatable(
-            'Download only files that match, e.g. "*.json" (repeatable).', metavar="PATTERN"
-        ),
+        repeatable('Download only files that match, e.g. "*.json" (repeatable).', "PATTERN"),
     ],
     out: Annotated[
         Path | None,
-        typer.Argument(
-            metavar="OUT", help="A new folder. Default: the cache, which auto and the URL read."
-        ),
+        argument("A new folder. Default: the cache, which auto and the URL read.", "OUT"),
     ] = None,
     source: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Which source, if the task has several."),
+        option("Which source, if the task has several.", "NAME"),
     ] = None,
-    revision: Annotated[
-        str | None, typer.Option(metavar="SHA", help="Commit, tag or branch of the dataset.")
-    ] = None,
+    revision: Annotated[str | None, option("Commit, tag or branch of the dataset.", "SHA")] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show files, sizes and licence; download nothing.")
+        bool, flag("Show files, sizes and licence; download nothing.", "--dry-run")
     ] = False,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Do not ask before downloading more than 10 GB.")
-    ] = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace an earlier download in OUT.")
-    ] = False,
+    yes: Annotated[bool, flag("Do not ask before downloading more than 10 GB.", "--yes")] = False,
+    overwrite: Annotated[bool, flag("Replace an earlier download in OUT.", "--overwrite")] = False,
     token: args.Token = False,
     as_json: args.Json = False,
 ) -> None:

@@ -9,7 +9,15 @@ from typing import Annotated
 import typer
 
 from omnidata.cli import terminal
-from omnidata.cli.arguments import Data, Json, Profile, TaskName, TaskOptions, reading_data
+from omnidata.cli.arguments import (
+    Data,
+    Json,
+    Profile,
+    TaskName,
+    TaskOptions,
+    argument,
+    reading_data,
+)
 from omnidata.cli.help import Verb, Verbs
 
 app = typer.Typer(
@@ -26,9 +34,7 @@ app = typer.Typer(
 def lmms(
     task: TaskName,
     data: Data,
-    out: Annotated[
-        Path, typer.Argument(metavar="DIR", help="The folder for lmms-eval's --include_path.")
-    ],
+    out: Annotated[Path, argument("The folder for lmms-eval's --include_path.", "DIR")],
     task_options: TaskOptions,
     profile: Profile = None,
     as_json: Json = False,

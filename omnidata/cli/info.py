@@ -11,7 +11,7 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.arguments import data_of, finds, only_task, reading_data
+from omnidata.cli.arguments import argument, data_of, finds, flag, only_task, option, reading_data
 from omnidata.errors import DataError, UsageError, plural
 
 if TYPE_CHECKING:
@@ -35,40 +35,35 @@ Format = Literal["terminal", "md", "latex", "json"]
 def info(
     named: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[TASK] DATA",
-            help="The dataset's folder or file. Name the benchmark before it, e.g. omnigui, if the"
+        argument(
+            "The dataset's folder or file. Name the benchmark before it, e.g. omnigui, if the"
             " data fit several. Several datasets are compared.",
+            "[TASK] DATA",
         ),
     ] = None,
     expect: Annotated[
         str | None,
-        typer.Option(
-            metavar="TABLE", help="Compare the counts with a published table (omnigui: table7)."
-        ),
+        option("Compare the counts with a published table (omnigui: table7).", "TABLE"),
     ] = None,
     plot: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Draw the counts, as png, svg or pdf (omnigui: the paper's Figure 2).",
-        ),
+        option("Draw the counts, as png, svg or pdf (omnigui: the paper's Figure 2).", "FILE"),
     ] = None,
     chart: Annotated[
         Path | None,
-        typer.Option("--map", metavar="FILE", help="Draw a t-SNE map of the instructions."),
+        option("Draw a t-SNE map of the instructions.", "FILE", name="--map"),
     ] = None,
     task: Annotated[
         str | None,
-        typer.Option(
-            metavar="TASK",
-            help="With `info dialects`: list the actions that only this benchmark, or only the "
+        option(
+            "With `info dialects`: list the actions that only this benchmark, or only the "
             "dialect, can express.",
+            "TASK",
         ),
     ] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first finding.")] = False,
-    form: Annotated[Format, typer.Option("--format", help="Format of the tables.")] = "terminal",
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    strict: Annotated[bool, flag("Stop at the first finding.", "--strict")] = False,
+    form: Annotated[Format, flag("Format of the tables.", "--format")] = "terminal",
+    as_json: Annotated[bool, flag("Print everything as JSON.", "--json")] = False,
 ) -> None:
     """Show the supported tasks, one task, or the contents of datasets.
 
@@ -441,26 +436,18 @@ def view(
     task_options: args.TaskOptions,
     task: Annotated[
         str | None,
-        typer.Argument(
-            metavar="TASK", help="The benchmark, e.g. omnigui; needed if the data fit several."
-        ),
+        argument("The benchmark, e.g. omnigui; needed if the data fit several.", "TASK"),
     ] = None,
     data: Annotated[
         Path | None, args.data_argument("A dataset's folder or file, or a run folder.")
     ] = None,
-    named: Annotated[
-        str | None, typer.Option("--task", metavar="NAME", help="Same as TASK.")
-    ] = None,
+    named: Annotated[str | None, option("Same as TASK.", "NAME", name="--task")] = None,
     of: Annotated[
         Path | None,
         args.data_option("The dataset of the run, if it has moved.", "--data"),
     ] = None,
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0 picks a free one.")
-    ] = 0,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the address and the sizes as JSON.")
-    ] = False,
+    port: Annotated[int, option("Port on 127.0.0.1; 0 picks a free one.", min=0, max=65535)] = 0,
+    as_json: Annotated[bool, flag("Print the address and the sizes as JSON.", "--json")] = False,
 ) -> None:
     """Browse a dataset, or the answers of a run, in the browser.
 

@@ -6,11 +6,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
-import typer
-
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.arguments import check_exclude, reading_data, write_exclude
+from omnidata.cli.arguments import (
+    argument,
+    check_exclude,
+    flag,
+    option,
+    reading_data,
+    write_exclude,
+)
 from omnidata.errors import UsageError
 
 Format = Literal["terminal", "md", "csv", "json"]
@@ -19,32 +24,30 @@ _HEAD = "Steps to leave out, by omnidata items"
 
 @reading_data
 def items(
-    runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN...", help="Three or more scored run folders.")
-    ],
+    runs: Annotated[list[Path], argument("Three or more scored run folders.", "RUN...")],
     subset: Annotated[
         float | None,
-        typer.Option(
-            metavar="SHARE",
+        option(
+            "Choose this share of the steps, e.g. 0.1, so that the runs keep their ranks.",
+            "SHARE",
             min=0,
             max=1,
-            help="Choose this share of the steps, e.g. 0.1, so that the runs keep their ranks.",
         ),
     ] = None,
     to: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write the ids of labels to recheck, or with --subset of all other steps, for "
+        option(
+            "Write the ids of labels to recheck, or with --subset of all other steps, for "
             "`evaluate --exclude FILE`.",
+            "FILE",
         ),
     ] = None,
     data: Annotated[
         Path | None,
         args.data_option("The dataset, if it has moved."),
     ] = None,
-    form: Annotated[Format, typer.Option("--format", help="Format of the tables.")] = "terminal",
-    seed: Annotated[int, typer.Option(min=0, help="Seed for the subsets that are tried.")] = 0,
+    form: Annotated[Format, flag("Format of the tables.", "--format")] = "terminal",
+    seed: Annotated[int, option("Seed for the subsets that are tried.", min=0)] = 0,
     as_json: args.Json = False,
 ) -> None:
     """Find hard steps, doubtful labels, and subsets that keep the ranking.

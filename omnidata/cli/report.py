@@ -10,7 +10,7 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.arguments import reading_data, repeatable
+from omnidata.cli.arguments import argument, flag, option, reading_data, repeatable
 from omnidata.cli.runs import legend_of
 from omnidata.errors import UsageError
 
@@ -24,12 +24,11 @@ Format = Literal["terminal", "md", "latex", "csv", "json"]
 
 @reading_data
 def report(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Scored run folders.")],
+    runs: Annotated[list[Path], argument("Scored run folders.", "RUN...")],
     by: Annotated[
         list[str],
         repeatable(
-            "Add a table by this tag, e.g. app, language or element-size (repeatable).",
-            metavar="AXIS",
+            "Add a table by this tag, e.g. app, language or element-size (repeatable).", "AXIS"
         ),
     ],
     task_options: Annotated[
@@ -37,38 +36,34 @@ def report(
         repeatable(
             "With --html: allow a file or folder that the run's options name, e.g. voice=FOLDER "
             "(repeatable).",
-            "-T",
-            metavar="KEY=VALUE",
+            "KEY=VALUE",
+            name="-T",
         ),
     ],
     hub_datasets: Annotated[
         list[str],
         repeatable(
             "With --card: the dataset's id on the Hub, for .eval_results (repeatable).",
-            "--hub-dataset",
-            metavar="TASK=ID",
+            "TASK=ID",
+            name="--hub-dataset",
         ),
     ],
-    form: Annotated[Format, typer.Option("--format", help="Format of the tables.")] = "terminal",
+    form: Annotated[Format, flag("Format of the tables.", "--format")] = "terminal",
     published: Annotated[
-        bool, typer.Option("--published", help="Add the rows that the papers publish.")
+        bool, flag("Add the rows that the papers publish.", "--published")
     ] = False,
     errors: Annotated[
         bool,
-        typer.Option("--errors", help="Print tables of causes of wrong answers instead."),
+        flag("Print tables of causes of wrong answers instead.", "--errors"),
     ] = False,
     figures: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR", help="Draw radar and bar charts into this folder, as PNG and SVG."
-        ),
+        option("Draw radar and bar charts into this folder, as PNG and SVG.", "DIR"),
     ] = None,
-    card: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a model card with the results.")
-    ] = None,
+    card: Annotated[Path | None, option("Write a model card with the results.", "FILE")] = None,
     html: Annotated[
         Path | None,
-        typer.Option(metavar="PATH", help="Write pages for one run: one FILE.html, or a folder."),
+        option("Write pages for one run: one FILE.html, or a folder.", "PATH"),
     ] = None,
     data: Annotated[
         Path | None,
@@ -173,13 +168,11 @@ CompareFormat = Literal["terminal", "md", "csv", "json"]
 def compare(
     runs: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="RUN_A RUN_B...", help="Two run folders, the base first; or more, to rank them."
-        ),
+        argument("Two run folders, the base first; or more, to rank them.", "RUN_A RUN_B..."),
     ],
     by: Annotated[
         list[str],
-        repeatable("Add tables by this tag, e.g. app or dimension (repeatable).", metavar="TAG"),
+        repeatable("Add tables by this tag, e.g. app or dimension (repeatable).", "TAG"),
     ],
     data: Annotated[
         Path | None,
@@ -187,17 +180,11 @@ def compare(
     ] = None,
     pages_a: Annotated[
         Path | None,
-        typer.Option(
-            metavar="HTML", exists=True, help="RUN_A's HTML report; changed steps link to it."
-        ),
+        option("RUN_A's HTML report; changed steps link to it.", "HTML", exists=True),
     ] = None,
-    pages_b: Annotated[
-        Path | None, typer.Option(metavar="HTML", exists=True, help="RUN_B's HTML report.")
-    ] = None,
-    form: Annotated[
-        CompareFormat, typer.Option("--format", help="Format of the tables.")
-    ] = "terminal",
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")] = 0,
+    pages_b: Annotated[Path | None, option("RUN_B's HTML report.", "HTML", exists=True)] = None,
+    form: Annotated[CompareFormat, flag("Format of the tables.", "--format")] = "terminal",
+    seed: Annotated[int, option("Seed of the bootstrap.", min=0)] = 0,
     as_json: args.Json = False,
 ) -> None:
     """Compare two runs, or rank several, with intervals and tests.

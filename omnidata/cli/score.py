@@ -15,7 +15,7 @@ import typer
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
 from omnidata.cli.answers import SKIP_BAD, find_answers, read_counted
-from omnidata.cli.arguments import finds, on_engine, reading_data
+from omnidata.cli.arguments import argument, finds, flag, on_engine, option, reading_data
 from omnidata.errors import DataError, Finding, RunError, UnansweredError, UsageError
 
 if TYPE_CHECKING:
@@ -35,9 +35,7 @@ _ALL = "all"
 def score(
     task: Annotated[
         str,
-        typer.Argument(
-            metavar="TASK", help="The benchmark, e.g. omnigui; or a published run, hf://ORG/RUN."
-        ),
+        argument("The benchmark, e.g. omnigui; or a published run, hf://ORG/RUN.", "TASK"),
     ],
     task_options: args.TaskOptions,
     where: args.Where,
@@ -50,73 +48,69 @@ def score(
     ] = None,
     predictions: Annotated[
         Path | None,
-        typer.Argument(
-            metavar="PREDICTIONS",
-            help='Answers: JSON lines of {"sample_id", "output"}, a run folder, a log (--from), '
+        argument(
+            'Answers: JSON lines of {"sample_id", "output"}, a run folder, a log (--from), '
             "DATA again if its rows hold answers, or records of an environment.",
+            "PREDICTIONS",
         ),
     ] = None,
     actions: Annotated[
         Path | None,
-        typer.Option(
-            metavar="LOG",
-            help="Log of an agent's actions for the benchmark's own evaluator, in place of "
-            "PREDICTIONS.",
+        option(
+            "Log of an agent's actions for the benchmark's own evaluator, in place of PREDICTIONS.",
+            "LOG",
         ),
     ] = None,
     profile: Annotated[
         str | None,
-        typer.Option(help="Rules for scoring, or all. Default: those of the task's paper."),
+        option("Rules for scoring, or all. Default: those of the task's paper."),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            help="Write scores.jsonl and results.json into this folder; several agents or profiles "
+        option(
+            "Write scores.jsonl and results.json into this folder; several agents or profiles "
             "get subfolders."
         ),
     ] = None,
     harness: Annotated[
         str | None,
-        typer.Option(
-            "--from",
-            metavar="HARNESS",
-            help="The program that wrote PREDICTIONS: lmms-eval, clawgui-eval, inspect, vlmevalkit "
+        option(
+            "The program that wrote PREDICTIONS: lmms-eval, clawgui-eval, inspect, vlmevalkit "
             "or gui-r1; with --rows a trainer: llamafactory, swift, verl or trl.",
+            "HARNESS",
+            name="--from",
         ),
     ] = None,
     rows: Annotated[
         Path | None,
-        typer.Option(
-            metavar="EXPORT",
-            help="With a trainer's predictions: the rows that it predicted on, or the folder from "
+        option(
+            "With a trainer's predictions: the rows that it predicted on, or the folder from "
             "`omnidata export`.",
+            "EXPORT",
         ),
     ] = None,
     dialect: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Read the answers in the action format of a model family; short for -T "
+        option(
+            "Read the answers in the action format of a model family; short for -T "
             "dialect=NAME. --profile PROFILE+strict reads them as its released parser does.",
+            "NAME",
         ),
     ] = None,
     exclude: args.Exclude = None,
     limit: args.Limit = None,
     skip_bad: Annotated[
         bool,
-        typer.Option(
-            SKIP_BAD,
-            help="Skip lines that cannot be scored; their steps count as missing.",
-        ),
+        flag("Skip lines that cannot be scored; their steps count as missing.", SKIP_BAD),
     ] = False,
     strict: args.Strict = False,
     changed_media: args.ChangedMedia = False,
     workers: Annotated[
         int | None,
-        typer.Option(
-            min=1,
-            help="Number of processes. Default: 1, from 200,000 steps on one per core, with ray "
+        option(
+            "Number of processes. Default: 1, from 200,000 steps on one per core, with ray "
             "all that fit.",
+            min=1,
         ),
     ] = None,
     *,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from omnidata.cli import terminal
-from omnidata.cli.arguments import Json, finds, on_engine
+from omnidata.cli.arguments import Json, argument, finds, on_engine, option
 from omnidata.errors import UsageError, plural
 from omnidata.loaders.episode_tree import Dependency, Dimension
 from omnidata.loaders.instructions import Language
@@ -24,73 +24,67 @@ if TYPE_CHECKING:
 def segment(
     places: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="RECORDING EVENTS OUT",
-            help="The screen recording, e.g. an MP4; its action log (JSON lines, or the folder "
+        argument(
+            "The screen recording, e.g. an MP4; its action log (JSON lines, or the folder "
             "of a supported recorder); a new folder for the dataset. With --list only OUT.",
+            "RECORDING EVENTS OUT",
         ),
     ],
     recordings: Annotated[
         Path | None,
-        typer.Option(
-            "--list",
-            metavar="FILE",
-            help='Cut many recordings: JSON lines of {"recording": FILE, "events": FILE} and these '
+        option(
+            'Cut many recordings: JSON lines of {"recording": FILE, "events": FILE} and these '
             "options by name, e.g. instruction_en.",
+            "FILE",
+            name="--list",
         ),
     ] = None,
-    offset: Annotated[
-        float, typer.Option(metavar="SECONDS", help="Add this to every time in the log.")
-    ] = 0.0,
+    offset: Annotated[float, option("Add this to every time in the log.", "SECONDS")] = 0.0,
     lead: Annotated[
         float | None,
-        typer.Option(
-            metavar="SECONDS", help="Take the screenshot this long before the action. Default: 0.5."
-        ),
+        option("Take the screenshot this long before the action. Default: 0.5.", "SECONDS"),
     ] = None,
     max_clip: Annotated[
         float | None,
-        typer.Option(
-            metavar="SECONDS", help="Cut longer clips to their last seconds. Default: 10."
-        ),
+        option("Cut longer clips to their last seconds. Default: 10.", "SECONDS"),
     ] = None,
     trim: Annotated[
         str | None,
-        typer.Option(metavar="START:END", help="Use only this part of the recording, in seconds."),
+        option("Use only this part of the recording, in seconds.", "START:END"),
     ] = None,
     until: Annotated[
         str | None,
-        typer.Option(
-            metavar="SECONDS|last-action",
-            help="Hold the last frame until then, for recorders that write a frame only when the "
+        option(
+            "Hold the last frame until then, for recorders that write a frame only when the "
             "screen changes.",
+            "SECONDS|last-action",
         ),
     ] = None,
-    app: Annotated[str | None, typer.Option(help="Name of the app; overrides the log.")] = None,
+    app: Annotated[str | None, option("Name of the app; overrides the log.")] = None,
     episode: Annotated[
         str | None,
-        typer.Option(metavar="ID", help="Name of the episode. Default: the recording's name."),
+        option("Name of the episode. Default: the recording's name.", "ID"),
     ] = None,
-    instruction_en: Annotated[str | None, typer.Option(help="The instruction in English.")] = None,
-    instruction_zh: Annotated[str | None, typer.Option(help="The instruction in Chinese.")] = None,
+    instruction_en: Annotated[str | None, option("The instruction in English.")] = None,
+    instruction_zh: Annotated[str | None, option("The instruction in Chinese.")] = None,
     dimension: Annotated[
         Dimension | None,
-        typer.Option(
-            metavar="NAME",
-            help="The cognitive dimension: localization (the default), semantic_understanding, "
+        option(
+            "The cognitive dimension: localization (the default), semantic_understanding, "
             "cross_modal_discrimination, temporal_reasoning or instant_response.",
+            "NAME",
         ),
     ] = None,
     dependency: Annotated[
-        Dependency | None, typer.Option(help="How much the task depends on video and audio.")
+        Dependency | None, option("How much the task depends on video and audio.")
     ] = None,
     language: Annotated[
         Language | None,
-        typer.Option(help="Language of the app. Default: that of the only instruction."),
+        option("Language of the app. Default: that of the only instruction."),
     ] = None,
     workers: Annotated[
         int | None,
-        typer.Option(min=1, help="With --list: number of processes. Default: one per core."),
+        option("With --list: number of processes. Default: one per core.", min=1),
     ] = None,
     *,
     cluster: Cluster | None,

@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from omnidata.cli import synth_label, synth_rows, terminal
-from omnidata.cli.arguments import Json, ModelOptions, Workers, asks, on_engine, repeatable
+from omnidata.cli.arguments import (
+    Json,
+    ModelOptions,
+    Workers,
+    argument,
+    asks,
+    flag,
+    on_engine,
+    option,
+    repeatable,
+)
 from omnidata.cli.help import Verb
 from omnidata.errors import Finding, UsageError, plural
 
@@ -39,73 +49,66 @@ def _root() -> None:
 @app.command("episodes", cls=Verb)
 @on_engine
 def episodes(
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="A new folder for the dataset.")],
+    out: Annotated[Path, argument("A new folder for the dataset.", "OUT")],
     cue: Annotated[
         list[str],
         repeatable(
             "Use this cue, e.g. pitch (repeatable; docs/synth.md lists them). Default: all that "
             "fit into the clips, and speech if espeak-ng is installed.",
-            metavar="NAME",
+            "NAME",
         ),
     ],
     answers: Annotated[
         list[str],
         repeatable(
             "Ask for this answer: tap, swipe, touch, input, leave (repeatable). Default: all.",
-            metavar="KIND",
+            "KIND",
         ),
     ],
     count: Annotated[
         int,
-        typer.Option(
-            "--episodes", metavar="N", min=1, help="Number of episodes; four form a group of twins."
-        ),
+        option("Number of episodes; four form a group of twins.", "N", name="--episodes", min=1),
     ] = 1000,
     first: Annotated[
         int,
-        typer.Option(metavar="K", help="Number of the first episode, e.g. for held-out ones."),
+        option("Number of the first episode, e.g. for held-out ones.", "K"),
     ] = 0,
-    seed: Annotated[int, typer.Option(help="Seed of all random choices.")] = 0,
+    seed: Annotated[int, option("Seed of all random choices.")] = 0,
     audio_share: Annotated[
         float | None,
-        typer.Option(metavar="SHARE", help="Share of steps decided by audio alone. Default: 0.4."),
+        option("Share of steps decided by audio alone. Default: 0.4.", "SHARE"),
     ] = None,
     video_share: Annotated[
         float | None,
-        typer.Option(
-            metavar="SHARE",
-            help="Share of steps decided by the clip alone. Default: 0.3. The screenshot decides "
+        option(
+            "Share of steps decided by the clip alone. Default: 0.3. The screenshot decides "
             "the rest.",
+            "SHARE",
         ),
     ] = None,
     only: Annotated[
         Literal["audio", "video", "screen"] | None,
-        typer.Option(help="Decide all steps by this medium."),
+        option("Decide all steps by this medium."),
     ] = None,
-    size: Annotated[
-        str, typer.Option(metavar="WxH", help="Size of the screenshots in pixels.")
-    ] = "720x1600",
+    size: Annotated[str, option("Size of the screenshots in pixels.", "WxH")] = "720x1600",
     clip_size: Annotated[
         str | None,
-        typer.Option(
-            metavar="WxH",
-            help="Size of the clips. Default: half the screenshots' size, or all of it below 64 "
-            "pixels.",
+        option(
+            "Size of the clips. Default: half the screenshots' size, or all of it below 64 pixels.",
+            "WxH",
         ),
     ] = None,
-    fps: Annotated[int, typer.Option(help="Frames per second of the clips.")] = 15,
-    seconds: Annotated[float, typer.Option(help="Length of clips and sounds.")] = 2.0,
-    max_steps: Annotated[int, typer.Option(help="Most steps of an episode.")] = 3,
-    apps: Annotated[int, typer.Option(help="Number of apps, each with its own look.")] = 24,
+    fps: Annotated[int, option("Frames per second of the clips.")] = 15,
+    seconds: Annotated[float, option("Length of clips and sounds.")] = 2.0,
+    max_steps: Annotated[int, option("Most steps of an episode.")] = 3,
+    apps: Annotated[int, option("Number of apps, each with its own look.")] = 24,
     in_order: Annotated[
         bool,
-        typer.Option(
-            "--in-order", help="Let the first code always mean the first answer, and so on."
-        ),
+        flag("Let the first code always mean the first answer, and so on.", "--in-order"),
     ] = False,
     distractors: Annotated[
         float,
-        typer.Option(metavar="SHARE", help="Share of steps with irrelevant content, per medium."),
+        option("Share of steps with irrelevant content, per medium.", "SHARE"),
     ] = 0.5,
     workers: Workers = None,
     *,
@@ -219,8 +222,8 @@ def _print_episodes(report: Mapping[str, Any]) -> None:
 
 
 def pool(
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="A new folder for the pool.")],
-    seed: Annotated[int, typer.Option(help="Seed of names, colours and bindings.")] = 0,
+    out: Annotated[Path, argument("A new folder for the pool.", "OUT")],
+    seed: Annotated[int, option("Seed of names, colours and bindings.")] = 0,
     as_json: Json = False,
 ) -> None:
     """Generate a sample pool of subtasks for `synth compose`.
@@ -247,53 +250,47 @@ def pool(
 @asks
 @on_engine
 def compose(
-    pool: Annotated[
-        Path, typer.Argument(metavar="POOL", help="Folder of subtasks and trajectories.")
-    ],
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="A new folder for the tasks.")],
+    pool: Annotated[Path, argument("Folder of subtasks and trajectories.", "POOL")],
+    out: Annotated[Path, argument("A new folder for the tasks.", "OUT")],
     level: Annotated[
         list[str],
         repeatable(
             "Complexity, e.g. dependency=hard (repeatable). Dimensions: dependency, instruction, "
             "knowledge, hierarchy, branch. Levels: easy, medium, hard.",
-            metavar="DIMENSION=LEVEL",
+            "DIMENSION=LEVEL",
         ),
     ],
     intent: Annotated[
         list[str],
-        repeatable("Use only intents with this text (repeatable).", metavar="TEXT"),
+        repeatable("Use only intents with this text (repeatable).", "TEXT"),
     ],
     initial: Annotated[
         list[str],
         repeatable(
             "Let only resources of this kind exist at the start (repeatable). Default: kinds that "
             "end with _path.",
-            metavar="KIND",
+            "KIND",
         ),
     ],
-    tasks: Annotated[int, typer.Option(metavar="N", min=1, help="Number of distinct tasks.")] = 100,
-    seed: Annotated[int, typer.Option(help="Seed of all random choices.")] = 0,
-    most: Annotated[int, typer.Option(help="Most subtasks per task.")] = 10,
+    tasks: Annotated[int, option("Number of distinct tasks.", "N", min=1)] = 100,
+    seed: Annotated[int, option("Seed of all random choices.")] = 0,
+    most: Annotated[int, option("Most subtasks per task.")] = 10,
     edges: Annotated[
         Literal["latest", "every"],
-        typer.Option(help="Link to the latest subtask that changed a resource, or to every one."),
+        option("Link to the latest subtask that changed a resource, or to every one."),
     ] = "latest",
-    orders: Annotated[int, typer.Option(help="Most orders listed per task.")] = 20,
-    trajectories: Annotated[
-        int, typer.Option(help="Trajectories per task; 0 writes graphs only.")
-    ] = 1,
+    orders: Annotated[int, option("Most orders listed per task.")] = 20,
+    trajectories: Annotated[int, option("Trajectories per task; 0 writes graphs only.")] = 1,
     plot: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Draw the distribution; needs the extra plots."),
+        option("Draw the distribution; needs the extra plots.", "FILE"),
     ] = None,
     workers: Workers = None,
     model: Annotated[
         str | None,
-        typer.Option(
-            metavar="SPEC", help="Model that writes the instructions. Default: a template."
-        ),
+        option("Model that writes the instructions. Default: a template.", "SPEC"),
     ] = None,
-    rounds: Annotated[int, typer.Option(help="Most attempts to write an instruction.")] = 3,
+    rounds: Annotated[int, option("Most attempts to write an instruction.")] = 3,
     *,
     asking: ModelOptions,
     cluster: Cluster | None,

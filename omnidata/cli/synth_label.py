@@ -12,7 +12,15 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
-from omnidata.cli.arguments import ModelOptions, asks, finds, on_engine, reading_data
+from omnidata.cli.arguments import (
+    ModelOptions,
+    argument,
+    asks,
+    finds,
+    on_engine,
+    option,
+    reading_data,
+)
 from omnidata.errors import Finding, UsageError, plural
 
 if TYPE_CHECKING:
@@ -23,10 +31,8 @@ if TYPE_CHECKING:
     from omnidata.tasks.asking import Asking
     from omnidata.types import Adapter, LoadedDataset, Step
 
-Out = Annotated[Path, typer.Argument(metavar="OUT", help="A new folder for the dataset.")]
-Model = Annotated[
-    str, typer.Option(metavar="SPEC", help="The model, e.g. openai:NAME or hf:FOLDER.")
-]
+Out = Annotated[Path, argument("A new folder for the dataset.", "OUT")]
+Model = Annotated[str, option("The model, e.g. openai:NAME or hf:FOLDER.", "SPEC")]
 
 
 @reading_data
@@ -133,13 +139,11 @@ def recaption(
     task_options: args.TaskOptions,
     grounder: Annotated[
         str | None,
-        typer.Option(
-            metavar="SPEC", help="Model that finds the elements again. Default: the same model."
-        ),
+        option("Model that finds the elements again. Default: the same model.", "SPEC"),
     ] = None,
     task: Annotated[
         str | None,
-        typer.Option(metavar="TASK", help="The benchmark of DATA, if the data fit several."),
+        option("The benchmark of DATA, if the data fit several.", "TASK"),
     ] = None,
     *,
     asking: ModelOptions,

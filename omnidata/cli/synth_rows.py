@@ -17,24 +17,26 @@ from omnidata.cli.arguments import (
     Json,
     Profile,
     TaskOptions,
+    argument,
     data_argument,
     only_task,
+    option,
     reading_data,
 )
 from omnidata.errors import Finding, UsageError, plural
 
 _Episodes = Annotated[Path, data_argument("Folder or file of the episodes.")]
-_Out = Annotated[Path, typer.Argument(metavar="OUT", help="A new folder for the rows.")]
-_Of = Annotated[str | None, typer.Option("--task", metavar="TASK", help="The benchmark of DATA.")]
+_Out = Annotated[Path, argument("A new folder for the rows.", "OUT")]
+_Of = Annotated[str | None, option("The benchmark of DATA.", "TASK", name="--task")]
 _Runs = Annotated[
     list[Path] | None,
-    typer.Option(
-        "--run",
-        metavar="RUN",
-        help="Ask about the answers of this run on DATA, and its samples (repeatable).",
+    option(
+        "Ask about the answers of this run on DATA, and its samples (repeatable).",
+        "RUN",
+        name="--run",
     ),
 ]
-_Seed = Annotated[int, typer.Option(help="Seed of all random choices.")]
+_Seed = Annotated[int, option("Seed of all random choices.")]
 _OF_ANSWERS: Final = ("answer", "answers")
 """What `Derivation.of` says where rows are made of runs."""
 

@@ -17,6 +17,7 @@ from omnidata.cli.arguments import (
     check_exclude,
     finds,
     on_engine,
+    option,
     reading_data,
     write_exclude,
 )
@@ -38,16 +39,12 @@ def validate(
     data: Data,
     quarantine: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="Write the ids of unusable steps, for `evaluate --exclude FILE`."
-        ),
+        option("Write the ids of unusable steps, for `evaluate --exclude FILE`.", "FILE"),
     ] = None,
     workers: Workers = None,
     timeout: Annotated[
         float | None,
-        typer.Option(
-            min=0.1, metavar="SECONDS", help="Time limit for one media file. Default: 120."
-        ),
+        option("Time limit for one media file. Default: 120.", "SECONDS", min=0.1),
     ] = None,
     *,
     cluster: Cluster | None,

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from omnidata.cli import terminal
-from omnidata.cli.arguments import Data, Json, TaskName, Where, finds, on_engine, reading_data
+from omnidata.cli.arguments import (
+    Data,
+    Json,
+    TaskName,
+    Where,
+    argument,
+    finds,
+    on_engine,
+    option,
+    reading_data,
+)
 from omnidata.errors import UsageError, plural
 
 if TYPE_CHECKING:
@@ -21,30 +31,25 @@ if TYPE_CHECKING:
 def voice(
     task: TaskName,
     data: Data,
-    out: Annotated[
-        Path, typer.Argument(metavar="OUT", help="The folder for WAV files, used as -T voice=OUT.")
-    ],
+    out: Annotated[Path, argument("The folder for WAV files, used as -T voice=OUT.", "OUT")],
     where: Where,
     command: Annotated[
         str | None,
-        typer.Option(
-            metavar="COMMAND",
-            help="Run this program instead of espeak-ng: its arguments, with {text}, {out} and "
+        option(
+            "Run this program instead of espeak-ng: its arguments, with {text}, {out} and "
             "optionally {language} (en, zh). No shell is used.",
+            "COMMAND",
         ),
     ] = None,
     time_limit: Annotated[
         float | None,
-        typer.Option(
-            metavar="SECONDS", min=0.1, help="Time limit of the program per text. Default: 120."
-        ),
+        option("Time limit of the program per text. Default: 120.", "SECONDS", min=0.1),
     ] = None,
     workers: Annotated[
         int | None,
-        typer.Option(
+        option(
+            "Number of processes. Default: one per core, with --command 1, with ray all that fit.",
             min=1,
-            help="Number of processes. Default: one per core, with --command 1, with ray all that "
-            "fit.",
         ),
     ] = None,
     *,
