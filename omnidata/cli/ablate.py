@@ -13,6 +13,7 @@ from omnidata.cli import runs, terminal
 from omnidata.cli.arguments import (
     ModelOptions,
     asks,
+    declaration,
     finds,
     flag,
     on_engine,
@@ -38,8 +39,8 @@ Format = Literal["terminal", "md", "csv", "json"]
 def ablate(
     task: args.TaskName,
     data: args.Data,
-    model: Annotated[str, option("The model, e.g. openai:NAME.", "SPEC")],
-    out: Annotated[Path, option("Folder for the runs and the table.", "DIR")],
+    model: Annotated[str, declaration("The model, e.g. openai:NAME.", "SPEC")],
+    out: Annotated[Path, declaration("Folder for the runs and the table.", "DIR")],
     task_options: args.TaskOptions,
     where: args.Where,
     vary: Annotated[
@@ -51,41 +52,30 @@ def ablate(
             name="--vary",
         ),
     ],
-    modalities: Annotated[
-        str | None,
-        option(
-            "Media to show, the full setting first, e.g. IAV,IV,IA,I. Default: all media, "
-            "then fewer.",
-            "LIST",
-        ),
-    ] = None,
-    instructions: Annotated[
-        str | None,
-        option("Forms of the instruction. Default: text, and voice with -T voice=DIR.", "LIST"),
-    ] = None,
-    controls: Annotated[
-        str | None,
-        option(
-            "Wrong media to show: other-sound, silence, other-clip, frozen-clip, "
-            "other-picture, or none. Default: all that fit the data; other-picture only if the "
-            "data have pictures alone.",
-            "LIST",
-        ),
-    ] = None,
-    grid: Annotated[bool, flag("Run every combination of the varied values.", "--grid")] = False,
+    modalities: str | None = option(
+        "Media to show, the full setting first, e.g. IAV,IV,IA,I. Default: all media, then fewer.",
+        "LIST",
+    ),
+    instructions: str | None = option(
+        "Forms of the instruction. Default: text, and voice with -T voice=DIR.", "LIST"
+    ),
+    controls: str | None = option(
+        "Wrong media to show: other-sound, silence, other-clip, frozen-clip, "
+        "other-picture, or none. Default: all that fit the data; other-picture only if the "
+        "data have pictures alone.",
+        "LIST",
+    ),
+    grid: bool = flag("Run every combination of the varied values.", "--grid"),
     profile: args.Profile = None,
     exclude: args.Exclude = None,
     limit: args.Limit = None,
     strict: args.Strict = False,
-    seed: Annotated[int, option("Seed for choosing other episodes.", min=0)] = 0,
+    seed: int = option("Seed for choosing other episodes.", min=0, default=0),
     *,
     asking: ModelOptions,
     cluster: Cluster | None,
-    by: Annotated[
-        str | None,
-        option("Break the tables down by this tag, e.g. dependency.", "TAG"),
-    ] = None,
-    form: Annotated[Format, flag("Format of the tables.", "--format")] = "terminal",
+    by: str | None = option("Break the tables down by this tag, e.g. dependency.", "TAG"),
+    form: Format = option("Format of the tables.", name="--format", default="terminal"),
     as_json: args.Json = False,
 ) -> None:
     """Measure the score with less or wrong media, or with other options.

@@ -34,33 +34,48 @@ def _find_data(context: typer.Context, place: Path | None) -> Path | None:
         return data_of(context.params.get("task"), place)
 
 
-def argument(help: str, metavar: str) -> Any:
-    """Return an argument."""
-    return typer.Argument(metavar=metavar, help=help)
+def argument(help: str, metavar: str, **settings: Any) -> Any:
+    """Return an argument, as a parameter's default or in `Annotated`."""
+    return typer.Argument(metavar=metavar, help=help, **settings)
 
 
-def option(help: str, metavar: str | None = None, *, name: str = "", **settings: Any) -> Any:
-    """Return an option; its default name is the parameter's, its default metavar the type's."""
-    return typer.Option(*filter(None, [name]), metavar=metavar, help=help, **settings)
+def option(
+    help: str, metavar: str | None = None, *, name: str = "", default: Any = None, **settings: Any
+) -> Any:
+    """Return an option as a parameter's default.
+
+    Args:
+        help: its text.
+        metavar: of its value; by default the type's.
+        name: with dashes; by default the parameter's.
+        default: its value if it is not given; `...` if it has to be, and in `Annotated`.
+        settings: as of `typer.Option`.
+    """
+    return typer.Option(default, *filter(None, [name]), metavar=metavar, help=help, **settings)
 
 
-def flag(help: str, name: str, **settings: Any) -> Any:
+def flag(help: str, name: str, *, default: Any = False) -> Any:
     """Return an option without a value."""
-    return typer.Option(name, help=help, **settings)
+    return option(help, name=name, default=default)
+
+
+def declaration(help: str, metavar: str | None = None, **settings: Any) -> Any:
+    """Return an option for `Annotated`, where the parameter has the default, or none."""
+    return option(help, metavar, default=..., **settings)
 
 
 def repeatable(help: str, metavar: str, *, name: str = "") -> Any:
-    """Return an option that may be given more than once, for a parameter without a default."""
-    return option(help, metavar, name=name, default_factory=list, show_default=False)
+    """Return an option that may be given more than once, in `Annotated`; without a default."""
+    return declaration(help, metavar, name=name, default_factory=list, show_default=False)
 
 
-def data_argument(help: str) -> Any:
+def data_argument(help: str, **settings: Any) -> Any:
     """Return an argument that names a dataset's folder or file, or a folder whose `data` is one."""
-    return typer.Argument(metavar="DATA", help=help, callback=_find_data)
+    return argument(help, "DATA", callback=_find_data, **settings)
 
 
 def data_option(help: str, name: str = "") -> Any:
-    """Return the same as an option; its default name is the parameter's."""
+    """Return the same as an option."""
     return option(help, "DATA", name=name, callback=_find_data)
 
 
@@ -74,7 +89,9 @@ TaskOptions = Annotated[
         "Set an option of the task, e.g. modalities=I (repeatable).", "KEY=VALUE", name="-T"
     ),
 ]
-Profile = Annotated[str | None, option("Rules for scoring. Default: those of the task's paper.")]
+Profile = Annotated[
+    str | None, declaration("Rules for scoring. Default: those of the task's paper.")
+]
 Where = Annotated[
     list[str],
     repeatable(
@@ -82,24 +99,25 @@ Where = Annotated[
     ),
 ]
 Exclude = Annotated[
-    Path | None,
-    option("Leave out the sample ids in this file, one per line.", "FILE"),
+    Path | None, declaration("Leave out the sample ids in this file, one per line.", "FILE")
 ]
-Limit = Annotated[int | None, option("Use only the first N steps.", min=1)]
-Strict = Annotated[bool, flag("Stop if the data have findings.", "--strict")]
+Limit = Annotated[int | None, declaration("Use only the first N steps.", min=1)]
+Strict = Annotated[bool, declaration("Stop if the data have findings.", name="--strict")]
 ChangedMedia = Annotated[
     bool,
-    flag("Accept media that have changed since the model was asked.", "--changed-media"),
+    declaration(
+        "Accept media that have changed since the model was asked.", name="--changed-media"
+    ),
 ]
 Workers = Annotated[
     int | None,
-    option("Number of processes. Default: one per core, with ray all that fit.", min=1),
+    declaration("Number of processes. Default: one per core, with ray all that fit.", min=1),
 ]
-Json = Annotated[bool, flag("Print the results as JSON.", "--json")]
+Json = Annotated[bool, declaration("Print the results as JSON.", name="--json")]
 
 Token = Annotated[
     bool,
-    option(
+    declaration(
         "Send your Hugging Face token (HF_TOKEN or `hf auth login`), for gated data.",
         name="--token",
         is_eager=True,
@@ -107,15 +125,14 @@ Token = Annotated[
 ]
 ReuseAnswers = Annotated[
     bool,
-    flag("Reuse answers from before the adapter's code changed.", "--reuse-answers"),
+    declaration("Reuse answers from before the adapter's code changed.", name="--reuse-answers"),
 ]
 DryRun = Annotated[
     bool,
-    flag("Show the first conversation and an estimate; send nothing.", "--dry-run"),
+    declaration("Show the first conversation and an estimate; send nothing.", name="--dry-run"),
 ]
 ShardOf = Annotated[
-    str | None,
-    option("Run only the I-th of N parts; join them with `omnidata merge`.", "I/N"),
+    str | None, declaration("Run only the I-th of N parts; join them with `omnidata merge`.", "I/N")
 ]
 # How a model is asked, the same for every verb that asks one.
 
@@ -189,35 +206,36 @@ WAY: dict[str, Any] = {
         ),
     ],
     "base_url": Annotated[
-        str | None,
-        option("Address of the server, e.g. http://127.0.0.1:8000/v1.", "URL"),
+        str | None, declaration("Address of the server, e.g. http://127.0.0.1:8000/v1.", "URL")
     ],
     "key_file": Annotated[
         Path | None,
-        option("Read the API key from this file, not from the environment.", "FILE"),
+        declaration("Read the API key from this file, not from the environment.", "FILE"),
     ],
-    "models": Annotated[Path | None, option("Your own models, in TOML (docs/models.md).", "FILE")],
+    "models": Annotated[
+        Path | None, declaration("Your own models, in TOML (docs/models.md).", "FILE")
+    ],
 }
 _LIMITS: dict[str, Any] = {
     "concurrency": Annotated[
         int | None,
-        option("Most requests at the same time; lowered when the server throttles."),
+        declaration("Most requests at the same time; lowered when the server throttles."),
     ],
-    "rpm": Annotated[float | None, option("Most requests per minute.")],
-    "tpm": Annotated[float | None, option("Most tokens per minute.")],
-    "timeout": Annotated[float | None, option("Time limit of one attempt.", "SECONDS")],
-    "attempts": Annotated[int, option("Most attempts for one request.")],
+    "rpm": Annotated[float | None, declaration("Most requests per minute.")],
+    "tpm": Annotated[float | None, declaration("Most tokens per minute.")],
+    "timeout": Annotated[float | None, declaration("Time limit of one attempt.", "SECONDS")],
+    "attempts": Annotated[int, declaration("Most attempts for one request.")],
     "max_cost": Annotated[
-        float | None, option("Stop before the run costs more than this; needs --prices.")
+        float | None, declaration("Stop before the run costs more than this; needs --prices.")
     ],
-    "max_tokens": Annotated[int | None, option("Stop before the run uses more tokens than this.")],
+    "max_tokens": Annotated[
+        int | None, declaration("Stop before the run uses more tokens than this.")
+    ],
     "prices": Annotated[
-        Path | None,
-        option("Prices of models, in TOML (docs/evaluate.md).", "FILE"),
+        Path | None, declaration("Prices of models, in TOML (docs/evaluate.md).", "FILE")
     ],
     "cache": Annotated[
-        Path | None,
-        option("Store answers in this database and reuse them.", "FILE"),
+        Path | None, declaration("Store answers in this database and reuse them.", "FILE")
     ],
     "reuse_answers": ReuseAnswers,
 }
@@ -311,30 +329,28 @@ def prices_only(verb: Callable[..., None]) -> Callable[..., None]:
 _ENGINE: dict[str, Any] = {
     "engine": Annotated[
         Literal["local", "ray"],
-        option("Run on this machine or on a Ray cluster (docs/cluster.md)."),
+        declaration("Run on this machine or on a Ray cluster (docs/cluster.md)."),
     ],
     "address": Annotated[
         str | None,
-        option(
+        declaration(
             "With ray: address of the cluster, or auto for the one that this machine is in. "
             "Default: start one here.",
             "HOST:PORT",
         ),
     ],
     "workers": Annotated[
-        int | None,
-        option("With ray: number of processes. Default: all that fit.", min=1),
+        int | None, declaration("With ray: number of processes. Default: all that fit.", min=1)
     ],
     "gpus_per_worker": Annotated[
-        float | None,
-        option("With ray: GPUs per process; 0.5 lets two share one.", min=0),
+        float | None, declaration("With ray: GPUs per process; 0.5 lets two share one.", min=0)
     ],
     "cpus_per_worker": Annotated[
-        float | None, option("With ray: cores per process. Default: 1.", min=0)
+        float | None, declaration("With ray: cores per process. Default: 1.", min=0)
     ],
     "gpus": Annotated[
         int | None,
-        option("Short for: --engine ray --workers N --gpus-per-worker 1.", "N", min=1),
+        declaration("Short for: --engine ray --workers N --gpus-per-worker 1.", "N", min=1),
     ],
 }
 
@@ -426,7 +442,7 @@ def _without_cache(context: typer.Context, value: bool) -> bool:
 _CACHE: dict[str, Any] = {
     "cache_dir": Annotated[
         Path | None,
-        option(
+        declaration(
             "Folder of the cache: of many steps, and of data that DATA names by URL "
             "(docs/object_stores.md).",
             "FOLDER",
@@ -436,7 +452,7 @@ _CACHE: dict[str, Any] = {
     ],
     "cache_bytes": Annotated[
         int | None,
-        option(
+        declaration(
             "Most bytes of steps, and of data of URLs, in the cache. Default: 50 GB each.",
             "N",
             min=1,
@@ -448,7 +464,7 @@ _CACHE: dict[str, Any] = {
 _NO_CACHE: dict[str, Any] = {
     "no_cache": Annotated[
         bool,
-        option(
+        declaration(
             "Read the annotations again, and keep no steps in the cache.",
             name="--no-cache",
             callback=_without_cache,
@@ -505,7 +521,7 @@ def reading_data(verb: Callable[..., None]) -> Callable[..., None]:
 
 # How findings are printed, the same for every verb that has any.
 
-_EACH = Annotated[bool, flag("List every finding, not one line per kind.", "--all")]
+_EACH = Annotated[bool, declaration("List every finding, not one line per kind.", name="--all")]
 
 
 def finds(verb: Callable[..., None]) -> Callable[..., None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -36,15 +36,12 @@ def audit(
     data: Data,
     task_options: TaskOptions,
     profile: Profile = None,
-    seed: Annotated[int, option("Seed of folds, shuffles and sampled answers.", min=0)] = 0,
-    workers: Annotated[
-        int | None,
-        option(
-            "Number of processes for the shuffles. Default: 1, from 5,000 steps on one per "
-            "core, with ray all that fit.",
-            min=1,
-        ),
-    ] = None,
+    seed: int = option("Seed of folds, shuffles and sampled answers.", min=0, default=0),
+    workers: int | None = option(
+        "Number of processes for the shuffles. Default: 1, from 5,000 steps on one per "
+        "core, with ray all that fit.",
+        min=1,
+    ),
     *,
     cluster: Cluster | None,
     as_json: Json = False,

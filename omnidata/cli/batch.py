@@ -14,6 +14,7 @@ from omnidata.cli.arguments import (
     WAY,
     ModelOptions,
     argument,
+    declaration,
     finds,
     flag,
     load_asking,
@@ -44,7 +45,9 @@ def _root() -> None:
 
 
 _Run = Annotated[Path, argument("The run folder.", "RUN")]
-_Prices = Annotated[Path | None, option("Prices of models, in TOML (docs/evaluate.md).", "FILE")]
+_Prices = Annotated[
+    Path | None, declaration("Prices of models, in TOML (docs/evaluate.md).", "FILE")
+]
 
 
 @app.command("write", cls=Verb)
@@ -54,32 +57,26 @@ _Prices = Annotated[Path | None, option("Prices of models, in TOML (docs/evaluat
 def write(
     task: args.TaskName,
     data: args.Data,
-    model: Annotated[str, option("The model, e.g. openai:NAME or gemini:NAME.", "SPEC")],
+    model: Annotated[str, declaration("The model, e.g. openai:NAME or gemini:NAME.", "SPEC")],
     task_options: args.TaskOptions,
     where: args.Where,
-    place: Annotated[Path | None, argument("The run folder; same as --out.", "[OUT]")] = None,
-    out: Annotated[Path | None, option("The run folder.", "RUN")] = None,
+    place: Path | None = argument("The run folder; same as --out.", "[OUT]", default=None),
+    out: Path | None = option("The run folder.", "RUN"),
     exclude: args.Exclude = None,
     limit: args.Limit = None,
     strict: args.Strict = False,
-    only: Annotated[
-        Literal["missing"] | None,
-        option("Write another round for the steps without an answer."),
-    ] = None,
+    only: Literal["missing"] | None = option(
+        "Write another round for the steps without an answer."
+    ),
     *,
     asking: ModelOptions,
-    media_files: Annotated[
-        Path | None,
-        option(
-            "Store each media file here once, outside the requests. vLLM reads them with "
-            "--allowed-local-media-path FOLDER; `submit` uploads them to Gemini.",
-            "FOLDER",
-        ),
-    ] = None,
-    per_file: Annotated[int | None, option("Most requests per file.", "N", min=1)] = None,
-    mb_per_file: Annotated[
-        float | None, option("Most megabytes per file.", "MB", min=0.001)
-    ] = None,
+    media_files: Path | None = option(
+        "Store each media file here once, outside the requests. vLLM reads them with "
+        "--allowed-local-media-path FOLDER; `submit` uploads them to Gemini.",
+        "FOLDER",
+    ),
+    per_file: int | None = option("Most requests per file.", "N", min=1),
+    mb_per_file: float | None = option("Most megabytes per file.", "MB", min=0.001),
     as_json: args.Json = False,
 ) -> None:
     """Write the requests of a run as files for a batch API; send nothing.
@@ -167,17 +164,13 @@ def _print_written(written: Written, out: Path, as_json: bool) -> None:
 def read(
     run: _Run,
     results: Annotated[
-        list[Path],
-        argument("The provider's result files, in any order.", "RESULTS..."),
+        list[Path], argument("The provider's result files, in any order.", "RESULTS...")
     ],
-    data: Annotated[Path | None, args.data_option("The dataset, if it has moved.")] = None,
+    data: Path | None = args.data_option("The dataset, if it has moved."),
     profile: args.Profile = None,
     changed_media: args.ChangedMedia = False,
     prices: _Prices = None,
-    models: Annotated[
-        Path | None,
-        option("The TOML file of models that `batch write` used.", "FILE"),
-    ] = None,
+    models: Path | None = option("The TOML file of models that `batch write` used.", "FILE"),
     as_json: args.Json = False,
 ) -> None:
     """Read the results of a batch, score the run and print a table.
@@ -273,13 +266,10 @@ def status(run: _Run, *, place: Place, as_json: args.Json = False) -> None:
 @_at_provider
 def fetch(
     run: _Run,
-    wait: Annotated[
-        bool,
-        flag("Wait until all jobs have ended, asking less and less often.", "--wait"),
-    ] = False,
+    wait: bool = flag("Wait until all jobs have ended, asking less and less often.", "--wait"),
     *,
     place: Place,
-    data: Annotated[Path | None, args.data_option("The dataset, if it has moved.")] = None,
+    data: Path | None = args.data_option("The dataset, if it has moved."),
     profile: args.Profile = None,
     changed_media: args.ChangedMedia = False,
     prices: _Prices = None,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated
 
 import typer
 
@@ -12,7 +11,7 @@ from omnidata.cli.arguments import Json, flag
 
 
 def cache(
-    clear: Annotated[bool, flag("Remove all of them.", "--clear")] = False,
+    clear: bool = flag("Remove all of them.", "--clear"),
     as_json: Json = False,
 ) -> None:
     """List the datasets of many steps that are kept for later commands.

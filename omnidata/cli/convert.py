@@ -32,23 +32,18 @@ def convert(
     task: TaskName,
     data: Data,
     out: Annotated[Path, argument("A new folder for the repository.", "OUT")],
-    embed: Annotated[
-        bool,
-        flag(
-            "Store the media in the rows (portable), or only their paths (this machine).",
-            "--embed/--link",
-        ),
-    ] = True,
-    overwrite: Annotated[bool, flag("Replace an existing repository.", "--overwrite")] = False,
-    strict: Annotated[bool, flag("Stop if the annotations have findings.", "--strict")] = False,
-    workers: Annotated[
-        int | None,
-        option(
-            "Number of processes that write files. Default: 1, which checks media on all "
-            "cores; with ray all that fit.",
-            min=1,
-        ),
-    ] = None,
+    embed: bool = flag(
+        "Store the media in the rows (portable), or only their paths (this machine).",
+        "--embed/--link",
+        default=True,
+    ),
+    overwrite: bool = flag("Replace an existing repository.", "--overwrite"),
+    strict: bool = flag("Stop if the annotations have findings.", "--strict"),
+    workers: int | None = option(
+        "Number of processes that write files. Default: 1, which checks media on all "
+        "cores; with ray all that fit.",
+        min=1,
+    ),
     *,
     cluster: Cluster | None,
     as_json: Json = False,

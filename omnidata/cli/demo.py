@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from omnidata.cli import terminal
 from omnidata.cli.arguments import Json, flag, option
@@ -21,11 +21,9 @@ _LOCAL_OPTIONS = {"max_new_tokens": "16"}
 
 
 def demo(
-    out: Annotated[Path, option("Folder for data/ and runs/.", "DIR")] = Path("omnidata-demo"),
-    seed: Annotated[int, option("Seed of the sample dataset.")] = 0,
-    local: Annotated[
-        bool, flag("Also run a tiny random Qwen2.5-Omni on this machine.", "--local")
-    ] = False,
+    out: Path = option("Folder for data/ and runs/.", "DIR", default=Path("omnidata-demo")),
+    seed: int = option("Seed of the sample dataset.", default=0),
+    local: bool = flag("Also run a tiny random Qwen2.5-Omni on this machine.", "--local"),
     as_json: Json = False,
 ) -> None:
     """Make a small OmniGUI dataset and evaluate two baselines on it.

@@ -16,6 +16,7 @@ from omnidata.cli.arguments import (
     ModelOptions,
     argument,
     asks,
+    declaration,
     finds,
     load_asking,
     on_engine,
@@ -37,8 +38,8 @@ if TYPE_CHECKING:
 def evaluate(
     task: args.TaskName,
     data: args.Data,
-    model: Annotated[str, option("The model, e.g. openai:NAME or baseline:center.", "SPEC")],
-    out: Annotated[Path, option("The run folder; written, or resumed.", "RUN")],
+    model: Annotated[str, declaration("The model, e.g. openai:NAME or baseline:center.", "SPEC")],
+    out: Annotated[Path, declaration("The run folder; written, or resumed.", "RUN")],
     task_options: args.TaskOptions,
     where: args.Where,
     profile: args.Profile = None,
@@ -51,18 +52,14 @@ def evaluate(
     shard: args.ShardOf = None,
     cluster: Cluster | None,
     changed_media: args.ChangedMedia = False,
-    samples: Annotated[
-        int | None,
-        option("Ask for K answers to each step; needs a temperature above 0.", "K"),
-    ] = None,
-    verifier: Annotated[
-        Path | None,
-        option(
-            "With --samples: choose the best answer by these scores, JSON lines of "
-            '{"sample_id", "sample", "score"} or a critic\'s run.',
-            "FILE|RUN",
-        ),
-    ] = None,
+    samples: int | None = option(
+        "Ask for K answers to each step; needs a temperature above 0.", "K"
+    ),
+    verifier: Path | None = option(
+        "With --samples: choose the best answer by these scores, JSON lines of "
+        '{"sample_id", "sample", "score"} or a critic\'s run.',
+        "FILE|RUN",
+    ),
     as_json: args.Json = False,
 ) -> None:
     """Ask a model about every step, score its answers and print a table.
@@ -150,15 +147,9 @@ def evaluate(
 
 @reading_data
 def merge(
-    parts: Annotated[
-        list[Path],
-        argument("The run folders of all parts, in any order.", "RUN..."),
-    ],
-    out: Annotated[Path, option("A new run folder.", "RUN")],
-    data: Annotated[
-        Path | None,
-        args.data_option("The dataset, if it has moved."),
-    ] = None,
+    parts: Annotated[list[Path], argument("The run folders of all parts, in any order.", "RUN...")],
+    out: Annotated[Path, declaration("A new run folder.", "RUN")],
+    data: Path | None = args.data_option("The dataset, if it has moved."),
     profile: args.Profile = None,
     as_json: args.Json = False,
 ) -> None:

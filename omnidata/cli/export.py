@@ -13,6 +13,7 @@ from omnidata.cli import arguments as args
 from omnidata.cli import terminal
 from omnidata.cli.arguments import (
     argument,
+    declaration,
     finds,
     flag,
     on_engine,
@@ -63,88 +64,60 @@ def export(
     ],
     form: Annotated[
         str,
-        option(
+        declaration(
             f"Format of the rows. Answers: {', '.join(_titles(AnswerFormat))}. Prompts with a "
             f"reward: {', '.join(_titles(PromptFormat))}. Preferences: see --pairs.",
             "TRAINER",
             name="--format",
         ),
     ],
-    histories: Annotated[
-        Path | None,
-        option(
-            "Put the model's own actions from this run into the prompts; the run needs -T "
-            "history=predicted.",
-            "RUN",
-        ),
-    ] = None,
-    coordinates: Annotated[
-        str | None,
-        option("Unit of the answers' coordinates: norm1000, rel or px of the pictures.", "UNIT"),
-    ] = None,
-    image_size: Annotated[
-        int | None,
-        option("Shrink pictures to sides of at most N pixels.", "N", min=1),
-    ] = None,
-    smart_resize: Annotated[
-        int | None,
-        option("Resize pictures as Qwen-VL does: 28 (Qwen2-VL, 2.5) or 32 (Qwen3-VL).", "FACTOR"),
-    ] = None,
-    min_pixels: Annotated[
-        int | None, option("With --smart-resize: the trainer's setting.", min=1)
-    ] = None,
-    max_pixels: Annotated[
-        int | None, option("With --smart-resize: the trainer's setting.", min=1)
-    ] = None,
-    video: Annotated[
-        str, option("Clips as files (file) or as pictures (frames).", "FORM")
-    ] = "file",
-    frames: Annotated[
-        int | None,
-        option("With --video frames: pictures per clip. Default: 4.", min=1),
-    ] = None,
-    drop_audio: Annotated[bool, flag("Leave audio out of the prompts.", "--drop-audio")] = False,
-    objects: Annotated[
-        str | None,
-        option("With swift: write coordinates as `objects`, norm1 or real.", "UNIT"),
-    ] = None,
-    reward: Annotated[
-        str | None,
-        option(
-            "With prompts and a reward: ui-r1, gui-r1, ui-s1 or aepo. Default: 0.1 format + "
-            "0.4 type + 0.5 exact.",
-            "RECIPE",
-        ),
-    ] = None,
-    split: Annotated[
-        str,
-        option("Shares of the splits; a hash of each episode decides.", "SHARES"),
-    ] = "train=0.8,validation=0.1,test=0.1",
-    profile: Annotated[
-        str | None,
-        option("With --pairs: rules that decide which answers are right."),
-    ] = None,
-    order: Annotated[
-        str | None,
-        option(
-            "With --pairs: nearest wrong answers first (nearest, the default), or causes of "
-            "wrong answers in turn (balanced).",
-            "ORDER",
-        ),
-    ] = None,
-    max_rows: Annotated[
-        int | None,
-        option("With --pairs: write the first N rows of this order.", "N", min=1),
-    ] = None,
+    histories: Path | None = option(
+        "Put the model's own actions from this run into the prompts; the run needs -T "
+        "history=predicted.",
+        "RUN",
+    ),
+    coordinates: str | None = option(
+        "Unit of the answers' coordinates: norm1000, rel or px of the pictures.", "UNIT"
+    ),
+    image_size: int | None = option("Shrink pictures to sides of at most N pixels.", "N", min=1),
+    smart_resize: int | None = option(
+        "Resize pictures as Qwen-VL does: 28 (Qwen2-VL, 2.5) or 32 (Qwen3-VL).", "FACTOR"
+    ),
+    min_pixels: int | None = option("With --smart-resize: the trainer's setting.", min=1),
+    max_pixels: int | None = option("With --smart-resize: the trainer's setting.", min=1),
+    video: str = option("Clips as files (file) or as pictures (frames).", "FORM", default="file"),
+    frames: int | None = option("With --video frames: pictures per clip. Default: 4.", min=1),
+    drop_audio: bool = flag("Leave audio out of the prompts.", "--drop-audio"),
+    objects: str | None = option(
+        "With swift: write coordinates as `objects`, norm1 or real.", "UNIT"
+    ),
+    reward: str | None = option(
+        "With prompts and a reward: ui-r1, gui-r1, ui-s1 or aepo. Default: 0.1 format + "
+        "0.4 type + 0.5 exact.",
+        "RECIPE",
+    ),
+    split: str = option(
+        "Shares of the splits; a hash of each episode decides.",
+        "SHARES",
+        default="train=0.8,validation=0.1,test=0.1",
+    ),
+    profile: str | None = option("With --pairs: rules that decide which answers are right."),
+    order: str | None = option(
+        "With --pairs: nearest wrong answers first (nearest, the default), or causes of "
+        "wrong answers in turn (balanced).",
+        "ORDER",
+    ),
+    max_rows: int | None = option(
+        "With --pairs: write the first N rows of this order.", "N", min=1
+    ),
     changed_media: args.ChangedMedia = False,
-    check_against: Annotated[
-        Path | None,
-        args.data_option("Check that training shares nothing with these evaluation data."),
-    ] = None,
+    check_against: Path | None = args.data_option(
+        "Check that training shares nothing with these evaluation data."
+    ),
     exclude: args.Exclude = None,
     limit: args.Limit = None,
-    copy: Annotated[bool, flag("Copy media instead of hard-linking them.", "--copy")] = False,
-    overwrite: Annotated[bool, flag("Replace an existing export.", "--overwrite")] = False,
+    copy: bool = flag("Copy media instead of hard-linking them.", "--copy"),
+    overwrite: bool = flag("Replace an existing export.", "--overwrite"),
     strict: args.Strict = False,
     workers: args.Workers = None,
     *,

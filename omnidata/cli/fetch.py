@@ -18,27 +18,20 @@ from omnidata.remote import is_url, refuse_url
 @args.caching
 def fetch(
     task: Annotated[
-        str,
-        argument("A benchmark, e.g. omnigui, or a URL, e.g. s3://bucket/data.", "TASK|URL"),
+        str, argument("A benchmark, e.g. omnigui, or a URL, e.g. s3://bucket/data.", "TASK|URL")
     ],
     only: Annotated[
         list[str],
         repeatable('Download only files that match, e.g. "*.json" (repeatable).', "PATTERN"),
     ],
-    out: Annotated[
-        Path | None,
-        argument("A new folder. Default: the cache, which auto and the URL read.", "OUT"),
-    ] = None,
-    source: Annotated[
-        str | None,
-        option("Which source, if the task has several.", "NAME"),
-    ] = None,
-    revision: Annotated[str | None, option("Commit, tag or branch of the dataset.", "SHA")] = None,
-    dry_run: Annotated[
-        bool, flag("Show files, sizes and licence; download nothing.", "--dry-run")
-    ] = False,
-    yes: Annotated[bool, flag("Do not ask before downloading more than 10 GB.", "--yes")] = False,
-    overwrite: Annotated[bool, flag("Replace an earlier download in OUT.", "--overwrite")] = False,
+    out: Path | None = argument(
+        "A new folder. Default: the cache, which auto and the URL read.", "OUT", default=None
+    ),
+    source: str | None = option("Which source, if the task has several.", "NAME"),
+    revision: str | None = option("Commit, tag or branch of the dataset.", "SHA"),
+    dry_run: bool = flag("Show files, sizes and licence; download nothing.", "--dry-run"),
+    yes: bool = flag("Do not ask before downloading more than 10 GB.", "--yes"),
+    overwrite: bool = flag("Replace an earlier download in OUT.", "--overwrite"),
     token: args.Token = False,
     as_json: args.Json = False,
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
@@ -33,37 +33,27 @@ Format = Literal["terminal", "md", "latex", "json"]
 @reading_data
 @finds
 def info(
-    named: Annotated[
-        list[str] | None,
-        argument(
-            "The dataset's folder or file. Name the benchmark before it, e.g. omnigui, if the"
-            " data fit several. Several datasets are compared.",
-            "[TASK] DATA",
-        ),
-    ] = None,
-    expect: Annotated[
-        str | None,
-        option("Compare the counts with a published table (omnigui: table7).", "TABLE"),
-    ] = None,
-    plot: Annotated[
-        Path | None,
-        option("Draw the counts, as png, svg or pdf (omnigui: the paper's Figure 2).", "FILE"),
-    ] = None,
-    chart: Annotated[
-        Path | None,
-        option("Draw a t-SNE map of the instructions.", "FILE", name="--map"),
-    ] = None,
-    task: Annotated[
-        str | None,
-        option(
-            "With `info dialects`: list the actions that only this benchmark, or only the "
-            "dialect, can express.",
-            "TASK",
-        ),
-    ] = None,
-    strict: Annotated[bool, flag("Stop at the first finding.", "--strict")] = False,
-    form: Annotated[Format, flag("Format of the tables.", "--format")] = "terminal",
-    as_json: Annotated[bool, flag("Print everything as JSON.", "--json")] = False,
+    named: list[str] | None = argument(
+        "The dataset's folder or file. Name the benchmark before it, e.g. omnigui, if the"
+        " data fit several. Several datasets are compared.",
+        "[TASK] DATA",
+        default=None,
+    ),
+    expect: str | None = option(
+        "Compare the counts with a published table (omnigui: table7).", "TABLE"
+    ),
+    plot: Path | None = option(
+        "Draw the counts, as png, svg or pdf (omnigui: the paper's Figure 2).", "FILE"
+    ),
+    chart: Path | None = option("Draw a t-SNE map of the instructions.", "FILE", name="--map"),
+    task: str | None = option(
+        "With `info dialects`: list the actions that only this benchmark, or only the "
+        "dialect, can express.",
+        "TASK",
+    ),
+    strict: bool = flag("Stop at the first finding.", "--strict"),
+    form: Format = option("Format of the tables.", name="--format", default="terminal"),
+    as_json: bool = flag("Print everything as JSON.", "--json"),
 ) -> None:
     """Show the supported tasks, one task, or the contents of datasets.
 
@@ -101,13 +91,13 @@ def info(
         else:
             _print_task(str(place), form == "json")
         return
-    for path, option in ((plot, "--plot"), (chart, "--map")):
+    for path, given in ((plot, "--plot"), (chart, "--map")):
         if path:
-            check(path, option)
+            check(path, given)
     if len(places) > 1 and (expect or plot):
-        option = f"--expect {expect}" if expect else f"--plot {plot}"
+        flag = f"--expect {expect}" if expect else f"--plot {plot}"
         raise UsageError(
-            "this option takes one dataset", where=option, expected=f"one DATA, not {len(places)}"
+            "this option takes one dataset", where=flag, expected=f"one DATA, not {len(places)}"
         )
     held = [_open(*each, expect, strict) for each in places]
     differences = held[0].view.differences(expect) if expect else []
@@ -279,9 +269,9 @@ def _print_task(name: str, as_json: bool) -> None:
     if task.benchmark.about:
         terminal.say(f"asks about the data of {task.benchmark.data_of}")
     terminal.say(f"DATA: {told['data'] or 'see the documentation of the distribution'}")
-    for option, values in told["options"].items():
+    for key, values in told["options"].items():
         shown = "|".join(values) if values != [""] else "TEXT"
-        terminal.say(f"  -T {option}={shown}  (default: {values[0] or 'none'})")
+        terminal.say(f"  -T {key}={shown}  (default: {values[0] or 'none'})")
     terminal.say(f"options of every task, if the data allow them: {_common_options(task)}")
     terminal.say(f"baselines: {', '.join(f'baseline:{one}' for one in told['baselines'])}")
     recorded = task.benchmark.rollouts.profiles if task.benchmark.rollouts else {}
@@ -434,20 +424,16 @@ _RUN = ("run.json", "results.json")
 @finds
 def view(
     task_options: args.TaskOptions,
-    task: Annotated[
-        str | None,
-        argument("The benchmark, e.g. omnigui; needed if the data fit several.", "TASK"),
-    ] = None,
-    data: Annotated[
-        Path | None, args.data_argument("A dataset's folder or file, or a run folder.")
-    ] = None,
-    named: Annotated[str | None, option("Same as TASK.", "NAME", name="--task")] = None,
-    of: Annotated[
-        Path | None,
-        args.data_option("The dataset of the run, if it has moved.", "--data"),
-    ] = None,
-    port: Annotated[int, option("Port on 127.0.0.1; 0 picks a free one.", min=0, max=65535)] = 0,
-    as_json: Annotated[bool, flag("Print the address and the sizes as JSON.", "--json")] = False,
+    task: str | None = argument(
+        "The benchmark, e.g. omnigui; needed if the data fit several.", "TASK", default=None
+    ),
+    data: Path | None = args.data_argument(
+        "A dataset's folder or file, or a run folder.", default=None
+    ),
+    named: str | None = option("Same as TASK.", "NAME", name="--task"),
+    of: Path | None = args.data_option("The dataset of the run, if it has moved.", "--data"),
+    port: int = option("Port on 127.0.0.1; 0 picks a free one.", min=0, max=65535, default=0),
+    as_json: bool = flag("Print the address and the sizes as JSON.", "--json"),
 ) -> None:
     """Browse a dataset, or the answers of a run, in the browser.
 

@@ -11,7 +11,6 @@ from omnidata.cli import terminal
 from omnidata.cli.arguments import (
     argument,
     check_exclude,
-    flag,
     option,
     reading_data,
     write_exclude,
@@ -25,29 +24,20 @@ _HEAD = "Steps to leave out, by omnidata items"
 @reading_data
 def items(
     runs: Annotated[list[Path], argument("Three or more scored run folders.", "RUN...")],
-    subset: Annotated[
-        float | None,
-        option(
-            "Choose this share of the steps, e.g. 0.1, so that the runs keep their ranks.",
-            "SHARE",
-            min=0,
-            max=1,
-        ),
-    ] = None,
-    to: Annotated[
-        Path | None,
-        option(
-            "Write the ids of labels to recheck, or with --subset of all other steps, for "
-            "`evaluate --exclude FILE`.",
-            "FILE",
-        ),
-    ] = None,
-    data: Annotated[
-        Path | None,
-        args.data_option("The dataset, if it has moved."),
-    ] = None,
-    form: Annotated[Format, flag("Format of the tables.", "--format")] = "terminal",
-    seed: Annotated[int, option("Seed for the subsets that are tried.", min=0)] = 0,
+    subset: float | None = option(
+        "Choose this share of the steps, e.g. 0.1, so that the runs keep their ranks.",
+        "SHARE",
+        min=0,
+        max=1,
+    ),
+    to: Path | None = option(
+        "Write the ids of labels to recheck, or with --subset of all other steps, for "
+        "`evaluate --exclude FILE`.",
+        "FILE",
+    ),
+    data: Path | None = args.data_option("The dataset, if it has moved."),
+    form: Format = option("Format of the tables.", name="--format", default="terminal"),
+    seed: int = option("Seed for the subsets that are tried.", min=0, default=0),
     as_json: args.Json = False,
 ) -> None:
     """Find hard steps, doubtful labels, and subsets that keep the ranking.

@@ -12,20 +12,15 @@ from omnidata.cli.arguments import Json, argument, flag
 
 def push(
     folder: Annotated[
-        Path,
-        argument("A repository from `convert --embed`, or a run folder.", "FOLDER"),
+        Path, argument("A repository from `convert --embed`, or a run folder.", "FOLDER")
     ],
     name: Annotated[str, argument("Name of the dataset on the Hub.", "ORG/NAME")],
-    private: Annotated[bool, flag("Make a new dataset private.", "--private")] = False,
-    pull_request: Annotated[
-        bool,
-        flag("Open a pull request instead of pushing to the main branch.", "--pr"),
-    ] = False,
-    i_may: Annotated[
-        bool,
-        flag("Confirm that you may redistribute data whose licence does not say so.", "--i-may"),
-    ] = False,
-    dry_run: Annotated[bool, flag("List the files; send nothing.", "--dry-run")] = False,
+    private: bool = flag("Make a new dataset private.", "--private"),
+    pull_request: bool = flag("Open a pull request instead of pushing to the main branch.", "--pr"),
+    i_may: bool = flag(
+        "Confirm that you may redistribute data whose licence does not say so.", "--i-may"
+    ),
+    dry_run: bool = flag("List the files; send nothing.", "--dry-run"),
     as_json: Json = False,
 ) -> None:
     """Publish a Parquet repository, or a run without media.

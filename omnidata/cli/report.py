@@ -48,27 +48,17 @@ def report(
             name="--hub-dataset",
         ),
     ],
-    form: Annotated[Format, flag("Format of the tables.", "--format")] = "terminal",
-    published: Annotated[
-        bool, flag("Add the rows that the papers publish.", "--published")
-    ] = False,
-    errors: Annotated[
-        bool,
-        flag("Print tables of causes of wrong answers instead.", "--errors"),
-    ] = False,
-    figures: Annotated[
-        Path | None,
-        option("Draw radar and bar charts into this folder, as PNG and SVG.", "DIR"),
-    ] = None,
-    card: Annotated[Path | None, option("Write a model card with the results.", "FILE")] = None,
-    html: Annotated[
-        Path | None,
-        option("Write pages for one run: one FILE.html, or a folder.", "PATH"),
-    ] = None,
-    data: Annotated[
-        Path | None,
-        args.data_option("The dataset for --html and --by element-size, if it has moved."),
-    ] = None,
+    form: Format = option("Format of the tables.", name="--format", default="terminal"),
+    published: bool = flag("Add the rows that the papers publish.", "--published"),
+    errors: bool = flag("Print tables of causes of wrong answers instead.", "--errors"),
+    figures: Path | None = option(
+        "Draw radar and bar charts into this folder, as PNG and SVG.", "DIR"
+    ),
+    card: Path | None = option("Write a model card with the results.", "FILE"),
+    html: Path | None = option("Write pages for one run: one FILE.html, or a folder.", "PATH"),
+    data: Path | None = args.data_option(
+        "The dataset for --html and --by element-size, if it has moved."
+    ),
     as_json: args.Json = False,
 ) -> None:
     """Show runs as tables in the style of the papers, or as pages.
@@ -171,20 +161,15 @@ def compare(
         argument("Two run folders, the base first; or more, to rank them.", "RUN_A RUN_B..."),
     ],
     by: Annotated[
-        list[str],
-        repeatable("Add tables by this tag, e.g. app or dimension (repeatable).", "TAG"),
+        list[str], repeatable("Add tables by this tag, e.g. app or dimension (repeatable).", "TAG")
     ],
-    data: Annotated[
-        Path | None,
-        args.data_option("The dataset, if it has moved."),
-    ] = None,
-    pages_a: Annotated[
-        Path | None,
-        option("RUN_A's HTML report; changed steps link to it.", "HTML", exists=True),
-    ] = None,
-    pages_b: Annotated[Path | None, option("RUN_B's HTML report.", "HTML", exists=True)] = None,
-    form: Annotated[CompareFormat, flag("Format of the tables.", "--format")] = "terminal",
-    seed: Annotated[int, option("Seed of the bootstrap.", min=0)] = 0,
+    data: Path | None = args.data_option("The dataset, if it has moved."),
+    pages_a: Path | None = option(
+        "RUN_A's HTML report; changed steps link to it.", "HTML", exists=True
+    ),
+    pages_b: Path | None = option("RUN_B's HTML report.", "HTML", exists=True),
+    form: CompareFormat = option("Format of the tables.", name="--format", default="terminal"),
+    seed: int = option("Seed of the bootstrap.", min=0, default=0),
     as_json: args.Json = False,
 ) -> None:
     """Compare two runs, or rank several, with intervals and tests.

@@ -34,85 +34,58 @@ _ALL = "all"
 @on_engine
 def score(
     task: Annotated[
-        str,
-        argument("The benchmark, e.g. omnigui; or a published run, hf://ORG/RUN.", "TASK"),
+        str, argument("The benchmark, e.g. omnigui; or a published run, hf://ORG/RUN.", "TASK")
     ],
     task_options: args.TaskOptions,
     where: args.Where,
-    data: Annotated[
-        Path | None,
-        args.data_argument(
-            "The dataset: a folder or file, hf://ORG/NAME, or auto. Default with hf://ORG/RUN: "
-            "the dataset that the run names."
-        ),
-    ] = None,
-    predictions: Annotated[
-        Path | None,
-        argument(
-            'Answers: JSON lines of {"sample_id", "output"}, a run folder, a log (--from), '
-            "DATA again if its rows hold answers, or records of an environment.",
-            "PREDICTIONS",
-        ),
-    ] = None,
-    actions: Annotated[
-        Path | None,
-        option(
-            "Log of an agent's actions for the benchmark's own evaluator, in place of PREDICTIONS.",
-            "LOG",
-        ),
-    ] = None,
-    profile: Annotated[
-        str | None,
-        option("Rules for scoring, or all. Default: those of the task's paper."),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        option(
-            "Write scores.jsonl and results.json into this folder; several agents or profiles "
-            "get subfolders."
-        ),
-    ] = None,
-    harness: Annotated[
-        str | None,
-        option(
-            "The program that wrote PREDICTIONS: lmms-eval, clawgui-eval, inspect, vlmevalkit "
-            "or gui-r1; with --rows a trainer: llamafactory, swift, verl or trl.",
-            "HARNESS",
-            name="--from",
-        ),
-    ] = None,
-    rows: Annotated[
-        Path | None,
-        option(
-            "With a trainer's predictions: the rows that it predicted on, or the folder from "
-            "`omnidata export`.",
-            "EXPORT",
-        ),
-    ] = None,
-    dialect: Annotated[
-        str | None,
-        option(
-            "Read the answers in the action format of a model family; short for -T "
-            "dialect=NAME. --profile PROFILE+strict reads them as its released parser does.",
-            "NAME",
-        ),
-    ] = None,
+    data: Path | None = args.data_argument(
+        "The dataset: a folder or file, hf://ORG/NAME, or auto. Default with hf://ORG/RUN: "
+        "the dataset that the run names.",
+        default=None,
+    ),
+    predictions: Path | None = argument(
+        'Answers: JSON lines of {"sample_id", "output"}, a run folder, a log (--from), '
+        "DATA again if its rows hold answers, or records of an environment.",
+        "PREDICTIONS",
+        default=None,
+    ),
+    actions: Path | None = option(
+        "Log of an agent's actions for the benchmark's own evaluator, in place of PREDICTIONS.",
+        "LOG",
+    ),
+    profile: str | None = option("Rules for scoring, or all. Default: those of the task's paper."),
+    out: Path | None = option(
+        "Write scores.jsonl and results.json into this folder; several agents or profiles "
+        "get subfolders."
+    ),
+    harness: str | None = option(
+        "The program that wrote PREDICTIONS: lmms-eval, clawgui-eval, inspect, vlmevalkit "
+        "or gui-r1; with --rows a trainer: llamafactory, swift, verl or trl.",
+        "HARNESS",
+        name="--from",
+    ),
+    rows: Path | None = option(
+        "With a trainer's predictions: the rows that it predicted on, or the folder from "
+        "`omnidata export`.",
+        "EXPORT",
+    ),
+    dialect: str | None = option(
+        "Read the answers in the action format of a model family; short for -T "
+        "dialect=NAME. --profile PROFILE+strict reads them as its released parser does.",
+        "NAME",
+    ),
     exclude: args.Exclude = None,
     limit: args.Limit = None,
-    skip_bad: Annotated[
-        bool,
-        flag("Skip lines that cannot be scored; their steps count as missing.", SKIP_BAD),
-    ] = False,
+    skip_bad: bool = flag(
+        "Skip lines that cannot be scored; their steps count as missing.", SKIP_BAD
+    ),
     strict: args.Strict = False,
     changed_media: args.ChangedMedia = False,
-    workers: Annotated[
-        int | None,
-        option(
-            "Number of processes. Default: 1, from 200,000 steps on one per core, with ray "
-            "all that fit.",
-            min=1,
-        ),
-    ] = None,
+    workers: int | None = option(
+        "Number of processes. Default: 1, from 200,000 steps on one per core, with ray "
+        "all that fit.",
+        min=1,
+    ),
     *,
     cluster: Cluster | None,
     as_json: args.Json = False,

@@ -30,62 +30,39 @@ def segment(
             "RECORDING EVENTS OUT",
         ),
     ],
-    recordings: Annotated[
-        Path | None,
-        option(
-            'Cut many recordings: JSON lines of {"recording": FILE, "events": FILE} and these '
-            "options by name, e.g. instruction_en.",
-            "FILE",
-            name="--list",
-        ),
-    ] = None,
-    offset: Annotated[float, option("Add this to every time in the log.", "SECONDS")] = 0.0,
-    lead: Annotated[
-        float | None,
-        option("Take the screenshot this long before the action. Default: 0.5.", "SECONDS"),
-    ] = None,
-    max_clip: Annotated[
-        float | None,
-        option("Cut longer clips to their last seconds. Default: 10.", "SECONDS"),
-    ] = None,
-    trim: Annotated[
-        str | None,
-        option("Use only this part of the recording, in seconds.", "START:END"),
-    ] = None,
-    until: Annotated[
-        str | None,
-        option(
-            "Hold the last frame until then, for recorders that write a frame only when the "
-            "screen changes.",
-            "SECONDS|last-action",
-        ),
-    ] = None,
-    app: Annotated[str | None, option("Name of the app; overrides the log.")] = None,
-    episode: Annotated[
-        str | None,
-        option("Name of the episode. Default: the recording's name.", "ID"),
-    ] = None,
-    instruction_en: Annotated[str | None, option("The instruction in English.")] = None,
-    instruction_zh: Annotated[str | None, option("The instruction in Chinese.")] = None,
-    dimension: Annotated[
-        Dimension | None,
-        option(
-            "The cognitive dimension: localization (the default), semantic_understanding, "
-            "cross_modal_discrimination, temporal_reasoning or instant_response.",
-            "NAME",
-        ),
-    ] = None,
-    dependency: Annotated[
-        Dependency | None, option("How much the task depends on video and audio.")
-    ] = None,
-    language: Annotated[
-        Language | None,
-        option("Language of the app. Default: that of the only instruction."),
-    ] = None,
-    workers: Annotated[
-        int | None,
-        option("With --list: number of processes. Default: one per core.", min=1),
-    ] = None,
+    recordings: Path | None = option(
+        'Cut many recordings: JSON lines of {"recording": FILE, "events": FILE} and these '
+        "options by name, e.g. instruction_en.",
+        "FILE",
+        name="--list",
+    ),
+    offset: float = option("Add this to every time in the log.", "SECONDS", default=0.0),
+    lead: float | None = option(
+        "Take the screenshot this long before the action. Default: 0.5.", "SECONDS"
+    ),
+    max_clip: float | None = option(
+        "Cut longer clips to their last seconds. Default: 10.", "SECONDS"
+    ),
+    trim: str | None = option("Use only this part of the recording, in seconds.", "START:END"),
+    until: str | None = option(
+        "Hold the last frame until then, for recorders that write a frame only when the "
+        "screen changes.",
+        "SECONDS|last-action",
+    ),
+    app: str | None = option("Name of the app; overrides the log."),
+    episode: str | None = option("Name of the episode. Default: the recording's name.", "ID"),
+    instruction_en: str | None = option("The instruction in English."),
+    instruction_zh: str | None = option("The instruction in Chinese."),
+    dimension: Dimension | None = option(
+        "The cognitive dimension: localization (the default), semantic_understanding, "
+        "cross_modal_discrimination, temporal_reasoning or instant_response.",
+        "NAME",
+    ),
+    dependency: Dependency | None = option("How much the task depends on video and audio."),
+    language: Language | None = option(
+        "Language of the app. Default: that of the only instruction."
+    ),
+    workers: int | None = option("With --list: number of processes. Default: one per core.", min=1),
     *,
     cluster: Cluster | None,
     as_json: Json = False,

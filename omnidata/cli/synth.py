@@ -65,51 +65,38 @@ def episodes(
             "KIND",
         ),
     ],
-    count: Annotated[
-        int,
-        option("Number of episodes; four form a group of twins.", "N", name="--episodes", min=1),
-    ] = 1000,
-    first: Annotated[
-        int,
-        option("Number of the first episode, e.g. for held-out ones.", "K"),
-    ] = 0,
-    seed: Annotated[int, option("Seed of all random choices.")] = 0,
-    audio_share: Annotated[
-        float | None,
-        option("Share of steps decided by audio alone. Default: 0.4.", "SHARE"),
-    ] = None,
-    video_share: Annotated[
-        float | None,
-        option(
-            "Share of steps decided by the clip alone. Default: 0.3. The screenshot decides "
-            "the rest.",
-            "SHARE",
-        ),
-    ] = None,
-    only: Annotated[
-        Literal["audio", "video", "screen"] | None,
-        option("Decide all steps by this medium."),
-    ] = None,
-    size: Annotated[str, option("Size of the screenshots in pixels.", "WxH")] = "720x1600",
-    clip_size: Annotated[
-        str | None,
-        option(
-            "Size of the clips. Default: half the screenshots' size, or all of it below 64 pixels.",
-            "WxH",
-        ),
-    ] = None,
-    fps: Annotated[int, option("Frames per second of the clips.")] = 15,
-    seconds: Annotated[float, option("Length of clips and sounds.")] = 2.0,
-    max_steps: Annotated[int, option("Most steps of an episode.")] = 3,
-    apps: Annotated[int, option("Number of apps, each with its own look.")] = 24,
-    in_order: Annotated[
-        bool,
-        flag("Let the first code always mean the first answer, and so on.", "--in-order"),
-    ] = False,
-    distractors: Annotated[
-        float,
-        option("Share of steps with irrelevant content, per medium.", "SHARE"),
-    ] = 0.5,
+    count: int = option(
+        "Number of episodes; four form a group of twins.",
+        "N",
+        name="--episodes",
+        min=1,
+        default=1000,
+    ),
+    first: int = option("Number of the first episode, e.g. for held-out ones.", "K", default=0),
+    seed: int = option("Seed of all random choices.", default=0),
+    audio_share: float | None = option(
+        "Share of steps decided by audio alone. Default: 0.4.", "SHARE"
+    ),
+    video_share: float | None = option(
+        "Share of steps decided by the clip alone. Default: 0.3. The screenshot decides the rest.",
+        "SHARE",
+    ),
+    only: Literal["audio", "video", "screen"] | None = option("Decide all steps by this medium."),
+    size: str = option("Size of the screenshots in pixels.", "WxH", default="720x1600"),
+    clip_size: str | None = option(
+        "Size of the clips. Default: half the screenshots' size, or all of it below 64 pixels.",
+        "WxH",
+    ),
+    fps: int = option("Frames per second of the clips.", default=15),
+    seconds: float = option("Length of clips and sounds.", default=2.0),
+    max_steps: int = option("Most steps of an episode.", default=3),
+    apps: int = option("Number of apps, each with its own look.", default=24),
+    in_order: bool = flag(
+        "Let the first code always mean the first answer, and so on.", "--in-order"
+    ),
+    distractors: float = option(
+        "Share of steps with irrelevant content, per medium.", "SHARE", default=0.5
+    ),
     workers: Workers = None,
     *,
     cluster: Cluster | None,
@@ -223,7 +210,7 @@ def _print_episodes(report: Mapping[str, Any]) -> None:
 
 def pool(
     out: Annotated[Path, argument("A new folder for the pool.", "OUT")],
-    seed: Annotated[int, option("Seed of names, colours and bindings.")] = 0,
+    seed: int = option("Seed of names, colours and bindings.", default=0),
     as_json: Json = False,
 ) -> None:
     """Generate a sample pool of subtasks for `synth compose`.
@@ -261,8 +248,7 @@ def compose(
         ),
     ],
     intent: Annotated[
-        list[str],
-        repeatable("Use only intents with this text (repeatable).", "TEXT"),
+        list[str], repeatable("Use only intents with this text (repeatable).", "TEXT")
     ],
     initial: Annotated[
         list[str],
@@ -272,25 +258,18 @@ def compose(
             "KIND",
         ),
     ],
-    tasks: Annotated[int, option("Number of distinct tasks.", "N", min=1)] = 100,
-    seed: Annotated[int, option("Seed of all random choices.")] = 0,
-    most: Annotated[int, option("Most subtasks per task.")] = 10,
-    edges: Annotated[
-        Literal["latest", "every"],
-        option("Link to the latest subtask that changed a resource, or to every one."),
-    ] = "latest",
-    orders: Annotated[int, option("Most orders listed per task.")] = 20,
-    trajectories: Annotated[int, option("Trajectories per task; 0 writes graphs only.")] = 1,
-    plot: Annotated[
-        Path | None,
-        option("Draw the distribution; needs the extra plots.", "FILE"),
-    ] = None,
+    tasks: int = option("Number of distinct tasks.", "N", min=1, default=100),
+    seed: int = option("Seed of all random choices.", default=0),
+    most: int = option("Most subtasks per task.", default=10),
+    edges: Literal["latest", "every"] = option(
+        "Link to the latest subtask that changed a resource, or to every one.", default="latest"
+    ),
+    orders: int = option("Most orders listed per task.", default=20),
+    trajectories: int = option("Trajectories per task; 0 writes graphs only.", default=1),
+    plot: Path | None = option("Draw the distribution; needs the extra plots.", "FILE"),
     workers: Workers = None,
-    model: Annotated[
-        str | None,
-        option("Model that writes the instructions. Default: a template.", "SPEC"),
-    ] = None,
-    rounds: Annotated[int, option("Most attempts to write an instruction.")] = 3,
+    model: str | None = option("Model that writes the instructions. Default: a template.", "SPEC"),
+    rounds: int = option("Most attempts to write an instruction.", default=3),
     *,
     asking: ModelOptions,
     cluster: Cluster | None,

@@ -16,6 +16,7 @@ from omnidata.cli.arguments import (
     ModelOptions,
     argument,
     asks,
+    declaration,
     finds,
     on_engine,
     option,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from omnidata.types import Adapter, LoadedDataset, Step
 
 Out = Annotated[Path, argument("A new folder for the dataset.", "OUT")]
-Model = Annotated[str, option("The model, e.g. openai:NAME or hf:FOLDER.", "SPEC")]
+Model = Annotated[str, declaration("The model, e.g. openai:NAME or hf:FOLDER.", "SPEC")]
 
 
 @reading_data
@@ -44,10 +45,9 @@ def label(
     out: Out,
     model: Model,
     task_options: args.TaskOptions,
-    known: Annotated[
-        Path | None,
-        args.data_option("Data with known targets, to measure the model's precision."),
-    ] = None,
+    known: Path | None = args.data_option(
+        "Data with known targets, to measure the model's precision."
+    ),
     dry_run: args.DryRun = False,
     *,
     asking: ModelOptions,
@@ -94,10 +94,9 @@ def filter_(
     out: Out,
     model: Model,
     task_options: args.TaskOptions,
-    known: Annotated[
-        Path | None,
-        args.data_option("Data with known success, to measure the critic's precision."),
-    ] = None,
+    known: Path | None = args.data_option(
+        "Data with known success, to measure the critic's precision."
+    ),
     dry_run: args.DryRun = False,
     *,
     asking: ModelOptions,
@@ -137,14 +136,10 @@ def recaption(
     out: Out,
     model: Model,
     task_options: args.TaskOptions,
-    grounder: Annotated[
-        str | None,
-        option("Model that finds the elements again. Default: the same model.", "SPEC"),
-    ] = None,
-    task: Annotated[
-        str | None,
-        option("The benchmark of DATA, if the data fit several.", "TASK"),
-    ] = None,
+    grounder: str | None = option(
+        "Model that finds the elements again. Default: the same model.", "SPEC"
+    ),
+    task: str | None = option("The benchmark of DATA, if the data fit several.", "TASK"),
     *,
     asking: ModelOptions,
     cluster: Cluster | None,

@@ -19,24 +19,24 @@ from omnidata.cli.arguments import (
     TaskOptions,
     argument,
     data_argument,
+    declaration,
     only_task,
-    option,
     reading_data,
 )
 from omnidata.errors import Finding, UsageError, plural
 
 _Episodes = Annotated[Path, data_argument("Folder or file of the episodes.")]
 _Out = Annotated[Path, argument("A new folder for the rows.", "OUT")]
-_Of = Annotated[str | None, option("The benchmark of DATA.", "TASK", name="--task")]
+_Of = Annotated[str | None, declaration("The benchmark of DATA.", "TASK", name="--task")]
 _Runs = Annotated[
     list[Path] | None,
-    option(
+    declaration(
         "Ask about the answers of this run on DATA, and its samples (repeatable).",
         "RUN",
         name="--run",
     ),
 ]
-_Seed = Annotated[int, option("Seed of all random choices.")]
+_Seed = Annotated[int, declaration("Seed of all random choices.")]
 _OF_ANSWERS: Final = ("answer", "answers")
 """What `Derivation.of` says where rows are made of runs."""
 

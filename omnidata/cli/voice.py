@@ -33,25 +33,18 @@ def voice(
     data: Data,
     out: Annotated[Path, argument("The folder for WAV files, used as -T voice=OUT.", "OUT")],
     where: Where,
-    command: Annotated[
-        str | None,
-        option(
-            "Run this program instead of espeak-ng: its arguments, with {text}, {out} and "
-            "optionally {language} (en, zh). No shell is used.",
-            "COMMAND",
-        ),
-    ] = None,
-    time_limit: Annotated[
-        float | None,
-        option("Time limit of the program per text. Default: 120.", "SECONDS", min=0.1),
-    ] = None,
-    workers: Annotated[
-        int | None,
-        option(
-            "Number of processes. Default: one per core, with --command 1, with ray all that fit.",
-            min=1,
-        ),
-    ] = None,
+    command: str | None = option(
+        "Run this program instead of espeak-ng: its arguments, with {text}, {out} and "
+        "optionally {language} (en, zh). No shell is used.",
+        "COMMAND",
+    ),
+    time_limit: float | None = option(
+        "Time limit of the program per text. Default: 120.", "SECONDS", min=0.1
+    ),
+    workers: int | None = option(
+        "Number of processes. Default: one per core, with --command 1, with ray all that fit.",
+        min=1,
+    ),
     *,
     cluster: Cluster | None,
     as_json: Json = False,
