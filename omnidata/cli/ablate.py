@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
 import typer
 
@@ -13,7 +13,6 @@ from omnidata.cli import runs, terminal
 from omnidata.cli.arguments import (
     ModelOptions,
     asks,
-    declaration,
     finds,
     flag,
     on_engine,
@@ -37,21 +36,19 @@ Format = Literal["terminal", "md", "csv", "json"]
 @asks
 @on_engine
 def ablate(
+    *,
     task: args.TaskName,
     data: args.Data,
-    model: Annotated[str, declaration("The model, e.g. openai:NAME.", "SPEC")],
-    out: Annotated[Path, declaration("Folder for the runs and the table.", "DIR")],
+    model: str = option("The model, e.g. openai:NAME.", "SPEC", default=...),
+    out: Path = option("Folder for the runs and the table.", "DIR", default=...),
     task_options: args.TaskOptions,
     where: args.Where,
-    vary: Annotated[
-        list[str],
-        repeatable(
-            "Compare values of a task or model option instead of media, the base value first; "
-            "one option varies at a time (repeatable).",
-            "KEY=V1,V2",
-            name="--vary",
-        ),
-    ],
+    vary: list[str] = repeatable(
+        "Compare values of a task or model option instead of media, the base value first; "
+        "one option varies at a time (repeatable).",
+        "KEY=V1,V2",
+        name="--vary",
+    ),
     modalities: str | None = option(
         "Media to show, the full setting first, e.g. IAV,IV,IA,I. Default: all media, then fewer.",
         "LIST",
@@ -71,7 +68,6 @@ def ablate(
     limit: args.Limit = None,
     strict: args.Strict = False,
     seed: int = option("Seed for choosing other episodes.", min=0, default=0),
-    *,
     asking: ModelOptions,
     cluster: Cluster | None,
     by: str | None = option("Break the tables down by this tag, e.g. dependency.", "TAG"),

@@ -65,7 +65,11 @@ def declaration(help: str, metavar: str | None = None, **settings: Any) -> Any:
 
 
 def repeatable(help: str, metavar: str, *, name: str = "") -> Any:
-    """Return an option that may be given more than once, in `Annotated`; without a default."""
+    """Return an option that may be given more than once, as a parameter's default."""
+    return option(help, metavar, name=name, default=[], show_default=False)
+
+
+def _several(help: str, metavar: str, *, name: str = "") -> Any:
     return declaration(help, metavar, name=name, default_factory=list, show_default=False)
 
 
@@ -85,16 +89,14 @@ Data = Annotated[
 ]
 TaskOptions = Annotated[
     list[str],
-    repeatable(
-        "Set an option of the task, e.g. modalities=I (repeatable).", "KEY=VALUE", name="-T"
-    ),
+    _several("Set an option of the task, e.g. modalities=I (repeatable).", "KEY=VALUE", name="-T"),
 ]
 Profile = Annotated[
     str | None, declaration("Rules for scoring. Default: those of the task's paper.")
 ]
 Where = Annotated[
     list[str],
-    repeatable(
+    _several(
         "Use only episodes with this tag, e.g. dimension=localization (repeatable).", "TAG=VALUE"
     ),
 ]
@@ -201,7 +203,7 @@ def load_asking(
 WAY: dict[str, Any] = {
     "model_options": Annotated[
         list[str],
-        repeatable(
+        _several(
             "Set an option of the model, e.g. layout=release (repeatable).", "KEY=VALUE", name="-M"
         ),
     ],
@@ -405,7 +407,7 @@ _SPREADING = ("engine", "address", "cpus_per_worker")
 
 _ROOTS = Annotated[
     list[Path],
-    repeatable(
+    _several(
         "Also allow files below this folder, outside DATA (repeatable).",
         "FOLDER",
         name="--media-root",

@@ -55,9 +55,10 @@ _Prices = Annotated[
 @finds
 @prices_only
 def write(
+    *,
     task: args.TaskName,
     data: args.Data,
-    model: Annotated[str, declaration("The model, e.g. openai:NAME or gemini:NAME.", "SPEC")],
+    model: str = option("The model, e.g. openai:NAME or gemini:NAME.", "SPEC", default=...),
     task_options: args.TaskOptions,
     where: args.Where,
     place: Path | None = argument("The run folder; same as --out.", "[OUT]", default=None),
@@ -68,7 +69,6 @@ def write(
     only: Literal["missing"] | None = option(
         "Write another round for the steps without an answer."
     ),
-    *,
     asking: ModelOptions,
     media_files: Path | None = option(
         "Store each media file here once, outside the requests. vLLM reads them with "
@@ -162,10 +162,9 @@ def _print_written(written: Written, out: Path, as_json: bool) -> None:
 @app.command("read", cls=Verb)
 @reading_data
 def read(
+    *,
     run: _Run,
-    results: Annotated[
-        list[Path], argument("The provider's result files, in any order.", "RESULTS...")
-    ],
+    results: list[Path] = argument("The provider's result files, in any order.", "RESULTS..."),
     data: Path | None = args.data_option("The dataset, if it has moved."),
     profile: args.Profile = None,
     changed_media: args.ChangedMedia = False,

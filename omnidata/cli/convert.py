@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -29,9 +29,10 @@ if TYPE_CHECKING:
 @finds
 @on_engine
 def convert(
+    *,
     task: TaskName,
     data: Data,
-    out: Annotated[Path, argument("A new folder for the repository.", "OUT")],
+    out: Path = argument("A new folder for the repository.", "OUT"),
     embed: bool = flag(
         "Store the media in the rows (portable), or only their paths (this machine).",
         "--embed/--link",
@@ -44,7 +45,6 @@ def convert(
         "cores; with ray all that fit.",
         min=1,
     ),
-    *,
     cluster: Cluster | None,
     as_json: Json = False,
 ) -> None:

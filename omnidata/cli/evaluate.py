@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -16,7 +16,6 @@ from omnidata.cli.arguments import (
     ModelOptions,
     argument,
     asks,
-    declaration,
     finds,
     load_asking,
     on_engine,
@@ -36,10 +35,11 @@ if TYPE_CHECKING:
 @asks
 @on_engine
 def evaluate(
+    *,
     task: args.TaskName,
     data: args.Data,
-    model: Annotated[str, declaration("The model, e.g. openai:NAME or baseline:center.", "SPEC")],
-    out: Annotated[Path, declaration("The run folder; written, or resumed.", "RUN")],
+    model: str = option("The model, e.g. openai:NAME or baseline:center.", "SPEC", default=...),
+    out: Path = option("The run folder; written, or resumed.", "RUN", default=...),
     task_options: args.TaskOptions,
     where: args.Where,
     profile: args.Profile = None,
@@ -47,7 +47,6 @@ def evaluate(
     limit: args.Limit = None,
     strict: args.Strict = False,
     dry_run: args.DryRun = False,
-    *,
     asking: ModelOptions,
     shard: args.ShardOf = None,
     cluster: Cluster | None,
@@ -147,8 +146,9 @@ def evaluate(
 
 @reading_data
 def merge(
-    parts: Annotated[list[Path], argument("The run folders of all parts, in any order.", "RUN...")],
-    out: Annotated[Path, declaration("A new run folder.", "RUN")],
+    *,
+    parts: list[Path] = argument("The run folders of all parts, in any order.", "RUN..."),
+    out: Path = option("A new run folder.", "RUN", default=...),
     data: Path | None = args.data_option("The dataset, if it has moved."),
     profile: args.Profile = None,
     as_json: args.Json = False,
@@ -180,9 +180,9 @@ def merge(
 @finds
 @on_engine
 def suite(
-    file: Annotated[Path, argument("The suite, in TOML (docs/evaluate.md).", "FILE")],
-    reuse_answers: args.ReuseAnswers = False,
     *,
+    file: Path = argument("The suite, in TOML (docs/evaluate.md).", "FILE"),
+    reuse_answers: args.ReuseAnswers = False,
     cluster: Cluster | None,
     as_json: args.Json = False,
 ) -> None:

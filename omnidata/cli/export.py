@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import typer
 
@@ -13,7 +13,6 @@ from omnidata.cli import arguments as args
 from omnidata.cli import terminal
 from omnidata.cli.arguments import (
     argument,
-    declaration,
     finds,
     flag,
     on_engine,
@@ -48,29 +47,25 @@ def _titles(kind: type[Format]) -> list[str]:
 @finds
 @on_engine
 def export(
+    *,
     task: args.TaskName,
     data: args.Data,
-    out: Annotated[Path, argument("A new folder for the export.", "OUT")],
+    out: Path = argument("A new folder for the export.", "OUT"),
     task_options: args.TaskOptions,
     where: args.Where,
-    pairs: Annotated[
-        list[Path],
-        repeatable(
-            "Write preferences from the answers of these runs; with --format "
-            f"{', '.join(_FIRST)} or {_LAST} (repeatable).",
-            "RUN",
-            name="--pairs",
-        ),
-    ],
-    form: Annotated[
-        str,
-        declaration(
-            f"Format of the rows. Answers: {', '.join(_titles(AnswerFormat))}. Prompts with a "
-            f"reward: {', '.join(_titles(PromptFormat))}. Preferences: see --pairs.",
-            "TRAINER",
-            name="--format",
-        ),
-    ],
+    pairs: list[Path] = repeatable(
+        "Write preferences from the answers of these runs; with --format "
+        f"{', '.join(_FIRST)} or {_LAST} (repeatable).",
+        "RUN",
+        name="--pairs",
+    ),
+    form: str = option(
+        f"Format of the rows. Answers: {', '.join(_titles(AnswerFormat))}. Prompts with a "
+        f"reward: {', '.join(_titles(PromptFormat))}. Preferences: see --pairs.",
+        "TRAINER",
+        name="--format",
+        default=...,
+    ),
     histories: Path | None = option(
         "Put the model's own actions from this run into the prompts; the run needs -T "
         "history=predicted.",
@@ -120,7 +115,6 @@ def export(
     overwrite: bool = flag("Replace an existing export.", "--overwrite"),
     strict: args.Strict = False,
     workers: args.Workers = None,
-    *,
     cluster: Cluster | None,
     as_json: args.Json = False,
 ) -> None:

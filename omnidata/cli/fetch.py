@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -17,13 +16,11 @@ from omnidata.remote import is_url, refuse_url
 
 @args.caching
 def fetch(
-    task: Annotated[
-        str, argument("A benchmark, e.g. omnigui, or a URL, e.g. s3://bucket/data.", "TASK|URL")
-    ],
-    only: Annotated[
-        list[str],
-        repeatable('Download only files that match, e.g. "*.json" (repeatable).', "PATTERN"),
-    ],
+    *,
+    task: str = argument("A benchmark, e.g. omnigui, or a URL, e.g. s3://bucket/data.", "TASK|URL"),
+    only: list[str] = repeatable(
+        'Download only files that match, e.g. "*.json" (repeatable).', "PATTERN"
+    ),
     out: Path | None = argument(
         "A new folder. Default: the cache, which auto and the URL read.", "OUT", default=None
     ),

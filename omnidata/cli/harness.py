@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -32,9 +31,10 @@ app = typer.Typer(
 @app.command("lmms", cls=Verb)
 @reading_data
 def lmms(
+    *,
     task: TaskName,
     data: Data,
-    out: Annotated[Path, argument("The folder for lmms-eval's --include_path.", "DIR")],
+    out: Path = argument("The folder for lmms-eval's --include_path.", "DIR"),
     task_options: TaskOptions,
     profile: Profile = None,
     as_json: Json = False,

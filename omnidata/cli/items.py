@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.arguments import (
-    argument,
-    check_exclude,
-    option,
-    reading_data,
-    write_exclude,
-)
+from omnidata.cli.arguments import argument, check_exclude, option, reading_data, write_exclude
 from omnidata.errors import UsageError
 
 Format = Literal["terminal", "md", "csv", "json"]
@@ -23,7 +17,8 @@ _HEAD = "Steps to leave out, by omnidata items"
 
 @reading_data
 def items(
-    runs: Annotated[list[Path], argument("Three or more scored run folders.", "RUN...")],
+    *,
+    runs: list[Path] = argument("Three or more scored run folders.", "RUN..."),
     subset: float | None = option(
         "Choose this share of the steps, e.g. 0.1, so that the runs keep their ranks.",
         "SHARE",

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
 
 from omnidata.cli import terminal
 from omnidata.cli.arguments import Json, argument, flag
 
 
 def push(
-    folder: Annotated[
-        Path, argument("A repository from `convert --embed`, or a run folder.", "FOLDER")
-    ],
-    name: Annotated[str, argument("Name of the dataset on the Hub.", "ORG/NAME")],
+    *,
+    folder: Path = argument("A repository from `convert --embed`, or a run folder.", "FOLDER"),
+    name: str = argument("Name of the dataset on the Hub.", "ORG/NAME"),
     private: bool = flag("Make a new dataset private.", "--private"),
     pull_request: bool = flag("Open a pull request instead of pushing to the main branch.", "--pr"),
     i_may: bool = flag(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
 import typer
 
@@ -24,30 +24,22 @@ Format = Literal["terminal", "md", "latex", "csv", "json"]
 
 @reading_data
 def report(
-    runs: Annotated[list[Path], argument("Scored run folders.", "RUN...")],
-    by: Annotated[
-        list[str],
-        repeatable(
-            "Add a table by this tag, e.g. app, language or element-size (repeatable).", "AXIS"
-        ),
-    ],
-    task_options: Annotated[
-        list[str],
-        repeatable(
-            "With --html: allow a file or folder that the run's options name, e.g. voice=FOLDER "
-            "(repeatable).",
-            "KEY=VALUE",
-            name="-T",
-        ),
-    ],
-    hub_datasets: Annotated[
-        list[str],
-        repeatable(
-            "With --card: the dataset's id on the Hub, for .eval_results (repeatable).",
-            "TASK=ID",
-            name="--hub-dataset",
-        ),
-    ],
+    *,
+    runs: list[Path] = argument("Scored run folders.", "RUN..."),
+    by: list[str] = repeatable(
+        "Add a table by this tag, e.g. app, language or element-size (repeatable).", "AXIS"
+    ),
+    task_options: list[str] = repeatable(
+        "With --html: allow a file or folder that the run's options name, e.g. voice=FOLDER "
+        "(repeatable).",
+        "KEY=VALUE",
+        name="-T",
+    ),
+    hub_datasets: list[str] = repeatable(
+        "With --card: the dataset's id on the Hub, for .eval_results (repeatable).",
+        "TASK=ID",
+        name="--hub-dataset",
+    ),
     form: Format = option("Format of the tables.", name="--format", default="terminal"),
     published: bool = flag("Add the rows that the papers publish.", "--published"),
     errors: bool = flag("Print tables of causes of wrong answers instead.", "--errors"),
@@ -156,13 +148,13 @@ CompareFormat = Literal["terminal", "md", "csv", "json"]
 
 @reading_data
 def compare(
-    runs: Annotated[
-        list[Path],
-        argument("Two run folders, the base first; or more, to rank them.", "RUN_A RUN_B..."),
-    ],
-    by: Annotated[
-        list[str], repeatable("Add tables by this tag, e.g. app or dimension (repeatable).", "TAG")
-    ],
+    *,
+    runs: list[Path] = argument(
+        "Two run folders, the base first; or more, to rank them.", "RUN_A RUN_B..."
+    ),
+    by: list[str] = repeatable(
+        "Add tables by this tag, e.g. app or dimension (repeatable).", "TAG"
+    ),
     data: Path | None = args.data_option("The dataset, if it has moved."),
     pages_a: Path | None = option(
         "RUN_A's HTML report; changed steps link to it.", "HTML", exists=True

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -33,9 +33,8 @@ _ALL = "all"
 @finds
 @on_engine
 def score(
-    task: Annotated[
-        str, argument("The benchmark, e.g. omnigui; or a published run, hf://ORG/RUN.", "TASK")
-    ],
+    *,
+    task: str = argument("The benchmark, e.g. omnigui; or a published run, hf://ORG/RUN.", "TASK"),
     task_options: args.TaskOptions,
     where: args.Where,
     data: Path | None = args.data_argument(
@@ -86,7 +85,6 @@ def score(
         "all that fit.",
         min=1,
     ),
-    *,
     cluster: Cluster | None,
     as_json: args.Json = False,
 ) -> None:

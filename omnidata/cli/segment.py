@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -22,14 +22,12 @@ if TYPE_CHECKING:
 @finds
 @on_engine
 def segment(
-    places: Annotated[
-        list[Path],
-        argument(
-            "The screen recording, e.g. an MP4; its action log (JSON lines, or the folder "
-            "of a supported recorder); a new folder for the dataset. With --list only OUT.",
-            "RECORDING EVENTS OUT",
-        ),
-    ],
+    *,
+    places: list[Path] = argument(
+        "The screen recording, e.g. an MP4; its action log (JSON lines, or the folder "
+        "of a supported recorder); a new folder for the dataset. With --list only OUT.",
+        "RECORDING EVENTS OUT",
+    ),
     recordings: Path | None = option(
         'Cut many recordings: JSON lines of {"recording": FILE, "events": FILE} and these '
         "options by name, e.g. instruction_en.",
@@ -63,7 +61,6 @@ def segment(
         "Language of the app. Default: that of the only instruction."
     ),
     workers: int | None = option("With --list: number of processes. Default: one per core.", min=1),
-    *,
     cluster: Cluster | None,
     as_json: Json = False,
 ) -> None:

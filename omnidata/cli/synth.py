@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
@@ -49,22 +49,16 @@ def _root() -> None:
 @app.command("episodes", cls=Verb)
 @on_engine
 def episodes(
-    out: Annotated[Path, argument("A new folder for the dataset.", "OUT")],
-    cue: Annotated[
-        list[str],
-        repeatable(
-            "Use this cue, e.g. pitch (repeatable; docs/synth.md lists them). Default: all that "
-            "fit into the clips, and speech if espeak-ng is installed.",
-            "NAME",
-        ),
-    ],
-    answers: Annotated[
-        list[str],
-        repeatable(
-            "Ask for this answer: tap, swipe, touch, input, leave (repeatable). Default: all.",
-            "KIND",
-        ),
-    ],
+    *,
+    out: Path = argument("A new folder for the dataset.", "OUT"),
+    cue: list[str] = repeatable(
+        "Use this cue, e.g. pitch (repeatable; docs/synth.md lists them). Default: all that "
+        "fit into the clips, and speech if espeak-ng is installed.",
+        "NAME",
+    ),
+    answers: list[str] = repeatable(
+        "Ask for this answer: tap, swipe, touch, input, leave (repeatable). Default: all.", "KIND"
+    ),
     count: int = option(
         "Number of episodes; four form a group of twins.",
         "N",
@@ -98,7 +92,6 @@ def episodes(
         "Share of steps with irrelevant content, per medium.", "SHARE", default=0.5
     ),
     workers: Workers = None,
-    *,
     cluster: Cluster | None,
     as_json: Json = False,
 ) -> None:
@@ -209,7 +202,8 @@ def _print_episodes(report: Mapping[str, Any]) -> None:
 
 
 def pool(
-    out: Annotated[Path, argument("A new folder for the pool.", "OUT")],
+    *,
+    out: Path = argument("A new folder for the pool.", "OUT"),
     seed: int = option("Seed of names, colours and bindings.", default=0),
     as_json: Json = False,
 ) -> None:
@@ -237,27 +231,20 @@ def pool(
 @asks
 @on_engine
 def compose(
-    pool: Annotated[Path, argument("Folder of subtasks and trajectories.", "POOL")],
-    out: Annotated[Path, argument("A new folder for the tasks.", "OUT")],
-    level: Annotated[
-        list[str],
-        repeatable(
-            "Complexity, e.g. dependency=hard (repeatable). Dimensions: dependency, instruction, "
-            "knowledge, hierarchy, branch. Levels: easy, medium, hard.",
-            "DIMENSION=LEVEL",
-        ),
-    ],
-    intent: Annotated[
-        list[str], repeatable("Use only intents with this text (repeatable).", "TEXT")
-    ],
-    initial: Annotated[
-        list[str],
-        repeatable(
-            "Let only resources of this kind exist at the start (repeatable). Default: kinds that "
-            "end with _path.",
-            "KIND",
-        ),
-    ],
+    *,
+    pool: Path = argument("Folder of subtasks and trajectories.", "POOL"),
+    out: Path = argument("A new folder for the tasks.", "OUT"),
+    level: list[str] = repeatable(
+        "Complexity, e.g. dependency=hard (repeatable). Dimensions: dependency, instruction, "
+        "knowledge, hierarchy, branch. Levels: easy, medium, hard.",
+        "DIMENSION=LEVEL",
+    ),
+    intent: list[str] = repeatable("Use only intents with this text (repeatable).", "TEXT"),
+    initial: list[str] = repeatable(
+        "Let only resources of this kind exist at the start (repeatable). Default: kinds that "
+        "end with _path.",
+        "KIND",
+    ),
     tasks: int = option("Number of distinct tasks.", "N", min=1, default=100),
     seed: int = option("Seed of all random choices.", default=0),
     most: int = option("Most subtasks per task.", default=10),
@@ -270,7 +257,6 @@ def compose(
     workers: Workers = None,
     model: str | None = option("Model that writes the instructions. Default: a template.", "SPEC"),
     rounds: int = option("Most attempts to write an instruction.", default=3),
-    *,
     asking: ModelOptions,
     cluster: Cluster | None,
     as_json: Json = False,

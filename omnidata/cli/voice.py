@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -29,9 +29,10 @@ if TYPE_CHECKING:
 @finds
 @on_engine
 def voice(
+    *,
     task: TaskName,
     data: Data,
-    out: Annotated[Path, argument("The folder for WAV files, used as -T voice=OUT.", "OUT")],
+    out: Path = argument("The folder for WAV files, used as -T voice=OUT.", "OUT"),
     where: Where,
     command: str | None = option(
         "Run this program instead of espeak-ng: its arguments, with {text}, {out} and "
@@ -45,7 +46,6 @@ def voice(
         "Number of processes. Default: one per core, with --command 1, with ray all that fit.",
         min=1,
     ),
-    *,
     cluster: Cluster | None,
     as_json: Json = False,
 ) -> None:
