@@ -94,9 +94,8 @@ def ablate(
     from omnidata.tasks import get_task, options_for
     from omnidata.tasks.asking_under_options import check_effects
     from omnidata.tasks.common_options import OPTIONS as COMMON
-    from omnidata.tasks.given_options import parse
 
-    options = parse(task_options, "-T")
+    options = dict(task_options)
     if not any(one.startswith(("dialect=", "coordinates=")) for one in vary or ()):
         options, said = options_for(task, options, model, models=asking.models)
         if said:
@@ -150,7 +149,7 @@ def ablate(
         options,
         asking.options,
         profile,
-        parse(where, "--where"),
+        where,
         exclude,
         limit,
         asking.limits,

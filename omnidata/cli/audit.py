@@ -58,9 +58,8 @@ def audit(
     from omnidata.analysis.audit import audit as run
     from omnidata.run.scoring import get_profile
     from omnidata.tasks import get_task
-    from omnidata.tasks.given_options import parse
 
-    asking = get_task(task, parse(task_options, "-T"))
+    asking = get_task(task, task_options)
     rules = get_profile(asking, profile)
     source = asking.load(data, check_media=False)
     terminal.print_findings(source)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -11,17 +11,16 @@ import typer
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
 from omnidata.cli.arguments import (
-    WAY,
     ModelOptions,
     argument,
     declaration,
     finds,
     flag,
     load_asking,
+    made_of,
     option,
     prices_only,
     reading_data,
-    with_options,
 )
 from omnidata.cli.help import Verb, Verbs
 from omnidata.errors import UsageError, plural
@@ -89,7 +88,6 @@ def write(
     """
     from omnidata.run import batch
     from omnidata.run.selection import read_exclude
-    from omnidata.tasks.given_options import parse
 
     folder = out or place
     if folder is None or (out and place):
@@ -105,7 +103,7 @@ def write(
             source,
             asking.recipe(model),
             folder,
-            where=parse(where, "--where"),
+            where=where,
             exclude=read_exclude(exclude, source.steps) if exclude else frozenset(),
             limit=limit,
             only_missing=only == "missing",
@@ -209,20 +207,16 @@ def _read(run: Path, results: Sequence[Path], as_json: bool, **how: Any) -> None
 
 # What the provider does with the files.
 
-_PLACE: Mapping[str, Any] = {name: WAY[name] for name in ("base_url", "key_file", "models")}
+
+def _place(
+    *, base_url: args.BaseUrl = None, key_file: args.KeyFile = None, models: args.Models = None
+) -> Any:
+    from omnidata.run.batch_jobs import Place
+
+    return Place(base_url, key_file, models)
 
 
-def _at_provider(verb: Callable[..., None]) -> Callable[..., None]:
-    """Give a verb the options of a provider's place in place of its parameter `place`."""
-    verb.__annotations__.pop("place")
-
-    def call(**given: Any) -> None:
-        from omnidata.run.batch_jobs import Place
-
-        place = Place(**{name: given.pop(name) for name in _PLACE})
-        verb(**given, place=place)
-
-    return with_options(verb, call, dict(_PLACE), instead_of="place")
+_at_provider = made_of("place", _place)
 
 
 @app.command("submit", cls=Verb)

@@ -72,7 +72,6 @@ def evaluate(
     from omnidata.run.evaluate import evaluate as run
     from omnidata.run.sampling import evaluate_samples
     from omnidata.run.selection import parse_shard, read_exclude
-    from omnidata.tasks.given_options import parse
 
     if verifier and samples is None:
         raise UsageError(
@@ -93,7 +92,7 @@ def evaluate(
             asking.adapter(model, benchmark, source.steps, asks=False),
             out,
             asking.limits,
-            where=parse(where, "--where"),
+            where=where,
             exclude=excluded,
             limit=limit,
             part=part,
@@ -104,7 +103,7 @@ def evaluate(
         return
     chosen: dict[str, Any] = {
         "profile": profile,
-        "where": parse(where, "--where"),
+        "where": where,
         "exclude": excluded,
         "limit": limit,
         "shard": part,

@@ -132,7 +132,6 @@ def export(
     from omnidata.run.selection import parse_shares, read_exclude
     from omnidata.tasks import get_task
     from omnidata.tasks.asking_under_options import load_to_ask
-    from omnidata.tasks.given_options import parse
     from omnidata.training.export import export as run
     from omnidata.training.media_store import Sizing
     from omnidata.training.preferences import Order, Preferences, run_options
@@ -182,7 +181,7 @@ def export(
         copy=copy,
         reward=_one_of(tuple(RECIPES), reward, "--reward"),
     )
-    chosen = parse(task_options, "-T")
+    chosen = dict(task_options)
     if pairs and histories:
         raise UsageError(
             "--pairs keeps the prompts of the runs, and --histories changes them",
@@ -229,7 +228,7 @@ def export(
             source,
             out,
             options,
-            where=parse(where, "--where"),
+            where=where,
             exclude=read_exclude(exclude, source.steps) if exclude else frozenset(),
             limit=limit,
             against=against,

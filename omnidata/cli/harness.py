@@ -48,9 +48,8 @@ def lmms(
     Example: omnidata harness lmms omnigui omnidata-demo/data lmms-tasks
     """
     from omnidata.harness.lmms import write
-    from omnidata.tasks.given_options import parse
 
-    done = write(task, data, out, profile=profile, options=parse(task_options, "-T"))
+    done = write(task, data, out, profile=profile, options=task_options)
     if as_json:
         terminal.print_json(
             {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -477,10 +477,9 @@ def view(
         ) from None
 
 
-def _book(data: Path, task: str | None, of: Path | None, task_options: list[str]) -> Book:
+def _book(data: Path, task: str | None, of: Path | None, task_options: Mapping[str, str]) -> Book:
     from omnidata.run.run_files import read_run
     from omnidata.tasks import get_task
-    from omnidata.tasks.given_options import parse
     from omnidata.viewer.report_data import open_data, open_run
 
     if data.is_dir() and any((data / name).is_file() for name in _RUN):
@@ -488,12 +487,12 @@ def _book(data: Path, task: str | None, of: Path | None, task_options: list[str]
             raise UsageError(
                 "a run folder names its own task", where=f"the task {task}", remedy="drop the task"
             )
-        return open_run(read_run(data), data=of, files=parse(task_options, "-T"))
+        return open_run(read_run(data), data=of, files=task_options)
     if of is not None:
         raise UsageError("DATA is not a run folder", where=f"--data {of}", remedy="drop --data")
     name = task or only_task(
         data, _VIEW_USAGE, lambda named, place: f"omnidata view {named} {place}"
     )
-    book = open_data(get_task(name, parse(task_options, "-T")), data)
+    book = open_data(get_task(name, task_options), data)
     terminal.print_findings(book.source)
     return book

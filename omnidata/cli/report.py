@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -29,13 +29,13 @@ def report(
     by: list[str] = repeatable(
         "Add a table by this tag, e.g. app, language or element-size (repeatable).", "AXIS"
     ),
-    task_options: list[str] = repeatable(
+    task_options: Mapping[str, str] = repeatable(
         "With --html: allow a file or folder that the run's options name, e.g. voice=FOLDER "
         "(repeatable).",
         "KEY=VALUE",
         name="-T",
     ),
-    hub_datasets: list[str] = repeatable(
+    hub_datasets: Mapping[str, str] = repeatable(
         "With --card: the dataset's id on the Hub, for .eval_results (repeatable).",
         "TASK=ID",
         name="--hub-dataset",
@@ -66,12 +66,11 @@ def report(
     from omnidata.analysis.elements import AXIS, clicks
     from omnidata.analysis.report import report as make
     from omnidata.analysis.runs import read_runs
-    from omnidata.tasks.given_options import parse
 
     if hub_datasets and not card:
         raise UsageError(
             "--hub-dataset is for a card",
-            where=f"--hub-dataset {hub_datasets[0]}",
+            where=f"--hub-dataset {'='.join(next(iter(hub_datasets.items())))}",
             expected="--card FILE as well",
         )
     if html and len(runs) > 1:
@@ -101,7 +100,7 @@ def report(
     if task_options and not html:
         raise UsageError(
             "no output uses files of prompts",
-            where=f"-T {task_options[0]}",
+            where=f"-T {'='.join(next(iter(task_options.items())))}",
             expected="--html PATH as well",
         )
     found = read_runs(runs)
@@ -112,8 +111,7 @@ def report(
         from omnidata import viewer as pages
 
         with terminal.progress("pages") as progress:
-            files = parse(task_options, "-T")
-            pages.write(found[0], html, data=data, files=files, progress=progress)
+            pages.write(found[0], html, data=data, files=task_options, progress=progress)
         terminal.note(f"pages: {html / 'index.html' if html.is_dir() else html}")
     for text in made.warnings:
         terminal.note(f"warning: {text}")
@@ -137,7 +135,7 @@ def report(
     if card:
         from omnidata.analysis.report import write_card
 
-        for path in write_card(found, card, parse(hub_datasets, "--hub-dataset")):
+        for path in write_card(found, card, hub_datasets):
             terminal.note(f"card: {path}")
     if any(run.results.get("headline") for run in found):
         raise typer.Exit(1)

@@ -138,12 +138,12 @@ def score(
         if value
     ]
     scorer = get_task(task).benchmark.rollouts
-    heeded = [
-        option for option in task_options if scorer and option.partition("=")[0] in scorer.options
-    ]
+    heeded = {
+        name: task_options[name] for name in task_options if scorer and name in scorer.options
+    }
     if heeded:
-        scorer = get_task(task, parse(heeded, "-T")).benchmark.rollouts
-    meaningless = [f"-T {option}" for option in task_options if option not in heeded]
+        scorer = get_task(task, heeded).benchmark.rollouts
+    meaningless = [f"-T {name}={task_options[name]}" for name in task_options if name not in heeded]
     meaningless += [f"--from {harness}"] * bool(harness) + [f"--rows {rows}"] * bool(rows)
     meaningless += (
         choice + [SKIP_BAD] * skip_bad + ["--workers, --engine"] * bool(workers or cluster)
@@ -172,7 +172,9 @@ def score(
         return
     if predictions is None:
         raise _lacking(task)
-    given = parse([*task_options, *([f"dialect={dialect}"] if dialect else [])], "-T")
+    given = parse(
+        [*map("=".join, task_options.items()), *([f"dialect={dialect}"] if dialect else [])], "-T"
+    )
     answers = find_answers(task, data, predictions, given, harness=harness, rows=rows)
     if skip_bad and not answers.flag:
         raise UsageError(
@@ -190,7 +192,7 @@ def score(
     if choice:
         steps = select(
             steps,
-            where=parse(where, "--where"),
+            where=where,
             exclude=read_exclude(exclude, source.steps) if exclude else frozenset(),
             limit=limit,
             task=asking,

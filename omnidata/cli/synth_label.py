@@ -158,11 +158,10 @@ def recaption(
     from omnidata.synth.recaption import Asked, writer_for
     from omnidata.synth.recaption import recaption as run
     from omnidata.tasks import get_task
-    from omnidata.tasks.given_options import parse
 
     usage = "omnidata synth recaption DATA OUT --model SPEC --task TASK"
     name = task or args.only_task(data, usage, lambda of, place: usage.replace("TASK", of))
-    benchmark = get_task(name, parse(task_options, "-T"))
+    benchmark = get_task(name, task_options)
     source = benchmark.load(data)
     terminal.print_findings(source)
     made = partial(_make_model, asking, cluster)
@@ -235,17 +234,15 @@ def _load_questions(
     questions: Callable[[Asking, LoadedDataset, LoadedDataset | None], Asked],
     data: Path,
     known: Path | None,
-    task_options: Sequence[str],
+    task_options: Mapping[str, str],
 ) -> tuple[Asking, Asked]:
     from omnidata.loaders.load import task_for
     from omnidata.synth.annotate import about
     from omnidata.tasks import get_task
-    from omnidata.tasks.given_options import parse
 
-    options = parse(task_options, "-T")
     does = "labels the actions of" if of == "action" else "judges the success of"
     name = task_for(data, lambda one: one.about is not None and one.about.annotation.of == of, does)
-    task = get_task(name, options)
+    task = get_task(name, task_options)
     source = get_task(task.benchmark.data_of).load(data)
     _print_findings(source)
     others = None

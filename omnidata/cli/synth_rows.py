@@ -87,18 +87,16 @@ def _command(verb: str, tasks: Sequence[str]) -> Any:
         as_json: Json = False,
     ) -> None:
         from omnidata.synth.derive import REPORT, derive
-        from omnidata.tasks.given_options import parse
 
         wanted = of_answers if runs else of_episodes
-        options = parse(task_options, "-T")
         if runs:
             _check_runs(verb, runs, wanted)
-            episodes = _task_of(runs[0], task, options)
+            episodes = _task_of(runs[0], task, task_options)
         else:
             _check_no_runs(profile, changed_media=changed_media)
             usage = f"omnidata synth {verb} EPISODES OUT --task TASK"
             name = task or only_task(data, usage, lambda name, place: usage.replace("TASK", name))
-            episodes = get_task(name, options)
+            episodes = get_task(name, task_options)
         source = episodes.load(data)
         terminal.print_findings(source)
         with terminal.resumable(), terminal.progress("making rows") as progress:

@@ -66,7 +66,6 @@ def voice(
     from omnidata.data.voice_engines import SECONDS, Command, Espeak
     from omnidata.run.selection import select
     from omnidata.tasks import get_task
-    from omnidata.tasks.given_options import parse
 
     asking = get_task(task)
     if "voice" not in asking.allowed:
@@ -78,7 +77,7 @@ def voice(
     engine = Command(command, seconds=time_limit or SECONDS) if command is not None else Espeak()
     source = asking.load(data, check_media=False)
     terminal.print_findings(source)
-    steps = select(source.steps, where=parse(where, "--where"), task=asking)
+    steps = select(source.steps, where=where, task=asking)
     with terminal.resumable(), terminal.progress(engine.name) as progress:
         done = render(
             steps,
