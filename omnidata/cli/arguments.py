@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
 
+from omnidata import registry
 from omnidata.cli import terminal
 from omnidata.errors import DataError, UsageError, plural, suggestion
 
@@ -549,7 +550,6 @@ def data_of(task: str | None, place: Path) -> Path:
 
 
 def _holds(place: Path, task: str | None) -> bool:
-    from omnidata import registry
     from omnidata.loaders.load import recognise
     from omnidata.loaders.repository import is_repository
 
@@ -627,7 +627,6 @@ def only_task(data: Path, usage: str, naming: Callable[[str, object], str]) -> s
         UsageError: they may be several's, or a benchmark is named in place of the data.
         DataError: nothing is there, or rows of no benchmark.
     """
-    from omnidata import registry
     from omnidata.loaders.load import either, recognise
 
     if not data.exists():

@@ -83,7 +83,6 @@ def evaluate(
     benchmark, source = load_asking(task, task_options, data, model, asking, strict=strict)
     excluded = read_exclude(exclude, source.steps) if exclude else frozenset[str]()
     if dry_run:
-        from omnidata.cli.runs import print_preview
         from omnidata.run.dry_run import dry_run as preview
 
         seen = preview(
@@ -97,7 +96,7 @@ def evaluate(
             limit=limit,
             part=part,
         )
-        print_preview(seen, as_json)
+        runs.print_preview(seen, as_json)
         if samples:
             terminal.note(f"the estimate is of one of {plural(samples, 'sample')}")
         return

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
+from omnidata import registry
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
 from omnidata.cli.arguments import argument, data_of, finds, flag, only_task, option, reading_data
@@ -66,7 +67,6 @@ def info(
 
     Example: omnidata info dialects --task androidcontrol
     """
-    from omnidata import registry
     from omnidata.figures import check, save
 
     form = "json" if as_json else form
@@ -138,8 +138,6 @@ def _places(named: Sequence[str]) -> list[tuple[str | None, Path]]:
 
     A word is a task if one has that name, or if no file has it; the last is always a dataset.
     """
-    from omnidata import registry
-
     words = iter(named)
     found: list[tuple[str | None, Path]] = []
     for word in words:
@@ -312,7 +310,6 @@ def _page(task: Asking) -> str:
 
 
 def _description(task: Asking) -> dict[str, Any]:
-    from omnidata import registry
     from omnidata.run.scoring import profiles_of
 
     return {
@@ -350,7 +347,6 @@ def _common_options(task: Asking | None = None) -> str:
 
 
 def _print_supported(as_json: bool) -> None:
-    from omnidata import registry
     from omnidata.adapters import PLUGINS, forms, presets
     from omnidata.run.logs import HARNESSES
     from omnidata.run.scoring import profiles_of

@@ -264,13 +264,12 @@ class _Model:
     cluster: Cluster | None
 
     def preview(self, task: Asking, asked: Asked, out: Path, as_json: bool) -> None:
-        from omnidata.cli.runs import print_preview
         from omnidata.run.dry_run import dry_run
         from omnidata.synth.annotate import run_folder
 
         adapter = self.asking.adapter(self.spec, task, asked.source.steps, asks=False)
         run = run_folder(out)
-        print_preview(dry_run(task, asked.source, adapter, run, self.asking.limits), as_json)
+        runs.print_preview(dry_run(task, asked.source, adapter, run, self.asking.limits), as_json)
 
     def ask(
         self,

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from omnidata import registry
 from omnidata.cli import help, terminal
 from omnidata.cli.arguments import (
     ChangedMedia,
@@ -58,8 +59,6 @@ class Verbs(help.Verbs):
 
 
 def _tasks_by_verb() -> dict[str, list[str]]:
-    from omnidata import registry
-
     found: dict[str, list[str]] = {}
     for name, task in registry.working():
         if task.derivation and task.derivation.of != "target":
