@@ -22,7 +22,7 @@ from omnidata.cli.arguments import (
     prices_only,
     reading_data,
 )
-from omnidata.cli.help import Verb, Verbs
+from omnidata.cli.help import Verb, group
 from omnidata.errors import UsageError, plural
 
 if TYPE_CHECKING:
@@ -30,19 +30,7 @@ if TYPE_CHECKING:
     from omnidata.run.batch_folder import FileState
     from omnidata.run.batch_jobs import Place
 
-app = typer.Typer(
-    cls=Verbs,
-    help="Ask a model through its provider's batch API, at half the price.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-
-
-@app.callback()
-def _root() -> None:
-    """Ask a model through its provider's batch API, at half the price."""
-
-
+app = group("Ask a model through its provider's batch API, at half the price.")
 _Run = Annotated[Path, argument("The run folder.", "RUN")]
 _Prices = Annotated[
     Path | None, declaration("Prices of models, in TOML (docs/evaluate.md).", "FILE")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-import typer
-
 from omnidata.cli import terminal
 from omnidata.cli.arguments import (
     Data,
@@ -17,14 +15,11 @@ from omnidata.cli.arguments import (
     argument,
     reading_data,
 )
-from omnidata.cli.help import Verb, Verbs
+from omnidata.cli.help import Verb, group
 
-app = typer.Typer(
-    cls=Verbs,
-    help="Run a task inside another evaluation harness.",
+app = group(
+    "Run a task inside another evaluation harness.",
     epilog="inspect_ai needs no files: inspect eval omnidata/TASK -T data=DATA --model MODEL",
-    no_args_is_help=True,
-    rich_markup_mode=None,
 )
 
 

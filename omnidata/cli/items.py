@@ -71,8 +71,7 @@ def _items(runs: Sequence[Path], data: Path | None, form: Format, *, as_json: bo
     elif form == "csv":
         terminal.say(analysis.as_csv(found).removesuffix("\n"))
     else:
-        for text in found.warnings:
-            terminal.note(f"warning: {text}")
+        terminal.warn(found.warnings)
         for table in analysis.tables(found):
             terminal.show_table(table, form)
         terminal.note(f"strong runs: {', '.join(found.strong)}")
@@ -89,8 +88,7 @@ def _subset(
     if as_json:
         terminal.print_json(found.as_dict())
         return list(found.left_out)
-    for text in found.warnings:
-        terminal.note(f"warning: {text}")
+    terminal.warn(found.warnings)
     terminal.show_table(subsets.table(found), form)
     for text in subsets.facts(found):
         terminal.say(f"\n{text}" if form == "md" else text)

@@ -113,8 +113,7 @@ def report(
         with terminal.progress("pages") as progress:
             pages.write(found[0], html, data=data, files=task_options, progress=progress)
         terminal.note(f"pages: {html / 'index.html' if html.is_dir() else html}")
-    for text in made.warnings:
-        terminal.note(f"warning: {text}")
+    terminal.warn(made.warnings)
     if as_json or form == "json":
         terminal.print_json(made.as_dict())
     else:
@@ -222,8 +221,7 @@ def _rank(
     if form == "csv":
         terminal.say(ranking.as_csv(found).removesuffix("\n"))
         return
-    for text in found.warnings:
-        terminal.note(f"warning: {text}")
+    terminal.warn(found.warnings)
     terminal.show_table(ranking.table(found), form)
     terminal.note_prose(ranking.method(found))
 

@@ -8,8 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import typer
-
 from omnidata.cli import synth_label, synth_rows, terminal
 from omnidata.cli.arguments import (
     Json,
@@ -22,7 +20,7 @@ from omnidata.cli.arguments import (
     option,
     repeatable,
 )
-from omnidata.cli.help import Verb
+from omnidata.cli.help import Verb, group
 from omnidata.errors import Finding, UsageError, plural
 
 if TYPE_CHECKING:
@@ -33,17 +31,7 @@ if TYPE_CHECKING:
 _DIMENSIONS = ("dependency", "instruction", "knowledge", "hierarchy", "branch")
 _LEVELS = ("easy", "medium", "hard")
 
-app = typer.Typer(
-    cls=synth_rows.Verbs,
-    help="Generate training data.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-
-
-@app.callback()
-def _root() -> None:
-    """Generate training data."""
+app = group("Generate training data.", cls=synth_rows.Verbs)
 
 
 @app.command("episodes", cls=Verb)

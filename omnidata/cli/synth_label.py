@@ -318,8 +318,7 @@ def _print(
         terminal.print_table("", (what, report["model"]), rows)
         if report["precision"]:
             _print_precision(report["precision"], measures)
-    for warning in report["warnings"]:
-        terminal.note(f"warning: {warning}")
+    terminal.warn(report["warnings"])
     if done.written:
         terminal.note(f"dataset: {out}")
     terminal.note(f"answers: {run}")
