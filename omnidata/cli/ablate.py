@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
 import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
-from omnidata.cli.arguments import ModelOptions, asks, finds, on_engine, reading_data
+from omnidata.cli.arguments import (
+    ModelOptions,
+    asks,
+    finds,
+    flag,
+    on_engine,
+    option,
+    reading_data,
+    repeatable,
+)
 from omnidata.errors import OmnidataError, UsageError, plural
 
 if TYPE_CHECKING:
@@ -27,61 +36,42 @@ Format = Literal["terminal", "md", "csv", "json"]
 @asks
 @on_engine
 def ablate(
+    *,
     task: args.TaskName,
     data: args.Data,
-    model: Annotated[str, typer.Option(metavar="SPEC", help="The model, e.g. openai:NAME.")],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the runs and the table.")],
+    model: str = option("The model, e.g. openai:NAME.", "SPEC", default=...),
+    out: Path = option("Folder for the runs and the table.", "DIR", default=...),
     task_options: args.TaskOptions,
     where: args.Where,
-    vary: Annotated[
-        list[str],
-        args.repeatable(
-            "Compare values of a task or model option instead of media, the base value first; "
-            "one option varies at a time (repeatable).",
-            "--vary",
-            metavar="KEY=V1,V2",
-        ),
-    ],
-    modalities: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LIST",
-            help="Media to show, the full setting first, e.g. IAV,IV,IA,I. Default: all media, "
-            "then fewer.",
-        ),
-    ] = None,
-    instructions: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LIST",
-            help="Forms of the instruction. Default: text, and voice with -T voice=DIR.",
-        ),
-    ] = None,
-    controls: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LIST",
-            help="Wrong media to show: other-sound, silence, other-clip, frozen-clip, "
-            "other-picture, or none. Default: all that fit the data; other-picture only if the "
-            "data have pictures alone.",
-        ),
-    ] = None,
-    grid: Annotated[
-        bool, typer.Option("--grid", help="Run every combination of the varied values.")
-    ] = False,
+    vary: list[str] = repeatable(
+        "Compare values of a task or model option instead of media, the base value first; "
+        "one option varies at a time (repeatable).",
+        "KEY=V1,V2",
+        name="--vary",
+    ),
+    modalities: str | None = option(
+        "Media to show, the full setting first, e.g. IAV,IV,IA,I. Default: all media, then fewer.",
+        "LIST",
+    ),
+    instructions: str | None = option(
+        "Forms of the instruction. Default: text, and voice with -T voice=DIR.", "LIST"
+    ),
+    controls: str | None = option(
+        "Wrong media to show: other-sound, silence, other-clip, frozen-clip, "
+        "other-picture, or none. Default: all that fit the data; other-picture only if the "
+        "data have pictures alone.",
+        "LIST",
+    ),
+    grid: bool = flag("Run every combination of the varied values.", "--grid"),
     profile: args.Profile = None,
     exclude: args.Exclude = None,
     limit: args.Limit = None,
     strict: args.Strict = False,
-    seed: Annotated[int, typer.Option(min=0, help="Seed for choosing other episodes.")] = 0,
-    *,
+    seed: int = option("Seed for choosing other episodes.", min=0, default=0),
     asking: ModelOptions,
     cluster: Cluster | None,
-    by: Annotated[
-        str | None,
-        typer.Option(metavar="TAG", help="Break the tables down by this tag, e.g. dependency."),
-    ] = None,
-    form: Annotated[Format, typer.Option("--format", help="Format of the tables.")] = "terminal",
+    by: str | None = option("Break the tables down by this tag, e.g. dependency.", "TAG"),
+    form: Format = option("Format of the tables.", name="--format", default="terminal"),
     as_json: args.Json = False,
 ) -> None:
     """Measure the score with less or wrong media, or with other options.
@@ -104,9 +94,8 @@ def ablate(
     from omnidata.tasks import get_task, options_for
     from omnidata.tasks.asking_under_options import check_effects
     from omnidata.tasks.common_options import OPTIONS as COMMON
-    from omnidata.tasks.given_options import parse
 
-    options = parse(task_options, "-T")
+    options = dict(task_options)
     if not any(one.startswith(("dialect=", "coordinates=")) for one in vary or ()):
         options, said = options_for(task, options, model, models=asking.models)
         if said:
@@ -160,7 +149,7 @@ def ablate(
         options,
         asking.options,
         profile,
-        parse(where, "--where"),
+        where,
         exclude,
         limit,
         asking.limits,

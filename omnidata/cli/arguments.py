@@ -5,14 +5,15 @@ from __future__ import annotations
 import inspect
 import os
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
 
+from omnidata import registry
 from omnidata.cli import terminal
 from omnidata.errors import DataError, UsageError, plural, suggestion
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from omnidata.loaders.steps_cache import Entry
     from omnidata.run.cluster import Recipe
     from omnidata.run.cost import Limits
+    from omnidata.run.engines import Cluster
     from omnidata.tasks.asking import Asking
     from omnidata.tasks.benchmark import Benchmark
     from omnidata.types import Adapter, LoadedDataset, Step
@@ -34,83 +36,122 @@ def _find_data(context: typer.Context, place: Path | None) -> Path | None:
         return data_of(context.params.get("task"), place)
 
 
-def data_argument(help: str) -> Any:
+def argument(help: str, metavar: str, **settings: Any) -> Any:
+    """Return an argument, as a parameter's default or in `Annotated`."""
+    return typer.Argument(metavar=metavar, help=help, **settings)
+
+
+def option(
+    help: str, metavar: str | None = None, *, name: str = "", default: Any = None, **settings: Any
+) -> Any:
+    """Return an option as a parameter's default.
+
+    Args:
+        help: its text.
+        metavar: of its value; by default the type's.
+        name: with dashes; by default the parameter's.
+        default: its value if it is not given; `...` if it has to be, and in `Annotated`.
+        settings: as of `typer.Option`.
+    """
+    return typer.Option(default, *filter(None, [name]), metavar=metavar, help=help, **settings)
+
+
+def flag(help: str, name: str, *, default: Any = False) -> Any:
+    """Return an option without a value."""
+    return option(help, name=name, default=default)
+
+
+def declaration(help: str, metavar: str | None = None, **settings: Any) -> Any:
+    """Return an option for `Annotated`, where the parameter has the default, or none."""
+    return option(help, metavar, default=..., **settings)
+
+
+def repeatable(help: str, metavar: str, *, name: str = "") -> Any:
+    """Return an option that may be given more than once, as a parameter's default."""
+    return option(help, metavar, name=name, default=[], show_default=False)
+
+
+def data_argument(help: str, **settings: Any) -> Any:
     """Return an argument that names a dataset's folder or file, or a folder whose `data` is one."""
-    return typer.Argument(metavar="DATA", help=help, callback=_find_data)
+    return argument(help, "DATA", callback=_find_data, **settings)
 
 
-def data_option(help: str, *names: str) -> Any:
-    """Return the same as an option; its default name is the parameter's."""
-    return typer.Option(*names, metavar="DATA", help=help, callback=_find_data)
+def data_option(help: str, name: str = "") -> Any:
+    """Return the same as an option."""
+    return option(help, "DATA", name=name, callback=_find_data)
 
 
-def repeatable(help: str, *names: str, metavar: str) -> Any:
-    """Return an option that may be given more than once, for a parameter without a default."""
-    return typer.Option(
-        *names, metavar=metavar, help=help, default_factory=list, show_default=False
-    )
-
-
-TaskName = Annotated[str, typer.Argument(metavar="TASK", help="The benchmark, e.g. omnigui.")]
+_MANY = {"default_factory": list, "show_default": False}
+TaskName = Annotated[str, argument("The benchmark, e.g. omnigui.", "TASK")]
 Data = Annotated[
     Path, data_argument("The dataset: a folder or file, hf://ORG/NAME[@REV], or auto.")
 ]
 TaskOptions = Annotated[
-    list[str],
-    repeatable(
-        "Set an option of the task, e.g. modalities=I (repeatable).", "-T", metavar="KEY=VALUE"
+    Mapping[str, str],
+    declaration(
+        "Set an option of the task, e.g. modalities=I (repeatable).",
+        "KEY=VALUE",
+        name="-T",
+        **_MANY,
     ),
 ]
 Profile = Annotated[
-    str | None, typer.Option(help="Rules for scoring. Default: those of the task's paper.")
+    str | None, declaration("Rules for scoring. Default: those of the task's paper.")
 ]
 Where = Annotated[
-    list[str],
-    repeatable(
+    Mapping[str, str],
+    declaration(
         "Use only episodes with this tag, e.g. dimension=localization (repeatable).",
-        metavar="TAG=VALUE",
+        "TAG=VALUE",
+        **_MANY,
     ),
 ]
 Exclude = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Leave out the sample ids in this file, one per line."),
+    Path | None, declaration("Leave out the sample ids in this file, one per line.", "FILE")
 ]
-Limit = Annotated[int | None, typer.Option(min=1, help="Use only the first N steps.")]
-Strict = Annotated[bool, typer.Option("--strict", help="Stop if the data have findings.")]
+Limit = Annotated[int | None, declaration("Use only the first N steps.", min=1)]
+Strict = Annotated[bool, declaration("Stop if the data have findings.", name="--strict")]
 ChangedMedia = Annotated[
     bool,
-    typer.Option(
-        "--changed-media", help="Accept media that have changed since the model was asked."
+    declaration(
+        "Accept media that have changed since the model was asked.", name="--changed-media"
     ),
 ]
 Workers = Annotated[
     int | None,
-    typer.Option(min=1, help="Number of processes. Default: one per core, with ray all that fit."),
+    declaration("Number of processes. Default: one per core, with ray all that fit.", min=1),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print the results as JSON.")]
+Json = Annotated[bool, declaration("Print the results as JSON.", name="--json")]
 
 Token = Annotated[
     bool,
-    typer.Option(
-        "--token",
-        help="Send your Hugging Face token (HF_TOKEN or `hf auth login`), for gated data.",
-        is_eager=True,  # DATA is read with it, wherever that stands
+    declaration(
+        "Send your Hugging Face token (HF_TOKEN or `hf auth login`), for gated data.",
+        name="--token",
+        is_eager=True,
     ),
 ]
 ReuseAnswers = Annotated[
     bool,
-    typer.Option("--reuse-answers", help="Reuse answers from before the adapter's code changed."),
+    declaration("Reuse answers from before the adapter's code changed.", name="--reuse-answers"),
 ]
 DryRun = Annotated[
     bool,
-    typer.Option("--dry-run", help="Show the first conversation and an estimate; send nothing."),
+    declaration("Show the first conversation and an estimate; send nothing.", name="--dry-run"),
 ]
 ShardOf = Annotated[
-    str | None,
-    typer.Option(
-        metavar="I/N", help="Run only the I-th of N parts; join them with `omnidata merge`."
-    ),
+    str | None, declaration("Run only the I-th of N parts; join them with `omnidata merge`.", "I/N")
 ]
+BaseUrl = Annotated[
+    str | None, declaration("Address of the server, e.g. http://127.0.0.1:8000/v1.", "URL")
+]
+KeyFile = Annotated[
+    Path | None, declaration("Read the API key from this file, not from the environment.", "FILE")
+]
+Models = Annotated[Path | None, declaration("Your own models, in TOML (docs/models.md).", "FILE")]
+_PAIRS = {"task_options": "-T", "where": "--where", "hub_datasets": "--hub-dataset"}
+"""Options of KEY=VALUE pairs."""
+
 # How a model is asked, the same for every verb that asks one.
 
 
@@ -145,7 +186,7 @@ class ModelOptions:
 
 def load_asking(
     task: str,
-    task_options: Sequence[str],
+    task_options: Mapping[str, str],
     data: Path,
     model: str,
     asking: ModelOptions,
@@ -164,9 +205,8 @@ def load_asking(
     """
     from omnidata.tasks import get_task, options_for
     from omnidata.tasks.asking_under_options import load_to_ask
-    from omnidata.tasks.given_options import parse
 
-    options, said = options_for(task, parse(task_options, "-T"), model, models=asking.models)
+    options, said = options_for(task, task_options, model, models=asking.models)
     if said:
         terminal.note(said)
     benchmark = get_task(task, options)
@@ -175,174 +215,165 @@ def load_asking(
     return benchmark, source
 
 
-WAY: dict[str, Any] = {
-    "model_options": Annotated[
-        list[str],
-        repeatable(
-            "Set an option of the model, e.g. layout=release (repeatable).",
-            "-M",
-            metavar="KEY=VALUE",
-        ),
-    ],
-    "base_url": Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="Address of the server, e.g. http://127.0.0.1:8000/v1."),
-    ],
-    "key_file": Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Read the API key from this file, not from the environment."
-        ),
-    ],
-    "models": Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Your own models, in TOML (docs/models.md).")
-    ],
-}
-_LIMITS: dict[str, Any] = {
-    "concurrency": Annotated[
-        int | None,
-        typer.Option(help="Most requests at the same time; lowered when the server throttles."),
-    ],
-    "rpm": Annotated[float | None, typer.Option(help="Most requests per minute.")],
-    "tpm": Annotated[float | None, typer.Option(help="Most tokens per minute.")],
-    "timeout": Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Time limit of one attempt.")
-    ],
-    "attempts": Annotated[int, typer.Option(help="Most attempts for one request.")],
-    "max_cost": Annotated[
-        float | None, typer.Option(help="Stop before the run costs more than this; needs --prices.")
-    ],
-    "max_tokens": Annotated[
-        int | None, typer.Option(help="Stop before the run uses more tokens than this.")
-    ],
-    "prices": Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Prices of models, in TOML (docs/evaluate.md)."),
-    ],
-    "cache": Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Store answers in this database and reuse them."),
-    ],
-    "reuse_answers": ReuseAnswers,
-}
-_FIELDS = {"rpm": "requests_per_minute", "tpm": "tokens_per_minute", "timeout": "timeout_s"}
-_DEFAULTS = {
-    "model_options": inspect.Parameter.empty,
-    "media_root": inspect.Parameter.empty,
-    "attempts": 6,
-    "reuse_answers": False,
-    "engine": "local",
-    "token": False,
-    "each_finding": False,
-}
-"""Defaults other than None; an empty one is made by the option itself."""
-
-
 def with_options(
     verb: Callable[..., None],
     call: Callable[..., None],
-    options: dict[str, Any],
+    declared: Callable[..., Any],
     *,
     instead_of: str = "",
+    only: Sequence[str] = (),
 ) -> Callable[..., None]:
     """Return a verb as the command line sees it, with more options than its own.
 
     Args:
         verb: the verb.
         call: what is called in its place, with the options as well.
-        options: their types by name.
+        declared: a function whose parameters are the options.
         instead_of: the parameter of the verb at whose place they stand; behind all if empty.
+        only: the names of the options; empty for all.
     """
-    hints = get_type_hints(verb, include_extras=True) | options
-    added = [
-        inspect.Parameter(
-            name, inspect.Parameter.KEYWORD_ONLY, default=_DEFAULTS.get(name), annotation=hint
-        )
-        for name, hint in options.items()
-    ]
+    verb.__annotations__.pop(instead_of, None)  # its class is imported when the verb runs
+    added = [each for each in _parameters(declared) if not only or each.name in only]
     parameters: list[inspect.Parameter] = []
-    for own in inspect.signature(verb).parameters.values():
-        if own.name == instead_of:
-            parameters += added
-        else:
-            kind = inspect.Parameter.KEYWORD_ONLY
-            parameters.append(own.replace(kind=kind, annotation=hints[own.name]))
+    for own in _parameters(verb):
+        parameters += added if own.name == instead_of else [own]
+    parameters += [] if instead_of else added
     wraps(verb)(call)
-    call.__annotations__ = hints
-    vars(call)["__signature__"] = inspect.Signature(parameters + ([] if instead_of else added))
+    call.__annotations__ = {each.name: each.annotation for each in parameters}
+    vars(call)["__signature__"] = inspect.Signature(parameters)
     return call
 
 
-def _asking(limits: Mapping[str, Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def _parameters(function: Callable[..., Any]) -> Iterator[inspect.Parameter]:
+    hints = get_type_hints(function, include_extras=True)
+    for name, own in inspect.signature(function).parameters.items():
+        hint = hints.get(name)
+        if name in _PAIRS:  # typer has no mappings; `reading_data` makes one
+            about = getattr(hint, "__metadata__", None)
+            hint = Annotated[list[str], *about] if about else list[str]
+        yield own.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hint)
+
+
+def made_of(
+    name: str, make: Callable[..., Any], *only: str
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator that gives a verb options in place of a parameter.
+
+    Args:
+        name: of the parameter.
+        make: returns its value; its parameters are the options.
+        only: the names of the options that the verb has; the others keep their defaults.
+    """
+    options = inspect.signature(make).parameters
+    unset = {
+        each: one.default.default for each, one in options.items() if only and each not in only
+    }
 
     def decorate(verb: Callable[..., None]) -> Callable[..., None]:
-        verb.__annotations__.pop("asking")  # the classes it names are imported when the verb runs
-
         def call(**given: Any) -> None:
-            from omnidata.run.cost import Limits
-            from omnidata.tasks.given_options import parse
+            own = {each: given.pop(each) for each in only or options}
+            verb(**given, **{name: make(**unset, **own)})
 
-            said = Limits(**{_FIELDS.get(name, name): given.pop(name) for name in limits})
-            way = {name: given.pop(name) for name in WAY}
-            options = parse(way.pop("model_options"), "-M")
-            verb(**given, asking=ModelOptions(options, limits=said, **way))
-
-        return with_options(verb, call, {**WAY, **limits}, instead_of="asking")
+        return with_options(verb, call, make, instead_of=name, only=only)
 
     return decorate
 
 
-def asks(verb: Callable[..., None]) -> Callable[..., None]:
-    """Give a verb the options of `ModelOptions` in place of its parameter `asking`.
+def _model_options(
+    *,
+    model_options: list[str] = repeatable(
+        "Set an option of the model, e.g. layout=release (repeatable).", "KEY=VALUE", name="-M"
+    ),
+    base_url: BaseUrl = None,
+    key_file: KeyFile = None,
+    models: Models = None,
+    concurrency: int | None = option(
+        "Most requests at the same time; lowered when the server throttles."
+    ),
+    rpm: float | None = option("Most requests per minute."),
+    tpm: float | None = option("Most tokens per minute."),
+    timeout: float | None = option("Time limit of one attempt.", "SECONDS"),
+    attempts: int = option("Most attempts for one request.", default=6),
+    max_cost: float | None = option("Stop before the run costs more than this; needs --prices."),
+    max_tokens: int | None = option("Stop before the run uses more tokens than this."),
+    prices: Path | None = option("Prices of models, in TOML (docs/evaluate.md).", "FILE"),
+    cache: Path | None = option("Store answers in this database and reuse them.", "FILE"),
+    reuse_answers: ReuseAnswers = False,
+) -> Any:
+    from omnidata.run.cost import Limits
+    from omnidata.tasks.given_options import parse
 
-    Raises:
-        UsageError: when called, a model option is no KEY=VALUE, or a limit lets nothing through.
-    """
-    return _asking(_LIMITS)(verb)
+    limits = Limits(
+        concurrency=concurrency,
+        requests_per_minute=rpm,
+        tokens_per_minute=tpm,
+        timeout_s=timeout,
+        attempts=attempts,
+        max_cost=max_cost,
+        max_tokens=max_tokens,
+        prices=prices,
+        cache=cache,
+        reuse_answers=reuse_answers,
+    )
+    return ModelOptions(parse(model_options, "-M"), base_url, key_file, models, limits)
 
 
-def prices_only(verb: Callable[..., None]) -> Callable[..., None]:
-    """Give a verb that sends nothing these options, of the limits only prices and reuse.
-
-    Raises:
-        UsageError: when called, a model option is no KEY=VALUE.
-    """
-    return _asking({name: _LIMITS[name] for name in ("prices", "reuse_answers")})(verb)
+asks = made_of("asking", _model_options)
+"""Give a verb the options of `ModelOptions` in place of its parameter `asking`."""
+_WAY = ("model_options", "base_url", "key_file", "models")
+prices_only = made_of("asking", _model_options, *_WAY, "prices", "reuse_answers")
+"""Give a verb that sends nothing these options, of the limits only prices and reuse."""
 
 
 # Where the work is done, the same for every verb that can do it on a cluster.
 
-_ENGINE: dict[str, Any] = {
-    "engine": Annotated[
-        Literal["local", "ray"],
-        typer.Option(help="Run on this machine or on a Ray cluster (docs/cluster.md)."),
-    ],
-    "address": Annotated[
-        str | None,
-        typer.Option(
-            metavar="HOST:PORT",
-            help="With ray: address of the cluster, or auto for the one that this machine is in. "
-            "Default: start one here.",
-        ),
-    ],
-    "workers": Annotated[
-        int | None,
-        typer.Option(min=1, help="With ray: number of processes. Default: all that fit."),
-    ],
-    "gpus_per_worker": Annotated[
-        float | None,
-        typer.Option(min=0, help="With ray: GPUs per process; 0.5 lets two share one."),
-    ],
-    "cpus_per_worker": Annotated[
-        float | None, typer.Option(min=0, help="With ray: cores per process. Default: 1.")
-    ],
-    "gpus": Annotated[
-        int | None,
-        typer.Option(
-            min=1, metavar="N", help="Short for: --engine ray --workers N --gpus-per-worker 1."
-        ),
-    ],
-}
+
+def _engine(
+    *,
+    engine: Literal["local", "ray"] = option(
+        "Run on this machine or on a Ray cluster (docs/cluster.md).", default="local"
+    ),
+    address: str | None = option(
+        "With ray: address of the cluster, or auto for the one that this machine is in. Default: "
+        "start one here.",
+        "HOST:PORT",
+    ),
+    workers: int | None = option("With ray: number of processes. Default: all that fit.", min=1),
+    gpus_per_worker: float | None = option(
+        "With ray: GPUs per process; 0.5 lets two share one.", min=0
+    ),
+    cpus_per_worker: float | None = option("With ray: cores per process. Default: 1.", min=0),
+    gpus: int | None = option(
+        "Short for: --engine ray --workers N --gpus-per-worker 1.", "N", min=1
+    ),
+) -> Any:
+    from omnidata.run.engines.ray import Cluster
+
+    given = {
+        "address": address,
+        "workers": workers,
+        "gpus_per_worker": gpus_per_worker,
+        "cpus_per_worker": cpus_per_worker,
+    }
+    given = {name: value for name, value in given.items() if value is not None}
+    if gpus:
+        if twice := {"workers", "gpus_per_worker"} & given.keys():
+            flag = min(twice).replace("_", "-")
+            raise UsageError(
+                "the number of workers or their GPUs are given twice",
+                where=f"--gpus {gpus}",
+                expected=f"--gpus or --{flag}, not both",
+            )
+        given |= {"workers": gpus, "gpus_per_worker": 1.0}
+    elif engine == "local" and given:
+        flag = min(given).replace("_", "-")
+        raise UsageError(
+            "this option is for a cluster, and the run is on this machine",
+            where=f"--{flag}",
+            expected="--engine ray as well",
+            remedy=f"add --engine ray, or drop --{flag}",
+        )
+    return Cluster(**given) if gpus or engine == "ray" else None  # type: ignore[arg-type]
 
 
 def on_engine(verb: Callable[..., None]) -> Callable[..., None]:
@@ -353,54 +384,19 @@ def on_engine(verb: Callable[..., None]) -> Callable[..., None]:
     Raises:
         UsageError: when called, options of a cluster are given without one.
     """
-    verb.__annotations__.pop("cluster")
-    spreads = "workers" in inspect.signature(verb).parameters
-    options = {name: hint for name, hint in _ENGINE.items() if not spreads or name in _SPREADING}
+    if "workers" not in inspect.signature(verb).parameters:
+        return made_of("cluster", _engine)(verb)
 
-    def call(**given: Any) -> None:
-        from omnidata.run.engines.ray import Cluster
+    @wraps(verb)
+    def spread(*, workers: int | None, cluster: Cluster | None, **given: Any) -> None:
+        if cluster:
+            cluster = replace(cluster, workers=workers)
+        verb(**given, workers=workers, cluster=cluster)
 
-        engine, gpus = given.pop("engine"), given.pop("gpus", None)
-        said = {name: given.pop(name) for name in options if name in given}
-        said = {name: value for name, value in said.items() if value is not None}
-        if gpus:
-            if taken := {"workers", "gpus_per_worker"} & said.keys():
-                flag = min(taken).replace("_", "-")
-                raise UsageError(
-                    "the number of workers or their GPUs are given twice",
-                    where=f"--gpus {gpus}",
-                    expected=f"--gpus or --{flag}, not both",
-                )
-            said |= {"workers": gpus, "gpus_per_worker": 1.0}
-        elif engine == "local" and said:
-            flag = min(said).replace("_", "-")
-            raise UsageError(
-                "this option is for a cluster, and the run is on this machine",
-                where=f"--{flag}",
-                expected="--engine ray as well",
-                remedy=f"add --engine ray, or drop --{flag}",
-            )
-        if spreads:
-            said["workers"] = given["workers"]
-        verb(**given, cluster=Cluster(**said) if gpus or engine == "ray" else None)
-
-    return with_options(verb, call, options, instead_of="cluster")
-
-
-_SPREADING = ("engine", "address", "cpus_per_worker")
-"""The options of verbs that need no GPU, and have their own number of processes."""
+    return made_of("cluster", _engine, "engine", "address", "cpus_per_worker")(spread)
 
 
 # The options that let data lead outside, and to the Hub, the same for every verb that reads data.
-
-_ROOTS = Annotated[
-    list[Path],
-    repeatable(
-        "Also allow files below this folder, outside DATA (repeatable).",
-        "--media-root",
-        metavar="FOLDER",
-    ),
-]
 
 
 def _in_environment(variable: str) -> Callable[[typer.Context, Any], Any]:
@@ -429,38 +425,36 @@ def _without_cache(context: typer.Context, value: bool) -> bool:
     return value
 
 
-_CACHE: dict[str, Any] = {
-    "cache_dir": Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            is_eager=True,  # DATA, which may be a URL, is looked at when it is parsed
-            callback=_in_environment("OMNIDATA_CACHE"),
-            help="Folder of the cache: of many steps, and of data that DATA names by URL "
-            "(docs/object_stores.md).",
-        ),
-    ],
-    "cache_bytes": Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            metavar="N",
-            is_eager=True,
-            callback=_in_environment("OMNIDATA_CACHE_BYTES"),
-            help="Most bytes of steps, and of data of URLs, in the cache. Default: 50 GB each.",
-        ),
-    ],
-}
-_NO_CACHE: dict[str, Any] = {
-    "no_cache": Annotated[
-        bool,
-        typer.Option(
-            "--no-cache",
-            callback=_without_cache,
-            help="Read the annotations again, and keep no steps in the cache.",
-        ),
-    ],
-}
+def _reading(
+    *,
+    media_root: list[Path] = repeatable(
+        "Also allow files below this folder, outside DATA (repeatable).",
+        "FOLDER",
+        name="--media-root",
+    ),
+    token: Token = False,
+    cache_dir: Path | None = option(
+        "Folder of the cache: of many steps, and of data that DATA names by URL "
+        "(docs/object_stores.md).",
+        "FOLDER",
+        is_eager=True,  # DATA, which may be a URL, is looked at when it is parsed
+        callback=_in_environment("OMNIDATA_CACHE"),
+    ),
+    cache_bytes: int | None = option(
+        "Most bytes of steps, and of data of URLs, in the cache. Default: 50 GB each.",
+        "N",
+        min=1,
+        is_eager=True,
+        callback=_in_environment("OMNIDATA_CACHE_BYTES"),
+    ),
+    no_cache: bool = option(
+        "Read the annotations again, and keep no steps in the cache.",
+        name="--no-cache",
+        default=False,
+        callback=_without_cache,
+    ),
+) -> None:
+    """Declare the options; those of the cache are in the environment when the verb runs."""
 
 
 def _note_entry(entry: Entry) -> None:
@@ -473,19 +467,19 @@ def _note_entry(entry: Entry) -> None:
 def caching(verb: Callable[..., None]) -> Callable[..., None]:
     """Give a verb `--cache-dir` and `--cache-bytes`."""
 
-    def call(**given: Any) -> None:
-        for name in _CACHE:
-            del given[name]  # in the environment by now
+    def call(cache_dir: Path | None, cache_bytes: int | None, **given: Any) -> None:
         verb(**given)
 
-    return with_options(verb, call, _CACHE)
+    return with_options(verb, call, _reading, only=("cache_dir", "cache_bytes"))
 
 
 def reading_data(verb: Callable[..., None]) -> Callable[..., None]:
     """Give a verb that reads data the options on its cache, `--media-root` and `--token`.
 
+    Its own options of KEY=VALUE pairs become mappings.
+
     Raises:
-        UsageError: when called, a folder is none.
+        UsageError: when called, a folder is none, or an option is no KEY=VALUE.
     """
 
     def call(media_root: list[Path], token: bool, **given: Any) -> None:
@@ -493,25 +487,30 @@ def reading_data(verb: Callable[..., None]) -> Callable[..., None]:
         from omnidata.loaders.hub import sending_token
         from omnidata.loaders.steps_cache import reporting
         from omnidata.remote import refuse_url
+        from omnidata.tasks.given_options import parse
 
-        for name in (*_CACHE, *_NO_CACHE):
-            del given[name]  # in the environment by now
+        for name in ("cache_dir", "cache_bytes", "no_cache"):
+            del given[name]
         for name, value in given.items():  # DATA is a path by now
             for path in value if isinstance(value, list) else [value]:
                 if isinstance(path, Path):
                     refuse_url(path, name.replace("_", "-"))
+        given |= {name: parse(given[name], _PAIRS[name]) for name in _PAIRS.keys() & given.keys()}
         with following(media_root), sending_token(token), reporting(_note_entry):
             if media_root:
                 told = ", ".join(str(root.resolve()) for root in media_root)
                 terminal.note(f"files below {told} may be opened")
             verb(**given)
 
-    return with_options(verb, call, {"media_root": _ROOTS, "token": Token} | _CACHE | _NO_CACHE)
+    return with_options(verb, call, _reading)
 
 
 # How findings are printed, the same for every verb that has any.
 
-_EACH = Annotated[bool, typer.Option("--all", help="List every finding, not one line per kind.")]
+
+def _listing(
+    *, each_finding: bool = flag("List every finding, not one line per kind.", "--all")
+) -> None: ...
 
 
 def finds(verb: Callable[..., None]) -> Callable[..., None]:
@@ -521,7 +520,7 @@ def finds(verb: Callable[..., None]) -> Callable[..., None]:
         with terminal.listing(each_finding):
             verb(**given)
 
-    return with_options(verb, call, {"each_finding": _EACH})
+    return with_options(verb, call, _listing)
 
 
 # The benchmark that data are rows of, where the user does not name it.
@@ -551,7 +550,6 @@ def data_of(task: str | None, place: Path) -> Path:
 
 
 def _holds(place: Path, task: str | None) -> bool:
-    from omnidata import registry
     from omnidata.loaders.load import recognise
     from omnidata.loaders.repository import is_repository
 
@@ -629,7 +627,6 @@ def only_task(data: Path, usage: str, naming: Callable[[str, object], str]) -> s
         UsageError: they may be several's, or a benchmark is named in place of the data.
         DataError: nothing is there, or rows of no benchmark.
     """
-    from omnidata import registry
     from omnidata.loaders.load import either, recognise
 
     if not data.exists():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -15,6 +15,7 @@ from omnidata.cli.arguments import (
     TaskOptions,
     finds,
     on_engine,
+    option,
     reading_data,
 )
 from omnidata.errors import plural
@@ -35,17 +36,12 @@ def audit(
     data: Data,
     task_options: TaskOptions,
     profile: Profile = None,
-    seed: Annotated[
-        int, typer.Option(min=0, help="Seed of folds, shuffles and sampled answers.")
-    ] = 0,
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Number of processes for the shuffles. Default: 1, from 5,000 steps on one per "
-            "core, with ray all that fit.",
-        ),
-    ] = None,
+    seed: int = option("Seed of folds, shuffles and sampled answers.", min=0, default=0),
+    workers: int | None = option(
+        "Number of processes for the shuffles. Default: 1, from 5,000 steps on one per "
+        "core, with ray all that fit.",
+        min=1,
+    ),
     *,
     cluster: Cluster | None,
     as_json: Json = False,
@@ -62,9 +58,8 @@ def audit(
     from omnidata.analysis.audit import audit as run
     from omnidata.run.scoring import get_profile
     from omnidata.tasks import get_task
-    from omnidata.tasks.given_options import parse
 
-    asking = get_task(task, parse(task_options, "-T"))
+    asking = get_task(task, task_options)
     rules = get_profile(asking, profile)
     source = asking.load(data, check_media=False)
     terminal.print_findings(source)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -11,15 +11,18 @@ import typer
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
 from omnidata.cli.arguments import (
-    WAY,
     ModelOptions,
+    argument,
+    declaration,
     finds,
+    flag,
     load_asking,
+    made_of,
+    option,
     prices_only,
     reading_data,
-    with_options,
 )
-from omnidata.cli.help import Verb, Verbs
+from omnidata.cli.help import Verb, group
 from omnidata.errors import UsageError, plural
 
 if TYPE_CHECKING:
@@ -27,22 +30,10 @@ if TYPE_CHECKING:
     from omnidata.run.batch_folder import FileState
     from omnidata.run.batch_jobs import Place
 
-app = typer.Typer(
-    cls=Verbs,
-    help="Ask a model through its provider's batch API, at half the price.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-
-
-@app.callback()
-def _root() -> None:
-    """Ask a model through its provider's batch API, at half the price."""
-
-
-_Run = Annotated[Path, typer.Argument(metavar="RUN", help="The run folder.")]
+app = group("Ask a model through its provider's batch API, at half the price.")
+_Run = Annotated[Path, argument("The run folder.", "RUN")]
 _Prices = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Prices of models, in TOML (docs/evaluate.md).")
+    Path | None, declaration("Prices of models, in TOML (docs/evaluate.md).", "FILE")
 ]
 
 
@@ -51,40 +42,28 @@ _Prices = Annotated[
 @finds
 @prices_only
 def write(
+    *,
     task: args.TaskName,
     data: args.Data,
-    model: Annotated[
-        str, typer.Option(metavar="SPEC", help="The model, e.g. openai:NAME or gemini:NAME.")
-    ],
+    model: str = option("The model, e.g. openai:NAME or gemini:NAME.", "SPEC", default=...),
     task_options: args.TaskOptions,
     where: args.Where,
-    place: Annotated[
-        Path | None, typer.Argument(metavar="[OUT]", help="The run folder; same as --out.")
-    ] = None,
-    out: Annotated[Path | None, typer.Option(metavar="RUN", help="The run folder.")] = None,
+    place: Path | None = argument("The run folder; same as --out.", "[OUT]", default=None),
+    out: Path | None = option("The run folder.", "RUN"),
     exclude: args.Exclude = None,
     limit: args.Limit = None,
     strict: args.Strict = False,
-    only: Annotated[
-        Literal["missing"] | None,
-        typer.Option(help="Write another round for the steps without an answer."),
-    ] = None,
-    *,
+    only: Literal["missing"] | None = option(
+        "Write another round for the steps without an answer."
+    ),
     asking: ModelOptions,
-    media_files: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Store each media file here once, outside the requests. vLLM reads them with "
-            "--allowed-local-media-path FOLDER; `submit` uploads them to Gemini.",
-        ),
-    ] = None,
-    per_file: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Most requests per file.")
-    ] = None,
-    mb_per_file: Annotated[
-        float | None, typer.Option(min=0.001, metavar="MB", help="Most megabytes per file.")
-    ] = None,
+    media_files: Path | None = option(
+        "Store each media file here once, outside the requests. vLLM reads them with "
+        "--allowed-local-media-path FOLDER; `submit` uploads them to Gemini.",
+        "FOLDER",
+    ),
+    per_file: int | None = option("Most requests per file.", "N", min=1),
+    mb_per_file: float | None = option("Most megabytes per file.", "MB", min=0.001),
     as_json: args.Json = False,
 ) -> None:
     """Write the requests of a run as files for a batch API; send nothing.
@@ -97,7 +76,6 @@ def write(
     """
     from omnidata.run import batch
     from omnidata.run.selection import read_exclude
-    from omnidata.tasks.given_options import parse
 
     folder = out or place
     if folder is None or (out and place):
@@ -113,7 +91,7 @@ def write(
             source,
             asking.recipe(model),
             folder,
-            where=parse(where, "--where"),
+            where=where,
             exclude=read_exclude(exclude, source.steps) if exclude else frozenset(),
             limit=limit,
             only_missing=only == "missing",
@@ -170,19 +148,14 @@ def _print_written(written: Written, out: Path, as_json: bool) -> None:
 @app.command("read", cls=Verb)
 @reading_data
 def read(
+    *,
     run: _Run,
-    results: Annotated[
-        list[Path],
-        typer.Argument(metavar="RESULTS...", help="The provider's result files, in any order."),
-    ],
-    data: Annotated[Path | None, args.data_option("The dataset, if it has moved.")] = None,
+    results: list[Path] = argument("The provider's result files, in any order.", "RESULTS..."),
+    data: Path | None = args.data_option("The dataset, if it has moved."),
     profile: args.Profile = None,
     changed_media: args.ChangedMedia = False,
     prices: _Prices = None,
-    models: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="The TOML file of models that `batch write` used."),
-    ] = None,
+    models: Path | None = option("The TOML file of models that `batch write` used.", "FILE"),
     as_json: args.Json = False,
 ) -> None:
     """Read the results of a batch, score the run and print a table.
@@ -222,20 +195,16 @@ def _read(run: Path, results: Sequence[Path], as_json: bool, **how: Any) -> None
 
 # What the provider does with the files.
 
-_PLACE: Mapping[str, Any] = {name: WAY[name] for name in ("base_url", "key_file", "models")}
+
+def _place(
+    *, base_url: args.BaseUrl = None, key_file: args.KeyFile = None, models: args.Models = None
+) -> Any:
+    from omnidata.run.batch_jobs import Place
+
+    return Place(base_url, key_file, models)
 
 
-def _at_provider(verb: Callable[..., None]) -> Callable[..., None]:
-    """Give a verb the options of a provider's place in place of its parameter `place`."""
-    verb.__annotations__.pop("place")
-
-    def call(**given: Any) -> None:
-        from omnidata.run.batch_jobs import Place
-
-        place = Place(**{name: given.pop(name) for name in _PLACE})
-        verb(**given, place=place)
-
-    return with_options(verb, call, dict(_PLACE), instead_of="place")
+_at_provider = made_of("place", _place)
 
 
 @app.command("submit", cls=Verb)
@@ -278,13 +247,10 @@ def status(run: _Run, *, place: Place, as_json: args.Json = False) -> None:
 @_at_provider
 def fetch(
     run: _Run,
-    wait: Annotated[
-        bool,
-        typer.Option("--wait", help="Wait until all jobs have ended, asking less and less often."),
-    ] = False,
+    wait: bool = flag("Wait until all jobs have ended, asking less and less often.", "--wait"),
     *,
     place: Place,
-    data: Annotated[Path | None, args.data_option("The dataset, if it has moved.")] = None,
+    data: Path | None = args.data_option("The dataset, if it has moved."),
     profile: args.Profile = None,
     changed_media: args.ChangedMedia = False,
     prices: _Prices = None,

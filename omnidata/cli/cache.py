@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated
 
 import typer
 
 from omnidata.cli import terminal
-from omnidata.cli.arguments import Json
+from omnidata.cli.arguments import Json, flag
 
 
 def cache(
-    clear: Annotated[bool, typer.Option("--clear", help="Remove all of them.")] = False,
+    clear: bool = flag("Remove all of them.", "--clear"),
     as_json: Json = False,
 ) -> None:
     """List the datasets of many steps that are kept for later commands.

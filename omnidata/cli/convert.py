@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from omnidata.cli import terminal
-from omnidata.cli.arguments import Data, Json, TaskName, finds, on_engine, reading_data
+from omnidata.cli.arguments import (
+    Data,
+    Json,
+    TaskName,
+    argument,
+    finds,
+    flag,
+    on_engine,
+    option,
+    reading_data,
+)
 from omnidata.errors import UsageError, plural
 
 if TYPE_CHECKING:
@@ -19,31 +29,22 @@ if TYPE_CHECKING:
 @finds
 @on_engine
 def convert(
+    *,
     task: TaskName,
     data: Data,
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="A new folder for the repository.")],
-    embed: Annotated[
-        bool,
-        typer.Option(
-            "--embed/--link",
-            help="Store the media in the rows (portable), or only their paths (this machine).",
-        ),
-    ] = True,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace an existing repository.")
-    ] = False,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Stop if the annotations have findings.")
-    ] = False,
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Number of processes that write files. Default: 1, which checks media on all "
-            "cores; with ray all that fit.",
-        ),
-    ] = None,
-    *,
+    out: Path = argument("A new folder for the repository.", "OUT"),
+    embed: bool = flag(
+        "Store the media in the rows (portable), or only their paths (this machine).",
+        "--embed/--link",
+        default=True,
+    ),
+    overwrite: bool = flag("Replace an existing repository.", "--overwrite"),
+    strict: bool = flag("Stop if the annotations have findings.", "--strict"),
+    workers: int | None = option(
+        "Number of processes that write files. Default: 1, which checks media on all "
+        "cores; with ray all that fit.",
+        min=1,
+    ),
     cluster: Cluster | None,
     as_json: Json = False,
 ) -> None:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from omnidata.cli import terminal
-from omnidata.cli.arguments import Json
+from omnidata.cli.arguments import Json, flag, option
 from omnidata.cli.runs import counting, episode_metrics, legend_of
 from omnidata.errors import UsageError
 
@@ -23,13 +21,9 @@ _LOCAL_OPTIONS = {"max_new_tokens": "16"}
 
 
 def demo(
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for data/ and runs/.")] = Path(
-        "omnidata-demo"
-    ),
-    seed: Annotated[int, typer.Option(help="Seed of the sample dataset.")] = 0,
-    local: Annotated[
-        bool, typer.Option("--local", help="Also run a tiny random Qwen2.5-Omni on this machine.")
-    ] = False,
+    out: Path = option("Folder for data/ and runs/.", "DIR", default=Path("omnidata-demo")),
+    seed: int = option("Seed of the sample dataset.", default=0),
+    local: bool = flag("Also run a tiny random Qwen2.5-Omni on this machine.", "--local"),
     as_json: Json = False,
 ) -> None:
     """Make a small OmniGUI dataset and evaluate two baselines on it.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from omnidata.cli import terminal
-from omnidata.cli.arguments import Json
+from omnidata.cli.arguments import Json, option
 
 if TYPE_CHECKING:
     from omnidata.data.doctor import Check
@@ -18,9 +18,9 @@ _LIMIT = 120.0  # a first import from a network disk is slow
 
 
 def doctor(
-    time_limit: Annotated[
-        float, typer.Option(min=1, metavar="SECONDS", help="Time limit for loading one package.")
-    ] = _LIMIT,
+    time_limit: float = option(
+        "Time limit for loading one package.", "SECONDS", min=1, default=_LIMIT
+    ),
     as_json: Json = False,
 ) -> None:
     """Check the installation and show how to fix problems.

@@ -6,13 +6,22 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
-from omnidata.cli.arguments import ModelOptions, asks, finds, load_asking, on_engine, reading_data
+from omnidata.cli.arguments import (
+    ModelOptions,
+    argument,
+    asks,
+    finds,
+    load_asking,
+    on_engine,
+    option,
+    reading_data,
+)
 from omnidata.errors import UsageError, plural
 
 if TYPE_CHECKING:
@@ -26,12 +35,11 @@ if TYPE_CHECKING:
 @asks
 @on_engine
 def evaluate(
+    *,
     task: args.TaskName,
     data: args.Data,
-    model: Annotated[
-        str, typer.Option(metavar="SPEC", help="The model, e.g. openai:NAME or baseline:center.")
-    ],
-    out: Annotated[Path, typer.Option(metavar="RUN", help="The run folder; written, or resumed.")],
+    model: str = option("The model, e.g. openai:NAME or baseline:center.", "SPEC", default=...),
+    out: Path = option("The run folder; written, or resumed.", "RUN", default=...),
     task_options: args.TaskOptions,
     where: args.Where,
     profile: args.Profile = None,
@@ -39,25 +47,18 @@ def evaluate(
     limit: args.Limit = None,
     strict: args.Strict = False,
     dry_run: args.DryRun = False,
-    *,
     asking: ModelOptions,
     shard: args.ShardOf = None,
     cluster: Cluster | None,
     changed_media: args.ChangedMedia = False,
-    samples: Annotated[
-        int | None,
-        typer.Option(
-            metavar="K", help="Ask for K answers to each step; needs a temperature above 0."
-        ),
-    ] = None,
-    verifier: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE|RUN",
-            help="With --samples: choose the best answer by these scores, JSON lines of "
-            '{"sample_id", "sample", "score"} or a critic\'s run.',
-        ),
-    ] = None,
+    samples: int | None = option(
+        "Ask for K answers to each step; needs a temperature above 0.", "K"
+    ),
+    verifier: Path | None = option(
+        "With --samples: choose the best answer by these scores, JSON lines of "
+        '{"sample_id", "sample", "score"} or a critic\'s run.',
+        "FILE|RUN",
+    ),
     as_json: args.Json = False,
 ) -> None:
     """Ask a model about every step, score its answers and print a table.
@@ -71,7 +72,6 @@ def evaluate(
     from omnidata.run.evaluate import evaluate as run
     from omnidata.run.sampling import evaluate_samples
     from omnidata.run.selection import parse_shard, read_exclude
-    from omnidata.tasks.given_options import parse
 
     if verifier and samples is None:
         raise UsageError(
@@ -83,7 +83,6 @@ def evaluate(
     benchmark, source = load_asking(task, task_options, data, model, asking, strict=strict)
     excluded = read_exclude(exclude, source.steps) if exclude else frozenset[str]()
     if dry_run:
-        from omnidata.cli.runs import print_preview
         from omnidata.run.dry_run import dry_run as preview
 
         seen = preview(
@@ -92,18 +91,18 @@ def evaluate(
             asking.adapter(model, benchmark, source.steps, asks=False),
             out,
             asking.limits,
-            where=parse(where, "--where"),
+            where=where,
             exclude=excluded,
             limit=limit,
             part=part,
         )
-        print_preview(seen, as_json)
+        runs.print_preview(seen, as_json)
         if samples:
             terminal.note(f"the estimate is of one of {plural(samples, 'sample')}")
         return
     chosen: dict[str, Any] = {
         "profile": profile,
-        "where": parse(where, "--where"),
+        "where": where,
         "exclude": excluded,
         "limit": limit,
         "shard": part,
@@ -145,15 +144,10 @@ def evaluate(
 
 @reading_data
 def merge(
-    parts: Annotated[
-        list[Path],
-        typer.Argument(metavar="RUN...", help="The run folders of all parts, in any order."),
-    ],
-    out: Annotated[Path, typer.Option(metavar="RUN", help="A new run folder.")],
-    data: Annotated[
-        Path | None,
-        args.data_option("The dataset, if it has moved."),
-    ] = None,
+    *,
+    parts: list[Path] = argument("The run folders of all parts, in any order.", "RUN..."),
+    out: Path = option("A new run folder.", "RUN", default=...),
+    data: Path | None = args.data_option("The dataset, if it has moved."),
     profile: args.Profile = None,
     as_json: args.Json = False,
 ) -> None:
@@ -184,11 +178,9 @@ def merge(
 @finds
 @on_engine
 def suite(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="The suite, in TOML (docs/evaluate.md).")
-    ],
-    reuse_answers: args.ReuseAnswers = False,
     *,
+    file: Path = argument("The suite, in TOML (docs/evaluate.md).", "FILE"),
+    reuse_answers: args.ReuseAnswers = False,
     cluster: Cluster | None,
     as_json: args.Json = False,
 ) -> None:

@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.arguments import finds, on_engine, reading_data
+from omnidata.cli.arguments import (
+    argument,
+    finds,
+    flag,
+    on_engine,
+    option,
+    reading_data,
+    repeatable,
+)
 from omnidata.errors import UsageError, plural
 from omnidata.training.formats import (
     OURS,
@@ -39,126 +47,74 @@ def _titles(kind: type[Format]) -> list[str]:
 @finds
 @on_engine
 def export(
+    *,
     task: args.TaskName,
     data: args.Data,
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="A new folder for the export.")],
+    out: Path = argument("A new folder for the export.", "OUT"),
     task_options: args.TaskOptions,
     where: args.Where,
-    pairs: Annotated[
-        list[Path],
-        args.repeatable(
-            "Write preferences from the answers of these runs; with --format "
-            f"{', '.join(_FIRST)} or {_LAST} (repeatable).",
-            "--pairs",
-            metavar="RUN",
-        ),
-    ],
-    form: Annotated[
-        str,
-        typer.Option(
-            "--format",
-            metavar="TRAINER",
-            help=f"Format of the rows. Answers: {', '.join(_titles(AnswerFormat))}. Prompts with a "
-            f"reward: {', '.join(_titles(PromptFormat))}. Preferences: see --pairs.",
-        ),
-    ],
-    histories: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="RUN",
-            help="Put the model's own actions from this run into the prompts; the run needs -T "
-            "history=predicted.",
-        ),
-    ] = None,
-    coordinates: Annotated[
-        str | None,
-        typer.Option(
-            metavar="UNIT",
-            help="Unit of the answers' coordinates: norm1000, rel or px of the pictures.",
-        ),
-    ] = None,
-    image_size: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="Shrink pictures to sides of at most N pixels."),
-    ] = None,
-    smart_resize: Annotated[
-        int | None,
-        typer.Option(
-            metavar="FACTOR",
-            help="Resize pictures as Qwen-VL does: 28 (Qwen2-VL, 2.5) or 32 (Qwen3-VL).",
-        ),
-    ] = None,
-    min_pixels: Annotated[
-        int | None, typer.Option(min=1, help="With --smart-resize: the trainer's setting.")
-    ] = None,
-    max_pixels: Annotated[
-        int | None, typer.Option(min=1, help="With --smart-resize: the trainer's setting.")
-    ] = None,
-    video: Annotated[
-        str, typer.Option(metavar="FORM", help="Clips as files (file) or as pictures (frames).")
-    ] = "file",
-    frames: Annotated[
-        int | None,
-        typer.Option(min=1, help="With --video frames: pictures per clip. Default: 4."),
-    ] = None,
-    drop_audio: Annotated[
-        bool, typer.Option("--drop-audio", help="Leave audio out of the prompts.")
-    ] = False,
-    objects: Annotated[
-        str | None,
-        typer.Option(
-            metavar="UNIT",
-            help="With swift: write coordinates as `objects`, norm1 or real.",
-        ),
-    ] = None,
-    reward: Annotated[
-        str | None,
-        typer.Option(
-            metavar="RECIPE",
-            help="With prompts and a reward: ui-r1, gui-r1, ui-s1 or aepo. Default: 0.1 format + "
-            "0.4 type + 0.5 exact.",
-        ),
-    ] = None,
-    split: Annotated[
-        str,
-        typer.Option(
-            metavar="SHARES", help="Shares of the splits; a hash of each episode decides."
-        ),
-    ] = "train=0.8,validation=0.1,test=0.1",
-    profile: Annotated[
-        str | None,
-        typer.Option(help="With --pairs: rules that decide which answers are right."),
-    ] = None,
-    order: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ORDER",
-            help="With --pairs: nearest wrong answers first (nearest, the default), or causes of "
-            "wrong answers in turn (balanced).",
-        ),
-    ] = None,
-    max_rows: Annotated[
-        int | None,
-        typer.Option(
-            min=1, metavar="N", help="With --pairs: write the first N rows of this order."
-        ),
-    ] = None,
+    pairs: list[Path] = repeatable(
+        "Write preferences from the answers of these runs; with --format "
+        f"{', '.join(_FIRST)} or {_LAST} (repeatable).",
+        "RUN",
+        name="--pairs",
+    ),
+    form: str = option(
+        f"Format of the rows. Answers: {', '.join(_titles(AnswerFormat))}. Prompts with a "
+        f"reward: {', '.join(_titles(PromptFormat))}. Preferences: see --pairs.",
+        "TRAINER",
+        name="--format",
+        default=...,
+    ),
+    histories: Path | None = option(
+        "Put the model's own actions from this run into the prompts; the run needs -T "
+        "history=predicted.",
+        "RUN",
+    ),
+    coordinates: str | None = option(
+        "Unit of the answers' coordinates: norm1000, rel or px of the pictures.", "UNIT"
+    ),
+    image_size: int | None = option("Shrink pictures to sides of at most N pixels.", "N", min=1),
+    smart_resize: int | None = option(
+        "Resize pictures as Qwen-VL does: 28 (Qwen2-VL, 2.5) or 32 (Qwen3-VL).", "FACTOR"
+    ),
+    min_pixels: int | None = option("With --smart-resize: the trainer's setting.", min=1),
+    max_pixels: int | None = option("With --smart-resize: the trainer's setting.", min=1),
+    video: str = option("Clips as files (file) or as pictures (frames).", "FORM", default="file"),
+    frames: int | None = option("With --video frames: pictures per clip. Default: 4.", min=1),
+    drop_audio: bool = flag("Leave audio out of the prompts.", "--drop-audio"),
+    objects: str | None = option(
+        "With swift: write coordinates as `objects`, norm1 or real.", "UNIT"
+    ),
+    reward: str | None = option(
+        "With prompts and a reward: ui-r1, gui-r1, ui-s1 or aepo. Default: 0.1 format + "
+        "0.4 type + 0.5 exact.",
+        "RECIPE",
+    ),
+    split: str = option(
+        "Shares of the splits; a hash of each episode decides.",
+        "SHARES",
+        default="train=0.8,validation=0.1,test=0.1",
+    ),
+    profile: str | None = option("With --pairs: rules that decide which answers are right."),
+    order: str | None = option(
+        "With --pairs: nearest wrong answers first (nearest, the default), or causes of "
+        "wrong answers in turn (balanced).",
+        "ORDER",
+    ),
+    max_rows: int | None = option(
+        "With --pairs: write the first N rows of this order.", "N", min=1
+    ),
     changed_media: args.ChangedMedia = False,
-    check_against: Annotated[
-        Path | None,
-        args.data_option("Check that training shares nothing with these evaluation data."),
-    ] = None,
+    check_against: Path | None = args.data_option(
+        "Check that training shares nothing with these evaluation data."
+    ),
     exclude: args.Exclude = None,
     limit: args.Limit = None,
-    copy: Annotated[
-        bool, typer.Option("--copy", help="Copy media instead of hard-linking them.")
-    ] = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace an existing export.")
-    ] = False,
+    copy: bool = flag("Copy media instead of hard-linking them.", "--copy"),
+    overwrite: bool = flag("Replace an existing export.", "--overwrite"),
     strict: args.Strict = False,
     workers: args.Workers = None,
-    *,
     cluster: Cluster | None,
     as_json: args.Json = False,
 ) -> None:
@@ -176,7 +132,6 @@ def export(
     from omnidata.run.selection import parse_shares, read_exclude
     from omnidata.tasks import get_task
     from omnidata.tasks.asking_under_options import load_to_ask
-    from omnidata.tasks.given_options import parse
     from omnidata.training.export import export as run
     from omnidata.training.media_store import Sizing
     from omnidata.training.preferences import Order, Preferences, run_options
@@ -226,7 +181,7 @@ def export(
         copy=copy,
         reward=_one_of(tuple(RECIPES), reward, "--reward"),
     )
-    chosen = parse(task_options, "-T")
+    chosen = dict(task_options)
     if pairs and histories:
         raise UsageError(
             "--pairs keeps the prompts of the runs, and --histories changes them",
@@ -273,7 +228,7 @@ def export(
             source,
             out,
             options,
-            where=parse(where, "--where"),
+            where=where,
             exclude=read_exclude(exclude, source.steps) if exclude else frozenset(),
             limit=limit,
             against=against,

@@ -4,52 +4,31 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
+from omnidata.cli.arguments import argument, flag, option, repeatable
 from omnidata.errors import OmnidataError, UsageError, plural
 from omnidata.remote import is_url, refuse_url
 
 
 @args.caching
 def fetch(
-    task: Annotated[
-        str,
-        typer.Argument(
-            metavar="TASK|URL", help="A benchmark, e.g. omnigui, or a URL, e.g. s3://bucket/data."
-        ),
-    ],
-    only: Annotated[
-        list[str],
-        args.repeatable(
-            'Download only files that match, e.g. "*.json" (repeatable).', metavar="PATTERN"
-        ),
-    ],
-    out: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="OUT", help="A new folder. Default: the cache, which auto and the URL read."
-        ),
-    ] = None,
-    source: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Which source, if the task has several."),
-    ] = None,
-    revision: Annotated[
-        str | None, typer.Option(metavar="SHA", help="Commit, tag or branch of the dataset.")
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show files, sizes and licence; download nothing.")
-    ] = False,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Do not ask before downloading more than 10 GB.")
-    ] = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace an earlier download in OUT.")
-    ] = False,
+    *,
+    task: str = argument("A benchmark, e.g. omnigui, or a URL, e.g. s3://bucket/data.", "TASK|URL"),
+    only: list[str] = repeatable(
+        'Download only files that match, e.g. "*.json" (repeatable).', "PATTERN"
+    ),
+    out: Path | None = argument(
+        "A new folder. Default: the cache, which auto and the URL read.", "OUT", default=None
+    ),
+    source: str | None = option("Which source, if the task has several.", "NAME"),
+    revision: str | None = option("Commit, tag or branch of the dataset.", "SHA"),
+    dry_run: bool = flag("Show files, sizes and licence; download nothing.", "--dry-run"),
+    yes: bool = flag("Do not ask before downloading more than 10 GB.", "--yes"),
+    overwrite: bool = flag("Replace an earlier download in OUT.", "--overwrite"),
     token: args.Token = False,
     as_json: args.Json = False,
 ) -> None:

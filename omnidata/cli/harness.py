@@ -4,31 +4,32 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from omnidata.cli import terminal
-from omnidata.cli.arguments import Data, Json, Profile, TaskName, TaskOptions, reading_data
-from omnidata.cli.help import Verb, Verbs
+from omnidata.cli.arguments import (
+    Data,
+    Json,
+    Profile,
+    TaskName,
+    TaskOptions,
+    argument,
+    reading_data,
+)
+from omnidata.cli.help import Verb, group
 
-app = typer.Typer(
-    cls=Verbs,
-    help="Run a task inside another evaluation harness.",
+app = group(
+    "Run a task inside another evaluation harness.",
     epilog="inspect_ai needs no files: inspect eval omnidata/TASK -T data=DATA --model MODEL",
-    no_args_is_help=True,
-    rich_markup_mode=None,
 )
 
 
 @app.command("lmms", cls=Verb)
 @reading_data
 def lmms(
+    *,
     task: TaskName,
     data: Data,
-    out: Annotated[
-        Path, typer.Argument(metavar="DIR", help="The folder for lmms-eval's --include_path.")
-    ],
+    out: Path = argument("The folder for lmms-eval's --include_path.", "DIR"),
     task_options: TaskOptions,
     profile: Profile = None,
     as_json: Json = False,
@@ -42,9 +43,8 @@ def lmms(
     Example: omnidata harness lmms omnigui omnidata-demo/data lmms-tasks
     """
     from omnidata.harness.lmms import write
-    from omnidata.tasks.given_options import parse
 
-    done = write(task, data, out, profile=profile, options=parse(task_options, "-T"))
+    done = write(task, data, out, profile=profile, options=task_options)
     if as_json:
         terminal.print_json(
             {

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any, Final
 
+from typer import Typer
 from typer.core import TyperCommand, TyperGroup
 
 EXAMPLE: Final = "Example: "
@@ -97,6 +98,15 @@ class Verb(TyperCommand):
         for group, records in _by_group(options).items():
             with formatter.section(group):
                 formatter.write_dl(records)
+
+
+def group(text: str, *, cls: type[Verbs] | None = None, epilog: str | None = None) -> Typer:
+    """Return a verb that has verbs below it."""
+    made = Typer(
+        cls=cls or Verbs, help=text, epilog=epilog, no_args_is_help=True, rich_markup_mode=None
+    )
+    made.callback()(lambda: None)  # a group even if it has one verb
+    return made
 
 
 class Verbs(TyperGroup):

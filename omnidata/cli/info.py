@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
+from omnidata import registry
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.arguments import data_of, finds, only_task, reading_data
+from omnidata.cli.arguments import argument, data_of, finds, flag, only_task, option, reading_data
 from omnidata.errors import DataError, UsageError, plural
 
 if TYPE_CHECKING:
@@ -33,42 +34,27 @@ Format = Literal["terminal", "md", "latex", "json"]
 @reading_data
 @finds
 def info(
-    named: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[TASK] DATA",
-            help="The dataset's folder or file. Name the benchmark before it, e.g. omnigui, if the"
-            " data fit several. Several datasets are compared.",
-        ),
-    ] = None,
-    expect: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TABLE", help="Compare the counts with a published table (omnigui: table7)."
-        ),
-    ] = None,
-    plot: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Draw the counts, as png, svg or pdf (omnigui: the paper's Figure 2).",
-        ),
-    ] = None,
-    chart: Annotated[
-        Path | None,
-        typer.Option("--map", metavar="FILE", help="Draw a t-SNE map of the instructions."),
-    ] = None,
-    task: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TASK",
-            help="With `info dialects`: list the actions that only this benchmark, or only the "
-            "dialect, can express.",
-        ),
-    ] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first finding.")] = False,
-    form: Annotated[Format, typer.Option("--format", help="Format of the tables.")] = "terminal",
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    named: list[str] | None = argument(
+        "The dataset's folder or file. Name the benchmark before it, e.g. omnigui, if the"
+        " data fit several. Several datasets are compared.",
+        "[TASK] DATA",
+        default=None,
+    ),
+    expect: str | None = option(
+        "Compare the counts with a published table (omnigui: table7).", "TABLE"
+    ),
+    plot: Path | None = option(
+        "Draw the counts, as png, svg or pdf (omnigui: the paper's Figure 2).", "FILE"
+    ),
+    chart: Path | None = option("Draw a t-SNE map of the instructions.", "FILE", name="--map"),
+    task: str | None = option(
+        "With `info dialects`: list the actions that only this benchmark, or only the "
+        "dialect, can express.",
+        "TASK",
+    ),
+    strict: bool = flag("Stop at the first finding.", "--strict"),
+    form: Format = option("Format of the tables.", name="--format", default="terminal"),
+    as_json: bool = flag("Print everything as JSON.", "--json"),
 ) -> None:
     """Show the supported tasks, one task, or the contents of datasets.
 
@@ -81,7 +67,6 @@ def info(
 
     Example: omnidata info dialects --task androidcontrol
     """
-    from omnidata import registry
     from omnidata.figures import check, save
 
     form = "json" if as_json else form
@@ -106,13 +91,13 @@ def info(
         else:
             _print_task(str(place), form == "json")
         return
-    for path, option in ((plot, "--plot"), (chart, "--map")):
+    for path, given in ((plot, "--plot"), (chart, "--map")):
         if path:
-            check(path, option)
+            check(path, given)
     if len(places) > 1 and (expect or plot):
-        option = f"--expect {expect}" if expect else f"--plot {plot}"
+        flag = f"--expect {expect}" if expect else f"--plot {plot}"
         raise UsageError(
-            "this option takes one dataset", where=option, expected=f"one DATA, not {len(places)}"
+            "this option takes one dataset", where=flag, expected=f"one DATA, not {len(places)}"
         )
     held = [_open(*each, expect, strict) for each in places]
     differences = held[0].view.differences(expect) if expect else []
@@ -153,8 +138,6 @@ def _places(named: Sequence[str]) -> list[tuple[str | None, Path]]:
 
     A word is a task if one has that name, or if no file has it; the last is always a dataset.
     """
-    from omnidata import registry
-
     words = iter(named)
     found: list[tuple[str | None, Path]] = []
     for word in words:
@@ -284,9 +267,9 @@ def _print_task(name: str, as_json: bool) -> None:
     if task.benchmark.about:
         terminal.say(f"asks about the data of {task.benchmark.data_of}")
     terminal.say(f"DATA: {told['data'] or 'see the documentation of the distribution'}")
-    for option, values in told["options"].items():
+    for key, values in told["options"].items():
         shown = "|".join(values) if values != [""] else "TEXT"
-        terminal.say(f"  -T {option}={shown}  (default: {values[0] or 'none'})")
+        terminal.say(f"  -T {key}={shown}  (default: {values[0] or 'none'})")
     terminal.say(f"options of every task, if the data allow them: {_common_options(task)}")
     terminal.say(f"baselines: {', '.join(f'baseline:{one}' for one in told['baselines'])}")
     recorded = task.benchmark.rollouts.profiles if task.benchmark.rollouts else {}
@@ -327,7 +310,6 @@ def _page(task: Asking) -> str:
 
 
 def _description(task: Asking) -> dict[str, Any]:
-    from omnidata import registry
     from omnidata.run.scoring import profiles_of
 
     return {
@@ -365,7 +347,6 @@ def _common_options(task: Asking | None = None) -> str:
 
 
 def _print_supported(as_json: bool) -> None:
-    from omnidata import registry
     from omnidata.adapters import PLUGINS, forms, presets
     from omnidata.run.logs import HARNESSES
     from omnidata.run.scoring import profiles_of
@@ -439,28 +420,16 @@ _RUN = ("run.json", "results.json")
 @finds
 def view(
     task_options: args.TaskOptions,
-    task: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="TASK", help="The benchmark, e.g. omnigui; needed if the data fit several."
-        ),
-    ] = None,
-    data: Annotated[
-        Path | None, args.data_argument("A dataset's folder or file, or a run folder.")
-    ] = None,
-    named: Annotated[
-        str | None, typer.Option("--task", metavar="NAME", help="Same as TASK.")
-    ] = None,
-    of: Annotated[
-        Path | None,
-        args.data_option("The dataset of the run, if it has moved.", "--data"),
-    ] = None,
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0 picks a free one.")
-    ] = 0,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the address and the sizes as JSON.")
-    ] = False,
+    task: str | None = argument(
+        "The benchmark, e.g. omnigui; needed if the data fit several.", "TASK", default=None
+    ),
+    data: Path | None = args.data_argument(
+        "A dataset's folder or file, or a run folder.", default=None
+    ),
+    named: str | None = option("Same as TASK.", "NAME", name="--task"),
+    of: Path | None = args.data_option("The dataset of the run, if it has moved.", "--data"),
+    port: int = option("Port on 127.0.0.1; 0 picks a free one.", min=0, max=65535, default=0),
+    as_json: bool = flag("Print the address and the sizes as JSON.", "--json"),
 ) -> None:
     """Browse a dataset, or the answers of a run, in the browser.
 
@@ -504,10 +473,9 @@ def view(
         ) from None
 
 
-def _book(data: Path, task: str | None, of: Path | None, task_options: list[str]) -> Book:
+def _book(data: Path, task: str | None, of: Path | None, task_options: Mapping[str, str]) -> Book:
     from omnidata.run.run_files import read_run
     from omnidata.tasks import get_task
-    from omnidata.tasks.given_options import parse
     from omnidata.viewer.report_data import open_data, open_run
 
     if data.is_dir() and any((data / name).is_file() for name in _RUN):
@@ -515,12 +483,12 @@ def _book(data: Path, task: str | None, of: Path | None, task_options: list[str]
             raise UsageError(
                 "a run folder names its own task", where=f"the task {task}", remedy="drop the task"
             )
-        return open_run(read_run(data), data=of, files=parse(task_options, "-T"))
+        return open_run(read_run(data), data=of, files=task_options)
     if of is not None:
         raise UsageError("DATA is not a run folder", where=f"--data {of}", remedy="drop --data")
     name = task or only_task(
         data, _VIEW_USAGE, lambda named, place: f"omnidata view {named} {place}"
     )
-    book = open_data(get_task(name, parse(task_options, "-T")), data)
+    book = open_data(get_task(name, task_options), data)
     terminal.print_findings(book.source)
     return book

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
-
-import typer
+from typing import Literal
 
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.arguments import check_exclude, reading_data, write_exclude
+from omnidata.cli.arguments import argument, check_exclude, option, reading_data, write_exclude
 from omnidata.errors import UsageError
 
 Format = Literal["terminal", "md", "csv", "json"]
@@ -19,32 +17,22 @@ _HEAD = "Steps to leave out, by omnidata items"
 
 @reading_data
 def items(
-    runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN...", help="Three or more scored run folders.")
-    ],
-    subset: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SHARE",
-            min=0,
-            max=1,
-            help="Choose this share of the steps, e.g. 0.1, so that the runs keep their ranks.",
-        ),
-    ] = None,
-    to: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write the ids of labels to recheck, or with --subset of all other steps, for "
-            "`evaluate --exclude FILE`.",
-        ),
-    ] = None,
-    data: Annotated[
-        Path | None,
-        args.data_option("The dataset, if it has moved."),
-    ] = None,
-    form: Annotated[Format, typer.Option("--format", help="Format of the tables.")] = "terminal",
-    seed: Annotated[int, typer.Option(min=0, help="Seed for the subsets that are tried.")] = 0,
+    *,
+    runs: list[Path] = argument("Three or more scored run folders.", "RUN..."),
+    subset: float | None = option(
+        "Choose this share of the steps, e.g. 0.1, so that the runs keep their ranks.",
+        "SHARE",
+        min=0,
+        max=1,
+    ),
+    to: Path | None = option(
+        "Write the ids of labels to recheck, or with --subset of all other steps, for "
+        "`evaluate --exclude FILE`.",
+        "FILE",
+    ),
+    data: Path | None = args.data_option("The dataset, if it has moved."),
+    form: Format = option("Format of the tables.", name="--format", default="terminal"),
+    seed: int = option("Seed for the subsets that are tried.", min=0, default=0),
     as_json: args.Json = False,
 ) -> None:
     """Find hard steps, doubtful labels, and subsets that keep the ranking.
@@ -83,8 +71,7 @@ def _items(runs: Sequence[Path], data: Path | None, form: Format, *, as_json: bo
     elif form == "csv":
         terminal.say(analysis.as_csv(found).removesuffix("\n"))
     else:
-        for text in found.warnings:
-            terminal.note(f"warning: {text}")
+        terminal.warn(found.warnings)
         for table in analysis.tables(found):
             terminal.show_table(table, form)
         terminal.note(f"strong runs: {', '.join(found.strong)}")
@@ -101,8 +88,7 @@ def _subset(
     if as_json:
         terminal.print_json(found.as_dict())
         return list(found.left_out)
-    for text in found.warnings:
-        terminal.note(f"warning: {text}")
+    terminal.warn(found.warnings)
     terminal.show_table(subsets.table(found), form)
     for text in subsets.facts(found):
         terminal.say(f"\n{text}" if form == "md" else text)

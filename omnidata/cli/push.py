@@ -4,39 +4,21 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from omnidata.cli import terminal
-from omnidata.cli.arguments import Json
+from omnidata.cli.arguments import Json, argument, flag
 
 
 def push(
-    folder: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FOLDER", help="A repository from `convert --embed`, or a run folder."
-        ),
-    ],
-    name: Annotated[
-        str, typer.Argument(metavar="ORG/NAME", help="Name of the dataset on the Hub.")
-    ],
-    private: Annotated[bool, typer.Option("--private", help="Make a new dataset private.")] = False,
-    pull_request: Annotated[
-        bool,
-        typer.Option("--pr", help="Open a pull request instead of pushing to the main branch."),
-    ] = False,
-    i_may: Annotated[
-        bool,
-        typer.Option(
-            "--i-may",
-            help="Confirm that you may redistribute data whose licence does not say so.",
-        ),
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="List the files; send nothing.")
-    ] = False,
+    *,
+    folder: Path = argument("A repository from `convert --embed`, or a run folder.", "FOLDER"),
+    name: str = argument("Name of the dataset on the Hub.", "ORG/NAME"),
+    private: bool = flag("Make a new dataset private.", "--private"),
+    pull_request: bool = flag("Open a pull request instead of pushing to the main branch.", "--pr"),
+    i_may: bool = flag(
+        "Confirm that you may redistribute data whose licence does not say so.", "--i-may"
+    ),
+    dry_run: bool = flag("List the files; send nothing.", "--dry-run"),
     as_json: Json = False,
 ) -> None:
     """Publish a Parquet repository, or a run without media.

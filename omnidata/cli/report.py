@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
 import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.arguments import reading_data, repeatable
+from omnidata.cli.arguments import argument, flag, option, reading_data, repeatable
 from omnidata.cli.runs import legend_of
 from omnidata.errors import UsageError
 
@@ -24,56 +24,33 @@ Format = Literal["terminal", "md", "latex", "csv", "json"]
 
 @reading_data
 def report(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Scored run folders.")],
-    by: Annotated[
-        list[str],
-        repeatable(
-            "Add a table by this tag, e.g. app, language or element-size (repeatable).",
-            metavar="AXIS",
-        ),
-    ],
-    task_options: Annotated[
-        list[str],
-        repeatable(
-            "With --html: allow a file or folder that the run's options name, e.g. voice=FOLDER "
-            "(repeatable).",
-            "-T",
-            metavar="KEY=VALUE",
-        ),
-    ],
-    hub_datasets: Annotated[
-        list[str],
-        repeatable(
-            "With --card: the dataset's id on the Hub, for .eval_results (repeatable).",
-            "--hub-dataset",
-            metavar="TASK=ID",
-        ),
-    ],
-    form: Annotated[Format, typer.Option("--format", help="Format of the tables.")] = "terminal",
-    published: Annotated[
-        bool, typer.Option("--published", help="Add the rows that the papers publish.")
-    ] = False,
-    errors: Annotated[
-        bool,
-        typer.Option("--errors", help="Print tables of causes of wrong answers instead."),
-    ] = False,
-    figures: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR", help="Draw radar and bar charts into this folder, as PNG and SVG."
-        ),
-    ] = None,
-    card: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a model card with the results.")
-    ] = None,
-    html: Annotated[
-        Path | None,
-        typer.Option(metavar="PATH", help="Write pages for one run: one FILE.html, or a folder."),
-    ] = None,
-    data: Annotated[
-        Path | None,
-        args.data_option("The dataset for --html and --by element-size, if it has moved."),
-    ] = None,
+    *,
+    runs: list[Path] = argument("Scored run folders.", "RUN..."),
+    by: list[str] = repeatable(
+        "Add a table by this tag, e.g. app, language or element-size (repeatable).", "AXIS"
+    ),
+    task_options: Mapping[str, str] = repeatable(
+        "With --html: allow a file or folder that the run's options name, e.g. voice=FOLDER "
+        "(repeatable).",
+        "KEY=VALUE",
+        name="-T",
+    ),
+    hub_datasets: Mapping[str, str] = repeatable(
+        "With --card: the dataset's id on the Hub, for .eval_results (repeatable).",
+        "TASK=ID",
+        name="--hub-dataset",
+    ),
+    form: Format = option("Format of the tables.", name="--format", default="terminal"),
+    published: bool = flag("Add the rows that the papers publish.", "--published"),
+    errors: bool = flag("Print tables of causes of wrong answers instead.", "--errors"),
+    figures: Path | None = option(
+        "Draw radar and bar charts into this folder, as PNG and SVG.", "DIR"
+    ),
+    card: Path | None = option("Write a model card with the results.", "FILE"),
+    html: Path | None = option("Write pages for one run: one FILE.html, or a folder.", "PATH"),
+    data: Path | None = args.data_option(
+        "The dataset for --html and --by element-size, if it has moved."
+    ),
     as_json: args.Json = False,
 ) -> None:
     """Show runs as tables in the style of the papers, or as pages.
@@ -89,12 +66,11 @@ def report(
     from omnidata.analysis.elements import AXIS, clicks
     from omnidata.analysis.report import report as make
     from omnidata.analysis.runs import read_runs
-    from omnidata.tasks.given_options import parse
 
     if hub_datasets and not card:
         raise UsageError(
             "--hub-dataset is for a card",
-            where=f"--hub-dataset {hub_datasets[0]}",
+            where=f"--hub-dataset {'='.join(next(iter(hub_datasets.items())))}",
             expected="--card FILE as well",
         )
     if html and len(runs) > 1:
@@ -124,7 +100,7 @@ def report(
     if task_options and not html:
         raise UsageError(
             "no output uses files of prompts",
-            where=f"-T {task_options[0]}",
+            where=f"-T {'='.join(next(iter(task_options.items())))}",
             expected="--html PATH as well",
         )
     found = read_runs(runs)
@@ -135,11 +111,9 @@ def report(
         from omnidata import viewer as pages
 
         with terminal.progress("pages") as progress:
-            files = parse(task_options, "-T")
-            pages.write(found[0], html, data=data, files=files, progress=progress)
+            pages.write(found[0], html, data=data, files=task_options, progress=progress)
         terminal.note(f"pages: {html / 'index.html' if html.is_dir() else html}")
-    for text in made.warnings:
-        terminal.note(f"warning: {text}")
+    terminal.warn(made.warnings)
     if as_json or form == "json":
         terminal.print_json(made.as_dict())
     else:
@@ -160,7 +134,7 @@ def report(
     if card:
         from omnidata.analysis.report import write_card
 
-        for path in write_card(found, card, parse(hub_datasets, "--hub-dataset")):
+        for path in write_card(found, card, hub_datasets):
             terminal.note(f"card: {path}")
     if any(run.results.get("headline") for run in found):
         raise typer.Exit(1)
@@ -171,33 +145,20 @@ CompareFormat = Literal["terminal", "md", "csv", "json"]
 
 @reading_data
 def compare(
-    runs: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="RUN_A RUN_B...", help="Two run folders, the base first; or more, to rank them."
-        ),
-    ],
-    by: Annotated[
-        list[str],
-        repeatable("Add tables by this tag, e.g. app or dimension (repeatable).", metavar="TAG"),
-    ],
-    data: Annotated[
-        Path | None,
-        args.data_option("The dataset, if it has moved."),
-    ] = None,
-    pages_a: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="HTML", exists=True, help="RUN_A's HTML report; changed steps link to it."
-        ),
-    ] = None,
-    pages_b: Annotated[
-        Path | None, typer.Option(metavar="HTML", exists=True, help="RUN_B's HTML report.")
-    ] = None,
-    form: Annotated[
-        CompareFormat, typer.Option("--format", help="Format of the tables.")
-    ] = "terminal",
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")] = 0,
+    *,
+    runs: list[Path] = argument(
+        "Two run folders, the base first; or more, to rank them.", "RUN_A RUN_B..."
+    ),
+    by: list[str] = repeatable(
+        "Add tables by this tag, e.g. app or dimension (repeatable).", "TAG"
+    ),
+    data: Path | None = args.data_option("The dataset, if it has moved."),
+    pages_a: Path | None = option(
+        "RUN_A's HTML report; changed steps link to it.", "HTML", exists=True
+    ),
+    pages_b: Path | None = option("RUN_B's HTML report.", "HTML", exists=True),
+    form: CompareFormat = option("Format of the tables.", name="--format", default="terminal"),
+    seed: int = option("Seed of the bootstrap.", min=0, default=0),
     as_json: args.Json = False,
 ) -> None:
     """Compare two runs, or rank several, with intervals and tests.
@@ -260,8 +221,7 @@ def _rank(
     if form == "csv":
         terminal.say(ranking.as_csv(found).removesuffix("\n"))
         return
-    for text in found.warnings:
-        terminal.note(f"warning: {text}")
+    terminal.warn(found.warnings)
     terminal.show_table(ranking.table(found), form)
     terminal.note_prose(ranking.method(found))
 

@@ -8,14 +8,14 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
 from omnidata.cli.answers import SKIP_BAD, find_answers, read_counted
-from omnidata.cli.arguments import finds, on_engine, reading_data
+from omnidata.cli.arguments import argument, finds, flag, on_engine, option, reading_data
 from omnidata.errors import DataError, Finding, RunError, UnansweredError, UsageError
 
 if TYPE_CHECKING:
@@ -33,93 +33,58 @@ _ALL = "all"
 @finds
 @on_engine
 def score(
-    task: Annotated[
-        str,
-        typer.Argument(
-            metavar="TASK", help="The benchmark, e.g. omnigui; or a published run, hf://ORG/RUN."
-        ),
-    ],
+    *,
+    task: str = argument("The benchmark, e.g. omnigui; or a published run, hf://ORG/RUN.", "TASK"),
     task_options: args.TaskOptions,
     where: args.Where,
-    data: Annotated[
-        Path | None,
-        args.data_argument(
-            "The dataset: a folder or file, hf://ORG/NAME, or auto. Default with hf://ORG/RUN: "
-            "the dataset that the run names."
-        ),
-    ] = None,
-    predictions: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="PREDICTIONS",
-            help='Answers: JSON lines of {"sample_id", "output"}, a run folder, a log (--from), '
-            "DATA again if its rows hold answers, or records of an environment.",
-        ),
-    ] = None,
-    actions: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="LOG",
-            help="Log of an agent's actions for the benchmark's own evaluator, in place of "
-            "PREDICTIONS.",
-        ),
-    ] = None,
-    profile: Annotated[
-        str | None,
-        typer.Option(help="Rules for scoring, or all. Default: those of the task's paper."),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="Write scores.jsonl and results.json into this folder; several agents or profiles "
-            "get subfolders."
-        ),
-    ] = None,
-    harness: Annotated[
-        str | None,
-        typer.Option(
-            "--from",
-            metavar="HARNESS",
-            help="The program that wrote PREDICTIONS: lmms-eval, clawgui-eval, inspect, vlmevalkit "
-            "or gui-r1; with --rows a trainer: llamafactory, swift, verl or trl.",
-        ),
-    ] = None,
-    rows: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="EXPORT",
-            help="With a trainer's predictions: the rows that it predicted on, or the folder from "
-            "`omnidata export`.",
-        ),
-    ] = None,
-    dialect: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Read the answers in the action format of a model family; short for -T "
-            "dialect=NAME. --profile PROFILE+strict reads them as its released parser does.",
-        ),
-    ] = None,
+    data: Path | None = args.data_argument(
+        "The dataset: a folder or file, hf://ORG/NAME, or auto. Default with hf://ORG/RUN: "
+        "the dataset that the run names.",
+        default=None,
+    ),
+    predictions: Path | None = argument(
+        'Answers: JSON lines of {"sample_id", "output"}, a run folder, a log (--from), '
+        "DATA again if its rows hold answers, or records of an environment.",
+        "PREDICTIONS",
+        default=None,
+    ),
+    actions: Path | None = option(
+        "Log of an agent's actions for the benchmark's own evaluator, in place of PREDICTIONS.",
+        "LOG",
+    ),
+    profile: str | None = option("Rules for scoring, or all. Default: those of the task's paper."),
+    out: Path | None = option(
+        "Write scores.jsonl and results.json into this folder; several agents or profiles "
+        "get subfolders."
+    ),
+    harness: str | None = option(
+        "The program that wrote PREDICTIONS: lmms-eval, clawgui-eval, inspect, vlmevalkit "
+        "or gui-r1; with --rows a trainer: llamafactory, swift, verl or trl.",
+        "HARNESS",
+        name="--from",
+    ),
+    rows: Path | None = option(
+        "With a trainer's predictions: the rows that it predicted on, or the folder from "
+        "`omnidata export`.",
+        "EXPORT",
+    ),
+    dialect: str | None = option(
+        "Read the answers in the action format of a model family; short for -T "
+        "dialect=NAME. --profile PROFILE+strict reads them as its released parser does.",
+        "NAME",
+    ),
     exclude: args.Exclude = None,
     limit: args.Limit = None,
-    skip_bad: Annotated[
-        bool,
-        typer.Option(
-            SKIP_BAD,
-            help="Skip lines that cannot be scored; their steps count as missing.",
-        ),
-    ] = False,
+    skip_bad: bool = flag(
+        "Skip lines that cannot be scored; their steps count as missing.", SKIP_BAD
+    ),
     strict: args.Strict = False,
     changed_media: args.ChangedMedia = False,
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Number of processes. Default: 1, from 200,000 steps on one per core, with ray "
-            "all that fit.",
-        ),
-    ] = None,
-    *,
+    workers: int | None = option(
+        "Number of processes. Default: 1, from 200,000 steps on one per core, with ray "
+        "all that fit.",
+        min=1,
+    ),
     cluster: Cluster | None,
     as_json: args.Json = False,
 ) -> None:
@@ -173,12 +138,12 @@ def score(
         if value
     ]
     scorer = get_task(task).benchmark.rollouts
-    heeded = [
-        option for option in task_options if scorer and option.partition("=")[0] in scorer.options
-    ]
+    heeded = {
+        name: task_options[name] for name in task_options if scorer and name in scorer.options
+    }
     if heeded:
-        scorer = get_task(task, parse(heeded, "-T")).benchmark.rollouts
-    meaningless = [f"-T {option}" for option in task_options if option not in heeded]
+        scorer = get_task(task, heeded).benchmark.rollouts
+    meaningless = [f"-T {name}={task_options[name]}" for name in task_options if name not in heeded]
     meaningless += [f"--from {harness}"] * bool(harness) + [f"--rows {rows}"] * bool(rows)
     meaningless += (
         choice + [SKIP_BAD] * skip_bad + ["--workers, --engine"] * bool(workers or cluster)
@@ -207,7 +172,9 @@ def score(
         return
     if predictions is None:
         raise _lacking(task)
-    given = parse([*task_options, *([f"dialect={dialect}"] if dialect else [])], "-T")
+    given = parse(
+        [*map("=".join, task_options.items()), *([f"dialect={dialect}"] if dialect else [])], "-T"
+    )
     answers = find_answers(task, data, predictions, given, harness=harness, rows=rows)
     if skip_bad and not answers.flag:
         raise UsageError(
@@ -225,7 +192,7 @@ def score(
     if choice:
         steps = select(
             steps,
-            where=parse(where, "--where"),
+            where=where,
             exclude=read_exclude(exclude, source.steps) if exclude else frozenset(),
             limit=limit,
             task=asking,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from omnidata.cli import terminal
-from omnidata.cli.arguments import Json, finds, on_engine
+from omnidata.cli.arguments import Json, argument, finds, on_engine, option
 from omnidata.errors import UsageError, plural
 from omnidata.loaders.episode_tree import Dependency, Dimension
 from omnidata.loaders.instructions import Language
@@ -22,77 +22,45 @@ if TYPE_CHECKING:
 @finds
 @on_engine
 def segment(
-    places: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="RECORDING EVENTS OUT",
-            help="The screen recording, e.g. an MP4; its action log (JSON lines, or the folder "
-            "of a supported recorder); a new folder for the dataset. With --list only OUT.",
-        ),
-    ],
-    recordings: Annotated[
-        Path | None,
-        typer.Option(
-            "--list",
-            metavar="FILE",
-            help='Cut many recordings: JSON lines of {"recording": FILE, "events": FILE} and these '
-            "options by name, e.g. instruction_en.",
-        ),
-    ] = None,
-    offset: Annotated[
-        float, typer.Option(metavar="SECONDS", help="Add this to every time in the log.")
-    ] = 0.0,
-    lead: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SECONDS", help="Take the screenshot this long before the action. Default: 0.5."
-        ),
-    ] = None,
-    max_clip: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SECONDS", help="Cut longer clips to their last seconds. Default: 10."
-        ),
-    ] = None,
-    trim: Annotated[
-        str | None,
-        typer.Option(metavar="START:END", help="Use only this part of the recording, in seconds."),
-    ] = None,
-    until: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SECONDS|last-action",
-            help="Hold the last frame until then, for recorders that write a frame only when the "
-            "screen changes.",
-        ),
-    ] = None,
-    app: Annotated[str | None, typer.Option(help="Name of the app; overrides the log.")] = None,
-    episode: Annotated[
-        str | None,
-        typer.Option(metavar="ID", help="Name of the episode. Default: the recording's name."),
-    ] = None,
-    instruction_en: Annotated[str | None, typer.Option(help="The instruction in English.")] = None,
-    instruction_zh: Annotated[str | None, typer.Option(help="The instruction in Chinese.")] = None,
-    dimension: Annotated[
-        Dimension | None,
-        typer.Option(
-            metavar="NAME",
-            help="The cognitive dimension: localization (the default), semantic_understanding, "
-            "cross_modal_discrimination, temporal_reasoning or instant_response.",
-        ),
-    ] = None,
-    dependency: Annotated[
-        Dependency | None, typer.Option(help="How much the task depends on video and audio.")
-    ] = None,
-    language: Annotated[
-        Language | None,
-        typer.Option(help="Language of the app. Default: that of the only instruction."),
-    ] = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(min=1, help="With --list: number of processes. Default: one per core."),
-    ] = None,
     *,
+    places: list[Path] = argument(
+        "The screen recording, e.g. an MP4; its action log (JSON lines, or the folder "
+        "of a supported recorder); a new folder for the dataset. With --list only OUT.",
+        "RECORDING EVENTS OUT",
+    ),
+    recordings: Path | None = option(
+        'Cut many recordings: JSON lines of {"recording": FILE, "events": FILE} and these '
+        "options by name, e.g. instruction_en.",
+        "FILE",
+        name="--list",
+    ),
+    offset: float = option("Add this to every time in the log.", "SECONDS", default=0.0),
+    lead: float | None = option(
+        "Take the screenshot this long before the action. Default: 0.5.", "SECONDS"
+    ),
+    max_clip: float | None = option(
+        "Cut longer clips to their last seconds. Default: 10.", "SECONDS"
+    ),
+    trim: str | None = option("Use only this part of the recording, in seconds.", "START:END"),
+    until: str | None = option(
+        "Hold the last frame until then, for recorders that write a frame only when the "
+        "screen changes.",
+        "SECONDS|last-action",
+    ),
+    app: str | None = option("Name of the app; overrides the log."),
+    episode: str | None = option("Name of the episode. Default: the recording's name.", "ID"),
+    instruction_en: str | None = option("The instruction in English."),
+    instruction_zh: str | None = option("The instruction in Chinese."),
+    dimension: Dimension | None = option(
+        "The cognitive dimension: localization (the default), semantic_understanding, "
+        "cross_modal_discrimination, temporal_reasoning or instant_response.",
+        "NAME",
+    ),
+    dependency: Dependency | None = option("How much the task depends on video and audio."),
+    language: Language | None = option(
+        "Language of the app. Default: that of the only instruction."
+    ),
+    workers: int | None = option("With --list: number of processes. Default: one per core.", min=1),
     cluster: Cluster | None,
     as_json: Json = False,
 ) -> None:

@@ -6,13 +6,21 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
-
-import typer
+from typing import TYPE_CHECKING, Any, Literal
 
 from omnidata.cli import synth_label, synth_rows, terminal
-from omnidata.cli.arguments import Json, ModelOptions, Workers, asks, on_engine, repeatable
-from omnidata.cli.help import Verb
+from omnidata.cli.arguments import (
+    Json,
+    ModelOptions,
+    Workers,
+    argument,
+    asks,
+    flag,
+    on_engine,
+    option,
+    repeatable,
+)
+from omnidata.cli.help import Verb, group
 from omnidata.errors import Finding, UsageError, plural
 
 if TYPE_CHECKING:
@@ -23,92 +31,55 @@ if TYPE_CHECKING:
 _DIMENSIONS = ("dependency", "instruction", "knowledge", "hierarchy", "branch")
 _LEVELS = ("easy", "medium", "hard")
 
-app = typer.Typer(
-    cls=synth_rows.Verbs,
-    help="Generate training data.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-
-
-@app.callback()
-def _root() -> None:
-    """Generate training data."""
+app = group("Generate training data.", cls=synth_rows.Verbs)
 
 
 @app.command("episodes", cls=Verb)
 @on_engine
 def episodes(
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="A new folder for the dataset.")],
-    cue: Annotated[
-        list[str],
-        repeatable(
-            "Use this cue, e.g. pitch (repeatable; docs/synth.md lists them). Default: all that "
-            "fit into the clips, and speech if espeak-ng is installed.",
-            metavar="NAME",
-        ),
-    ],
-    answers: Annotated[
-        list[str],
-        repeatable(
-            "Ask for this answer: tap, swipe, touch, input, leave (repeatable). Default: all.",
-            metavar="KIND",
-        ),
-    ],
-    count: Annotated[
-        int,
-        typer.Option(
-            "--episodes", metavar="N", min=1, help="Number of episodes; four form a group of twins."
-        ),
-    ] = 1000,
-    first: Annotated[
-        int,
-        typer.Option(metavar="K", help="Number of the first episode, e.g. for held-out ones."),
-    ] = 0,
-    seed: Annotated[int, typer.Option(help="Seed of all random choices.")] = 0,
-    audio_share: Annotated[
-        float | None,
-        typer.Option(metavar="SHARE", help="Share of steps decided by audio alone. Default: 0.4."),
-    ] = None,
-    video_share: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SHARE",
-            help="Share of steps decided by the clip alone. Default: 0.3. The screenshot decides "
-            "the rest.",
-        ),
-    ] = None,
-    only: Annotated[
-        Literal["audio", "video", "screen"] | None,
-        typer.Option(help="Decide all steps by this medium."),
-    ] = None,
-    size: Annotated[
-        str, typer.Option(metavar="WxH", help="Size of the screenshots in pixels.")
-    ] = "720x1600",
-    clip_size: Annotated[
-        str | None,
-        typer.Option(
-            metavar="WxH",
-            help="Size of the clips. Default: half the screenshots' size, or all of it below 64 "
-            "pixels.",
-        ),
-    ] = None,
-    fps: Annotated[int, typer.Option(help="Frames per second of the clips.")] = 15,
-    seconds: Annotated[float, typer.Option(help="Length of clips and sounds.")] = 2.0,
-    max_steps: Annotated[int, typer.Option(help="Most steps of an episode.")] = 3,
-    apps: Annotated[int, typer.Option(help="Number of apps, each with its own look.")] = 24,
-    in_order: Annotated[
-        bool,
-        typer.Option(
-            "--in-order", help="Let the first code always mean the first answer, and so on."
-        ),
-    ] = False,
-    distractors: Annotated[
-        float,
-        typer.Option(metavar="SHARE", help="Share of steps with irrelevant content, per medium."),
-    ] = 0.5,
-    workers: Workers = None,
     *,
+    out: Path = argument("A new folder for the dataset.", "OUT"),
+    cue: list[str] = repeatable(
+        "Use this cue, e.g. pitch (repeatable; docs/synth.md lists them). Default: all that "
+        "fit into the clips, and speech if espeak-ng is installed.",
+        "NAME",
+    ),
+    answers: list[str] = repeatable(
+        "Ask for this answer: tap, swipe, touch, input, leave (repeatable). Default: all.", "KIND"
+    ),
+    count: int = option(
+        "Number of episodes; four form a group of twins.",
+        "N",
+        name="--episodes",
+        min=1,
+        default=1000,
+    ),
+    first: int = option("Number of the first episode, e.g. for held-out ones.", "K", default=0),
+    seed: int = option("Seed of all random choices.", default=0),
+    audio_share: float | None = option(
+        "Share of steps decided by audio alone. Default: 0.4.", "SHARE"
+    ),
+    video_share: float | None = option(
+        "Share of steps decided by the clip alone. Default: 0.3. The screenshot decides the rest.",
+        "SHARE",
+    ),
+    only: Literal["audio", "video", "screen"] | None = option("Decide all steps by this medium."),
+    size: str = option("Size of the screenshots in pixels.", "WxH", default="720x1600"),
+    clip_size: str | None = option(
+        "Size of the clips. Default: half the screenshots' size, or all of it below 64 pixels.",
+        "WxH",
+    ),
+    fps: int = option("Frames per second of the clips.", default=15),
+    seconds: float = option("Length of clips and sounds.", default=2.0),
+    max_steps: int = option("Most steps of an episode.", default=3),
+    apps: int = option("Number of apps, each with its own look.", default=24),
+    in_order: bool = flag(
+        "Let the first code always mean the first answer, and so on.", "--in-order"
+    ),
+    distractors: float = option(
+        "Share of steps with irrelevant content, per medium.", "SHARE", default=0.5
+    ),
+    workers: Workers = None,
     cluster: Cluster | None,
     as_json: Json = False,
 ) -> None:
@@ -219,8 +190,9 @@ def _print_episodes(report: Mapping[str, Any]) -> None:
 
 
 def pool(
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="A new folder for the pool.")],
-    seed: Annotated[int, typer.Option(help="Seed of names, colours and bindings.")] = 0,
+    *,
+    out: Path = argument("A new folder for the pool.", "OUT"),
+    seed: int = option("Seed of names, colours and bindings.", default=0),
     as_json: Json = False,
 ) -> None:
     """Generate a sample pool of subtasks for `synth compose`.
@@ -247,54 +219,32 @@ def pool(
 @asks
 @on_engine
 def compose(
-    pool: Annotated[
-        Path, typer.Argument(metavar="POOL", help="Folder of subtasks and trajectories.")
-    ],
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="A new folder for the tasks.")],
-    level: Annotated[
-        list[str],
-        repeatable(
-            "Complexity, e.g. dependency=hard (repeatable). Dimensions: dependency, instruction, "
-            "knowledge, hierarchy, branch. Levels: easy, medium, hard.",
-            metavar="DIMENSION=LEVEL",
-        ),
-    ],
-    intent: Annotated[
-        list[str],
-        repeatable("Use only intents with this text (repeatable).", metavar="TEXT"),
-    ],
-    initial: Annotated[
-        list[str],
-        repeatable(
-            "Let only resources of this kind exist at the start (repeatable). Default: kinds that "
-            "end with _path.",
-            metavar="KIND",
-        ),
-    ],
-    tasks: Annotated[int, typer.Option(metavar="N", min=1, help="Number of distinct tasks.")] = 100,
-    seed: Annotated[int, typer.Option(help="Seed of all random choices.")] = 0,
-    most: Annotated[int, typer.Option(help="Most subtasks per task.")] = 10,
-    edges: Annotated[
-        Literal["latest", "every"],
-        typer.Option(help="Link to the latest subtask that changed a resource, or to every one."),
-    ] = "latest",
-    orders: Annotated[int, typer.Option(help="Most orders listed per task.")] = 20,
-    trajectories: Annotated[
-        int, typer.Option(help="Trajectories per task; 0 writes graphs only.")
-    ] = 1,
-    plot: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Draw the distribution; needs the extra plots."),
-    ] = None,
-    workers: Workers = None,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SPEC", help="Model that writes the instructions. Default: a template."
-        ),
-    ] = None,
-    rounds: Annotated[int, typer.Option(help="Most attempts to write an instruction.")] = 3,
     *,
+    pool: Path = argument("Folder of subtasks and trajectories.", "POOL"),
+    out: Path = argument("A new folder for the tasks.", "OUT"),
+    level: list[str] = repeatable(
+        "Complexity, e.g. dependency=hard (repeatable). Dimensions: dependency, instruction, "
+        "knowledge, hierarchy, branch. Levels: easy, medium, hard.",
+        "DIMENSION=LEVEL",
+    ),
+    intent: list[str] = repeatable("Use only intents with this text (repeatable).", "TEXT"),
+    initial: list[str] = repeatable(
+        "Let only resources of this kind exist at the start (repeatable). Default: kinds that "
+        "end with _path.",
+        "KIND",
+    ),
+    tasks: int = option("Number of distinct tasks.", "N", min=1, default=100),
+    seed: int = option("Seed of all random choices.", default=0),
+    most: int = option("Most subtasks per task.", default=10),
+    edges: Literal["latest", "every"] = option(
+        "Link to the latest subtask that changed a resource, or to every one.", default="latest"
+    ),
+    orders: int = option("Most orders listed per task.", default=20),
+    trajectories: int = option("Trajectories per task; 0 writes graphs only.", default=1),
+    plot: Path | None = option("Draw the distribution; needs the extra plots.", "FILE"),
+    workers: Workers = None,
+    model: str | None = option("Model that writes the instructions. Default: a template.", "SPEC"),
+    rounds: int = option("Most attempts to write an instruction.", default=3),
     asking: ModelOptions,
     cluster: Cluster | None,
     as_json: Json = False,

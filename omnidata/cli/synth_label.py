@@ -12,7 +12,16 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
-from omnidata.cli.arguments import ModelOptions, asks, finds, on_engine, reading_data
+from omnidata.cli.arguments import (
+    ModelOptions,
+    argument,
+    asks,
+    declaration,
+    finds,
+    on_engine,
+    option,
+    reading_data,
+)
 from omnidata.errors import Finding, UsageError, plural
 
 if TYPE_CHECKING:
@@ -23,10 +32,8 @@ if TYPE_CHECKING:
     from omnidata.tasks.asking import Asking
     from omnidata.types import Adapter, LoadedDataset, Step
 
-Out = Annotated[Path, typer.Argument(metavar="OUT", help="A new folder for the dataset.")]
-Model = Annotated[
-    str, typer.Option(metavar="SPEC", help="The model, e.g. openai:NAME or hf:FOLDER.")
-]
+Out = Annotated[Path, argument("A new folder for the dataset.", "OUT")]
+Model = Annotated[str, declaration("The model, e.g. openai:NAME or hf:FOLDER.", "SPEC")]
 
 
 @reading_data
@@ -38,10 +45,9 @@ def label(
     out: Out,
     model: Model,
     task_options: args.TaskOptions,
-    known: Annotated[
-        Path | None,
-        args.data_option("Data with known targets, to measure the model's precision."),
-    ] = None,
+    known: Path | None = args.data_option(
+        "Data with known targets, to measure the model's precision."
+    ),
     dry_run: args.DryRun = False,
     *,
     asking: ModelOptions,
@@ -88,10 +94,9 @@ def filter_(
     out: Out,
     model: Model,
     task_options: args.TaskOptions,
-    known: Annotated[
-        Path | None,
-        args.data_option("Data with known success, to measure the critic's precision."),
-    ] = None,
+    known: Path | None = args.data_option(
+        "Data with known success, to measure the critic's precision."
+    ),
     dry_run: args.DryRun = False,
     *,
     asking: ModelOptions,
@@ -131,16 +136,10 @@ def recaption(
     out: Out,
     model: Model,
     task_options: args.TaskOptions,
-    grounder: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SPEC", help="Model that finds the elements again. Default: the same model."
-        ),
-    ] = None,
-    task: Annotated[
-        str | None,
-        typer.Option(metavar="TASK", help="The benchmark of DATA, if the data fit several."),
-    ] = None,
+    grounder: str | None = option(
+        "Model that finds the elements again. Default: the same model.", "SPEC"
+    ),
+    task: str | None = option("The benchmark of DATA, if the data fit several.", "TASK"),
     *,
     asking: ModelOptions,
     cluster: Cluster | None,
@@ -159,11 +158,10 @@ def recaption(
     from omnidata.synth.recaption import Asked, writer_for
     from omnidata.synth.recaption import recaption as run
     from omnidata.tasks import get_task
-    from omnidata.tasks.given_options import parse
 
     usage = "omnidata synth recaption DATA OUT --model SPEC --task TASK"
     name = task or args.only_task(data, usage, lambda of, place: usage.replace("TASK", of))
-    benchmark = get_task(name, parse(task_options, "-T"))
+    benchmark = get_task(name, task_options)
     source = benchmark.load(data)
     terminal.print_findings(source)
     made = partial(_make_model, asking, cluster)
@@ -236,17 +234,15 @@ def _load_questions(
     questions: Callable[[Asking, LoadedDataset, LoadedDataset | None], Asked],
     data: Path,
     known: Path | None,
-    task_options: Sequence[str],
+    task_options: Mapping[str, str],
 ) -> tuple[Asking, Asked]:
     from omnidata.loaders.load import task_for
     from omnidata.synth.annotate import about
     from omnidata.tasks import get_task
-    from omnidata.tasks.given_options import parse
 
-    options = parse(task_options, "-T")
     does = "labels the actions of" if of == "action" else "judges the success of"
     name = task_for(data, lambda one: one.about is not None and one.about.annotation.of == of, does)
-    task = get_task(name, options)
+    task = get_task(name, task_options)
     source = get_task(task.benchmark.data_of).load(data)
     _print_findings(source)
     others = None
@@ -268,13 +264,12 @@ class _Model:
     cluster: Cluster | None
 
     def preview(self, task: Asking, asked: Asked, out: Path, as_json: bool) -> None:
-        from omnidata.cli.runs import print_preview
         from omnidata.run.dry_run import dry_run
         from omnidata.synth.annotate import run_folder
 
         adapter = self.asking.adapter(self.spec, task, asked.source.steps, asks=False)
         run = run_folder(out)
-        print_preview(dry_run(task, asked.source, adapter, run, self.asking.limits), as_json)
+        runs.print_preview(dry_run(task, asked.source, adapter, run, self.asking.limits), as_json)
 
     def ask(
         self,
@@ -323,8 +318,7 @@ def _print(
         terminal.print_table("", (what, report["model"]), rows)
         if report["precision"]:
             _print_precision(report["precision"], measures)
-    for warning in report["warnings"]:
-        terminal.note(f"warning: {warning}")
+    terminal.warn(report["warnings"])
     if done.written:
         terminal.note(f"dataset: {out}")
     terminal.note(f"answers: {run}")

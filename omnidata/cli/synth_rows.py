@@ -11,30 +11,33 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from omnidata import registry
 from omnidata.cli import help, terminal
 from omnidata.cli.arguments import (
     ChangedMedia,
     Json,
     Profile,
     TaskOptions,
+    argument,
     data_argument,
+    declaration,
     only_task,
     reading_data,
 )
 from omnidata.errors import Finding, UsageError, plural
 
 _Episodes = Annotated[Path, data_argument("Folder or file of the episodes.")]
-_Out = Annotated[Path, typer.Argument(metavar="OUT", help="A new folder for the rows.")]
-_Of = Annotated[str | None, typer.Option("--task", metavar="TASK", help="The benchmark of DATA.")]
+_Out = Annotated[Path, argument("A new folder for the rows.", "OUT")]
+_Of = Annotated[str | None, declaration("The benchmark of DATA.", "TASK", name="--task")]
 _Runs = Annotated[
     list[Path] | None,
-    typer.Option(
-        "--run",
-        metavar="RUN",
-        help="Ask about the answers of this run on DATA, and its samples (repeatable).",
+    declaration(
+        "Ask about the answers of this run on DATA, and its samples (repeatable).",
+        "RUN",
+        name="--run",
     ),
 ]
-_Seed = Annotated[int, typer.Option(help="Seed of all random choices.")]
+_Seed = Annotated[int, declaration("Seed of all random choices.")]
 _OF_ANSWERS: Final = ("answer", "answers")
 """What `Derivation.of` says where rows are made of runs."""
 
@@ -56,8 +59,6 @@ class Verbs(help.Verbs):
 
 
 def _tasks_by_verb() -> dict[str, list[str]]:
-    from omnidata import registry
-
     found: dict[str, list[str]] = {}
     for name, task in registry.working():
         if task.derivation and task.derivation.of != "target":
@@ -85,18 +86,16 @@ def _command(verb: str, tasks: Sequence[str]) -> Any:
         as_json: Json = False,
     ) -> None:
         from omnidata.synth.derive import REPORT, derive
-        from omnidata.tasks.given_options import parse
 
         wanted = of_answers if runs else of_episodes
-        options = parse(task_options, "-T")
         if runs:
             _check_runs(verb, runs, wanted)
-            episodes = _task_of(runs[0], task, options)
+            episodes = _task_of(runs[0], task, task_options)
         else:
             _check_no_runs(profile, changed_media=changed_media)
             usage = f"omnidata synth {verb} EPISODES OUT --task TASK"
             name = task or only_task(data, usage, lambda name, place: usage.replace("TASK", name))
-            episodes = get_task(name, options)
+            episodes = get_task(name, task_options)
         source = episodes.load(data)
         terminal.print_findings(source)
         with terminal.resumable(), terminal.progress("making rows") as progress:

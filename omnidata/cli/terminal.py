@@ -10,8 +10,8 @@ import shutil
 import sys
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from omnidata.types import LoadedDataset, Progress
 
 Columns = Mapping[str, Literal["share", "number"]]
+_Move = Callable[[int, int | None], None]
 _EACH: ContextVar[bool] = ContextVar("each finding is printed", default=False)
 _PLACES = 3
 """Places that a line for a kind of findings names."""
@@ -72,82 +73,60 @@ def _has_bars() -> bool:
     return sys.stderr.isatty() or not {"FORCE_COLOR", "TTY_COMPATIBLE"}.isdisjoint(os.environ)
 
 
-def _on_stderr() -> dict[str, Any]:
-    """Return settings of a progress bar; without a terminal it would print empty lines."""
+@contextmanager
+def _bar(label: str, columns: Sequence[str], *, starts: bool = True) -> Iterator[_Move]:
+    """Show a progress bar of these columns of `rich` on stderr; yield the function that sets it."""
+    if not _has_bars():
+        yield lambda done, total: None
+        return
+    from rich import progress as rich
     from rich.console import Console
 
     console = Console(stderr=True)
-    return {"console": console, "transient": True, "disable": not console.is_terminal}
-
-
-@contextmanager
-def progress(label: str) -> Iterator[Progress]:
-    """Show a progress bar on stderr; yield the function that sets (done, total)."""
-    if not _has_bars():
-        yield lambda done, total: None
-        return
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        **_on_stderr(),
-    ) as bar:
-        task = bar.add_task(label, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
-
-
-@contextmanager
-def bytes_progress(label: str) -> Iterator[Progress]:
-    """Show a progress bar for bytes, from the first update on."""
-    if not _has_bars():
-        yield lambda done, total: None
-        return
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
-
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-        **_on_stderr(),
-    )
+    shown = [
+        rich.TextColumn(name) if "{" in name else getattr(rich, f"{name}Column")()
+        for name in columns
+    ]
+    # Without a terminal it would print empty lines.
+    bar = rich.Progress(*shown, console=console, transient=True, disable=not console.is_terminal)
     task = bar.add_task(label, total=None)
 
-    def move(done: int, total: int) -> None:
-        bar.start()
+    def move(done: int, total: int | None) -> None:
+        if not starts:
+            bar.start()
         bar.update(task, completed=done, total=total)
 
+    if starts:
+        bar.start()
     try:
         yield move
     finally:
         bar.stop()
 
 
+def progress(label: str) -> AbstractContextManager[Progress]:
+    """Show a progress bar on stderr; yield the function that sets (done, total)."""
+    return _bar(label, ("{task.description}", "Bar", "MofNComplete", "TimeRemaining"))
+
+
+def bytes_progress(label: str) -> AbstractContextManager[Progress]:
+    """Show a progress bar for bytes, from the first update on."""
+    columns = ("{task.description}", "Bar", "Download", "TransferSpeed")
+    return _bar(label, columns, starts=False)
+
+
 @contextmanager
 def counter(label: str) -> Iterator[Callable[[int], None]]:
     """Show a count on stderr, for work of unknown size; yield the function that sets it."""
-    if not _has_bars():
-        yield lambda done: None
-        return
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    columns = ("Spinner", "{task.completed} {task.description}", "TimeElapsed")
+    with _bar(label, columns) as move:
+        yield lambda done: move(done, None)
 
-    with Progress(
-        SpinnerColumn(),
-        TextColumn("{task.completed} {task.description}"),
-        TimeElapsedColumn(),
-        **_on_stderr(),
-    ) as bar:
-        task = bar.add_task(label, total=None)
-        yield lambda done: bar.update(task, completed=done)
+
+def warn(texts: Iterable[str]) -> None:
+    """Print warnings on stderr."""
+    for text in texts:
+        note(f"warning: {text}")
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -17,6 +17,7 @@ from omnidata.cli.arguments import (
     check_exclude,
     finds,
     on_engine,
+    option,
     reading_data,
     write_exclude,
 )
@@ -36,19 +37,13 @@ _HEAD = "Steps to leave out, by omnidata validate"
 def validate(
     task: TaskName,
     data: Data,
-    quarantine: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Write the ids of unusable steps, for `evaluate --exclude FILE`."
-        ),
-    ] = None,
+    quarantine: Path | None = option(
+        "Write the ids of unusable steps, for `evaluate --exclude FILE`.", "FILE"
+    ),
     workers: Workers = None,
-    timeout: Annotated[
-        float | None,
-        typer.Option(
-            min=0.1, metavar="SECONDS", help="Time limit for one media file. Default: 120."
-        ),
-    ] = None,
+    timeout: float | None = option(
+        "Time limit for one media file. Default: 120.", "SECONDS", min=0.1
+    ),
     *,
     cluster: Cluster | None,
     as_json: Json = False,

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from omnidata.cli import terminal
-from omnidata.cli.arguments import Data, Json, TaskName, Where, finds, on_engine, reading_data
+from omnidata.cli.arguments import (
+    Data,
+    Json,
+    TaskName,
+    Where,
+    argument,
+    finds,
+    on_engine,
+    option,
+    reading_data,
+)
 from omnidata.errors import UsageError, plural
 
 if TYPE_CHECKING:
@@ -19,35 +29,23 @@ if TYPE_CHECKING:
 @finds
 @on_engine
 def voice(
+    *,
     task: TaskName,
     data: Data,
-    out: Annotated[
-        Path, typer.Argument(metavar="OUT", help="The folder for WAV files, used as -T voice=OUT.")
-    ],
+    out: Path = argument("The folder for WAV files, used as -T voice=OUT.", "OUT"),
     where: Where,
-    command: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COMMAND",
-            help="Run this program instead of espeak-ng: its arguments, with {text}, {out} and "
-            "optionally {language} (en, zh). No shell is used.",
-        ),
-    ] = None,
-    time_limit: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SECONDS", min=0.1, help="Time limit of the program per text. Default: 120."
-        ),
-    ] = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Number of processes. Default: one per core, with --command 1, with ray all that "
-            "fit.",
-        ),
-    ] = None,
-    *,
+    command: str | None = option(
+        "Run this program instead of espeak-ng: its arguments, with {text}, {out} and "
+        "optionally {language} (en, zh). No shell is used.",
+        "COMMAND",
+    ),
+    time_limit: float | None = option(
+        "Time limit of the program per text. Default: 120.", "SECONDS", min=0.1
+    ),
+    workers: int | None = option(
+        "Number of processes. Default: one per core, with --command 1, with ray all that fit.",
+        min=1,
+    ),
     cluster: Cluster | None,
     as_json: Json = False,
 ) -> None:
@@ -68,7 +66,6 @@ def voice(
     from omnidata.data.voice_engines import SECONDS, Command, Espeak
     from omnidata.run.selection import select
     from omnidata.tasks import get_task
-    from omnidata.tasks.given_options import parse
 
     asking = get_task(task)
     if "voice" not in asking.allowed:
@@ -80,7 +77,7 @@ def voice(
     engine = Command(command, seconds=time_limit or SECONDS) if command is not None else Espeak()
     source = asking.load(data, check_media=False)
     terminal.print_findings(source)
-    steps = select(source.steps, where=parse(where, "--where"), task=asking)
+    steps = select(source.steps, where=where, task=asking)
     with terminal.resumable(), terminal.progress(engine.name) as progress:
         done = render(
             steps,
