@@ -190,9 +190,9 @@ class Steps(IndexedSteps):
         if self._list is None:
             column = self._file.column(name)
             if not column.null_count and not self._file.in_memory:
-                codes = np.from_dlpack(column.combine_chunks().dictionary_encode().indices)
-                whole = self._numbers is None
-                return codes.astype(np.int64) if whole else _renumber(codes[self._numbers])
+                indices = column.combine_chunks().dictionary_encode().indices
+                codes = np.from_dlpack(indices).astype(np.int64)  # `to_numpy` imports pandas
+                return codes if self._numbers is None else _renumber(codes[self._numbers])
         numbers: dict[Any, int] = {}
         values = self.column(name)
         keys = (tuple(tags.items()) for tags in values) if name == "tags" else values
@@ -205,7 +205,7 @@ class Steps(IndexedSteps):
         if self._list is None:
             column = self._file.column(name)
             if not column.null_count:
-                values: Numbers = np.from_dlpack(column.combine_chunks())  # no import of pandas
+                values = np.from_dlpack(column.combine_chunks()).astype(np.int64)
                 return values if self._numbers is None else values[self._numbers]
         return np.fromiter(self.column(name), np.int64, len(self))
 

@@ -301,6 +301,21 @@ def test_a_full_disk_is_said(tmp_path: Path) -> None:
     assert f"{tmp_path}: the steps cannot be written to disk" in done.stderr
 
 
+def test_columns_of_a_file_are_read_without_importing_pandas() -> None:
+    code = """
+        import sys
+        from omnidata.loaders.steps import Steps
+        from omnidata.types import Step
+        made = (Step(f"a/{n}", "a", n, 2, "", (9, 16), {}, (), (), None, {}, {}) for n in range(2))
+        steps = Steps.of(made)
+        assert steps.file and steps.integers("step_index").tolist() == [0, 1]
+        assert steps.episodes.tolist() == steps.codes("tags").tolist() == [0, 0]
+        assert "pandas" not in sys.modules
+    """
+    command = [sys.executable, "-c", textwrap.dedent(code)]
+    subprocess.run(command, env={**os.environ, VARIABLE: "0"}, check=True)
+
+
 def test_threads_read_at_once(stored: Sequence[Step]) -> None:
     wrong: list[int] = []
 
