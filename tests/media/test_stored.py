@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import multiprocessing
 import os
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -18,7 +19,9 @@ from omnidata.media import (
     Budget,
     encode_mp4,
     encode_wav,
+    file_hash,
     frames,
+    hold,
     linkable,
     probe,
     read_bytes,
@@ -105,6 +108,15 @@ def test_a_file_that_is_replaced_is_read_anew(shard: Path) -> None:
     write(pa.table({"audio": [{"bytes": b"new 0"}, {"bytes": b"new 1"}]}), new)
     new.replace(shard)
     assert read_bytes(ref(shard, 1)) == b"new 1"
+
+
+def test_the_hash_of_a_file_follows_its_content(tmp_path: Path) -> None:
+    for size in (2, 3):
+        samples = np.zeros(size)
+        (tmp_path / "a.wav").write_bytes(encode_wav(samples))
+        track = MediaRef("audio", tmp_path, "a.wav")
+        held = hold(track)
+        assert held.sha256 == file_hash(track) == hashlib.sha256(held.content).hexdigest()
 
 
 @pytest.mark.parametrize("row", [2, ROWS, 10**9, -1])
