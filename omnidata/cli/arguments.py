@@ -373,7 +373,9 @@ def _engine(
             expected="--engine ray as well",
             remedy=f"add --engine ray, or drop --{flag}",
         )
-    return Cluster(**given) if gpus or engine == "ray" else None  # type: ignore[arg-type]
+    if not gpus and engine != "ray":
+        return None
+    return Cluster(**given)  # type: ignore[arg-type]  # the parameters' own values
 
 
 def on_engine(verb: Callable[..., None]) -> Callable[..., None]:

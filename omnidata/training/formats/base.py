@@ -273,7 +273,7 @@ class PreferenceFormat(Format):
         return self.supervised
 
     @property
-    def holds(self) -> frozenset[Modality]:  # type: ignore[override]
+    def holds(self) -> frozenset[Modality]:  # type: ignore[override]  # a class variable there
         return self.supervised.holds
 
     def pair(self, chosen: Row, rejected: Row) -> Row:
@@ -315,7 +315,7 @@ class Messages(AnswerFormat):
     def row(self, content: Content) -> Row:
         turns: list[tuple[str, str]] = []
         for role, text in (*content.texts(), ("assistant", content.target.text)):
-            author = self.authors[role]  # type: ignore[index]
+            author = self.authors[role]  # type: ignore[index]  # a `Role`
             if turns and turns[-1][0] == author:
                 text = f"{turns.pop()[1]}\n\n{text}"
             turns.append((author, text))
@@ -370,10 +370,12 @@ def _schema(form: Any) -> Any:
         [("role", Literal[tuple(form.authors.values())]), ("content", str)],
         rename={"role": form.role, "content": form.content},
     )
+    # mypy knows no types that are made while the program runs.
+    turns: Any = Annotated[list[turn], msgspec.Meta(min_length=2)]  # type: ignore[valid-type]
     lists: list[Any] = [(kind, list[str], []) for kind in form.columns]
     return msgspec.defstruct(
         "Messages",
-        [("turns", Annotated[list[turn], msgspec.Meta(min_length=2)]), *lists],  # type: ignore[valid-type]
+        [("turns", turns), *lists],
         rename={"turns": form.turns, **dict(form.columns.items())},
     )
 
