@@ -259,13 +259,13 @@ class Engine:
         usages += [completion.usage for completion in completions]
         self._window.note_answer()
         self._breaker.note_answer()
-        self.asked += len(batch)
         for ready, completion in zip(batch, completions, strict=True):
             if completion.attempts != attempt:
                 completion = msgspec.structs.replace(completion, attempts=attempt)
             if ready.key:
                 self._fresh.append((ready.key, completion))
             self._record(ready, completion)
+            self.asked += 1
         return None
 
     def _write_failures(
@@ -279,10 +279,10 @@ class Engine:
             for ready in batch:
                 self._run.append_attempt(ready.step.sample_id, failed)
             return wait
-        self.asked += len(batch)
         for ready in batch:
             receipt = dict(ready.request.receipt) if ready.request else {}
             self._record(ready, msgspec.structs.replace(failed, receipt=receipt))
+            self.asked += 1
         if reason := self._breaker.note_failure(error):
             self.stop(reason)
             self._finished.set()  # what is still under way will fail as well

@@ -479,7 +479,9 @@ def test_a_full_disk_loses_no_line_that_was_whole(source: LoadedDataset, tmp_pat
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (5000, resource.RLIM_INFINITY));"
         "task = omnidata.get_task('omnigui'); source = task.load(Path(sys.argv[1]));"
-        "omnidata.evaluate(task, source, 'baseline:center', Path(sys.argv[2]))"
+        "count = lambda asked, reused: print(asked);"
+        "from omnidata.run.evaluate import evaluate;"
+        "evaluate(task, source, 'baseline:center', Path(sys.argv[2]), count=count)"
     )
     run = tmp_path / "run"
     done = subprocess.run(
@@ -493,6 +495,7 @@ def test_a_full_disk_loses_no_line_that_was_whole(source: LoadedDataset, tmp_pat
     assert "free some space and repeat the command" in done.stderr
     kept = finals(run)
     assert 0 < len(kept) < len(source.steps)
+    assert done.stdout.split() == [str(len(kept))]
     assert (run / "predictions.jsonl").read_bytes().endswith(b"\n")
     evaluate(TASK, source, "baseline:center", run)
     assert len(finals(run)) == len(source.steps)
