@@ -60,6 +60,7 @@ def same_action(a: Action, b: Action, screen: Screen) -> bool:
         screen: width and height in pixels, to which places refer.
 
     Examples:
+        >>> from omnidata.actions import Point
         >>> tap = Action("tap", (Point(500, 500, "norm1000"),))
         >>> near, far = (Action("tap", (Point(x, 500, "norm1000"),)) for x in (540, 560))
         >>> same_action(tap, near, (720, 1600)), same_action(tap, far, (720, 1600))

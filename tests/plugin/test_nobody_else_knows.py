@@ -20,6 +20,10 @@ PROVENANCE = re.compile(r"[\w.-]+/[\w.-]+@[0-9a-f]{7,40}\b")
 """Whose code something reproduces: repository and commit, then the file in it."""
 
 
+DECLARATIONS = {"argument", "declaration", "data_argument", "data_option", "flag", "option"}
+"""Functions of the command line whose first argument is the help of an option."""
+
+
 def of_documentation(tree: ast.Module) -> Iterator[ast.AST]:
     """Docstrings, of attributes too, helps of options, whose examples are of ours, and sources."""
     for node in ast.walk(tree):
@@ -27,8 +31,8 @@ def of_documentation(tree: ast.Module) -> Iterator[ast.AST]:
             yield node
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             yield node.value
-        if isinstance(node, ast.keyword) and node.arg == "help":
-            yield from ast.walk(node.value)
+        if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in DECLARATIONS:
+            yield from ast.walk(node.args[0])
 
 
 def words_of(node: ast.AST) -> Iterator[str]:
@@ -60,7 +64,7 @@ def test_no_module_but_its_own_names_a_benchmark() -> None:
 
 def test_a_name_in_code_is_seen_and_one_in_documentation_is_not(tmp_path: Path) -> None:
     path = tmp_path / "module.py"
-    path.write_text('"""Of omnigui."""\nfrom x import read_omnigui\nA = f(help="omnibench")\n')
+    path.write_text('"""Of omnigui."""\nfrom x import read_omnigui\nA = option("omnibench")\n')
     assert named_in(path) == {"omnigui"}
     path.write_text('"""Of omnigui."""\nif task == "osworld":\n    pass\n')
     assert named_in(path) == {"osworld"}
