@@ -184,6 +184,16 @@ def numbered_lines(
     return ((number, line) for number, _, line in found)
 
 
+def open_error(path: Path, error: OSError, expected: str) -> PredictionError:
+    """Return the error of a file of answers that cannot be opened."""
+    return PredictionError(
+        f"the file cannot be opened ({error.strerror})",
+        where=str(path),
+        expected=expected,
+        remedy="check the path of the file",
+    )
+
+
 def _lines_with_offsets(
     path: Path, *, expected: str, of_run: bool
 ) -> Iterator[tuple[int, int, bytes]]:
@@ -191,12 +201,7 @@ def _lines_with_offsets(
     try:
         file = open_own(path, "rb") if of_run else open_text(path, STREAMED)
     except OSError as error:
-        raise PredictionError(
-            f"the file cannot be opened ({error.strerror})",
-            where=str(path),
-            expected=expected,
-            remedy="check the path of the file",
-        ) from None
+        raise open_error(path, error, expected) from None
     with file:
         for number, line in enumerate(lines(file), 1):
             if len(line) >= LINE:

@@ -12,6 +12,7 @@ from omnidata.errors import DataError, PredictionError, plural
 from omnidata.files import STREAMED, lines, open_text
 from omnidata.jsontext import BROKEN, is_number
 from omnidata.loaders.row_files import Line, read_rows
+from omnidata.predictions import open_error
 
 CORRECT: Final = "correct or remove the line; for another program's file use --from"
 _SHOWN: Final = 5
@@ -125,12 +126,7 @@ def answer_rows(path: Path, expected: str) -> Iterator[Line]:
             error.what, where=error.where, expected=expected, remedy=error.remedy
         ) from None
     except OSError as error:
-        raise PredictionError(
-            f"the file cannot be opened ({error.strerror})",
-            where=str(path),
-            expected=expected,
-            remedy="check the path of the file",
-        ) from None
+        raise open_error(path, error, expected) from None
 
 
 def _is_empty(path: Path) -> bool:
