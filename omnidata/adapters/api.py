@@ -69,19 +69,19 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True):
     own: Options = Options()
 
     @property
-    def asked(self) -> dict[str, Any]:
-        """Of the settings those that the content of a rendered conversation does not show."""
+    def wire_settings(self) -> dict[str, Any]:
+        """Return the settings that the content of a rendered conversation does not show."""
         names = ("wire", "model", "base_url", "layout", "extra_body")
-        asked = {name: getattr(self, name) for name in names} | msgspec.structs.asdict(self.own)
-        return _json(asked | ({"release": self.release} if self.layout == "release" else {}))
+        fields = {name: getattr(self, name) for name in names} | msgspec.structs.asdict(self.own)
+        return _json(fields | ({"release": self.release} if self.layout == "release" else {}))
 
     @property
     def settings(self) -> dict[str, Any]:
-        """All that answers depend on beside the generation settings, as JSON values."""
+        """Return all that answers depend on beside the generation settings, as JSON values."""
         names = Capabilities.__dataclass_fields__
         fields = {name: getattr(self.capabilities, name) for name in names}
         fields["accepts"] = sorted(self.capabilities.accepts)
-        return self.asked | {"capabilities": _json(fields)}
+        return self.wire_settings | {"capabilities": _json(fields)}
 
 
 def _json(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -184,7 +184,7 @@ class ApiModel(Model):
                 )
         self.preset = preset
         self.own = preset.own
-        self._asked = preset.asked
+        self._wire_settings = preset.wire_settings
         hidden = (*secrets_in(preset.base_url), *credentials_in(preset.extra_body))
         self.key = key.also(hidden)
         self.name = preset.spec
@@ -246,7 +246,7 @@ class ApiModel(Model):
             ]
             for message in messages
         ]
-        content = jsontext.encode([self.version, self._asked, parts])
+        content = jsontext.encode([self.version, self._wire_settings, parts])
         return hashlib.sha256(content).hexdigest()
 
     async def generate(

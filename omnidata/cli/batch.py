@@ -220,7 +220,7 @@ def submit(run: _Run, *, place: Place, as_json: args.Json = False) -> None:
     from omnidata.run import batch_jobs
 
     with terminal.resumable():
-        files = batch_jobs.submit(run, place, told=terminal.note)
+        files = batch_jobs.submit(run, place, report=terminal.note)
     _print_files(files, as_json)
     terminal.note(f"next: omnidata batch fetch {run} --wait")
 
@@ -269,7 +269,7 @@ def fetch(
         def report_progress(files: Mapping[str, FileState]) -> None:
             progress(sum(known.fetched for known in files.values()), len(files))
 
-        files, results, lost = batch_jobs.fetch(run, place, wait=wait, told=report_progress)
+        files, results, lost = batch_jobs.fetch(run, place, wait=wait, report=report_progress)
     for name, known in files.items():
         if not known.fetched or known.state != "done":
             terminal.note(" ".join(filter(None, (f"{name}: {known.state}", known.said))))

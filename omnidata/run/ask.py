@@ -363,7 +363,12 @@ def prepare_step(
 ) -> tuple[Prepared | Completion, dict[str, Any]]:
     """Return the request for a step, or its completion if there is none; and stamps of its media.
 
-    `past` has the earlier answers of its episode; `failed` is told why the adapter made none.
+    Args:
+        task: makes the prompt.
+        adapter: the model.
+        step: the step.
+        past: the earlier answers of its episode.
+        failed: called with the error if the adapter makes no request.
 
     Raises:
         DataError: a prompt cannot be made.

@@ -116,14 +116,14 @@ def _model_with_key(manifest: Manifest, task: Asking, place: Place) -> BatchMode
 
 
 def submit(
-    out: Path, place: Place = USUAL, *, told: Callable[[str], None] = lambda line: None
+    out: Path, place: Place = USUAL, *, report: Callable[[str], None] = lambda line: None
 ) -> dict[str, FileState]:
     """Send every file of the last round that was not sent yet or that the provider refused.
 
     Args:
         out: the run folder.
         place: address and key of the provider.
-        told: called with messages about the progress.
+        report: called with messages about the progress.
 
     Returns:
         The state of each file.
@@ -149,7 +149,7 @@ def submit(
             # Steps of earlier rounds that have no answer are in the last round too.
             if file.round == last and known.state in ("new", "uploaded", "creating", "failed"):
                 sent = _submit(batch, file, known, headers)
-                told(f"{file.name}: {sent.state} as {sent.job}")
+                report(f"{file.name}: {sent.state} as {sent.job}")
         return batch.jobs.files
 
 
@@ -301,7 +301,7 @@ def fetch(
     *,
     wait: bool = False,
     first_wait_s: float = _FIRST_WAIT_S,
-    told: Callable[[dict[str, FileState]], None] = lambda files: None,
+    report: Callable[[dict[str, FileState]], None] = lambda files: None,
 ) -> tuple[dict[str, FileState], list[Path], dict[str, str]]:
     """Download the results of finished jobs into the run folder.
 
@@ -310,7 +310,7 @@ def fetch(
         place: as of `submit`.
         wait: ask again, at growing intervals, until every job has ended.
         first_wait_s: seconds before the second time.
-        told: called with the states, each time they are asked for.
+        report: called with the states, each time they are asked for.
 
     Returns:
         The state of each file of requests; the files of results; and "expired" or "cancelled" by
@@ -329,7 +329,7 @@ def fetch(
             except CallError as error:
                 if not (wait and error.transient):
                     raise
-            told(files)
+            report(files)
             if not (wait and any(known.job and not known.fetched for known in files.values())):
                 break
             time.sleep(pause)

@@ -100,7 +100,7 @@ def test_files_are_sent_watched_and_fetched(
             Place(url),
             wait=True,
             first_wait_s=0.01,
-            told=lambda files: shown.append(sum(known.fetched for known in files.values())),
+            report=lambda files: shown.append(sum(known.fetched for known in files.values())),
         )
         assert shown[-1] == 2
         assert len(shown) == len(_APIS[provider][2]) - 1

@@ -518,8 +518,8 @@ class Gemini(JsonModel):
                 shown = [part for part in turn.parts if open_calls and part.kind == "image"]
                 parts = self._responses(open_calls, shown, uris)
                 open_calls = []
-                told = [part for part in turn.parts if part not in shown]
-                parts += [self._part(part, uris) for part in told]
+                others = [part for part in turn.parts if part not in shown]
+                parts += [self._part(part, uris) for part in others]
             elif open_calls:  # the picture that was their response has been left out
                 contents.append({"role": "user", "parts": self._responses(open_calls, (), uris)})
                 open_calls = []

@@ -89,8 +89,8 @@ def _openai_read(row: Mapping[str, Any]) -> Returned | None:
             return Returned(custom_id=name, status=status, error=row.get("error") or body)
         case {"custom_id": str(name), "error": error, **rest} if error:
             response = rest.get("response")
-            told = response.get("status_code") if isinstance(response, dict) else 0
-            return Returned(custom_id=name, status=_status(told), error=error)
+            stated = response.get("status_code") if isinstance(response, dict) else 0
+            return Returned(custom_id=name, status=_status(stated), error=error)
     return None
 
 
