@@ -171,7 +171,10 @@ class BatchService(ABC):
         return ""
 
     def upload_media(self, parts: Sequence[RenderedPart]) -> Mapping[str, str]:
-        """Upload media to which requests refer; return their addresses by SHA-256."""
+        """Upload media to which requests refer; return their addresses by SHA-256.
+
+        Only a service whose `BatchForm.media` is "upload" has it.
+        """
         raise NotImplementedError
 
     @abstractmethod
