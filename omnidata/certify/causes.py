@@ -1,0 +1,144 @@
+"""What a failed probe says of a server, and the fix."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+
+class Cause(NamedTuple):
+    """A fault of a server, or of how it is asked.
+
+    Attributes:
+        what: the fault, in a sentence without its full stop.
+        fix: what to change.
+    """
+
+    what: str
+    fix: str
+
+
+CAUSES: Final[Mapping[str, Cause]] = {
+    "refused": Cause(
+        "the server refuses the request",
+        "read its error; start the server with this modality, or leave it out with --modalities",
+    ),
+    "resized": Cause(
+        "the server resizes the picture once more, and answers are in pixels of its own copy",
+        "send pictures that it keeps (-M max_pixels=N), raise the server's limit of pixels, or ask "
+        "for --coordinates norm1000",
+    ),
+    "padded": Cause(
+        "the server puts the picture on a larger ground before the model sees it",
+        "turn padding off in its image processor, or ask for --coordinates norm1000",
+    ),
+    "swapped": Cause(
+        "answers have y before x",
+        "name the model's own form of answers: --dialect NAME",
+    ),
+    "units": Cause(
+        "answers are in another unit than the one that was asked for",
+        "ask for the model's own unit: --coordinates UNIT or --dialect NAME",
+    ),
+    "colours_swapped": Cause(
+        "red and blue are swapped: pictures are decoded as BGR",
+        "convert to RGB where the server decodes pictures",
+    ),
+    "picture_order": Cause(
+        "the pictures reach the model in another order",
+        "look at how its chat template places pictures",
+    ),
+    "first_picture_only": Cause(
+        "only the first picture reaches the model",
+        "raise the server's limit of pictures a prompt",
+    ),
+    "last_picture_only": Cause(
+        "only the last picture reaches the model",
+        "raise the server's limit of pictures a prompt",
+    ),
+    "frame_order": Cause(
+        "frames reach the model in reverse",
+        "look at how the server decodes clips",
+    ),
+    "first_frame_only": Cause(
+        "only the first frame of a clip reaches the model",
+        "raise the number of frames that the server takes",
+    ),
+    "clip_cut": Cause(
+        "the end of a clip does not reach the model",
+        "raise the number of frames or the length that the server takes",
+    ),
+    "frames_lost": Cause(
+        "some frames of a clip do not reach the model",
+        "raise the number of frames that the server takes",
+    ),
+    "frame_times": Cause(
+        "the model takes a clip for longer or shorter than it is: frame times are lost",
+        "send frame times, or set the frame rate that the server assumes",
+    ),
+    "sound_lost": Cause(
+        "sound does not reach the model",
+        "start the server with audio, or send sound apart from clips",
+    ),
+    "sound_cut_30": Cause(
+        "sound is cut at 30 s",
+        "the server's audio encoder takes one window of 30 s: enable chunks, or send shorter sound",
+    ),
+    "sound_cut": Cause(
+        "the end of the sound does not reach the model",
+        "raise the length of sound that the server takes",
+    ),
+    "sides_swapped": Cause(
+        "left and right of the sound are swapped",
+        "look at how the server decodes sound",
+    ),
+    "mono": Cause(
+        "the sound is mixed to one channel",
+        "most audio encoders do so; do not ask about sides",
+    ),
+    "track_lost": Cause(
+        "the sound of a clip does not reach the model",
+        "enable the clip's own sound (use_audio_in_video), or send sound apart from clips",
+    ),
+    "system_ignored": Cause(
+        "the system message is ignored",
+        "look at the chat template; put the text into the user's message",
+    ),
+    "history_dropped": Cause(
+        "earlier turns do not reach the model",
+        "look at the chat template: it may keep the last message alone",
+    ),
+    "roles_swapped": Cause(
+        "the turns of user and assistant are mixed up",
+        "look at the roles in the chat template",
+    ),
+    "prefix_ignored": Cause(
+        "the answer begins anew where it should go on with a given beginning",
+        "enable the continuation of a last message (continue_final_message)",
+    ),
+    "stop_ignored": Cause(
+        "texts at which answers stop are ignored",
+        "look at the server's support of `stop`",
+    ),
+    "limit_ignored": Cause(
+        "the limit of an answer's length is ignored",
+        "look at the name under which the server takes it (-M)",
+    ),
+    "output_capped": Cause(
+        "answers are cut shorter than asked for",
+        "raise the server's own limit of output tokens, or its context",
+    ),
+    "not_deterministic": Cause(
+        "the same question at temperature 0 has different answers",
+        "batches change the numbers: enable the server's deterministic mode, or report several "
+        "runs",
+    ),
+    "seed_ignored": Cause(
+        "the same seed gives different answers",
+        "the server ignores `seed`: report several runs",
+    ),
+    "picture_costs_nothing": Cause(
+        "a prompt with a picture has no more tokens than one without: it does not reach the model",
+        "look at the content types that the server takes, and at its chat template",
+    ),
+}

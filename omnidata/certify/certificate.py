@@ -1,0 +1,329 @@
+"""Asks a model about all probes, and writes what was found: the certificate."""
+
+from __future__ import annotations
+
+import datetime
+import platform
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+from omnidata.actions import Point
+from omnidata.adapters.keys import without_credentials
+from omnidata.certify.benchmark import Probes
+from omnidata.certify.findings import Finding, Reply, judge_probe, judge_tokens, leave_out
+from omnidata.certify.probes import Probe
+from omnidata.dialects import UnreadError, get_dialect
+from omnidata.errors import UnansweredError, UnansweredWarning, UsageError
+from omnidata.jsontext import hash_of
+from omnidata.predictions import Prediction, parts, read_final
+from omnidata.run.asker import OpenModel
+from omnidata.run.cluster import Recipe
+from omnidata.run.cost import Limits, Tokens
+from omnidata.run.evaluate import UNLIMITED, evaluate
+from omnidata.run.run_info import ANSWERS, read_info
+from omnidata.storage import write_json
+from omnidata.tasks.asking import Asking
+from omnidata.tasks.asking_in_dialect import AskingInDialect, unit_for
+from omnidata.tasks.coordinates import resizing
+from omnidata.types import Adapter, GenerationParams, LoadedDataset, Modality, Progress, Step
+
+FILE: Final = "certificate.json"
+_MODALITIES: Final[Mapping[str, Modality]] = {"I": "image", "V": "video", "A": "audio"}
+_GREEDY: Final = {"temperature": 0.0, "max_new_tokens": 512}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Certificate:
+    """What the probes found about a model behind a server.
+
+    Attributes:
+        model: the SPEC.
+        settings: of the model, without keys.
+        dialect: in which places were asked for; empty for plain words.
+        coordinates: the unit of places.
+        date: when the probes were asked, ISO 8601 in UTC.
+        versions: of omnidata and Python.
+        findings: one for each probe.
+        requests: how many questions were asked.
+        tokens: of all prompts and answers, as the server counts them.
+        reference: the SPEC of the reference; empty without one.
+        agreement: probe -> the share of questions to which both give the same answer.
+        differs: the first question to which they do not: its id and both answers; empty for none.
+    """
+
+    model: str
+    settings: Mapping[str, Any]
+    dialect: str
+    coordinates: str
+    date: str
+    versions: Mapping[str, str]
+    findings: Sequence[Finding]
+    requests: int
+    tokens: int
+    reference: str = ""
+    agreement: Mapping[str, float]
+    differs: Mapping[str, str]
+
+    @property
+    def faults(self) -> Sequence[Finding]:
+        """The findings that fail."""
+        return [finding for finding in self.findings if finding.state == "fail"]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the content of `certificate.json`, with its SHA-256 as `hash`."""
+        found = asdict(self)
+        found["findings"] = [asdict(finding) for finding in self.findings]
+        return {**found, "hash": hash_of(found)}
+
+
+def certify(
+    model: str | Recipe | Adapter,
+    out: Path,
+    *,
+    against: str | Recipe | Adapter | None = None,
+    dialect: str = "",
+    coordinates: str = "px",
+    modalities: str = "I,V,A",
+    limits: Limits = UNLIMITED,
+    progress: Progress | None = None,
+) -> Certificate:
+    """Ask a model about all probes, judge its replies and write `certificate.json`.
+
+    The same call goes on where an earlier one was interrupted; replies are kept in run folders.
+
+    Args:
+        model: a SPEC, how to make a model, or an adapter of your own.
+        out: the folder of media, replies and the certificate.
+        against: the same for a reference, such as the same weights in this process.
+        dialect: whose prompts ask for places; empty for plain words.
+        coordinates: the unit of places in plain words: "px", "norm1000" or "rel".
+        modalities: letters of those to send: I, V, A.
+        limits: how fast, how long and how dearly to ask.
+        progress: called while questions are asked.
+
+    Raises:
+        UsageError: an argument has no meaning, or the model cannot be made.
+        UnansweredError: no question was answered.
+    """
+    benchmark, task = _make_task(dialect, coordinates)
+    kinds = _read_modalities(modalities)
+    source = benchmark.draw(out / "media", kinds)
+    asked = _ask(benchmark, task, source, model, out / "replies", limits, progress)
+    findings = [
+        asked.left_out.get(name) or judge_probe(probe, asked.replies[name], benchmark.space)
+        for name, probe in benchmark.probes.items()
+    ]
+    if not any(asked.replies.values()):
+        raise UsageError(
+            "no probe can be asked",
+            where=f"--modalities {modalities}",
+            expected="a model that takes texts, or one of the modalities",
+        )
+    findings.append(judge_tokens(asked.replies))
+    agreement: dict[str, float] = {}
+    differs: dict[str, str] = {}
+    if against is not None:
+        folder = out / "reference"
+        other = _ask(benchmark, task, source, against, folder, limits, progress)
+        agreement, differs = _compare(asked.replies, other.replies)
+    replies = [reply for some in asked.replies.values() for reply in some]
+    found = Certificate(
+        model=asked.name,
+        settings=asked.settings,
+        dialect=dialect,
+        coordinates=benchmark.space,
+        date=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        versions={"omnidata": version("omnidata"), "python": platform.python_version()},
+        findings=findings,
+        requests=len(replies),
+        tokens=asked.tokens,
+        reference=other.name if against is not None else "",
+        agreement=agreement,
+        differs=differs,
+    )
+    write_json(out / FILE, found.as_dict())
+    return found
+
+
+def count_requests(modalities: str = "I,V,A") -> Mapping[str, int]:
+    """Return how many questions each probe asks."""
+    benchmark, _ = _make_task("", "px")
+    with TemporaryDirectory() as folder:
+        benchmark.draw(Path(folder), _read_modalities(modalities))
+    return {name: len(probe.questions) for name, probe in benchmark.probes.items()}
+
+
+def _make_task(dialect: str, coordinates: str) -> tuple[Probes, Asking]:
+    if not dialect:
+        benchmark = Probes({"coordinates": coordinates})
+        return benchmark, Asking(benchmark)
+    words = get_dialect(dialect)
+    unit = unit_for(Probes({}), words)
+    benchmark = Probes({"coordinates": unit} if unit else {})
+    return benchmark, AskingInDialect(Asking(benchmark), words)
+
+
+def _read_modalities(letters: str) -> frozenset[Modality]:
+    named = [each for each in letters.replace(",", "").upper() if not each.isspace()]
+    if unknown := [each for each in named if each not in _MODALITIES]:
+        raise UsageError(
+            f"there is no modality {unknown[0]!r}",
+            where=f"--modalities {letters}",
+            expected="letters of I (pictures), V (clips) and A (sound)",
+            remedy="e.g. --modalities I,A",
+        )
+    return frozenset(_MODALITIES[each] for each in named)
+
+
+# Asking.
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    name: str
+    settings: Mapping[str, Any]
+    replies: Mapping[str, Sequence[Reply]]
+    left_out: Mapping[str, Finding]
+    tokens: int
+
+
+def _ask(
+    benchmark: Probes,
+    task: Asking,
+    source: LoadedDataset,
+    model: str | Recipe | Adapter,
+    out: Path,
+    limits: Limits,
+    progress: Progress | None,
+) -> _Asked:
+    made = Recipe(model) if isinstance(model, str) else model
+    lines: dict[str, Prediction] = {}
+    left_out: dict[str, Finding] = {}
+    settings: dict[str, Any] = {}
+    with OpenModel(made) as opened:
+        adapter = opened.adapter(task, source.steps)
+        for probe in benchmark.probes.values():
+            if why := _lack(probe, adapter):
+                left_out[probe.name] = leave_out(probe, why)
+        asked = [name for name in benchmark.probes if name not in left_out]
+        for given in dict.fromkeys(_settings(benchmark.probes[name]) for name in asked):
+            some = {name for name in asked if _settings(benchmark.probes[name]) == given}
+            steps = [step for step in source.steps if step.tags["probe"] in some]
+            part = replace(source, steps=steps, row_ids=[step.sample_id for step in steps])
+            folder = out / "-".join(sorted(some)[:1] if dict(given) != _GREEDY else ["greedy"])
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UnansweredWarning)
+                try:
+                    evaluate(
+                        _AskingUntil(benchmark, stop)
+                        if (stop := dict(given).get("stop"))
+                        else task,
+                        part,
+                        opened,
+                        folder,
+                        params=GenerationParams(**dict(given)),
+                        limits=limits,
+                        progress=progress,
+                        must_judge=False,
+                    )
+                except UnansweredError:
+                    if not (folder / ANSWERS).exists():
+                        raise
+            lines |= {line.sample_id: line for line in read_final(folder / ANSWERS)}
+            settings = read_info(folder).get("model_settings", {})
+        name = adapter.name
+    for probe in benchmark.probes.values():
+        if probe.whole_clips and any(
+            _has_frames(lines[key]) for key in lines if key.startswith(f"{probe.name}/")
+        ):
+            left_out[probe.name] = leave_out(probe, "frames of clips are sent: see -M video")
+    replies = {
+        each: [
+            _read_reply(benchmark, task, step, lines[step.sample_id])
+            for step in source.steps
+            if step.tags["probe"] == each and step.sample_id in lines
+        ]
+        for each in benchmark.probes
+    }
+    tokens = sum(Tokens.of(line.usage).total for line in lines.values())
+    return _Asked(name, without_credentials(settings), replies, left_out, tokens)
+
+
+class _AskingUntil(Asking):
+    """Asks until the answer has one of some texts, which are no part of it."""
+
+    def __init__(self, benchmark: Probes, stop: Sequence[str]) -> None:
+        super().__init__(benchmark)
+        self._stop = stop
+
+    @property
+    def stop(self) -> Sequence[str]:
+        return self._stop
+
+
+def _settings(probe: Probe) -> tuple[tuple[str, Any], ...]:
+    return tuple(sorted({**_GREEDY, **probe.settings}.items()))
+
+
+def _lack(probe: Probe, adapter: Adapter) -> str:
+    """Return why a probe is not asked; empty if it is."""
+    if adapter.accepts is not None and (untaken := set(probe.media) - set(adapter.accepts)):
+        return f"the model takes no {', '.join(sorted(untaken))}"
+    controls = getattr(adapter, "controls", GenerationParams.__dataclass_fields__)
+    if lacking := set(probe.controls) - set(controls):
+        return f"the model takes no {', '.join(sorted(lacking))}"
+    return ""
+
+
+def _has_frames(line: Prediction) -> bool:
+    """Return whether the model got frames of a clip in its place."""
+    return any(part.get("as") == "frames" for part in parts(line.receipt))
+
+
+def _read_reply(benchmark: Probes, task: Asking, step: Step, line: Prediction) -> Reply:
+    probe, question = benchmark.question_of(step)
+    text, said, point = line.output or "", "", None
+    if question.at is None:
+        said = probe.read(text)
+    else:
+        try:
+            written = task.parse(text, step, line.receipt).written
+        except UnreadError:
+            written = ()
+        if written and written[0].start and isinstance(place := written[0].start[0], Point):
+            point = float(place.x), float(place.y)
+    sent = resizing(line.receipt, step.screen, where=step.sample_id)
+    return Reply(
+        question=question,
+        delivery=line.delivery,
+        text=text,
+        said=said,
+        point=point,
+        size=sent.size if sent else step.screen,
+        error=line.error,
+        tokens=Tokens.of(line.usage).input,
+    )
+
+
+def _compare(
+    ours: Mapping[str, Sequence[Reply]], theirs: Mapping[str, Sequence[Reply]]
+) -> tuple[dict[str, float], dict[str, str]]:
+    """Return the share of equal answers by probe, and the first question with two."""
+    agreement: dict[str, float] = {}
+    differs: dict[str, str] = {}
+    for name in ours:
+        pairs = list(zip(ours[name], theirs[name], strict=False))
+        if not pairs:
+            continue
+        same = [a.text == b.text if a.question.at else a.said == b.said for a, b in pairs]
+        agreement[name] = sum(same) / len(same)
+        if not all(same) and not differs:
+            number = same.index(False)
+            one, other = pairs[number]
+            differs = {"question": f"{name}/{number}", "model": one.text, "reference": other.text}
+    return agreement, differs

@@ -1,0 +1,137 @@
+"""Pictures, clips and sounds with known contents, the same bytes on every run."""
+
+from __future__ import annotations
+
+import io
+import wave
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from PIL import Image, ImageDraw
+
+from omnidata.actions import Pair, Screen
+from omnidata.media import AUDIO_RATE, Samples
+from omnidata.media.encoding import encode_mp4, encode_wav
+from omnidata.synth import sounds
+from omnidata.synth.drawing import font
+from omnidata.types import MediaRef, Modality
+
+RED: Final = (220, 20, 30)
+COLOURS: Final = {
+    "red": (230, 20, 20),
+    "blue": (20, 20, 230),
+    "yellow": (240, 230, 20),
+    "cyan": (20, 230, 240),
+}
+SWAPPED: Final = {"red": "blue", "blue": "red", "yellow": "cyan", "cyan": "yellow"}
+"""What each colour looks like with red and blue swapped."""
+LOW, HIGH = 330.0, 1760.0
+"""Hertz of beeps."""
+_TURNED: Final = 6
+"""The EXIF orientation of a picture that is stored a quarter turn to the left."""
+_FPS: Final = 4
+_CLIP: Final = (448, 448)
+
+
+class Exhibits:
+    """Writes media into a folder, and returns their references.
+
+    Args:
+        folder: of the media; it exists.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def _write(self, name: str, kind: Modality, content: bytes) -> MediaRef:
+        (self.folder / name).write_bytes(content)
+        return MediaRef(kind, self.folder, name)
+
+    def square(self, name: str, size: Screen, at: Pair, form: str = "") -> MediaRef:
+        """Draw a red square on white.
+
+        Args:
+            name: of the file, without its suffix.
+            size: width and height in pixels.
+            at: the square's centre, in shares of the sides.
+            form: "turned" by EXIF, "palette" or "alpha"; empty for plain RGB.
+        """
+        picture = Image.new("RGB", size, "white")
+        reach = max(6, min(size) // 24)
+        x, y = at[0] * size[0], at[1] * size[1]
+        ImageDraw.Draw(picture).rectangle((x - reach, y - reach, x + reach, y + reach), RED)
+        exif = Image.Exif()
+        if form == "turned":
+            picture = picture.transpose(Image.Transpose.ROTATE_90)
+            exif[0x0112] = _TURNED
+        elif form == "palette":
+            picture = picture.quantize(16)
+        elif form == "alpha":
+            picture = picture.convert("RGBA")
+        buffer = io.BytesIO()
+        picture.save(buffer, "PNG", exif=exif)
+        return self._write(f"{name}.png", "image", buffer.getvalue())
+
+    def text(self, name: str, text: str) -> MediaRef:
+        """Write a text in the middle of a white square of 448 pixels."""
+        buffer = io.BytesIO()
+        _write_text(text).save(buffer, "PNG")
+        return self._write(f"{name}.png", "image", buffer.getvalue())
+
+    def colour(self, name: str, colour: str) -> MediaRef:
+        """Paint a whole picture in one of `COLOURS`."""
+        buffer = io.BytesIO()
+        Image.new("RGB", _CLIP, COLOURS[colour]).save(buffer, "PNG")
+        return self._write(f"{name}.png", "image", buffer.getvalue())
+
+    def clip(self, name: str, shown: Sequence[str], sound: Samples | None = None) -> MediaRef:
+        """Film texts, each for a second.
+
+        Args:
+            name: of the file, without its suffix.
+            shown: the texts.
+            sound: of the clip, at `AUDIO_RATE`; None for a clip without.
+        """
+        pictures = [np.asarray(_write_text(text)) for text in shown]
+        frames = [picture for picture in pictures for _ in range(_FPS)]
+        track = None if sound is None else sound.astype(np.float32)
+        return self._write(f"{name}.mp4", "video", encode_mp4(frames, fps=_FPS, sound=track))
+
+    def sound(self, name: str, signal: Samples) -> MediaRef:
+        """Record a signal at `AUDIO_RATE`."""
+        return self._write(f"{name}.wav", "audio", encode_wav(signal))
+
+    def stereo(self, name: str, signal: Samples, side: str) -> MediaRef:
+        """Record a signal on the "left" or the "right" alone."""
+        pair = np.zeros((signal.size, 2))
+        pair[:, int(side == "right")] = signal
+        buffer = io.BytesIO()
+        with wave.open(buffer, "wb") as file:
+            file.setnchannels(2)
+            file.setsampwidth(2)
+            file.setframerate(AUDIO_RATE)
+            file.writeframes((pair * 32767).astype("<i2").tobytes())
+        return self._write(f"{name}.wav", "audio", buffer.getvalue())
+
+
+def _write_text(text: str) -> Image.Image:
+    picture = Image.new("RGB", _CLIP, "white")
+    middle = (_CLIP[0] // 2, _CLIP[1] // 2)
+    ImageDraw.Draw(picture).text(middle, text, "black", font(144), anchor="mm")
+    return picture
+
+
+def beeps(times: Sequence[float], pitches: Sequence[float], *, seconds: float) -> Samples:
+    """Return beeps in silence.
+
+    Args:
+        times: when they begin, in seconds.
+        pitches: of each, in hertz.
+        seconds: of the whole.
+    """
+    ground: Samples = np.zeros(round(seconds * AUDIO_RATE))
+    for at, pitch in zip(times, pitches, strict=True):
+        ground = sounds.over(ground, sounds.tone(pitch, seconds=0.4), at=at)
+    return ground

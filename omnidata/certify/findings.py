@@ -1,0 +1,231 @@
+"""From replies to findings: does a probe pass, fail with a cause, or can nobody tell?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Final, Literal
+
+from omnidata.actions import Pair, Screen, Space
+from omnidata.certify.causes import CAUSES
+from omnidata.certify.places import fit_places
+from omnidata.certify.probes import Judgement, Probe, Question
+from omnidata.metrics.intervals import wilson
+from omnidata.types import Delivery
+
+State = Literal["pass", "fail", "unclear", "left out"]
+_MOST: Final = 0.75
+"""The share of replies that a finding needs, beside a Wilson interval above chance."""
+_GUESS: Final = 0.05
+"""The chance of an answer that is one of a fault's, at least."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """The reply to one question.
+
+    Attributes:
+        question: what was asked.
+        delivery: how it came.
+        text: what the model wrote.
+        said: what it says, as `Probe.read` returns it; empty for places and for nothing.
+        point: the place that it says, as the model wrote it; None without one.
+        size: width and height in pixels of the picture as sent.
+        error: why there is no reply.
+        tokens: of the prompt, as the server counts them; 0 if it does not.
+    """
+
+    question: Question
+    delivery: Delivery
+    text: str = ""
+    said: str = ""
+    point: Pair | None = None
+    size: Screen = (0, 0)
+    error: str = ""
+    tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What a probe found.
+
+    Attributes:
+        probe: its name.
+        claim: what it shows if it passes.
+        state: "unclear" where answers are neither right nor those of one fault, as those of a model
+            that is too weak; "left out" where it was not asked.
+        cause: a key of `causes.CAUSES`; empty unless it fails.
+        why: the cause in words, or what is unclear.
+        fix: what to change; empty unless it fails.
+        right: how many replies are right.
+        asked: how many questions there were.
+        interval: Wilson's 95 % interval of the share of right replies.
+    """
+
+    probe: str
+    claim: str
+    state: State
+    cause: str = ""
+    why: str = ""
+    fix: str = ""
+    right: int = 0
+    asked: int = 0
+    interval: tuple[float, float] | None = None
+
+
+def judge_probe(probe: Probe, replies: Sequence[Reply], space: Space) -> Finding:
+    """Return what the replies to a probe say.
+
+    Args:
+        probe: the probe.
+        replies: to its questions, in order.
+        space: the unit of places that was asked for.
+    """
+    refused = [reply for reply in replies if reply.delivery not in ("ok", "truncated")]
+    if len(refused) > (1 - _MOST) * len(replies):
+        said = refused[0].error or refused[0].delivery
+        if all(reply.delivery == "api_error" for reply in refused):
+            return _failed(probe, "refused", said, 0, len(replies))
+        return _unclear(
+            probe, f"{len(refused)} of {len(replies)} have no reply: {said}", 0, replies
+        )
+    if probe.judged == "places":
+        return _judge_places(probe, replies, space)
+    return _JUDGES[probe.judged](probe, replies)
+
+
+def _judge_places(probe: Probe, replies: Sequence[Reply], space: Space) -> Finding:
+    placed = [(reply.question.at, reply.point, reply.size) for reply in replies if reply.point]
+    if len(placed) < _MOST * len(replies):
+        return _unclear(probe, "most answers are no place", 0, replies)
+    targets = [at for at, _, _ in placed if at]
+    found = fit_places(targets, [point for _, point, _ in placed if point], placed[0][2], space)
+    if found is None:
+        return _unclear(probe, "no picture, unit or order of axes explains the places", 0, replies)
+    if found.cause:
+        return _failed(probe, found.cause, found.detail, 0, len(replies))
+    return _passed(probe, found.explained, len(replies))
+
+
+def _judge_signs(probe: Probe, replies: Sequence[Reply]) -> Finding:
+    right = sum(reply.said == reply.question.right for reply in replies)
+    if _is_more(right, len(replies), probe.chance):
+        return _passed(probe, right, len(replies))
+    signs = Counter(reply.question.signs.get(reply.said, "") for reply in replies)
+    signs.pop("", None)
+    for cause, count in signs.most_common(1):
+        # Some questions cannot show a fault: a cut after the last beep leaves their answer right.
+        able = sum(cause in reply.question.signs.values() for reply in replies)
+        if _is_more(count, able, max(probe.chance, _GUESS)):
+            return _failed(probe, cause, f"{count} of {able} replies say so", right, len(replies))
+    return _unclear(probe, "the answers are neither right nor those of one fault", right, replies)
+
+
+def _is_more(count: int, total: int, chance: float) -> bool:
+    interval = wilson(count, total)
+    return interval is not None and count >= _MOST * total and interval[0] > chance
+
+
+def _judge_same(probe: Probe, replies: Sequence[Reply]) -> Finding:
+    texts = {reply.text for reply in replies}
+    if texts == {""}:
+        return _unclear(probe, "all replies are empty", 0, replies)
+    if len(texts) == 1:
+        return _passed(probe, len(replies), len(replies))
+    (cause,) = replies[0].question.signs.values()
+    return _failed(probe, cause, f"{len(texts)} texts in {len(replies)} replies", 0, len(replies))
+
+
+def _judge_times(probe: Probe, replies: Sequence[Reply]) -> Finding:
+    wanted = [float(reply.question.right) for reply in replies if reply.said]
+    said = [float(reply.said) for reply in replies if reply.said]
+    reach = [reply.question.reach for reply in replies if reply.said]
+    differ = len(set(said)) > 2
+    right = sum(abs(a - b) <= r for a, b, r in zip(said, wanted, reach, strict=True))
+    if right >= _MOST * len(replies) and differ:
+        return _passed(probe, right, len(replies))
+    if len(said) >= _MOST * len(replies) and differ:
+        speed = median(a / b for a, b in zip(said, wanted, strict=True))
+        near = sum(
+            abs(a - speed * b) <= speed * r for a, b, r in zip(said, wanted, reach, strict=True)
+        )
+        if near >= _MOST * len(replies):
+            detail = f"seconds are {speed:.2g} times the right ones"
+            return _failed(probe, "frame_times", detail, right, len(replies))
+    return _unclear(
+        probe, "the seconds are neither right nor all longer or shorter", right, replies
+    )
+
+
+_JUDGES: Final[Mapping[Judgement, Callable[[Probe, Sequence[Reply]], Finding]]] = {
+    "signs": _judge_signs,
+    "same": _judge_same,
+    "times": _judge_times,
+}
+
+
+def judge_tokens(replies: Mapping[str, Sequence[Reply]]) -> Finding:
+    """Compare the tokens of prompts with a picture and of those without, as the server counts them.
+
+    Args:
+        replies: by the name of their probe.
+    """
+    claim = "a picture costs tokens"
+    plain = [reply.tokens for name in ("system", "history") for reply in replies.get(name, ())]
+    shown = [reply.tokens for reply in replies.get("text", ())]
+    if not plain or not shown:
+        return Finding(probe="tokens", claim=claim, state="left out", why="no picture was sent")
+    asked = len(plain) + len(shown)
+    if not min(*plain, *shown):
+        why = "the server does not count tokens"
+        return Finding(probe="tokens", claim=claim, state="unclear", why=why, asked=asked)
+    detail = f"{min(shown)} tokens with a picture, {max(plain)} without"
+    if min(shown) > max(plain):
+        return Finding(probe="tokens", claim=claim, state="pass", why=detail, asked=asked)
+    probe = Probe(name="tokens", claim=claim, questions=())
+    return _failed(probe, "picture_costs_nothing", detail, 0, asked)
+
+
+def leave_out(probe: Probe, why: str) -> Finding:
+    """Return the finding of a probe that is not asked."""
+    return Finding(probe=probe.name, claim=probe.claim, state="left out", why=why)
+
+
+def _passed(probe: Probe, right: int, asked: int) -> Finding:
+    return Finding(
+        probe=probe.name,
+        claim=probe.claim,
+        state="pass",
+        right=right,
+        asked=asked,
+        interval=wilson(right, asked),
+    )
+
+
+def _failed(probe: Probe, cause: str, detail: str, right: int, asked: int) -> Finding:
+    what, fix = CAUSES[cause]
+    return Finding(
+        probe=probe.name,
+        claim=probe.claim,
+        state="fail",
+        cause=cause,
+        why=f"{what}: {detail}" if detail else what,
+        fix=fix,
+        right=right,
+        asked=asked,
+        interval=wilson(right, asked),
+    )
+
+
+def _unclear(probe: Probe, why: str, right: int, replies: Sequence[Reply]) -> Finding:
+    return Finding(
+        probe=probe.name,
+        claim=probe.claim,
+        state="unclear",
+        why=why,
+        right=right,
+        asked=len(replies),
+        interval=wilson(right, len(replies)),
+    )

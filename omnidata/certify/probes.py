@@ -1,0 +1,563 @@
+"""The probes: questions with known answers, so plain that a small model answers them.
+
+A wrong answer is no accident of a weak model where it is the answer that a fault would give: each
+question lists those, with their causes (`signs`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from random import Random
+from typing import Any, Final, Literal
+
+from omnidata.actions import Pair, Screen
+from omnidata.certify.exhibits import COLOURS, HIGH, LOW, SWAPPED, Exhibits, beeps
+from omnidata.types import Conversation, MediaRef, Message, Modality, Part
+
+Judgement = Literal["signs", "places", "same", "times"]
+"""How replies to a probe are judged: by `Question.signs`, by a fit of places, by being equal, by a
+fit of seconds."""
+Medium = Modality | Literal["text"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """One question of a probe.
+
+    Attributes:
+        messages: the conversation.
+        right: the right answer, as `Probe.read` returns it.
+        signs: answers that a fault would give -> the fault's name in `causes.CAUSES`.
+        at: the place of the target in shares of the picture; None where no place is asked for.
+        size: width and height of that picture in pixels.
+        reach: seconds that an answer may lie from the right one, where seconds are asked for.
+    """
+
+    messages: Conversation
+    right: str = ""
+    signs: Mapping[str, str] = field(default_factory=dict)
+    at: Pair | None = None
+    size: Screen = (448, 448)
+    reach: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """Questions that one ability of a server answers.
+
+    Attributes:
+        name: of the probe.
+        claim: what it shows if it passes.
+        media: the modalities that it sends; empty for text alone.
+        questions: of the probe.
+        read: returns what an answer says; empty where it says nothing of the kind.
+        chance: how likely a guess is right.
+        judged: how.
+        settings: of `GenerationParams`, beside temperature 0 and 512 tokens.
+        controls: of the model (`Model.controls`) that it needs.
+        whole_clips: whether it needs clips as they are, where frames of them may be sent.
+    """
+
+    name: str
+    claim: str
+    media: Collection[Modality] = ()
+    questions: Sequence[Question]
+    read: Callable[[str], str] = str.strip
+    chance: float = 0.0
+    judged: Judgement = "signs"
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    controls: Collection[str] = ()
+    whole_clips: bool = False
+
+
+# What an answer says.
+
+_NUMBERS: Final = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+_THOUGHT: Final = re.compile(r"^.*</think>", re.DOTALL)
+
+
+def read_digits(text: str) -> str:
+    """Return all digits of an answer.
+
+    Examples:
+        >>> read_digits("<think>1?</think> The digits are 3, 7 and 5.")
+        '375'
+    """
+    return "".join(re.findall(r"[0-9]", _THOUGHT.sub("", text)))
+
+
+def read_last_number(text: str) -> str:
+    """Return the last whole number of an answer, a word up to nine too.
+
+    Examples:
+        >>> read_last_number("I hear four beeps."), read_last_number("1, 2, 3")
+        ('4', '3')
+    """
+    found = re.findall(
+        rf"\d+|\b(?:{'|'.join((*_NUMBERS, 'zero'))})\b", _THOUGHT.sub("", text).lower()
+    )
+    if not found:
+        return ""
+    return (
+        str(_NUMBERS.index(found[-1])) if found[-1] in _NUMBERS else found[-1].replace("zero", "0")
+    )
+
+
+def choose_from(words: Sequence[str]) -> Callable[[str], str]:
+    """Return a reader of those of some words that an answer has, in its order.
+
+    Examples:
+        >>> choose_from(["red", "blue"])("It is **Blue**.")
+        'blue'
+    """
+    pattern = re.compile(rf"\b(?:{'|'.join(words)})\b", re.IGNORECASE)
+    return lambda text: " ".join(pattern.findall(_THOUGHT.sub("", text))).lower()
+
+
+# How questions are put.
+
+
+def _ask(*parts: MediaRef | str) -> Conversation:
+    return (_say("user", *parts),)
+
+
+def _say(role: Literal["system", "user", "assistant"], *parts: MediaRef | str) -> Message:
+    return Message(role, tuple(map(_part, parts)))
+
+
+def _part(part: MediaRef | str) -> Part:
+    if isinstance(part, str):
+        return Part("text", part)
+    role = {"image": "screenshot", "video": "video", "audio": "audio"}[part.kind]
+    return Part(part.kind, media=part, role=role)
+
+
+def make_probes(exhibits: Exhibits, kinds: Collection[Modality], *, place: str) -> list[Probe]:
+    """Draw the media of probes, and return the probes.
+
+    Args:
+        exhibits: writes the media.
+        kinds: the modalities that probes may send; those of texts are always among them.
+        place: how to ask where the red square is, in the unit of answers.
+    """
+    made: list[Probe] = []
+    if "image" in kinds:
+        made += [*_places(exhibits, place), *_pictures(exhibits, Random(0))]
+    if "video" in kinds:
+        made += _clips(exhibits, Random(0))
+    if "audio" in kinds:
+        made += _sounds(exhibits)
+    if {"audio", "video"} <= set(kinds):
+        made.append(_beside_clip(exhibits))
+    return [*made, *_texts(Random(0)), *_sampling()]
+
+
+# Pictures.
+
+_SPOTS: Final = ((0.2, 0.12), (0.75, 0.3), (0.4, 0.55), (0.12, 0.86), (0.86, 0.74))
+_SCREENS: Final[Mapping[str, tuple[Screen, str]]] = {
+    "phone": ((1080, 2400), ""),
+    "landscape": ((1920, 1080), ""),
+    "4k": ((3840, 2160), ""),
+    "tiny": ((240, 320), ""),
+    "wide": ((2400, 400), ""),
+    "turned": ((1080, 2400), "turned"),
+    "palette": ((1280, 800), "palette"),
+    "alpha": ((1280, 800), "alpha"),
+}
+
+
+def _places(exhibits: Exhibits, place: str) -> Iterator[Probe]:
+    for name, (size, form) in _SCREENS.items():
+        yield Probe(
+            name=f"place-{name}",
+            claim=f"places on a picture of {size[0]} x {size[1]}{form and f', {form}'}",
+            media=("image",),
+            judged="places",
+            questions=[
+                Question(
+                    messages=_ask(exhibits.square(f"place-{name}-{number}", size, at, form), place),
+                    at=at,
+                    size=size,
+                )
+                for number, at in enumerate(_SPOTS)
+            ],
+        )
+
+
+def _pictures(exhibits: Exhibits, rng: Random) -> Iterator[Probe]:
+    codes = [str(rng.randrange(1000, 9999)) for _ in range(3)]
+    yield Probe(
+        name="text",
+        claim="text on a picture is read",
+        media=("image",),
+        read=read_digits,
+        chance=1e-4,
+        questions=[
+            Question(
+                messages=_ask(
+                    exhibits.text(f"text-{code}", code),
+                    "Which number does the picture show? Answer with the number alone.",
+                ),
+                right=code,
+            )
+            for code in codes
+        ],
+    )
+    names = list(COLOURS)
+    yield Probe(
+        name="colours",
+        claim="colours are as sent",
+        media=("image",),
+        read=choose_from(names),
+        chance=1 / len(names),
+        questions=[
+            Question(
+                messages=_ask(
+                    exhibits.colour(f"colour-{name}", name),
+                    "Which colour is the picture: red, blue, yellow or cyan? Answer with one word.",
+                ),
+                right=name,
+                signs={SWAPPED[name]: "colours_swapped"},
+            )
+            for name in names
+        ],
+    )
+    yield Probe(
+        name="several-pictures",
+        claim="several pictures arrive, in their order",
+        media=("image",),
+        read=read_digits,
+        chance=1 / 720,
+        questions=[_several(exhibits, _digits(rng, 3)) for _ in range(3)],
+    )
+
+
+def _digits(rng: Random, count: int) -> str:
+    return "".join(rng.sample("123456789", count))
+
+
+def _several(exhibits: Exhibits, digits: str) -> Question:
+    pictures = [exhibits.text(f"digit-{digit}", digit) for digit in digits]
+    return Question(
+        messages=_ask(
+            *pictures,
+            "Each picture shows one digit. List the digits in the order of the pictures, and "
+            "nothing else.",
+        ),
+        right=digits,
+        signs={
+            digits[::-1]: "picture_order",
+            digits[0]: "first_picture_only",
+            digits[-1]: "last_picture_only",
+        },
+    )
+
+
+# Clips.
+
+
+def _clips(exhibits: Exhibits, rng: Random) -> Iterator[Probe]:
+    yield Probe(
+        name="frames",
+        claim="frames of a clip arrive, in their order",
+        media=("video",),
+        read=read_digits,
+        chance=1e-4,
+        questions=[_frames(exhibits, _digits(rng, _FRAMES)) for _ in range(3)],
+    )
+    yield Probe(
+        name="frame-times",
+        claim="the model knows at which second something is shown",
+        media=("video",),
+        read=read_last_number,
+        judged="times",
+        questions=[
+            _time(exhibits, _digits(rng, _FRAMES), number, held)
+            for number, held in ((1, 2), (2, 3), (3, 3), (2, 5), (3, 5))
+        ],
+    )
+    yield Probe(
+        name="track",
+        claim="a clip's own sound arrives",
+        media=("video",),
+        whole_clips=True,
+        read=read_last_number,
+        chance=1 / 5,
+        questions=[_track(exhibits, times) for times in _SHORT],
+    )
+
+
+_FRAMES: Final = 4
+"""Digits of a clip: as many as frames of it are sent by default (OmniGUI, Table 6)."""
+
+
+def _time(exhibits: Exhibits, digits: str, number: int, held: int) -> Question:
+    shown = [digit for digit in digits for _ in range(held)]
+    return Question(
+        messages=_ask(
+            exhibits.clip(f"times-{digits}", shown),
+            f"The clip shows digits, one after the other. At which second from its start does it "
+            f"show {digits[number]}? Answer with a whole number alone.",
+        ),
+        right=str((number + 0.5) * held),
+        reach=held / 2 + 1,
+    )
+
+
+def _frames(exhibits: Exhibits, digits: str) -> Question:
+    lost = ("".join(some) for size in range(1, _FRAMES) for some in combinations(digits, size))
+    return Question(
+        messages=_ask(
+            exhibits.clip(f"frames-{digits}", digits),
+            "The clip shows digits, one after the other. List them in their order, and nothing "
+            "else.",
+        ),
+        right=digits,
+        signs={
+            **dict.fromkeys(lost, "frames_lost"),
+            **{digits[:end]: "clip_cut" for end in range(2, _FRAMES)},
+            digits[0]: "first_frame_only",
+            digits[::-1]: "frame_order",
+        },
+    )
+
+
+# Sounds.
+
+_COUNT: Final = "How many beeps do you hear? Answer with a whole number alone."
+
+
+def _sounds(exhibits: Exhibits) -> Iterator[Probe]:
+    yield Probe(
+        name="beeps",
+        claim="short sound arrives",
+        media=("audio",),
+        read=read_last_number,
+        chance=1 / 5,
+        questions=[_count(exhibits, f"beeps-{len(times)}", times) for times in _SHORT],
+    )
+    yield Probe(
+        name="long-sound",
+        claim="sound arrives to its end, after 55 s",
+        media=("audio",),
+        read=read_last_number,
+        chance=1 / 5,
+        questions=[_count(exhibits, f"long-{number}", times) for number, times in enumerate(_LONG)],
+    )
+    yield Probe(
+        name="pitch",
+        claim="high and low sounds are told apart, in their order",
+        media=("audio",),
+        read=choose_from(("high", "low")),
+        chance=1 / 8,
+        questions=[_pitches(exhibits, pitches) for pitches in _PITCHES],
+    )
+    yield Probe(
+        name="sides",
+        claim="left and right of a sound are told apart",
+        media=("audio",),
+        read=choose_from(("left", "right", "both")),
+        chance=1 / 2,
+        questions=[_side(exhibits, side, number) for number in (1, 2, 3) for side in _OTHER],
+    )
+
+
+def _count(exhibits: Exhibits, name: str, times: Sequence[float], *before: MediaRef) -> Question:
+    signal = beeps(times, [HIGH] * len(times), seconds=max(times) + 2)
+    ends = {end: cause for end, cause in _ENDS.items() if end < max(times)}
+    return Question(
+        messages=_ask(*before, exhibits.sound(name, signal), _COUNT),
+        right=str(len(times)),
+        signs={
+            **{str(sum(at < end for at in times)): cause for end, cause in ends.items()},
+            "0": "sound_lost",
+        },
+    )
+
+
+def _beside_clip(exhibits: Exhibits) -> Probe:
+    still = exhibits.clip("still", "AAA")
+    return Probe(
+        name="sound-beside-clip",
+        claim="sound arrives beside a clip",
+        media=("audio", "video"),
+        read=read_last_number,
+        chance=1 / 5,
+        questions=[_count(exhibits, f"beside-{len(times)}", times, still) for times in _SHORT],
+    )
+
+
+_SHORT: Final = [[1 + 0.8 * each for each in range(number)] for number in (2, 3, 4, 5)]
+"""When beeps begin, in seconds."""
+_ENDS: Final = {20: "sound_cut", 40: "sound_cut", 50: "sound_cut", 30: "sound_cut_30"}
+"""Seconds at which sound may be cut; where two leave as many beeps, the last one is named."""
+_LONG: Final = ((2, 15, 29, 31, 55), (2, 31, 41, 55), (2, 15, 31, 36, 41, 55), (5, 20, 35))
+_PITCHES: Final = (("high", "low", "low"), ("low", "high", "low"), ("low", "low", "high"))
+_OTHER: Final = {"left": "right", "right": "left"}
+
+
+def _pitches(exhibits: Exhibits, pitches: Sequence[str]) -> Question:
+    signal = beeps((1, 2, 3), [HIGH if each == "high" else LOW for each in pitches], seconds=4)
+    return Question(
+        messages=_ask(
+            exhibits.sound(f"pitch-{'-'.join(pitches)}", signal),
+            "You hear three beeps. For each, in order, answer high or low, and nothing else.",
+        ),
+        right=" ".join(pitches),
+        signs={"": "sound_lost"},
+    )
+
+
+def _side(exhibits: Exhibits, side: str, number: int) -> Question:
+    signal = beeps([0.5 + each for each in range(number)], [HIGH] * number, seconds=number + 1)
+    return Question(
+        messages=_ask(
+            exhibits.stereo(f"side-{side}-{number}", signal, side),
+            "Is the sound on the left, on the right or on both sides? Answer with one word.",
+        ),
+        right=side,
+        signs={_OTHER[side]: "sides_swapped", "both": "mono"},
+    )
+
+
+def _track(exhibits: Exhibits, times: Sequence[float]) -> Question:
+    signal = beeps(times, [HIGH] * len(times), seconds=7)
+    return Question(
+        messages=_ask(
+            exhibits.clip(f"track-{len(times)}", "A" * 7, signal),
+            f"Listen to the sound of the clip. {_COUNT}",
+        ),
+        right=str(len(times)),
+        signs={"0": "track_lost", "": "track_lost"},
+    )
+
+
+# Texts.
+
+_WORDS: Final = ("kiwi", "plum", "fig")
+_UP_TO: Final = "Count from 1 to {most}, with a blank between numbers, and write nothing else."
+
+
+def _texts(rng: Random) -> Iterator[Probe]:
+    yield Probe(
+        name="system",
+        claim="the system message is obeyed",
+        read=choose_from((*_WORDS, "4", "four", "5", "five", "6", "six")),
+        questions=[
+            Question(
+                messages=(
+                    _say("system", f"Whatever the user asks, answer with the single word {word}."),
+                    _say("user", f"What is 2 + {number}?"),
+                ),
+                right=word,
+                signs=dict.fromkeys((str(2 + number), sum_), "system_ignored"),
+            )
+            for word, number, sum_ in zip(_WORDS, (2, 3, 4), ("four", "five", "six"), strict=True)
+        ],
+    )
+    yield Probe(
+        name="history",
+        claim="earlier turns arrive with their roles",
+        read=read_digits,
+        chance=1 / 90,
+        questions=[_history(*rng.sample(range(10, 99), 2)) for _ in range(3)],
+    )
+    yield Probe(
+        name="prefix",
+        claim="an answer goes on from a given beginning",
+        controls=("prefix",),
+        read=lambda text: text.strip().lower().lstrip(",. ")[:1],
+        questions=[
+            Question(
+                messages=(
+                    _say("user", f"Say the first letters of the alphabet, up to {last}."),
+                    _say("assistant", f"{', '.join(known)},"),
+                ),
+                right=chr(ord(known[-1]) + 1).lower(),
+                signs=dict.fromkeys(("a", "s", "t", "h"), "prefix_ignored"),
+            )
+            for known, last in (("ABC", "H"), ("ABCD", "J"), ("ABCDE", "K"))
+        ],
+    )
+
+
+def _history(mine: int, yours: int) -> Question:
+    return Question(
+        messages=(
+            _say("user", f"My number is {mine}. Choose a number of your own."),
+            _say("assistant", f"My number is {yours}."),
+            _say("user", "Which number did you choose? Answer with the number alone."),
+        ),
+        right=str(yours),
+        signs={str(mine): "roles_swapped", "": "history_dropped"},
+    )
+
+
+# Sampling.
+
+
+def _sampling() -> Iterator[Probe]:
+    yield Probe(
+        name="stop",
+        claim="answers end at a text to stop at",
+        read=read_last_number,
+        settings={"stop": ("7",)},
+        controls=("stop",),
+        questions=[
+            Question(
+                messages=_ask(_UP_TO.format(most=most)),
+                right="6",
+                signs={str(most): "stop_ignored"},
+            )
+            for most in (9, 12, 15)
+        ],
+    )
+    yield Probe(
+        name="limit",
+        claim="the limit of an answer's length is obeyed",
+        read=lambda text: "whole" if read_last_number(text) in ("120", "150", "180") else "cut",
+        settings={"max_new_tokens": 24},
+        controls=("max_new_tokens",),
+        questions=[
+            Question(
+                messages=_ask(_UP_TO.format(most=most)),
+                right="cut",
+                signs={"whole": "limit_ignored"},
+            )
+            for most in (120, 150, 180)
+        ],
+    )
+    yield Probe(
+        name="long-answer",
+        claim="long answers arrive to their end",
+        read=lambda text: "whole" if read_last_number(text) in ("120", "150", "180") else "cut",
+        settings={"max_new_tokens": 2048},
+        questions=[
+            Question(
+                messages=_ask(_UP_TO.format(most=most)),
+                right="whole",
+                signs={"cut": "output_capped"},
+            )
+            for most in (120, 150, 180)
+        ],
+    )
+    sentence = _ask("Invent a name for a ship and say in one sentence where it sails.")
+    yield Probe(
+        name="repeat",
+        claim="the same question at temperature 0 has the same answer",
+        judged="same",
+        controls=("temperature",),
+        questions=[Question(messages=sentence, signs={"": "not_deterministic"})] * 4,
+    )
+    yield Probe(
+        name="seed",
+        claim="the same seed gives the same answer",
+        judged="same",
+        settings={"temperature": 1.0, "seed": 7},
+        controls=("temperature", "seed"),
+        questions=[Question(messages=sentence, signs={"": "seed_ignored"})] * 3,
+    )

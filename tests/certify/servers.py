@@ -1,0 +1,370 @@
+"""A server that answers the probes by looking and listening, and the same with one fault."""
+
+from __future__ import annotations
+
+import base64
+import io
+import random
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from itertools import groupby
+from typing import Any
+
+import av
+import numpy as np
+import numpy.typing as npt
+from aiohttp import web
+from PIL import Image, ImageDraw, ImageFont
+
+from tests.adapters.servers import Asked, Fault
+
+_GLYPHS = "0123456789AB"
+_RATE = 16_000
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What of a request reaches the model.
+
+    Attributes:
+        turns: role and text of each message, in order.
+        pictures: RGB.
+        clip: time in seconds and RGB of each frame.
+        sound: (channels, N) at 16 kHz; None without.
+        track: the clip's own sound.
+        limit, stop, seed, temperature: of the request.
+    """
+
+    turns: Sequence[tuple[str, str]]
+    pictures: Sequence[Image.Image] = ()
+    clip: Sequence[tuple[float, Image.Image]] = ()
+    sound: npt.NDArray[np.float32] | None = None
+    track: npt.NDArray[np.float32] | None = None
+    limit: int = 10**6
+    stop: Sequence[str] = ()
+    seed: int | None = None
+    temperature: float = 0.0
+    answer: Callable[[str], str] = field(default=lambda text: text)
+
+
+@dataclass
+class Watching:
+    """Chat Completions of a model that sees, hears and counts; `fault` changes what it gets."""
+
+    fault: Callable[[Heard], Heard] = lambda heard: heard
+    path = "/v1/chat/completions"
+
+    async def read(self, request: web.Request) -> Asked:
+        payload = await request.json()
+        return Asked([], payload)
+
+    def reply(self, asked: Asked, text: str | None, fault: Fault) -> Any:
+        heard = self.fault(_hear(asked.payload))
+        words = heard.answer(_answer(heard)).split(" ")
+        said = " ".join(words[: heard.limit])
+        for stop in heard.stop:
+            said = said.partition(stop)[0]
+        whole = len(words) <= heard.limit
+        tokens = sum(len(text.split()) for _, text in heard.turns) + 100 * len(heard.pictures)
+        return {
+            "id": "1",
+            "object": "chat.completion",
+            "created": 1,
+            "model": "m",
+            "choices": [
+                {
+                    "index": 0,
+                    "message": {"role": "assistant", "content": said},
+                    "finish_reason": "stop" if whole else "length",
+                }
+            ],
+            "usage": {"prompt_tokens": tokens, "completion_tokens": 5, "total_tokens": tokens + 5},
+        }
+
+
+def _hear(payload: Mapping[str, Any]) -> Heard:
+    turns, pictures = [], []
+    clip: list[tuple[float, Image.Image]] = []
+    sound = track = None
+    for message in payload["messages"]:
+        texts, time = [], None
+        parts = message["content"]
+        for part in [{"type": "text", "text": parts}] if isinstance(parts, str) else parts:
+            kind = part["type"]
+            if kind == "text":
+                label = re.match(r"\[Video frame at ([\d.]+) s\]", part["text"])
+                time = float(label[1]) if label else None
+                texts += [] if label else [part["text"]]
+                continue
+            data = part[kind].get("data") or part[kind]["url"].partition(",")[2]
+            content = base64.b64decode(data)
+            if kind == "image_url" and time is not None:
+                clip.append((time, Image.open(io.BytesIO(content)).convert("RGB")))
+                time = None
+            elif kind == "image_url":
+                pictures.append(Image.open(io.BytesIO(content)).convert("RGB"))
+            elif kind == "video_url":
+                clip, track = _frames(content), _sound(content)
+            else:
+                sound = _sound(content)
+        turns.append((message["role"], " ".join(texts)))
+    stop = payload.get("stop") or []
+    return Heard(
+        turns,
+        pictures,
+        clip,
+        sound,
+        track,
+        payload.get("max_completion_tokens") or payload.get("max_tokens") or 10**6,
+        [stop] if isinstance(stop, str) else stop,
+        payload.get("seed"),
+        payload.get("temperature") or 0.0,
+    )
+
+
+def _frames(content: bytes) -> list[tuple[float, Image.Image]]:
+    with av.open(io.BytesIO(content)) as container:
+        return [(frame.time or 0.0, frame.to_image()) for frame in container.decode(video=0)]
+
+
+def _sound(content: bytes) -> npt.NDArray[np.float32] | None:
+    with av.open(io.BytesIO(content)) as container:
+        if not container.streams.audio:
+            return None
+        channels = container.streams.audio[0].channels
+        layout = "stereo" if channels == 2 else "mono"
+        resampler = av.AudioResampler(format="fltp", layout=layout, rate=_RATE)
+        parts = [
+            each.to_ndarray()
+            for frame in container.decode(audio=0)
+            for each in resampler.resample(frame)
+        ]
+    return np.concatenate(parts, axis=1)
+
+
+# What the model says.
+
+
+def _answer(heard: Heard) -> str:
+    role, asked = heard.turns[-1]
+    texts = dict(heard.turns)
+    if role == "assistant":
+        last = re.findall(r"[A-Z]", asked)[-1]
+        return f" {chr(ord(last) + 1)}, {chr(ord(last) + 2)}"
+    if found := re.search(r"single word (\w+)", texts.get("system", "")):
+        return found[1]
+    if found := re.match(r"What is 2 \+ (\d)", asked):
+        return str(2 + int(found[1]))
+    if "did you choose" in asked:
+        found = re.search(r"My number is (\d+)", texts.get("assistant", ""))
+        return found[1] if found else "I do not know."
+    if found := re.match(r"Count from 1 to (\d+)", asked):
+        return " ".join(map(str, range(1, int(found[1]) + 1)))
+    if found := re.match(r"Say the first letters", asked):
+        return "Sure: A, B, C"
+    if "ship" in asked:
+        key = heard.seed if heard.temperature else 0
+        return f"The Albatross {random.Random(key).randrange(10**9)} sails to Rome."
+    if "beeps" in asked or "sound" in asked:
+        return _listen(heard, asked)
+    if "red square" in asked:
+        return _point(heard.pictures[-1], asked)
+    if "Which colour" in asked:
+        return _colour(heard.pictures[0])
+    if "clip" in asked:
+        return _watch(heard.clip, asked)
+    return ", ".join(map(_read_text, heard.pictures))
+
+
+def _point(picture: Image.Image, asked: str) -> str:
+    pixels = np.asarray(picture).astype(int)
+    is_red = (pixels[..., 0] > 150) & (pixels[..., 1] < 110) & (pixels[..., 2] < 110)
+    rows, columns = np.nonzero(is_red)
+    x, y = columns.mean() + 0.5, rows.mean() + 0.5
+    if "0 to 1000" in asked:
+        x, y = x * 1000 / picture.width, y * 1000 / picture.height
+    return f"[{x:.0f}, {y:.0f}]"
+
+
+def _colour(picture: Image.Image) -> str:
+    red, green, blue = np.asarray(picture).mean(axis=(0, 1)) > 128
+    names = {(1, 0, 0): "red", (0, 0, 1): "blue", (1, 1, 0): "yellow", (0, 1, 1): "cyan"}
+    return names[int(red), int(green), int(blue)]
+
+
+def _watch(clip: Sequence[tuple[float, Image.Image]], asked: str) -> str:
+    shown = [(_read_text(picture), time) for time, picture in clip]
+    if found := re.search(r"it show (\d)", asked):
+        return str(round(next((time for text, time in shown if text == found[1]), 0)))
+    return " ".join(text for text, _ in groupby(text for text, _ in shown))
+
+
+def _listen(heard: Heard, asked: str) -> str:
+    sound = heard.track if "of the clip" in asked else heard.sound
+    if sound is None:
+        return "I hear no beeps."
+    if "left" in asked:
+        loud = np.abs(sound).mean(axis=1) > 1e-3
+        return "both" if loud.size == 1 or loud.all() else "left" if loud[0] else "right"
+    beeps = _beeps(sound.mean(axis=0))
+    if "high or low" in asked:
+        return " ".join("high" if pitch > 800 else "low" for pitch in beeps)
+    return str(len(beeps))
+
+
+def _beeps(wave: npt.NDArray[np.float32]) -> list[float]:
+    """The pitch of each beep in hertz."""
+    step = _RATE // 20
+    loud = [bool(np.abs(wave[at : at + step]).max() > 0.02) for at in range(0, wave.size, step)]
+    found, at = [], 0
+    for is_loud, run in groupby(loud):
+        size = len([*run])
+        if is_loud:
+            part = wave[at * step : (at + size) * step]
+            spectrum = np.abs(np.fft.rfft(part))
+            found.append(float(np.fft.rfftfreq(part.size, 1 / _RATE)[spectrum.argmax()]))
+        at += size
+    return found
+
+
+def _read_text(picture: Image.Image) -> str:
+    ink = np.asarray(picture.convert("L")) < 128
+    if not ink.any():
+        return ""
+    return "".join(map(_glyph, _letters(ink)))
+
+
+def _letters(ink: npt.NDArray[np.bool_]) -> list[npt.NDArray[np.bool_]]:
+    columns = ink.any(axis=0)
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], columns, [False]]).astype(int)))
+    found = []
+    for left, right in zip(edges[::2], edges[1::2], strict=True):
+        part = ink[:, left:right]
+        rows = np.flatnonzero(part.any(axis=1))
+        found.append(part[rows[0] : rows[-1] + 1])
+    return found
+
+
+def _glyph(ink: npt.NDArray[np.bool_]) -> str:
+    shape = _scaled(ink)
+    return min(_GLYPHS, key=lambda glyph: float(np.abs(shape - _template(glyph)).mean()))
+
+
+@cache
+def _template(glyph: str) -> npt.NDArray[np.float32]:
+    picture = Image.new("L", (300, 300), 255)
+    ImageDraw.Draw(picture).text((150, 150), glyph, 0, ImageFont.load_default(144), anchor="mm")
+    (ink,) = _letters(np.asarray(picture) < 128)
+    return _scaled(ink)
+
+
+def _scaled(ink: npt.NDArray[np.bool_]) -> npt.NDArray[np.float32]:
+    narrow = ink.shape[1] / ink.shape[0]
+    picture = Image.fromarray((ink * 255).astype(np.uint8)).resize((24, 32))
+    return np.append(np.asarray(picture, np.float32) / 255, np.full((1, 24), 4 * narrow), axis=0)
+
+
+# One fault each.
+
+
+def _halve(picture: Image.Image) -> Image.Image:
+    return picture.resize((max(1, picture.width // 2), max(1, picture.height * 2 // 3)))
+
+
+def _pad(picture: Image.Image) -> Image.Image:
+    side = max(picture.size)
+    ground = Image.new("RGB", (side, side), "black")
+    ground.paste(picture, ((side - picture.width) // 2, (side - picture.height) // 2))
+    return ground
+
+
+def _in_thousandths(heard: Heard) -> Heard:
+    turns = [(role, text.replace("are pixels of", "0 to 1000")) for role, text in heard.turns]
+    return replace(heard, turns=turns)
+
+
+def _swap(text: str) -> str:
+    return re.sub(r"\[(\d+), (\d+)\]", r"[\2, \1]", text)
+
+
+def _bgr(picture: Image.Image) -> Image.Image:
+    return Image.merge("RGB", picture.split()[::-1])
+
+
+def _cut(sound: npt.NDArray[np.float32] | None) -> npt.NDArray[np.float32] | None:
+    return None if sound is None else sound[:, : 30 * _RATE]
+
+
+def _mix(sound: npt.NDArray[np.float32] | None) -> npt.NDArray[np.float32] | None:
+    return None if sound is None else sound.mean(axis=0, keepdims=True)
+
+
+_NOISE = random.Random(3)
+
+FAULTS: Mapping[str, tuple[Callable[[Heard], Heard], Mapping[str, str]]] = {
+    "resize": (
+        lambda h: replace(h, pictures=[*map(_halve, h.pictures)]),
+        dict.fromkeys(("place-phone", "place-4k", "place-turned"), "resized"),
+    ),
+    "pad": (lambda h: replace(h, pictures=[*map(_pad, h.pictures)]), {"place-phone": "padded"}),
+    "units": (_in_thousandths, {"place-phone": "units", "place-4k": "units"}),
+    "swap x and y": (lambda h: replace(h, answer=_swap), {"place-phone": "swapped"}),
+    "BGR": (
+        lambda h: (
+            replace(h, pictures=[*map(_bgr, h.pictures)]) if "colour" in h.turns[-1][1] else h
+        ),
+        {"colours": "colours_swapped"},
+    ),
+    "swap order": (
+        lambda h: replace(h, pictures=h.pictures[::-1]),
+        {"several-pictures": "picture_order"},
+    ),
+    "first picture only": (
+        lambda h: replace(h, pictures=h.pictures[:1]),
+        {"several-pictures": "first_picture_only"},
+    ),
+    "drop sound": (
+        lambda h: replace(h, sound=None, track=None),
+        {"beeps": "sound_lost", "sound-beside-clip": "sound_lost", "track": "track_lost"},
+    ),
+    "drop sound beside a clip": (
+        lambda h: replace(h, sound=None) if h.clip else h,
+        {"sound-beside-clip": "sound_lost"},
+    ),
+    "cut at 30 s": (lambda h: replace(h, sound=_cut(h.sound)), {"long-sound": "sound_cut_30"}),
+    "mix to one channel": (lambda h: replace(h, sound=_mix(h.sound)), {"sides": "mono"}),
+    "first frame only": (lambda h: replace(h, clip=h.clip[:1]), {"frames": "first_frame_only"}),
+    "few frames": (lambda h: replace(h, clip=h.clip[::8]), {"frames": "frames_lost"}),
+    "lose frame times": (
+        lambda h: replace(h, clip=[(time / 2, shown) for time, shown in h.clip]),
+        {"frame-times": "frame_times"},
+    ),
+    "transcode": (
+        lambda h: replace(h, track=None, clip=[(t, s.resize((112, 112))) for t, s in h.clip]),
+        {"track": "track_lost"},
+    ),
+    "ignore system": (
+        lambda h: replace(h, turns=[turn for turn in h.turns if turn[0] != "system"]),
+        {"system": "system_ignored"},
+    ),
+    "drop history": (lambda h: replace(h, turns=h.turns[-1:]), {"history": "history_dropped"}),
+    "ignore a given beginning": (
+        lambda h: replace(h, turns=h.turns[:1]) if h.turns[-1][0] == "assistant" else h,
+        {"prefix": "prefix_ignored"},
+    ),
+    "ignore stop": (lambda h: replace(h, stop=()), {"stop": "stop_ignored"}),
+    "ignore the limit": (lambda h: replace(h, limit=10**6), {"limit": "limit_ignored"}),
+    "cap tokens": (lambda h: replace(h, limit=min(h.limit, 64)), {"long-answer": "output_capped"}),
+    "ignore seed": (lambda h: replace(h, seed=_NOISE.randrange(10**9)), {"seed": "seed_ignored"}),
+    "drop pictures": (
+        lambda h: (
+            replace(h, pictures=[Image.new("RGB", (9, 9), (200, 20, 20))] * 0)
+            if "number does the picture" in h.turns[-1][1]
+            else h
+        ),
+        {"tokens": "picture_costs_nothing"},
+    ),
+}
+"""What happens to a request -> the probes that must name it, with the cause."""
