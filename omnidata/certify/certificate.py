@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import platform
 import warnings
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
@@ -22,10 +23,11 @@ from omnidata.errors import UnansweredError, UnansweredWarning, UsageError
 from omnidata.jsontext import hash_of
 from omnidata.predictions import Prediction, parts, read_final
 from omnidata.run.asker import OpenModel
+from omnidata.run.certificates import Certified, store_certificate
 from omnidata.run.cluster import Recipe
 from omnidata.run.cost import Limits, Tokens
 from omnidata.run.evaluate import UNLIMITED, evaluate
-from omnidata.run.run_info import ANSWERS, read_info
+from omnidata.run.run_info import ANSWERS
 from omnidata.storage import write_json
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.asking_in_dialect import AskingInDialect, unit_for
@@ -134,7 +136,7 @@ def certify(
     replies = [reply for some in asked.replies.values() for reply in some]
     found = Certificate(
         model=asked.name,
-        settings=asked.settings,
+        settings=without_credentials(asked.settings),
         dialect=dialect,
         coordinates=benchmark.space,
         date=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -146,7 +148,20 @@ def certify(
         agreement=agreement,
         differs=differs,
     )
-    write_json(out / FILE, found.as_dict())
+    content = found.as_dict()
+    write_json(out / FILE, content)
+    states = Counter(finding.state for finding in findings)
+    store_certificate(
+        asked.name,
+        asked.settings,
+        Certified(
+            hash=content["hash"],
+            date=found.date,
+            passed=states["pass"],
+            unclear=states["unclear"],
+            faults={finding.probe: finding.cause for finding in found.faults},
+        ),
+    )
     return found
 
 
@@ -204,7 +219,6 @@ def _ask(
     made = Recipe(model) if isinstance(model, str) else model
     lines: dict[str, Prediction] = {}
     left_out: dict[str, Finding] = {}
-    settings: dict[str, Any] = {}
     with OpenModel(made) as opened:
         adapter = opened.adapter(task, source.steps)
         for probe in benchmark.probes.values():
@@ -235,8 +249,7 @@ def _ask(
                     if not (folder / ANSWERS).exists():
                         raise
             lines |= {line.sample_id: line for line in read_final(folder / ANSWERS)}
-            settings = read_info(folder).get("model_settings", {})
-        name = adapter.name
+        name, settings = adapter.name, dict(adapter.settings)
     for probe in benchmark.probes.values():
         if probe.whole_clips and any(
             _has_frames(lines[key]) for key in lines if key.startswith(f"{probe.name}/")
@@ -251,7 +264,7 @@ def _ask(
         for each in benchmark.probes
     }
     tokens = sum(Tokens.of(line.usage).total for line in lines.values())
-    return _Asked(name, without_credentials(settings), replies, left_out, tokens)
+    return _Asked(name, settings, replies, left_out, tokens)
 
 
 class _AskingUntil(Asking):

@@ -63,7 +63,7 @@ class Probe:
 
     name: str
     claim: str
-    media: Collection[Modality] = ()
+    media: Sequence[Modality] = ()
     questions: Sequence[Question]
     read: Callable[[str], str] = str.strip
     chance: float = 0.0

@@ -42,7 +42,7 @@ _VERBS: Final[Mapping[str, Sequence[str]]] = {
     "Data": (
         *("fetch", "info", "view", "validate", "audit", "convert", "push", "segment", "voice"),
     ),
-    "Models": ("evaluate", "score", "suite", "ablate", "merge", "batch", "harness"),
+    "Models": ("certify", "evaluate", "score", "suite", "ablate", "merge", "batch", "harness"),
     "Results": ("report", "compare", "items"),
     "Training": ("export", "synth"),
 }

@@ -17,6 +17,7 @@ from omnidata.cli.arguments import (
     argument,
     asks,
     finds,
+    flag,
     load_asking,
     on_engine,
     option,
@@ -51,6 +52,10 @@ def evaluate(
     shard: args.ShardOf = None,
     cluster: Cluster | None,
     changed_media: args.ChangedMedia = False,
+    require_certificate: bool = flag(
+        "Refuse a model without a certificate of `omnidata certify`, or with one that has faults.",
+        "--require-certificate",
+    ),
     samples: int | None = option(
         "Ask for K answers to each step; needs a temperature above 0.", "K"
     ),
@@ -120,6 +125,7 @@ def evaluate(
                 recipe,
                 out,
                 model_options=asking.options,
+                require_certificate=require_certificate,
                 **chosen,
             )
         else:

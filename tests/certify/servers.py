@@ -90,8 +90,7 @@ def _hear(payload: Mapping[str, Any]) -> Heard:
     sound = track = None
     for message in payload["messages"]:
         texts, time = [], None
-        parts = message["content"]
-        for part in [{"type": "text", "text": parts}] if isinstance(parts, str) else parts:
+        for part in _parts(message["content"]):
             kind = part["type"]
             if kind == "text":
                 label = re.match(r"\[Video frame at ([\d.]+) s\]", part["text"])
@@ -124,13 +123,20 @@ def _hear(payload: Mapping[str, Any]) -> Heard:
     )
 
 
+def _parts(content: Any) -> list[dict[str, Any]]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
+
+
 def _frames(content: bytes) -> list[tuple[float, Image.Image]]:
-    with av.open(io.BytesIO(content)) as container:
-        return [(frame.time or 0.0, frame.to_image()) for frame in container.decode(video=0)]
+    with av.open(io.BytesIO(content), "r") as container:
+        return [
+            (frame.time or 0.0, Image.fromarray(frame.to_ndarray(format="rgb24")))
+            for frame in container.decode(video=0)
+        ]
 
 
 def _sound(content: bytes) -> npt.NDArray[np.float32] | None:
-    with av.open(io.BytesIO(content)) as container:
+    with av.open(io.BytesIO(content), "r") as container:
         if not container.streams.audio:
             return None
         channels = container.streams.audio[0].channels

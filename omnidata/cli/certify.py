@@ -1,0 +1,108 @@
+"""`omnidata certify`: does a server give a model what it is sent?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from omnidata.cli import terminal
+from omnidata.cli.arguments import DryRun, Json, ModelOptions, argument, asks, option
+from omnidata.errors import plural
+
+if TYPE_CHECKING:
+    from omnidata.certify import Certificate
+
+
+@asks
+def certify(
+    *,
+    model: str = argument("The model, e.g. openai:NAME.", "SPEC"),
+    out: Path = option("The folder of media, replies and the certificate.", "DIR", default=...),
+    against: str | None = option(
+        "Ask a reference as well, e.g. hf:PATH of the same weights, and compare.", "SPEC"
+    ),
+    dialect: str | None = option("Ask for places in the words of a model family.", "NAME"),
+    coordinates: str = option(
+        "The unit of places in plain words: px, norm1000 or rel.", "UNIT", default="px"
+    ),
+    modalities: str = option(
+        "Letters of what to send beside texts: I (pictures), V (clips), A (sound).",
+        "LETTERS",
+        default="I,V,A",
+    ),
+    asking: ModelOptions,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> None:
+    """Send a model pictures, clips, sounds and texts with known answers, and name the faults.
+
+    Each probe passes, fails with its cause and fix, or is unclear, as with a model that is too
+    weak. DIR/certificate.json has all of it; later runs of the same model at the same address
+    record it. The same command goes on after an interruption. Exit code 1: a probe fails.
+
+    Example: omnidata certify openai:NAME --base-url http://127.0.0.1:8000/v1 --out certificate
+    """
+    from omnidata.certify import certify as ask
+    from omnidata.certify import count_requests
+
+    if dry_run:
+        counts = count_requests(modalities)
+        total = sum(counts.values()) * (2 if against else 1)
+        if as_json:
+            terminal.print_json({"requests": total, "probes": counts})
+            return
+        rows = [[name, str(count)] for name, count in counts.items()]
+        terminal.print_table("requests", ("probe", "requests"), rows)
+        terminal.say(f"{plural(total, 'request')} in all")
+        return
+    with terminal.resumable(), terminal.progress(model) as progress:
+        found = ask(
+            asking.recipe(model),
+            out,
+            against=asking.recipe(against) if against else None,
+            dialect=dialect or "",
+            coordinates=coordinates,
+            modalities=modalities,
+            limits=asking.limits,
+            progress=progress,
+        )
+    if as_json:
+        terminal.print_json(found.as_dict())
+    else:
+        _print(found)
+        terminal.note(f"written: {out / 'certificate.json'}")
+    if found.faults:
+        raise typer.Exit(1)
+
+
+def _print(found: Certificate) -> None:
+    rows: list[list[str]] = []
+    for finding in found.findings:
+        right = f"{finding.right}/{finding.asked}" if finding.asked else ""
+        agreed = found.agreement.get(finding.probe)
+        rows.append(
+            [
+                finding.probe,
+                finding.state.upper() if finding.state == "fail" else finding.state,
+                right,
+                *([terminal.percent(agreed)] if found.reference else []),
+                finding.why or finding.claim,
+            ]
+        )
+    header: list[Any] = ["probe", "", "right", *(["agreed"] if found.reference else []), "what"]
+    terminal.print_table(f"{found.model}, {found.date}", header, rows)
+    for fix in dict.fromkeys(finding.fix for finding in found.faults):
+        terminal.say(f"fix: {fix}")
+    if found.differs:
+        terminal.say(
+            f"first difference, {found.differs['question']}: {found.differs['model']!r:.80}, "
+            f"reference {found.differs['reference']!r:.80}"
+        )
+    states = [finding.state for finding in found.findings]
+    terminal.say(
+        f"{states.count('pass')} pass, {states.count('fail')} fail, {states.count('unclear')} "
+        f"unclear, {states.count('left out')} left out; {plural(found.requests, 'request')}, "
+        f"{found.tokens:,} tokens"
+    )
