@@ -309,68 +309,105 @@ def _mix(sound: npt.NDArray[np.float32] | None) -> npt.NDArray[np.float32] | Non
 
 _NOISE = random.Random(3)
 
-FAULTS: Mapping[str, tuple[Callable[[Heard], Heard], Mapping[str, str]]] = {
-    "resize": (
-        lambda h: replace(h, pictures=[*map(_halve, h.pictures)]),
-        dict.fromkeys(("place-phone", "place-4k", "place-turned"), "resized"),
-    ),
-    "pad": (lambda h: replace(h, pictures=[*map(_pad, h.pictures)]), {"place-phone": "padded"}),
-    "units": (_in_thousandths, {"place-phone": "units", "place-4k": "units"}),
-    "swap x and y": (lambda h: replace(h, answer=_swap), {"place-phone": "swapped"}),
+_SCREENS = ("phone", "landscape", "4k", "tiny", "wide", "turned", "palette", "alpha")
+
+
+def _places(cause: str) -> dict[str, str]:
+    return {f"place-{name}": cause for name in _SCREENS}
+
+
+FAULTS: Mapping[str, tuple[Callable[[Heard], Heard], str, Mapping[str, str]]] = {
+    "resize": (lambda h: replace(h, pictures=[*map(_halve, h.pictures)]), "I", _places("resized")),
+    "pad": (lambda h: replace(h, pictures=[*map(_pad, h.pictures)]), "I", _places("padded")),
+    "units": (_in_thousandths, "I", _places("units")),
+    "swap x and y": (lambda h: replace(h, answer=_swap), "I", _places("swapped")),
     "BGR": (
-        lambda h: (
-            replace(h, pictures=[*map(_bgr, h.pictures)]) if "colour" in h.turns[-1][1] else h
-        ),
+        lambda h: replace(h, pictures=[*map(_bgr, h.pictures)]) if "colour" in _asked(h) else h,
+        "I",
         {"colours": "colours_swapped"},
     ),
     "swap order": (
         lambda h: replace(h, pictures=h.pictures[::-1]),
+        "I",
         {"several-pictures": "picture_order"},
     ),
     "first picture only": (
         lambda h: replace(h, pictures=h.pictures[:1]),
+        "I",
         {"several-pictures": "first_picture_only"},
     ),
+    "drop pictures": (
+        lambda h: replace(h, pictures=()) if "number does the picture" in _asked(h) else h,
+        "I",
+        {"tokens": "picture_costs_nothing"},
+    ),
     "drop sound": (
-        lambda h: replace(h, sound=None, track=None),
-        {"beeps": "sound_lost", "sound-beside-clip": "sound_lost", "track": "track_lost"},
+        lambda h: replace(h, sound=None),
+        "A",
+        dict.fromkeys(("beeps", "long-sound", "pitch"), "sound_lost"),
     ),
     "drop sound beside a clip": (
         lambda h: replace(h, sound=None) if h.clip else h,
+        "V,A",
         {"sound-beside-clip": "sound_lost"},
     ),
-    "cut at 30 s": (lambda h: replace(h, sound=_cut(h.sound)), {"long-sound": "sound_cut_30"}),
-    "mix to one channel": (lambda h: replace(h, sound=_mix(h.sound)), {"sides": "mono"}),
-    "first frame only": (lambda h: replace(h, clip=h.clip[:1]), {"frames": "first_frame_only"}),
-    "few frames": (lambda h: replace(h, clip=h.clip[::8]), {"frames": "frames_lost"}),
+    "cut at 30 s": (
+        lambda h: replace(h, sound=_cut(h.sound)),
+        "A",
+        {"long-sound": "sound_cut_30"},
+    ),
+    "mix to one channel": (lambda h: replace(h, sound=_mix(h.sound)), "A", {"sides": "mono"}),
+    "first frame only": (
+        lambda h: replace(h, clip=h.clip[:1]),
+        "V",
+        {"frames": "first_frame_only"},
+    ),
+    "few frames": (lambda h: replace(h, clip=h.clip[::8]), "V", {"frames": "frames_lost"}),
     "lose frame times": (
         lambda h: replace(h, clip=[(time / 2, shown) for time, shown in h.clip]),
+        "V",
         {"frame-times": "frame_times"},
     ),
     "transcode": (
-        lambda h: replace(h, track=None, clip=[(t, s.resize((112, 112))) for t, s in h.clip]),
+        lambda h: replace(h, track=None, clip=[(t, s.resize((224, 224))) for t, s in h.clip]),
+        "V",
         {"track": "track_lost"},
     ),
     "ignore system": (
         lambda h: replace(h, turns=[turn for turn in h.turns if turn[0] != "system"]),
+        "",
         {"system": "system_ignored"},
     ),
-    "drop history": (lambda h: replace(h, turns=h.turns[-1:]), {"history": "history_dropped"}),
+    "drop history": (
+        lambda h: replace(h, turns=h.turns[-1:]) if "did you choose" in _asked(h) else h,
+        "",
+        {"history": "history_dropped"},
+    ),
     "ignore a given beginning": (
         lambda h: replace(h, turns=h.turns[:1]) if h.turns[-1][0] == "assistant" else h,
+        "",
         {"prefix": "prefix_ignored"},
     ),
-    "ignore stop": (lambda h: replace(h, stop=()), {"stop": "stop_ignored"}),
-    "ignore the limit": (lambda h: replace(h, limit=10**6), {"limit": "limit_ignored"}),
-    "cap tokens": (lambda h: replace(h, limit=min(h.limit, 64)), {"long-answer": "output_capped"}),
-    "ignore seed": (lambda h: replace(h, seed=_NOISE.randrange(10**9)), {"seed": "seed_ignored"}),
-    "drop pictures": (
-        lambda h: (
-            replace(h, pictures=[Image.new("RGB", (9, 9), (200, 20, 20))] * 0)
-            if "number does the picture" in h.turns[-1][1]
-            else h
-        ),
-        {"tokens": "picture_costs_nothing"},
+    "ignore stop": (lambda h: replace(h, stop=()), "", {"stop": "stop_ignored"}),
+    "ignore the limit": (lambda h: replace(h, limit=10**6), "", {"limit": "limit_ignored"}),
+    "cap tokens": (
+        lambda h: replace(h, limit=min(h.limit, 64)),
+        "",
+        {"long-answer": "output_capped"},
+    ),
+    "ignore seed": (
+        lambda h: replace(h, seed=_NOISE.randrange(10**9)),
+        "",
+        {"seed": "seed_ignored"},
+    ),
+    "change answers at temperature 0": (
+        lambda h: replace(h, temperature=1.0, seed=h.seed or _NOISE.randrange(10**9)),
+        "",
+        {"repeat": "not_deterministic"},
     ),
 }
-"""What happens to a request -> the probes that must name it, with the cause."""
+"""What happens to a request, the modalities to send, and the cause that each probe must name."""
+
+
+def _asked(heard: Heard) -> str:
+    return heard.turns[-1][1]

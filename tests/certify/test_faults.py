@@ -1,0 +1,65 @@
+"""A fault of a server is named by its cause; a right server passes, a random one is unclear."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from omnidata.certify import Certificate, certify
+from omnidata.run.cluster import Recipe
+from omnidata.run.cost import Limits
+from tests.adapters.servers import running
+from tests.certify.servers import FAULTS, Heard, Watching
+
+
+def ask(
+    fault: Callable[[Heard], Heard], out: Path, letters: str, video: str = "native"
+) -> Certificate:
+    with running(Watching(fault)) as server:
+        model = Recipe("openai:m", {"video": video}, base_url=f"{server.url}/v1")
+        return certify(model, out, modalities=letters, limits=Limits(concurrency=8))
+
+
+@pytest.fixture(autouse=True)
+def _away(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "EMPTY")
+    monkeypatch.setenv("OMNIDATA_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_named_by_its_cause(name: str, tmp_path: Path) -> None:
+    fault, letters, causes = FAULTS[name]
+    found = ask(fault, tmp_path, letters)
+    assert {finding.probe: finding.cause for finding in found.faults} == causes
+    assert all(finding.fix for finding in found.faults)
+
+
+@pytest.mark.parametrize("video", ["native", "frames"])
+def test_a_right_server_passes(video: str, tmp_path: Path) -> None:
+    found = ask(lambda heard: heard, tmp_path, "I,V,A", video)
+    states = {finding.probe: finding.state for finding in found.findings}
+    left_out = {"track"} if video == "frames" else set()
+    assert {name for name, state in states.items() if state != "pass"} == left_out
+    written = json.loads((tmp_path / "certificate.json").read_text("utf-8"))
+    assert written["hash"]
+    assert written["requests"] == found.requests
+    assert "EMPTY" not in (tmp_path / "certificate.json").read_text("utf-8")
+
+
+def test_random_answers_are_unclear(tmp_path: Path) -> None:
+    rng = random.Random(0)
+    words = ["red", "blue", "left", "right", "high", "low", "4", "kiwi", "A", "[3, 4]"]
+
+    def guess(heard: Heard) -> Heard:
+        said = f"{rng.choice(words)} {rng.randrange(10**6)}"
+        return replace(heard, answer=lambda text: said)
+
+    found = ask(guess, tmp_path, "I,V,A")
+    causes = {finding.probe: finding.state for finding in found.findings}
+    known = {"repeat", "seed", "tokens", "limit", "long-answer"}
+    assert {name: state for name, state in causes.items() if state != "unclear"}.keys() <= known
