@@ -141,4 +141,9 @@ CAUSES: Final[Mapping[str, Cause]] = {
         "a prompt with a picture has no more tokens than one without: it does not reach the model",
         "look at the content types that the server takes, and at its chat template",
     ),
+    "tokens_differ": Cause(
+        "the same pictures cost another number of tokens than in the reference: they have another "
+        "size there",
+        "compare the limits of pixels of both (-M max_pixels, the server's image processor)",
+    ),
 }

@@ -16,7 +16,14 @@ from typing import Any, Final
 from omnidata.actions import Point
 from omnidata.adapters.keys import without_credentials
 from omnidata.certify.benchmark import Probes
-from omnidata.certify.findings import Finding, Reply, judge_probe, judge_tokens, leave_out
+from omnidata.certify.findings import (
+    Finding,
+    Reply,
+    compare_tokens,
+    judge_probe,
+    judge_tokens,
+    leave_out,
+)
 from omnidata.certify.probes import Probe
 from omnidata.dialects import UnreadError, get_dialect
 from omnidata.errors import UnansweredError, UnansweredWarning, UsageError
@@ -133,6 +140,7 @@ def certify(
         folder = out / "reference"
         other = _ask(benchmark, task, source, against, folder, limits, progress)
         agreement, differs = _compare(asked.replies, other.replies)
+        findings.append(compare_tokens(*(_of_pictures(benchmark, each) for each in (asked, other))))
     replies = [reply for some in asked.replies.values() for reply in some]
     found = Certificate(
         model=asked.name,
@@ -321,6 +329,11 @@ def _read_reply(benchmark: Probes, task: Asking, step: Step, line: Prediction) -
         error=line.error,
         tokens=Tokens.of(line.usage).input,
     )
+
+
+def _of_pictures(benchmark: Probes, asked: _Asked) -> list[Reply]:
+    shown = [name for name, probe in benchmark.probes.items() if probe.media == ("image",)]
+    return [reply for name in shown for reply in asked.replies[name]]
 
 
 def _compare(

@@ -18,6 +18,8 @@ from omnidata.types import Delivery
 State = Literal["pass", "fail", "unclear", "left out"]
 _MOST: Final = 0.75
 """The share of replies that a finding needs, beside a Wilson interval above chance."""
+_TOKENS: Final = 1.1
+"""The ratio of counts of tokens that templates explain."""
 _GUESS: Final = 0.05
 """The chance of an answer that is one of a fault's, at least."""
 
@@ -186,6 +188,26 @@ def judge_tokens(replies: Mapping[str, Sequence[Reply]]) -> Finding:
         return Finding(probe="tokens", claim=claim, state="pass", why=detail, asked=asked)
     probe = Probe(name="tokens", claim=claim, questions=())
     return _failed(probe, "picture_costs_nothing", detail, 0, asked)
+
+
+def compare_tokens(ours: Sequence[Reply], theirs: Sequence[Reply]) -> Finding:
+    """Compare the tokens of prompts with pictures with those of the reference.
+
+    Args:
+        ours: replies to questions with pictures.
+        theirs: the reference's, to the same questions.
+    """
+    probe = Probe(
+        name="tokens-of-reference", claim="pictures cost what they do there", questions=()
+    )
+    counts = [(a.tokens, b.tokens) for a, b in zip(ours, theirs, strict=False)]
+    if not counts or not all(map(all, counts)):
+        return leave_out(probe, "no picture was sent, or one of both does not count tokens")
+    worst = max(counts, key=lambda pair: max(pair) / min(pair))
+    detail = f"{worst[0]} tokens, {worst[1]} in the reference"
+    if max(worst) <= _TOKENS * min(worst):
+        return _passed(probe, len(counts), len(counts))
+    return _failed(probe, "tokens_differ", detail, 0, len(counts))
 
 
 def leave_out(probe: Probe, why: str) -> Finding:

@@ -535,7 +535,7 @@ def _sampling() -> Iterator[Probe]:
         name="long-answer",
         claim="long answers arrive to their end",
         read=lambda text: "whole" if read_last_number(text) in ("120", "150", "180") else "cut",
-        settings={"max_new_tokens": 2048},
+        settings={"max_new_tokens": 1024},
         questions=[
             Question(
                 messages=_ask(_UP_TO.format(most=most)),
