@@ -11,7 +11,7 @@ from typing import Any
 
 from omnidata.analysis.comparison import ANSWERED, Aligned, failures
 from omnidata.errors import UsageError, plural
-from omnidata.run.certificates import recorded_certificate
+from omnidata.run.certificates import certificate_of
 from omnidata.run.differences import flatten, shorten
 from omnidata.run.headlines import lines_of
 from omnidata.run.run_files import Run, read_run
@@ -202,7 +202,7 @@ def warnings(runs: Sequence[Run], aligned: Aligned | None = None) -> Iterator[st
         yield from (f"{run.path}: not a result: {line}" for line in lines_of(run.results))
         if run.stopped:
             yield f"{run.path}: the run stopped before its end: {run.stopped}"
-        certificate = recorded_certificate(run.settings.get("facts") or {})
+        certificate = certificate_of(run.settings.get("facts") or {})
         if certificate and certificate.faults:
             yield f"{run.path}: the server has faults: {certificate}"
         if aligned is None:

@@ -89,7 +89,7 @@ def judge_probe(probe: Probe, replies: Sequence[Reply], space: Space) -> Finding
     if len(refused) > (1 - _MOST) * len(replies):
         said = refused[0].error or refused[0].delivery
         if all(reply.delivery == "api_error" for reply in refused):
-            return _failed(probe, "refused", said, 0, len(replies))
+            return _fail(probe, "refused", said, 0, len(replies))
         return _unclear(
             probe, f"{len(refused)} of {len(replies)} have no reply: {said}", 0, replies
         )
@@ -107,21 +107,21 @@ def _judge_places(probe: Probe, replies: Sequence[Reply], space: Space) -> Findi
     if found is None:
         return _unclear(probe, "no picture, unit or order of axes explains the places", 0, replies)
     if found.cause:
-        return _failed(probe, found.cause, found.detail, 0, len(replies))
-    return _passed(probe, found.explained, len(replies))
+        return _fail(probe, found.cause, found.detail, 0, len(replies))
+    return _pass(probe, found.explained, len(replies))
 
 
 def _judge_signs(probe: Probe, replies: Sequence[Reply]) -> Finding:
     right = sum(reply.said == reply.question.right for reply in replies)
     if _is_more(right, len(replies), probe.chance):
-        return _passed(probe, right, len(replies))
+        return _pass(probe, right, len(replies))
     signs = Counter(reply.question.signs.get(reply.said, "") for reply in replies)
     signs.pop("", None)
     for cause, count in signs.most_common(1):
         # Some questions cannot show a fault: a cut after the last beep leaves their answer right.
         able = sum(cause in reply.question.signs.values() for reply in replies)
         if _is_more(count, able, max(probe.chance, _GUESS)):
-            return _failed(probe, cause, f"{count} of {able} replies say so", right, len(replies))
+            return _fail(probe, cause, f"{count} of {able} replies say so", right, len(replies))
     return _unclear(probe, "the answers are neither right nor those of one fault", right, replies)
 
 
@@ -135,9 +135,9 @@ def _judge_same(probe: Probe, replies: Sequence[Reply]) -> Finding:
     if texts == {""}:
         return _unclear(probe, "all replies are empty", 0, replies)
     if len(texts) == 1:
-        return _passed(probe, len(replies), len(replies))
+        return _pass(probe, len(replies), len(replies))
     (cause,) = replies[0].question.signs.values()
-    return _failed(probe, cause, f"{len(texts)} texts in {len(replies)} replies", 0, len(replies))
+    return _fail(probe, cause, f"{len(texts)} texts in {len(replies)} replies", 0, len(replies))
 
 
 def _judge_times(probe: Probe, replies: Sequence[Reply]) -> Finding:
@@ -147,7 +147,7 @@ def _judge_times(probe: Probe, replies: Sequence[Reply]) -> Finding:
     differ = len(set(said)) > 2
     right = sum(abs(a - b) <= r for a, b, r in zip(said, wanted, reach, strict=True))
     if right >= _MOST * len(replies) and differ:
-        return _passed(probe, right, len(replies))
+        return _pass(probe, right, len(replies))
     if len(said) >= _MOST * len(replies) and differ:
         speed = median(a / b for a, b in zip(said, wanted, strict=True))
         near = sum(
@@ -155,7 +155,7 @@ def _judge_times(probe: Probe, replies: Sequence[Reply]) -> Finding:
         )
         if near >= _MOST * len(replies):
             detail = f"seconds are {speed:.2g} times the right ones"
-            return _failed(probe, "frame_times", detail, right, len(replies))
+            return _fail(probe, "frame_times", detail, right, len(replies))
     return _unclear(
         probe, "the seconds are neither right nor all longer or shorter", right, replies
     )
@@ -187,7 +187,7 @@ def judge_tokens(replies: Mapping[str, Sequence[Reply]]) -> Finding:
     if min(shown) > max(plain):
         return Finding(probe="tokens", claim=claim, state="pass", why=detail, asked=asked)
     probe = Probe(name="tokens", claim=claim, questions=())
-    return _failed(probe, "picture_costs_nothing", detail, 0, asked)
+    return _fail(probe, "picture_costs_nothing", detail, 0, asked)
 
 
 def compare_tokens(ours: Sequence[Reply], theirs: Sequence[Reply]) -> Finding:
@@ -206,8 +206,8 @@ def compare_tokens(ours: Sequence[Reply], theirs: Sequence[Reply]) -> Finding:
     worst = max(counts, key=lambda pair: max(pair) / min(pair))
     detail = f"{worst[0]} tokens, {worst[1]} in the reference"
     if max(worst) <= _TOKENS * min(worst):
-        return _passed(probe, len(counts), len(counts))
-    return _failed(probe, "tokens_differ", detail, 0, len(counts))
+        return _pass(probe, len(counts), len(counts))
+    return _fail(probe, "tokens_differ", detail, 0, len(counts))
 
 
 def leave_out(probe: Probe, why: str) -> Finding:
@@ -215,7 +215,7 @@ def leave_out(probe: Probe, why: str) -> Finding:
     return Finding(probe=probe.name, claim=probe.claim, state="left out", why=why)
 
 
-def _passed(probe: Probe, right: int, asked: int) -> Finding:
+def _pass(probe: Probe, right: int, asked: int) -> Finding:
     return Finding(
         probe=probe.name,
         claim=probe.claim,
@@ -226,7 +226,7 @@ def _passed(probe: Probe, right: int, asked: int) -> Finding:
     )
 
 
-def _failed(probe: Probe, cause: str, detail: str, right: int, asked: int) -> Finding:
+def _fail(probe: Probe, cause: str, detail: str, right: int, asked: int) -> Finding:
     what, fix = CAUSES[cause]
     return Finding(
         probe=probe.name,

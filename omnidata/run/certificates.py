@@ -90,7 +90,7 @@ def _place(model: str, settings: Mapping[str, Any]) -> Path:
     return cache_folder() / "certificates" / f"{key}.json"
 
 
-def recorded_certificate(facts: Mapping[str, Any]) -> Certified | None:
+def certificate_of(facts: Mapping[str, Any]) -> Certified | None:
     """Return the certificate among the facts of a run; None without one, or of another form."""
     try:
         return msgspec.convert(facts.get(FACT), Certified)

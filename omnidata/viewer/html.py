@@ -26,7 +26,7 @@ from omnidata.actions import NUMBERS, Screen
 from omnidata.errors import MediaError, StoreError, plural
 from omnidata.loaders.steps import column_of, ids_of
 from omnidata.metrics.paired import Unit
-from omnidata.run.certificates import recorded_certificate
+from omnidata.run.certificates import certificate_of
 from omnidata.types import CAUSES, NOTHING, OUTCOMES, UNREAD, Mark, MediaRef
 from omnidata.viewer.media_index import Addresses
 from omnidata.viewer.report_data import Book, facts
@@ -172,7 +172,7 @@ def _facts(book: Book) -> dict[str, str]:
         "seed": settings.get("seed"),
         "shard": settings.get("shard"),
         "omnidata": settings.get("versions", {}).get("omnidata"),
-        "certificate": recorded_certificate(settings.get("facts") or {}),
+        "certificate": certificate_of(settings.get("facts") or {}),
     }
     return {name: str(value) for name, value in said.items() if value not in (None, "")}
 
