@@ -587,7 +587,7 @@ class _UITars(Dialect):
 
     def values(self, action: Action, platform: Platform) -> tuple[str, Values]:
         """Return the name of an action's call, and its arguments."""
-        self.check(action, platform)
+        self.check_parts(action, platform)
         kind = action.kind
         if kind == "tap":
             name = _CLICKS.get((action.button, action.count))
@@ -629,7 +629,7 @@ class _UITars(Dialect):
             found["time"] = number_text(action.seconds * 1000)
         return ("move_to" if kind == "move" and self.counted else _NAMES[kind]), found
 
-    def check(self, action: Action, platform: Platform) -> None:
+    def check_parts(self, action: Action, platform: Platform) -> None:
         if action.kind not in self.says.get(platform, ()):
             raise CannotSayError(f"no name for {action.label} on {platform}")
         if action.held or action.path or action.then:
