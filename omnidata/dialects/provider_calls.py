@@ -28,6 +28,7 @@ from omnidata.actions import (
     finger_way,
 )
 from omnidata.dialects.base import (
+    DIRECTIONS,
     Answer,
     Asked,
     CannotSayError,
@@ -37,6 +38,8 @@ from omnidata.dialects.base import (
     Platform,
     Rules,
     UnreadError,
+    map_places,
+    size_in_words,
 )
 from omnidata.errors import UsageError
 from omnidata.jsontext import BROKEN, compact, decode, is_number
@@ -52,7 +55,6 @@ _DEEPEST = 8
 _TRIED = 64
 _LARGEST = 1e9
 _QUOTED = 100
-_WAYS: Final[Mapping[str, Direction]] = {way: way for way in OPPOSITE}
 _decoder = json.JSONDecoder()
 
 
@@ -153,15 +155,11 @@ def _quote(text: object) -> str:
     return f"{text!r:.{_QUOTED}}"
 
 
-# What stands in a call.
+# The values of a call; each reader raises UnreadError for a value of another type.
 
 
 def number_in(value: Any, name: str) -> float:
-    """Return a number as the model wrote it, also one in quotes.
-
-    Raises:
-        UnreadError: it is none, or larger than any screen.
-    """
+    """Return a number as the model wrote it, also one in quotes; it is not larger than screens."""
     if isinstance(value, str) and len(value) < 40:
         with suppress(ValueError):
             value = int(value) if value.strip().lstrip("-").isdecimal() else float(value)
@@ -170,76 +168,29 @@ def number_in(value: Any, name: str) -> float:
     return value
 
 
-def text_in(value: Any, name: str) -> str:
-    """Return a text.
+def optional_number(values: Mapping[str, Any], name: str) -> float | None:
+    """Return a number by its name, or None for null and an absent one."""
+    value = values.get(name)
+    return None if value is None else number_in(value, name)
 
-    Raises:
-        UnreadError: it is none.
-    """
+
+def text_in(value: Any, name: str) -> str:
+    """Return a text."""
     if not isinstance(value, str):
         raise UnreadError(f"{name} is no text: {_quote(value)}")
     return value
 
 
 def way_in(value: Any, name: str) -> Direction:
-    """Return a direction, in any case.
-
-    Raises:
-        UnreadError: it is none.
-    """
-    way = _WAYS.get(value.strip().lower()) if isinstance(value, str) else None
+    """Return a direction, in any case."""
+    way = DIRECTIONS.get(value.strip().lower()) if isinstance(value, str) else None
     if way is None:
         raise UnreadError(f"{name} is no direction: {_quote(value)}")
     return way
 
 
-def keys_in(chord: str) -> tuple[str, ...]:
-    """Names of the keys of a combination, which a plus joins; the last may be the plus itself.
-
-    Examples:
-        >>> keys_in("ctrl+shift+t"), keys_in("ctrl++"), keys_in("+")
-        (('ctrl', 'shift', 't'), ('ctrl', '+'), ('+',))
-    """
-    plus = ("+",) if chord.endswith("+") else ()
-    return (*filter(None, (key.strip() for key in chord.split("+"))), *plus)
-
-
-def chord_of(keys: Sequence[str]) -> str:
-    """Keys as `keys_in` reads them.
-
-    Raises:
-        CannotSayError: a name has a sign that stands for something else.
-
-    Examples:
-        >>> chord_of(("ctrl", "+"))
-        'ctrl++'
-    """
-    chord = "+".join(keys)
-    if not keys or keys_in(chord) != tuple(keys) or chord.split() != [chord]:
-        raise CannotSayError(f"a combination of keys cannot hold {list(keys)!r:.{_QUOTED}}")
-    return chord
-
-
-def press(keys: Sequence[str], **more: Any) -> Action:
-    """Keys that are pressed at once; one alone is pressed."""
-    return Action("hotkey" if len(keys) > 1 else "keys", keys=tuple(keys), **more)
-
-
-def whole(value: float) -> float:
-    """Return the number as JSON is to have it: without a fraction of nothing.
-
-    Examples:
-        >>> whole(12.0), whole(12.5)
-        (12, 12.5)
-    """
-    return int(value) if float(value).is_integer() else value
-
-
 def region_in(value: Any, name: str) -> tuple[Region, ...]:
     """Return a point or a box in pixels, in any form that stands for one; nothing for null.
-
-    Raises:
-        UnreadError: it is neither.
 
     Examples:
         >>> region_in([3, 4], "coordinate"), region_in("3, 4.5", "coordinate")
@@ -260,18 +211,47 @@ def region_in(value: Any, name: str) -> tuple[Region, ...]:
     raise UnreadError(f"{name} is no place: {_quote(value)}")
 
 
-def place_of(action: Action) -> tuple[float, float] | None:
-    """Return where an action is done or begins, as numbers of JSON; None if unknown."""
-    return _pair(action.start[0]) if action.start else None
+def keys_in(chord: str) -> tuple[str, ...]:
+    """Return the keys of a combination, which a plus joins; the last may be the plus itself.
+
+    Examples:
+        >>> keys_in("ctrl+shift+t"), keys_in("ctrl++"), keys_in("+")
+        (('ctrl', 'shift', 't'), ('ctrl', '+'), ('+',))
+    """
+    plus = ("+",) if chord.endswith("+") else ()
+    return (*filter(None, (key.strip() for key in chord.split("+"))), *plus)
 
 
-def end_of(action: Action) -> tuple[float, float] | None:
-    """Return where an action ends, as `place_of`."""
-    return _pair(action.end[0]) if action.end else None
+def press(keys: Sequence[str], **more: Any) -> Action:
+    """Return the action of keys that are pressed at once; one alone is pressed."""
+    return Action("hotkey" if len(keys) > 1 else "keys", keys=tuple(keys), **more)
 
 
-def _pair(region: Region) -> tuple[float, float]:
-    point = centre(region)
+# The parts of an action, as values of a call.
+
+
+def chord_of(keys: Sequence[str]) -> str:
+    """Return keys as `keys_in` reads them.
+
+    Raises:
+        CannotSayError: a name has a sign that stands for something else.
+    """
+    chord = "+".join(keys)
+    if not keys or keys_in(chord) != tuple(keys) or chord.split() != [chord]:
+        raise CannotSayError(f"a combination of keys cannot hold {list(keys)!r:.{_QUOTED}}")
+    return chord
+
+
+def whole(value: float) -> float:
+    """Return a number without a fraction of zero: 12 for 12.0."""
+    return int(value) if float(value).is_integer() else value
+
+
+def place_of(places: Sequence[Region]) -> tuple[float, float] | None:
+    """Return the first of some places as numbers of JSON; None if there is none."""
+    if not places:
+        return None
+    point = centre(places[0])
     if not math.isfinite(point.x) or not math.isfinite(point.y):
         raise CannotSayError("a place is no number")
     return whole(point.x), whole(point.y)
@@ -281,7 +261,7 @@ def content_way(action: Action) -> Direction:
     """Return the part of the content that a scroll brings into sight.
 
     Raises:
-        CannotSayError: no direction is said.
+        CannotSayError: the action has no direction.
     """
     way = finger_way(action)
     if way is None:
@@ -289,25 +269,42 @@ def content_way(action: Action) -> Direction:
     return OPPOSITE[way]
 
 
-def size_error(name: str) -> UsageError:
-    """Return the error of a tool that has to declare an unknown size."""
-    return UsageError(
-        f"the tool of {name} declares the size of the screenshot, which is unknown",
-        where=f"-T dialect={name}",
-        expected="data whose rows say how large the screenshot is",
-        remedy="convert the data with omnidata convert, which measures pictures",
-    )
-
-
 class ProviderDialect(Dialect):
     """A dialect of calls; a subclass knows the objects of its provider's API.
 
     Attributes:
         tool: the name of the tool, by which an adapter knows that its model has it.
+        unit: of places, as the prompt says it.
+        pointing, acting: how the prompt asks for a place and for an action.
+        manners: its rules.
+        phone: how it explains the tool on a phone.
+        last: how it asks for the last answer, and refers to it.
     """
 
     tool: ClassVar[str]
     layout: ClassVar[Layout] = Layout(turns=True, screenshots=4)
+    unit: ClassVar[str]
+    pointing: ClassVar[str]
+    acting: ClassVar[str]
+    manners: ClassVar[str]
+    phone: ClassVar[str]
+    last: ClassVar[tuple[str, str]] = ("answer without a call", "that answer")
+
+    def vocabulary(self, asked: Asked, platform: Platform, fed: Screen) -> str:
+        unit = self.unit + (size_in_words(fed) if self.frame.space == "px" else "")
+        if asked == "point":
+            return (
+                f"You find elements on screenshots. {self.pointing} the middle of the element that "
+                f"is described. {unit}."
+            )
+        answer, it = self.last
+        phone = f"The device is a phone: {self.phone}\n" if platform == "mobile" else ""
+        return (
+            "You control a device to fulfil a task. You see the screen as it is now, and "
+            f"{self.acting}. {unit}.\n{self.manners}\n{phone}"
+            f"When the task is done, {answer}, with what was asked for, if anything. "
+            f"If it cannot be done, begin {it} with {INFEASIBLE}."
+        )
 
     @abstractmethod
     def calls(self, action: Action, fed: Screen, platform: Platform) -> list[dict[str, Any]]:
@@ -338,6 +335,21 @@ class ProviderDialect(Dialect):
         Raises:
             UsageError: the size of the screenshot is not known, which the tool declares.
         """
+
+    def declared_size(self, fed: Screen) -> Screen:
+        """Return the size that the tool declares.
+
+        Raises:
+            UsageError: it is unknown.
+        """
+        if min(fed) > 0:
+            return fed
+        raise UsageError(
+            f"the tool of {self.name} declares the size of the screenshot, which is unknown",
+            where=f"-T dialect={self.name}",
+            expected="data whose rows say how large the screenshot is",
+            remedy="convert the data with omnidata convert, which measures pictures",
+        )
 
     def merge_calls(self, items: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return the items of an answer, where the API has several calls in one."""
@@ -376,7 +388,7 @@ class ProviderDialect(Dialect):
 
         Its places are whole numbers: the APIs have no others, and refuse a history with them.
         """
-        actions = [_in_whole_numbers(action) for action in past.actions]
+        actions = [map_places(action, _nearest) for action in past.actions]
         try:
             return Part("call", self.write(actions, past.fed, platform), role=self.tool)
         except CannotSayError:
@@ -395,8 +407,7 @@ class ProviderDialect(Dialect):
             raise CannotSayError("there is no action")
         items: list[dict[str, Any]] = []
         for action in said:
-            if action.kind not in self.says.get(platform, ()):
-                raise self._unsaid(action, platform)
+            self.check(action, platform)
             if action.kind == "done":
                 items.append(self.message(_last_words(action)))
             else:
@@ -408,23 +419,11 @@ class ProviderDialect(Dialect):
             raise CannotSayError(f"{self.name}: {error}") from None
         # What would be read as something else, or as less, has not been said.
         if len(read) != len(said):
-            raise self._unsaid(said[0], platform)
+            raise self.refusal(said[0])
         for action, understood in zip(said, read, strict=True):
             if not _is_same(action, understood):
-                raise self._unsaid(action, platform)
+                raise self.refusal(action)
         return text
-
-    def _unsaid(self, action: Action, platform: Platform) -> CannotSayError:
-        return CannotSayError(f"{self.name} cannot say on {platform}: {_describe(action)}")
-
-
-def _in_whole_numbers(action: Action) -> Action:
-    return replace(
-        action,
-        start=tuple(_nearest(centre(region)) for region in action.start),
-        end=tuple(_nearest(centre(region)) for region in action.end),
-        path=tuple(map(_nearest, action.path)),
-    )
 
 
 def _nearest(point: Point) -> Point:
@@ -436,15 +435,6 @@ def _nearest(point: Point) -> Point:
 def _last_words(action: Action) -> str:
     text = action.text or ("" if action.status == "failure" else "The task is done.")
     return f"{INFEASIBLE} {text}".rstrip() if action.status == "failure" else text
-
-
-def _describe(action: Action) -> str:
-    given = {
-        name: getattr(action, name)
-        for name in Action.__struct_fields__
-        if getattr(action, name) not in (None, (), "", 1)
-    }
-    return ", ".join(f"{name}={value!r:.40}" for name, value in given.items())
 
 
 _COMPARED = ("text", "button", "count", "keys", "held", "path", "app", "url", "submit", "clear")

@@ -438,8 +438,8 @@ class CodeDialect(Dialect):
             case "swipe" | "scroll":
                 return self._wheel(action)
             case "type":
-                name = "message=" if self.by_name else ""
-                return _call("pyautogui.write", name + _text(action.text or ""))
+                message = "message=" if self.by_name else ""
+                return _call("pyautogui.write", message + _text(action.text or ""))
             case "keys" | "hotkey":
                 return self._keys(action)
             case "ask":
