@@ -37,6 +37,11 @@ Rules = Literal["lenient", "strict"]
 does, with its failures."""
 
 
+def kinds(names: str) -> frozenset[Kind]:
+    """Return kinds of actions from their names, which blanks separate."""
+    return frozenset(Action(name).kind for name in names.split())  # type: ignore[arg-type]
+
+
 DIRECTIONS: Final[Mapping[str, Direction]] = {way: way for way in get_args(Direction)}
 
 
@@ -305,10 +310,15 @@ class Dialect(ABC):
         """Return an earlier step as text: its actions as `write` has them, or "(unknown)"."""
         if not past.actions:
             return UNKNOWN
+        actions = [self.brief(action) for action in past.actions]
         try:
-            return self.write(past.actions, past.fed, platform)
+            return self.write(actions, past.fed, platform)
         except CannotSayError:
-            return " ".join(action.label for action in past.actions)
+            return " ".join(action.label for action in actions)
+
+    def brief(self, action: Action) -> Action:
+        """Return an earlier action without what the dialect has no words for; itself by default."""
+        return action
 
     def tools(self, asked: Asked, platform: Platform, fed: Screen) -> tuple[Part, ...]:
         """Return the parts that declare a provider's own tool to the model; none by default.

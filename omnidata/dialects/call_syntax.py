@@ -7,7 +7,9 @@ of times, and nothing is executed.
 
 from __future__ import annotations
 
+import ast
 import re
+import warnings
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -234,6 +236,23 @@ def region_of(numbers: Sequence[float], space: Space) -> Region:
         return Point(numbers[0], numbers[1], space)
     (left, right), (top, bottom) = sorted(numbers[::2]), sorted(numbers[1::2])
     return Box(left, top, right, bottom, space)
+
+
+# Python, which is parsed and never run.
+
+UNPARSED: Final = (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError)
+"""What Python's parser raises at the texts of models."""
+
+
+def parse_python(text: str) -> ast.Module:
+    """Return the syntax tree of a text, without warnings of escapes such as a backslash and d.
+
+    Raises:
+        SyntaxError: the text is no Python; see `UNPARSED`.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(text)
 
 
 # Calls in tags: `<function=click><parameter=point>...</parameter></function>`.

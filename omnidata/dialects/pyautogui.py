@@ -6,12 +6,12 @@ import ast
 import math
 import operator
 import re
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from omnidata.actions import AmountUnit, Button, Pair
+from omnidata.dialects.call_syntax import UNPARSED, parse_python
 from omnidata.jsontext import is_integer, is_number
 
 # Values that a text of Python states outright: literals, constants named before, plain sums.
@@ -442,7 +442,6 @@ after as many keys: a constant that is typed again and again takes few character
 _SETTINGS: Final = frozenset({"PAUSE", "FAILSAFE"})
 _BUTTON_NAMES: Final = frozenset({"LEFT", "MIDDLE", "RIGHT", "PRIMARY", "SECONDARY"})
 _TWEEN: Final = re.compile(r"linear|ease\w+")
-_UNPARSED: Final = (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError)
 
 
 def read_code(
@@ -471,12 +470,10 @@ def read_code(
     if len(text) > LONGEST:
         return (Code(text, f"longer than {LONGEST} characters"),)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of escapes such as "\d", which are the agent's
-            tree = ast.parse(text.strip())
+        tree = parse_python(text.strip())
         known = _Text(text.strip())
         return tuple(_Reader(known, tree, dict(names or {}), functions).statements())
-    except _UNPARSED as error:
+    except UNPARSED as error:
         if not text.strip():
             return ()
         reason = "is no Python" if isinstance(error, SyntaxError) else "cannot be parsed"

@@ -6,10 +6,8 @@ does is told from its text alone. Places are pixels of the picture as it is fed,
 
 from __future__ import annotations
 
-import ast
 import re
 import textwrap
-import warnings
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,6 +42,7 @@ from omnidata.dialects.base import (
     map_places,
     size_in_words,
 )
+from omnidata.dialects.call_syntax import UNPARSED, parse_python
 from omnidata.dialects.pyautogui import AGENTS, CLICKS, LONGEST, Call, Code, read_code
 from omnidata.dialects.pyautogui_actions import each_action
 from omnidata.dialects.pyautogui_released import (
@@ -141,24 +140,21 @@ def _python(code: str) -> tuple[str, str]:
     code, rest = textwrap.dedent(code).strip(), ""
     for _ in range(_MENDS):
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                ast.parse(code)
+            parse_python(code)
         except IndentationError:
             code = "\n".join(line.strip() for line in code.split("\n"))
         except SyntaxError as error:
             lines = code.split("\n")
             number = min(max((error.lineno or 1) - 1, 0), len(lines) - 1)
             repaired = _escape_quotes(lines[number])
-            if repaired is not None:
+            if repaired is None:
+                before, _, last = lines[number].rpartition(";")
+                rest = "\n".join([last, *lines[number + 1 :]]).strip() or rest
+                code = "\n".join([*lines[:number], before]).strip()
+            else:
                 lines[number] = repaired
                 code = "\n".join(lines)
-                continue
-            before, _, last = lines[number].rpartition(";")
-            kept = [*lines[:number], before]
-            rest = "\n".join([last, *lines[number + 1 :]]).strip() or rest
-            code = "\n".join(kept).strip()
-        except (ValueError, RecursionError, MemoryError):
+        except UNPARSED:
             return "", code
         else:
             return code, rest
@@ -433,8 +429,8 @@ class CodeDialect(Dialect):
                 value = f"value={_text(action.text or '')}"
                 return _call("browser.select_option", *place, value)
             case "swipe" | "scroll" if on_phone and action.start and action.end:
-                start, end = (_pair(places[0]) for places in (action.start, action.end))
-                return _call("mobile.swipe", f"from_coord={start}", f"to_coord={end}")
+                ends = _pair(action.start[0]), _pair(action.end[0])
+                return _call("mobile.swipe", f"from_coord={ends[0]}", f"to_coord={ends[1]}")
             case "swipe" | "scroll":
                 return self._wheel(action)
             case "type":
@@ -486,10 +482,8 @@ class CodeDialect(Dialect):
         return _call("pyautogui.press", f"keys={listed}" if self.by_name else single)
 
     def line(self, past: Past, platform: Platform) -> str:
-        if not past.actions:
-            return UNKNOWN
         try:
-            return self.code(past.actions, past.fed, platform).replace("\n", "; ")
+            return self.code(past.actions, past.fed, platform).replace("\n", "; ") or UNKNOWN
         except CannotSayError:
             return super().line(past, platform)
 

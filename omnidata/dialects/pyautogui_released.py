@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -17,6 +16,7 @@ from typing import Final
 
 from omnidata.actions import Action, Point, Screen, Status
 from omnidata.dialects.base import UnreadError, join_moves, map_places
+from omnidata.dialects.call_syntax import parse_python
 from omnidata.dialects.pyautogui import LONGEST, Call, Code, read_code
 from omnidata.dialects.pyautogui_actions import each_action
 
@@ -361,9 +361,7 @@ def _project_code(code: str, screen: Screen) -> str:
     for call in _CALL.findall(code):
         called, _, inside = call.partition("(")
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                tree = ast.parse(f"func({inside}", mode="exec").body[0]
+            tree = parse_python(f"func({inside}").body[0]
         except SyntaxError:
             return code
         assert isinstance(tree, ast.Expr) and isinstance(tree.value, ast.Call)
