@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from omnidata.actions import Action, Kind, Point, Screen
-from omnidata.dialects.base import Asked, Frame, Platform, Rules, UnreadError
+from omnidata.dialects.base import Asked, Frame, Platform, Rules, UnreadError, kinds
 from omnidata.dialects.provider_calls import (
     ProviderDialect,
     chord_of,
@@ -20,11 +20,10 @@ from omnidata.dialects.provider_calls import (
     way_in,
     whole,
 )
-from omnidata.jsontext import BROKEN, decode, is_number
+from omnidata.dialects.tool_calls import decode_nested
+from omnidata.jsontext import is_number
 
-_SAYS: Final[frozenset[Kind]] = frozenset(
-    {"tap", "drag", "scroll", "move", "type", "keys", "hotkey", "enter", "wait", "done"}
-)
+_SAYS: Final = kinds("tap drag scroll move type keys hotkey enter wait done")
 _NOT_ON_PHONES: Final = (
     *("open_web_browser", "search", "navigate", "hover_at", "scroll_document", "go_forward"),
 )
@@ -80,7 +79,7 @@ class GeminiComputer(ProviderDialect):
         **dict.fromkeys(("meta", "Meta", "META"), "win"),
         **{f"Arrow{way.title()}": way for way in ("up", "down", "left", "right")},
     }
-    says: ClassVar[Mapping[Platform, frozenset[Kind]]] = {
+    says: ClassVar = {
         "mobile": (_SAYS - {"move"}) | {"swipe", "back", "home", "long_press", "open_app"},
         "desktop": _SAYS,
         "web": _SAYS | {"back", "open_url"},
@@ -141,10 +140,7 @@ class GeminiComputer(ProviderDialect):
             raise UnreadError(f"no function call: {str(leaf)!r:.100}")
         args = called.get("args", called.get("arguments"))
         if isinstance(args, str) and rules == "lenient":
-            try:
-                args = decode(args)
-            except RecursionError:
-                args = BROKEN
+            args = decode_nested(args)
         if args is None and (rules == "lenient" or name in _WITHOUT):
             args = {}
         if not isinstance(args, Mapping):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
-from omnidata.actions import Action, Button, Direction, Kind, Point, Screen
+from omnidata.actions import Action, Button, Direction, Point, Screen
 from omnidata.dialects.base import (
     DIRECTIONS,
     Asked,
@@ -14,6 +14,7 @@ from omnidata.dialects.base import (
     Platform,
     Rules,
     UnreadError,
+    kinds,
 )
 from omnidata.dialects.provider_calls import (
     ProviderDialect,
@@ -39,14 +40,7 @@ _TYPES: Final = (
     *("click", "double_click", "drag", "keypress", "move", "screenshot", "scroll", "type"),
     "wait",
 )
-_SAYS: Final[frozenset[Kind]] = frozenset(
-    {
-        *("tap", "drag", "scroll", "move", "type", "keys", "hotkey", "enter", "wait", "look"),
-        "done",
-    }
-)
-
-
+_SAYS: Final = kinds("tap drag scroll move type keys hotkey enter wait look done")
 _KEYS: Final[Mapping[str, str]] = {
     **{f"ARROW{way.upper()}": way for way in DIRECTIONS},
     **{"CTRL": "ctrl", "CONTROL": "ctrl", "ALT": "alt", "OPTION": "alt", "SHIFT": "shift"},
@@ -58,7 +52,7 @@ _KEYS: Final[Mapping[str, str]] = {
 class _OpenAi(ProviderDialect):
     frame = Frame("px")
     key_names = _KEYS
-    says: ClassVar[Mapping[Platform, frozenset[Kind]]] = {
+    says: ClassVar = {
         "mobile": _SAYS | {"swipe", "back"},
         "desktop": _SAYS,
         "web": _SAYS | {"back"},
@@ -285,7 +279,8 @@ class OpenAiPreview(_OpenAi):
         if not isinstance(given, Mapping) or given.get("type") not in _TYPES:
             raise UnreadError(f"the computer has no method for {given!r:.100}")
         kind = given["type"]
-        takes, needs = _SAMPLE[kind]
+        needs = set(_SAMPLE[kind].split())
+        takes = needs | _OPTIONAL.get(kind, set())
         names = given.keys() - {"type"}
         if not needs <= names or not names <= takes:
             raise UnreadError(f"{kind} takes {', '.join(sorted(takes)) or 'nothing'}")
@@ -310,18 +305,19 @@ class OpenAiPreview(_OpenAi):
         return _read_action(given)
 
 
-_SAMPLE: Final[Mapping[str, tuple[frozenset[str], frozenset[str]]]] = {
-    "click": (frozenset({"x", "y", "button"}), frozenset({"x", "y"})),
-    "double_click": (frozenset({"x", "y"}),) * 2,
-    "drag": (frozenset({"path"}),) * 2,
-    "keypress": (frozenset({"keys"}),) * 2,
-    "move": (frozenset({"x", "y"}),) * 2,
-    "screenshot": (frozenset(),) * 2,
-    "scroll": (frozenset({"x", "y", "scroll_x", "scroll_y"}),) * 2,
-    "type": (frozenset({"text"}),) * 2,
-    "wait": (frozenset({"ms"}), frozenset()),
+_SAMPLE: Final = {
+    "click": "x y",
+    "double_click": "x y",
+    "drag": "path",
+    "keypress": "keys",
+    "move": "x y",
+    "screenshot": "",
+    "scroll": "x y scroll_x scroll_y",
+    "type": "text",
+    "wait": "",
 }
-"""The parameters of the sample's methods, and those without a default."""
+"""The parameters that the sample's methods need."""
+_OPTIONAL: Final = {"click": {"button"}, "wait": {"ms"}}
 
 
 def _sample_click(given: Mapping[str, Any]) -> list[Action]:

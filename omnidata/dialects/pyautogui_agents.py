@@ -39,6 +39,7 @@ from omnidata.dialects.base import (
     Platform,
     Rules,
     UnreadError,
+    kinds,
     map_places,
     size_in_words,
 )
@@ -249,19 +250,8 @@ def _steps(actions: Sequence[Action]) -> Iterator[Action]:
         yield from _steps(action.then)
 
 
-_MOUSE: Final[frozenset[Kind]] = frozenset(
-    {
-        "tap", "drag", "swipe", "scroll", "move", "type", "keys", "hotkey", "hold", "release",
-        "enter", "done",
-    }
-)  # fmt: skip
-_TOUCH: Final[frozenset[Kind]] = frozenset(
-    {
-        "tap", "long_press", "swipe", "scroll", "type", "keys", "enter", "back", "home",
-        "open_app", "wait", "done",
-    }
-)  # fmt: skip
-
+_MOUSE: Final = kinds("tap drag swipe scroll move type keys hotkey hold release enter done")
+_TOUCH: Final = kinds("tap long_press swipe scroll type keys enter back home open_app wait done")
 
 _TOUCH_CALLS: Final[Mapping[Kind, str]] = {
     "tap": "pyautogui.click(x=.., y=..): tap there",
@@ -552,18 +542,11 @@ class OpenCua(CodeDialect):
 
     name = "opencua"
     title = "OpenCUA, in pixels of the picture as Qwen2.5-VL takes it"
-    checkpoints = (
-        "xlangai/OpenCUA-7B",
-        "xlangai/OpenCUA-32B",
-        "xlangai/OpenCUA-72B",
-    )
+    checkpoints = ("xlangai/OpenCUA-7B", "xlangai/OpenCUA-32B", "xlangai/OpenCUA-72B")
     source = OPENCUA
     frame = Frame("px", 28, 3136, 12845056)
     layout = _TURNS
-    says: ClassVar[Mapping[Platform, frozenset[Kind]]] = {
-        "desktop": _MOUSE | {"wait"},
-        "web": _MOUSE | {"wait"},
-    }
+    says: ClassVar = dict.fromkeys(("desktop", "web"), _MOUSE | {"wait"})
     triple = "computer.triple_click"
     answer = "## Action:\n{sentence}\n\n## Code:\n```{language}\n{code}\n```"
     form = (
@@ -609,10 +592,7 @@ class Kimi(CodeDialect):
     source = KIMI
     frame = Frame("rel")
     layout = Layout(turns=True, screenshots=3)
-    says: ClassVar[Mapping[Platform, frozenset[Kind]]] = {
-        "desktop": _MOUSE | {"wait", "ask"},
-        "web": _MOUSE | {"wait", "ask"},
-    }
+    says: ClassVar = dict.fromkeys(("desktop", "web"), _MOUSE | {"wait", "ask"})
     answer = "## Action:\n{sentence}\n## Code:\n```python\n{code}\n```"
     form = (
         "Think first. Then answer in two sections:\n## Action:\nwhat you do, in a sentence\n"
@@ -652,11 +632,7 @@ class Aguvis(CodeDialect):
     checkpoints = ("xlangai/Aguvis-7B-720P", "xlangai/Aguvis-72B-720P")
     source = AGUVIS
     frame = Frame("rel")
-    says: ClassVar[Mapping[Platform, frozenset[Kind]]] = {
-        "mobile": _TOUCH,
-        "desktop": _MOUSE,
-        "web": _MOUSE | {"select"},
-    }
+    says: ClassVar = {"mobile": _TOUCH, "desktop": _MOUSE, "web": _MOUSE | {"select"}}
     stop = ("<|diff_marker|>",)
     special_tokens = True
     prefix = "<|recipient|>"

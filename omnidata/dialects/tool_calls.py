@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
-from omnidata.jsontext import BROKEN
+from omnidata.jsontext import BROKEN, decode
 
 OPEN: Final = "<tool_call>"
 CLOSE: Final = "</tool_call>"
@@ -233,6 +233,14 @@ def _is_plain(text: str) -> bool:
     """Return whether Python's decoder, which is faster, reads all JSON in it as `_Parser` does."""
     shallow = text.count("{") + text.count("[") <= _DEEPEST
     return shallow and "\\" not in text and not _LONG_NUMBER.search(text)
+
+
+def decode_nested(text: str) -> Any:
+    """Return the JSON value of the whole text, or `BROKEN`, also if it is nested too deeply."""
+    try:
+        return decode(text)
+    except RecursionError:
+        return BROKEN
 
 
 def decode_json5(text: str) -> Any:

@@ -48,6 +48,8 @@ from omnidata.dialects.base import (
     Platform,
     Rules,
     UnreadError,
+    kinds,
+    size_in_words,
 )
 from omnidata.dialects.call_syntax import (
     FUNCTION,
@@ -653,14 +655,10 @@ class _UITars(Dialect):
         return _NAMES.get(action.kind, "hotkey"), {"key": " ".join(keys)}
 
 
-_COMPUTER: Final[frozenset[Kind]] = frozenset(
-    ("tap", "drag", "move", "scroll", "swipe", "type", "keys", "hotkey", "hold", "release", "wait",
-     "done", "ask")
-)  # fmt: skip
-_PHONE: Final[frozenset[Kind]] = frozenset(
-    ("tap", "long_press", "drag", "swipe", "scroll", "type", "open_app", "home", "back", "enter",
-     "wait", "done", "ask")
-)  # fmt: skip
+_COMPUTER: Final = kinds("tap drag move scroll swipe type keys hotkey hold release wait done ask")
+_PHONE: Final = kinds(
+    "tap long_press drag swipe scroll type open_app home back enter wait done ask"
+)
 _OPERATE: Final = (
     "You operate a graphical user interface for the user. From the task, the actions so far and "
     "the screenshots, choose the next action."
@@ -672,11 +670,7 @@ class _Spoken(_UITars):
     source = "bytedance/UI-TARS@582f3a7 codes/ui_tars/action_parser.py"
     box = "start_box"
     places = shown = "<|box_start|>({x},{y})<|box_end|>"
-    says: ClassVar[Mapping[Platform, frozenset[Kind]]] = {
-        "desktop": _COMPUTER,
-        "web": _COMPUTER | {"select"},
-        "mobile": _PHONE,
-    }
+    says: ClassVar = {"desktop": _COMPUTER, "web": _COMPUTER | {"select"}, "mobile": _PHONE}
 
     def write(self, actions: Sequence[Action], fed: Screen, platform: Platform) -> str:
         if not actions:
@@ -747,8 +741,7 @@ _MORE_LINES: Final[Mapping[Kind, tuple[str, ...]]] = {
 def _unit(space: Space, fed: Screen) -> str:
     if space != "px":
         return "x goes from 0 at the left edge to 1000 at the right, y from 0 at the top to 1000."
-    size = f", which is {fed[0]} wide and {fed[1]} high" if min(fed) > 0 else ""
-    return f"x and y are pixels of the screenshot{size}, from its top left corner."
+    return f"x and y are pixels of the screenshot{size_in_words(fed)}, from its top left corner."
 
 
 class UITars10(_Spoken):
@@ -780,11 +773,7 @@ class UITarsDoubao(_Spoken):
     checkpoints = ("doubao-1.5-ui-tars", "doubao-1-5-thinking-vision-pro", "doubao-seed-1.6")
     frame = Frame("norm1000", max_pixels=5120 * _MERGE)
     box, places, shown = "point", _UITars.places, _UITars.shown
-    says: ClassVar[Mapping[Platform, frozenset[Kind]]] = {
-        "desktop": _COMPUTER,
-        "web": _COMPUTER | {"open_url", "back"},
-        "mobile": _PHONE,
-    }
+    says: ClassVar = {**_Spoken.says, "web": _COMPUTER | {"open_url", "back"}}
 
 
 class UITars2(_UITars):
@@ -796,9 +785,8 @@ class UITars2(_UITars):
     frame = Frame("norm1000", max_pixels=5120 * _MERGE)
     source = "bytedance/UI-TARS-desktop@239b654 multimodal/gui-agent/action-parser XMLFormatParser"
     counted = True
-    says: ClassVar[Mapping[Platform, frozenset[Kind]]] = {
-        "desktop": (_COMPUTER - {"ask"}) | {"open_url", "back"},
-        "web": (_COMPUTER - {"ask"}) | {"open_url", "back"},
+    says: ClassVar = {
+        **dict.fromkeys(("desktop", "web"), (_COMPUTER - {"ask"}) | {"open_url", "back"}),
         "mobile": _PHONE - {"ask", "enter"},
     }
 
