@@ -63,12 +63,7 @@ _BUTTONS: Final[Mapping[str, Action]] = {
 
 
 def fault_of(body: Mapping[str, Any]) -> str:
-    """Return why an object does not fit the schema; empty if it does.
-
-    Examples:
-        >>> fault_of({"POINT": [500, 500]}), fault_of({"POINT": [500, 1001]})
-        ('', 'POINT is not two whole numbers from 0 to 1000')
-    """
+    """Return why an object does not fit the schema; empty if it does."""
     if unknown := sorted(body.keys() - KEYS):
         return f"it has {unknown[0]!r:.40}, none of {', '.join(sorted(KEYS))}"
     acts = [key for key in ACTS if key in body]
@@ -136,12 +131,6 @@ def read_compact(body: Mapping[str, Any], reading: Reading) -> Action:
 
     Raises:
         ValueError: it is nothing that data hold.
-
-    Examples:
-        >>> read_compact({"POINT": [500, 500], "duration": 100}, "released").label
-        'DONE'
-        >>> read_compact({"POINT": [500, 500], "to": "up"}, "meant").direction
-        'up'
     """
     status = body.get("STATUS", "continue")
     if status in _ENDS:

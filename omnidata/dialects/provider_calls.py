@@ -11,7 +11,6 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from msgspec.structs import replace
@@ -58,34 +57,10 @@ _QUOTED = 100
 _decoder = json.JSONDecoder()
 
 
-@dataclass(frozen=True, slots=True)
-class _Items:
-    """What an answer consists of.
+def _items_in(text: str) -> tuple[list[dict[str, Any]], str, bool]:
+    """Return the texts and calls of an answer, the unread rest, and whether it is JSON alone.
 
-    Attributes:
-        leaves: texts and calls, in order.
-        rest: what of the text is no item.
-        whole: whether the text is a JSON value, and nothing else.
-    """
-
-    leaves: tuple[dict[str, Any], ...]
-    rest: str = ""
-    whole: bool = True
-
-
-def _items_in(text: str) -> _Items:
-    """Return the items of an answer; a text without any object is one text.
-
-    Of a list that is cut off the whole objects count.
-
-    Raises:
-        UnreadError: there is nothing, or nothing but broken JSON.
-
-    Examples:
-        >>> _items_in('[{"type": "text", "text": "Done."}]').leaves
-        ({'type': 'text', 'text': 'Done.'},)
-        >>> _items_in('I click: {"action": "left_click"} and').rest
-        'and'
+    Of a list that is cut off the whole objects count; a text without any object is one text.
     """
     stripped = text.strip()
     if not stripped:
@@ -93,7 +68,7 @@ def _items_in(text: str) -> _Items:
     try:
         value = decode(stripped)
         if value is not BROKEN and isinstance(value, dict | list):
-            return _Items(tuple(_leaves(value, _DEEPEST)))
+            return [*_leaves(value, _DEEPEST)], "", True
         found, before, rest = _find_objects(stripped)
     except RecursionError:
         raise UnreadError("the answer is nested too deeply") from None
@@ -102,7 +77,7 @@ def _items_in(text: str) -> _Items:
         raise UnreadError(f"the answer is broken JSON: {_quote(stripped)}")
     if before := before.strip().strip("[").strip():
         leaves.insert(0, {"text": before})
-    return _Items(tuple(leaves), rest, whole=False)
+    return leaves, rest, False
 
 
 def _find_objects(text: str) -> tuple[list[Any], str, str]:
@@ -132,14 +107,11 @@ def _leaves(value: Any, depth: int) -> Iterator[dict[str, Any]]:
     elif isinstance(value, str):
         yield {"text": value}
     elif isinstance(value, dict):
-        around = next(
-            (name for name in _AROUND if isinstance(value.get(name), dict | list)),
-            None,
-        )
-        if around is None:
-            yield value
+        around = [value[name] for name in _AROUND if isinstance(value.get(name), dict | list)]
+        if around:
+            yield from _leaves(around[0], depth - 1)
         else:
-            yield from _leaves(value[around], depth - 1)
+            yield value
 
 
 def _words_in(leaf: Mapping[str, Any]) -> str | None:
@@ -361,12 +333,12 @@ class ProviderDialect(Dialect):
         A call beside which the provider's safety checks want the user's consent is read with an
         action "ask" behind it.
         """
-        items = _items_in(text)
-        if rules == "strict" and not items.whole:
+        leaves, rest, is_whole = _items_in(text)
+        if rules == "strict" and not is_whole:
             raise UnreadError("the answer is more than the API's objects")
         said: list[str] = []
         actions: list[Action] = []
-        for leaf in items.leaves:
+        for leaf in leaves:
             words = _words_in(leaf)
             if words is None:
                 actions += self.actions(leaf, fed, rules)
@@ -374,8 +346,12 @@ class ProviderDialect(Dialect):
                 said.append(words)
         thought = "\n".join(said)
         if actions:
-            return Answer(tuple(actions), thought, items.rest)
-        return Answer((self._end_action(thought, rules),), rest=items.rest)
+            return Answer(tuple(actions), thought, rest)
+        end = Action("done", text=thought)
+        if rules == "lenient" and INFEASIBLE in thought:
+            reason = thought.replace(INFEASIBLE, "", 1).strip()
+            end = Action("done", text=reason, status="failure")
+        return Answer((end,), rest=rest)
 
     def tools(self, asked: Asked, platform: Platform, fed: Screen) -> tuple[Part, ...]:
         return tuple(
@@ -394,12 +370,6 @@ class ProviderDialect(Dialect):
         except CannotSayError:
             return super().turn(past, platform)
 
-    def _end_action(self, message: str, rules: Rules) -> Action:
-        if rules == "lenient" and INFEASIBLE in message:
-            reason = message.replace(INFEASIBLE, "", 1).strip()
-            return Action("done", text=reason, status="failure")
-        return Action("done", text=message)
-
     def write(self, actions: Sequence[Action], fed: Screen, platform: Platform) -> str:
         """Write actions as the API's objects, without ids; see `Dialect.write`."""
         said = [each for action in actions for each in (action, *action.then)]
@@ -408,21 +378,19 @@ class ProviderDialect(Dialect):
         items: list[dict[str, Any]] = []
         for action in said:
             self.check(action, platform)
-            if action.kind == "done":
-                items.append(self.message(_last_words(action)))
-            else:
+            if action.kind != "done":
                 items += self.calls(action, fed, platform)
+            elif action.status == "failure":
+                items.append(self.message(f"{INFEASIBLE} {action.text or ''}".rstrip()))
+            else:
+                items.append(self.message(action.text or "The task is done."))
         text = compact(self.merge_calls(items))
         try:
             read = self.read(text, fed).actions
         except UnreadError as error:
             raise CannotSayError(f"{self.name}: {error}") from None
-        # What would be read as something else, or as less, has not been said.
-        if len(read) != len(said):
-            raise self.refusal(said[0])
-        for action, understood in zip(said, read, strict=True):
-            if not _is_same(action, understood):
-                raise self.refusal(action)
+        if len(read) != len(said) or not all(map(_is_same, said, read)):
+            raise self.refusal(said[0], "it would be read as another action")
         return text
 
 
@@ -430,11 +398,6 @@ def _nearest(point: Point) -> Point:
     if not math.isfinite(point.x) or not math.isfinite(point.y):
         return point
     return replace(point, x=round(point.x), y=round(point.y))
-
-
-def _last_words(action: Action) -> str:
-    text = action.text or ("" if action.status == "failure" else "The task is done.")
-    return f"{INFEASIBLE} {text}".rstrip() if action.status == "failure" else text
 
 
 _COMPARED = ("text", "button", "count", "keys", "held", "path", "app", "url", "submit", "clear")
