@@ -394,6 +394,11 @@ def size_in_words(fed: Screen) -> str:
     return f", which is {fed[0]} wide and {fed[1]} high" if min(fed) > 0 else ""
 
 
+def press(keys: Sequence[str], seconds: float | None = None) -> Action:
+    """Return the action of keys that are pressed at once; one key alone is pressed."""
+    return Action("hotkey" if len(keys) > 1 else "keys", keys=tuple(keys), seconds=seconds)
+
+
 def map_places(action: Action, change: Callable[[Point], Point]) -> Action:
     """Return an action with other places; of a box the centre counts."""
     start, end = (tuple(change(centre(at)) for at in part) for part in (action.start, action.end))

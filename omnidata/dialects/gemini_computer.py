@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from omnidata.actions import Action, Kind, Point, Screen
-from omnidata.dialects.base import Asked, Frame, Platform, Rules, UnreadError, kinds
+from omnidata.dialects.base import Asked, Frame, Platform, Rules, UnreadError, kinds, press
 from omnidata.dialects.provider_calls import (
     ProviderDialect,
     chord_of,
@@ -15,7 +15,6 @@ from omnidata.dialects.provider_calls import (
     number_in,
     optional_number,
     place_of,
-    press,
     text_in,
     way_in,
     whole,

@@ -15,6 +15,7 @@ from omnidata.dialects.base import (
     Rules,
     UnreadError,
     kinds,
+    press,
 )
 from omnidata.dialects.provider_calls import (
     ProviderDialect,
@@ -22,7 +23,6 @@ from omnidata.dialects.provider_calls import (
     keys_in,
     number_in,
     place_of,
-    press,
     text_in,
     whole,
 )

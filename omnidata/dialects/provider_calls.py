@@ -194,11 +194,6 @@ def keys_in(chord: str) -> tuple[str, ...]:
     return (*filter(None, (key.strip() for key in chord.split("+"))), *plus)
 
 
-def press(keys: Sequence[str], **more: Any) -> Action:
-    """Return the action of keys that are pressed at once; one alone is pressed."""
-    return Action("hotkey" if len(keys) > 1 else "keys", keys=tuple(keys), **more)
-
-
 # The parts of an action, as values of a call.
 
 

@@ -39,6 +39,7 @@ from omnidata.dialects.base import (
     UnreadError,
     join_moves,
     kinds,
+    press,
     swipe_ends,
 )
 from omnidata.dialects.points import place_of, read_place
@@ -296,8 +297,7 @@ def _read_call(it: _Reading, tool: str | None) -> Action:
                 submit=it.flag("enter"),
             )
         case "key":
-            keys = it.keys()
-            return Action("keys" if len(keys) == 1 else "hotkey", keys=keys)
+            return press(it.keys())
         case "system_button":
             return Action(it.button())
         case "open":

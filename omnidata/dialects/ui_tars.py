@@ -49,6 +49,7 @@ from omnidata.dialects.base import (
     Rules,
     UnreadError,
     kinds,
+    press,
     size_in_words,
 )
 from omnidata.dialects.call_syntax import (
@@ -118,9 +119,6 @@ class _Reading:
             raise UnreadError(f"the {name} of {self.call.name} is {text!r:.60}, no place")
         return (region_of(numbers, self._space),) if numbers else ()
 
-    def at(self) -> tuple[Region, ...]:
-        return self.place(_START)
-
     def start(self) -> tuple[Region, ...]:
         return self.place((*_START, _FIRST))
 
@@ -161,13 +159,18 @@ def _keys_of(word: str) -> list[str]:
 
 
 def _read_type(call: _Reading) -> Action:
-    text, start = call.text(_CONTENT), call.at()
+    text, start = call.text(_CONTENT), call.place(_START)
     if text is None:
         raise UnreadError(f"{call.call.name} says no text")
     for end in ("\n", "\\n"):
         if text.endswith(end):
             return Action("type", start, text=text.removesuffix(end), submit=True)
     return Action("type", start, text=text)
+
+
+def _read_scroll(call: _Reading) -> Action:
+    start = call.place(_START)
+    return Action("scroll", start, direction=call.direction(), sense="content")
 
 
 def _read_select(call: _Reading) -> Action:
@@ -177,17 +180,8 @@ def _read_select(call: _Reading) -> Action:
     return Action("drag", start, end) if end else Action("select", start, text=text)
 
 
-def _read_hotkey(call: _Reading) -> Action:
-    keys = call.keys()
-    return Action("hotkey" if len(keys) > 1 else "keys", keys=keys)
-
-
 def _tap(count: int = 1, button: Button | None = None) -> Callable[[_Reading], Action]:
     return lambda call: Action("tap", call.start(), count=count, button=button or call.button())
-
-
-def _bare(kind: Kind) -> Callable[[_Reading], Action]:
-    return lambda _: Action(kind)
 
 
 _READERS: Final[Mapping[str, Callable[[_Reading], Action]]] = {
@@ -203,23 +197,26 @@ _READERS: Final[Mapping[str, Callable[[_Reading], Action]]] = {
         ("mouseup", lambda c: Action("release", c.start(), button=c.button())),
         ("drag leftclickdrag", lambda c: Action("drag", c.start(), c.place((*_END, "#1")))),
         ("select", _read_select),
-        ("swipe", lambda c: Action("swipe", c.at(), c.place(_END), direction=c.direction())),
-        ("scroll", lambda c: Action("scroll", c.at(), direction=c.direction(), sense="content")),
+        (
+            "swipe",
+            lambda c: Action("swipe", c.place(_START), c.place(_END), direction=c.direction()),
+        ),
+        ("scroll", _read_scroll),
         ("type input inputtext", _read_type),
-        ("hotkey", _read_hotkey),
+        ("hotkey", lambda c: press(c.keys())),
         ("press keydown", lambda c: Action("hold", keys=c.keys())),
         ("release keyup", lambda c: Action("release", keys=c.keys())),
         ("navigate openurl goto", lambda c: Action("open_url", url=c.name(_URL, "address"))),
         ("open openapp", lambda c: Action("open_app", app=c.name(_APP, "app"))),
-        ("navigateback back pressback goback", _bare("back")),
-        ("home presshome", _bare("home")),
-        ("enter pressenter", _bare("enter")),
-        ("recent pressrecent", _bare("recent")),
+        ("navigateback back pressback goback", lambda _: Action("back")),
+        ("home presshome", lambda _: Action("home")),
+        ("enter pressenter", lambda _: Action("enter")),
+        ("recent pressrecent", lambda _: Action("recent")),
         ("longpress", lambda c: Action("long_press", c.start(), seconds=c.seconds(_TIME, 0.001))),
         ("wait", lambda c: Action("wait", seconds=c.seconds((*_TIME, _FIRST)))),
         ("finished finish", lambda c: Action("done", text=c.text(_CONTENT))),
         ("calluser", lambda c: Action("ask", text=c.text(_CONTENT))),
-        ("screenshot snapshot takescreenshot", _bare("look")),
+        ("screenshot snapshot takescreenshot", lambda _: Action("look")),
     )
     for name in names.split()
 }
