@@ -17,7 +17,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final, Literal
 
-from omnidata.actions import Action, Kind, Point, Screen, centre, finger_way
+from omnidata.actions import Action, Point, Screen, centre, finger_way
 from omnidata.dialects.base import (
     DIRECTIONS,
     Answer,
@@ -29,6 +29,7 @@ from omnidata.dialects.base import (
     Platform,
     Rules,
     UnreadError,
+    kinds,
 )
 from omnidata.jsontext import BROKEN, compact, decode, is_number
 
@@ -62,12 +63,7 @@ _BUTTONS: Final[Mapping[str, Action]] = {
 
 
 def fault_of(body: Mapping[str, Any]) -> str:
-    """Return why an object does not fit the schema; empty if it does.
-
-    Examples:
-        >>> fault_of({"POINT": [500, 500]}), fault_of({"POINT": [500, 1001]})
-        ('', 'POINT is not two whole numbers from 0 to 1000')
-    """
+    """Return why an object does not fit the schema; empty if it does."""
     if unknown := sorted(body.keys() - KEYS):
         return f"it has {unknown[0]!r:.40}, none of {', '.join(sorted(KEYS))}"
     acts = [key for key in ACTS if key in body]
@@ -135,12 +131,6 @@ def read_compact(body: Mapping[str, Any], reading: Reading) -> Action:
 
     Raises:
         ValueError: it is nothing that data hold.
-
-    Examples:
-        >>> read_compact({"POINT": [500, 500], "duration": 100}, "released").label
-        'DONE'
-        >>> read_compact({"POINT": [500, 500], "to": "up"}, "meant").direction
-        'up'
     """
     status = body.get("STATUS", "continue")
     if status in _ENDS:
@@ -254,12 +244,11 @@ class AgentCPM(Dialect):
     source = "OpenBMB/AgentCPM-GUI@acbaf50 eval/run_predict_minicpm.py, eval/utils/evaluator.py"
     frame = Frame("norm1000", longest=1120)
     layout = Layout(actions=0)
-    says: ClassVar[Mapping[Platform, frozenset[Kind]]] = {
-        "mobile": frozenset(
-            ("tap", "long_press", "swipe", "scroll", "drag", "type", "home", "back", "enter",
-             "recent", "wait", "done", "ask")
+    says: ClassVar = {
+        "mobile": kinds(
+            "tap long_press swipe scroll drag type home back enter recent wait done ask"
         )
-    }  # fmt: skip
+    }
 
     def read(self, text: str, fed: Screen, *, rules: Rules = "lenient") -> Answer:
         if rules == "strict":
@@ -288,25 +277,41 @@ class AgentCPM(Dialect):
 
     def _object(self, action: Action, platform: Platform) -> dict[str, Any]:
         kind = action.kind
-        if kind not in self.says.get(platform, ()):
-            raise CannotSayError(f"no name for {action.label} on {platform}")
-        if action.held or action.then or action.path or action.amount is not None:
-            raise CannotSayError(
-                f"{action.label} with held keys, a path, an amount or what follows"
-            )
+        self.check(action, platform, "held", "then", "path", "amount")
         if kind in ("done", "ask"):
             if action.text:
-                raise CannotSayError("no word for what is said at the end")
+                raise self.refusal(action, "a text at the end")
             ended = Action(kind, status=action.status)
             return {"STATUS": next(word for word, one in _ENDS.items() if one == ended)}
         if kind == "type":
-            if action.start or action.submit or action.clear:
-                raise CannotSayError("no word for where it is typed, nor for submitting it")
+            self.check(action, platform, "start", "submit", "clear")
             return {"TYPE": action.text or ""}
         if kind == "wait":
             return {"duration": _milliseconds(action, DURATION)}
         pressed = next((word for word, one in _BUTTONS.items() if one.kind == kind), None)
-        return {"PRESS": pressed} if pressed else _touch_object(action)
+        return {"PRESS": pressed} if pressed else self._touch(action)
+
+    def _touch(self, action: Action) -> dict[str, Any]:
+        kind = action.kind
+        if action.button != "left" or action.count != 1:
+            raise self.refusal(action)
+        if kind in ("tap", "long_press") and not action.start:
+            raise self.refusal(action, "without a place")
+        point = centre(action.start[0]) if action.start else Point(500, 500, "norm1000")
+        found: dict[str, Any] = {"POINT": _numbers(point)}
+        if kind == "tap":
+            return found
+        if kind == "long_press":
+            duration = _milliseconds(action, _HELD_MS)
+            if duration <= DURATION:
+                raise self.refusal(action, f"a press of at most {DURATION} ms is a tap")
+            return {**found, "duration": duration}
+        if action.start and action.end:
+            return {**found, "to": _numbers(centre(action.end[0]))}
+        way = finger_way(action)
+        if way is None:
+            raise self.refusal(action, "which way")
+        return {**found, "to": way}
 
     def vocabulary(self, asked: Asked, platform: Platform, fed: Screen) -> str:
         place = "x from 0 at the left edge to 1000 at the right, y from 0 at the top to 1000"
@@ -329,28 +334,6 @@ class AgentCPM(Dialect):
             '"STATUS":"finish" ends the task: finish, satisfied (it was done before), impossible, '
             "interrupt, or need_feedback to ask the user; it may stand beside an action"
         )
-
-
-def _touch_object(action: Action) -> dict[str, Any]:
-    if action.button != "left" or action.count != 1:
-        raise CannotSayError(f"no name for {action.label}")
-    if action.kind in ("tap", "long_press") and not action.start:
-        raise CannotSayError(f"{action.label} without a place")
-    point = centre(action.start[0]) if action.start else Point(500, 500, "norm1000")
-    found: dict[str, Any] = {"POINT": _numbers(point)}
-    if action.kind == "long_press":
-        duration = _milliseconds(action, _HELD_MS)
-        if duration <= DURATION:
-            raise CannotSayError(f"a press of at most {DURATION} ms is a tap")
-        return {**found, "duration": duration}
-    if action.kind == "tap":
-        return found
-    if action.start and action.end:
-        return {**found, "to": _numbers(centre(action.end[0]))}
-    way = finger_way(action)
-    if way is None:
-        raise CannotSayError(f"{action.label} without a direction")
-    return {**found, "to": way}
 
 
 def _milliseconds(action: Action, silent: int) -> float:

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final, Literal, get_args
+
+from msgspec import structs
 
 from omnidata.actions import (
     Action,
@@ -33,6 +35,11 @@ Asked = Literal["action", "point"]
 Rules = Literal["lenient", "strict"]
 """How answers are read: leniently, by their plain meaning, or strictly, as the released parser
 does, with its failures."""
+
+
+def kinds(names: str) -> frozenset[Kind]:
+    """Return kinds of actions from their names, which blanks separate."""
+    return frozenset(Action(name).kind for name in names.split())  # type: ignore[arg-type]
 
 
 DIRECTIONS: Final[Mapping[str, Direction]] = {way: way for way in get_args(Direction)}
@@ -260,6 +267,33 @@ class Dialect(ABC):
         """
         return self
 
+    def refusal(self, action: Action, what: str = "") -> CannotSayError:
+        """Return the error of an action that the dialect cannot express.
+
+        Args:
+            action: the action.
+            what: the part of it; empty for all of it.
+        """
+        return CannotSayError(f"{self.name} cannot say {action.label}" + (what and f": {what}"))
+
+    def check(self, action: Action, platform: Platform, *fields: str) -> None:
+        """Refuse a kind of action that a platform lacks, or a field that cannot be expressed.
+
+        Args:
+            action: the action.
+            platform: of the names.
+            fields: names of fields that have to have their defaults.
+
+        Raises:
+            CannotSayError: it is refused.
+        """
+        if action.kind not in self.says.get(platform, ()):
+            raise self.refusal(action, f"on {platform}")
+        for name in fields:
+            value = getattr(action, name)
+            if value != getattr(_BARE, name) and value is not False:
+                raise self.refusal(action, name)
+
     def layout_on(self, platform: Platform) -> Layout:
         """Return how prompts show earlier steps on a platform."""
         return self.layouts.get(platform, self.layout)
@@ -276,10 +310,15 @@ class Dialect(ABC):
         """Return an earlier step as text: its actions as `write` has them, or "(unknown)"."""
         if not past.actions:
             return UNKNOWN
+        actions = [self.brief(action) for action in past.actions]
         try:
-            return self.write(past.actions, past.fed, platform)
+            return self.write(actions, past.fed, platform)
         except CannotSayError:
-            return " ".join(action.label for action in past.actions)
+            return " ".join(action.label for action in actions)
+
+    def brief(self, action: Action) -> Action:
+        """Return an earlier action without what the dialect has no words for; itself by default."""
+        return action
 
     def tools(self, asked: Asked, platform: Platform, fed: Screen) -> tuple[Part, ...]:
         """Return the parts that declare a provider's own tool to the model; none by default.
@@ -342,6 +381,48 @@ class Dialect(ABC):
 
 
 UNKNOWN: Final = "(unknown)"
+DEVICES: Final[Mapping[Platform, str]] = {
+    "mobile": "a phone",
+    "desktop": "a computer",
+    "web": "a browser",
+}
+_BARE: Final = Action("none")
+
+
+def size_in_words(fed: Screen) -> str:
+    """Return the size of a fed picture as the end of a sentence; empty if it is unknown."""
+    return f", which is {fed[0]} wide and {fed[1]} high" if min(fed) > 0 else ""
+
+
+def press(keys: Sequence[str], seconds: float | None = None) -> Action:
+    """Return the action of keys that are pressed at once; one key alone is pressed."""
+    return Action("hotkey" if len(keys) > 1 else "keys", keys=tuple(keys), seconds=seconds)
+
+
+def map_places(action: Action, change: Callable[[Point], Point]) -> Action:
+    """Return an action with other places; of a box the centre counts."""
+    start, end = (tuple(change(centre(at)) for at in part) for part in (action.start, action.end))
+    return structs.replace(action, start=start, end=end, path=tuple(map(change, action.path)))
+
+
+def join_moves(actions: Iterable[Action], kinds: Sequence[Kind] = ("drag",)) -> list[Action]:
+    """Start a drag where the pointer was moved before it.
+
+    Args:
+        actions: in order; only drags without a start get one.
+        kinds: kinds of actions that begin at the pointer.
+
+    Examples:
+        >>> at = (Point(1, 2, "px"),)
+        >>> join_moves([Action("move", at), Action("drag")])[0].start == at
+        True
+    """
+    joined: list[Action] = []
+    for action in actions:
+        if action.kind in kinds and not action.start and joined and joined[-1].kind == "move":
+            action = structs.replace(action, start=joined.pop().start)
+        joined.append(action)
+    return joined
 
 
 def _label_screenshots(question: Question) -> Iterator[Part]:

@@ -7,7 +7,9 @@ of times, and nothing is executed.
 
 from __future__ import annotations
 
+import ast
 import re
+import warnings
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -60,9 +62,6 @@ class Call:
 
 class Calls:
     """The calls of a text.
-
-    Args:
-        text: of a model.
 
     Examples:
         >>> found = Calls("click(start_box='(1,2)') type(content='it's')")
@@ -155,12 +154,7 @@ _LETTERS: Final = {"n": "\n", "t": "\t", "r": "\r"}
 
 
 def unescape(text: str) -> str:
-    r"""Return the text that a quoted string means; an unknown escape stays as it is.
-
-    Examples:
-        >>> unescape(r"it\'s C:\\ \d")
-        "it's C:\\ \\d"
-    """
+    """Return the text that a quoted string means; an unknown escape stays as it is."""
     if "\\" not in text:
         return text
     found = _ESCAPE.sub(lambda e: chr(int(e[2], 16)) if e[2] else _LETTERS.get(e[1], e[1]), text)
@@ -174,12 +168,7 @@ _WRITTEN: Final = str.maketrans(
 
 
 def quote(text: str) -> str:
-    r"""Return a text as a string between single quotes, which `Calls` reads as that text again.
-
-    Examples:
-        >>> print(quote("it's\n"))
-        'it\'s\n'
-    """
+    """Return a text as a string between single quotes, which `Calls` reads as that text again."""
     return f"'{text.translate(_WRITTEN)}'"
 
 
@@ -224,16 +213,28 @@ def numbers_of(text: str) -> tuple[float, ...] | None:
 
 
 def region_of(numbers: Sequence[float], space: Space) -> Region:
-    """Return the point of two numbers, or the box of four: two corners in any order.
-
-    Examples:
-        >>> region_of((3, 4, 1, 2), "px")
-        Box(left=1, top=2, right=3, bottom=4, space='px')
-    """
+    """Return the point of two numbers, or the box of four: two corners in any order."""
     if len(numbers) == 2:
         return Point(numbers[0], numbers[1], space)
     (left, right), (top, bottom) = sorted(numbers[::2]), sorted(numbers[1::2])
     return Box(left, top, right, bottom, space)
+
+
+# Python, which is parsed and never run.
+
+UNPARSED: Final = (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError)
+"""What Python's parser raises at the texts of models."""
+
+
+def parse_python(text: str) -> ast.Module:
+    """Return the syntax tree of a text, without warnings of escapes such as a backslash and d.
+
+    Raises:
+        SyntaxError: the text is no Python; see `UNPARSED`.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(text)
 
 
 # Calls in tags: `<function=click><parameter=point>...</parameter></function>`.
@@ -252,12 +253,7 @@ def after_blanks(text: str, position: int) -> int:
 
 
 def calls_in_tags(text: str, begin: int) -> Iterator[Call]:
-    """Yield the calls in tags that follow one another from a position on.
-
-    Examples:
-        >>> [call.name for call in calls_in_tags("<function=a></function> <function=b>", 0)]
-        ['a', 'b']
-    """
+    """Yield the calls in tags that follow one another from a position on."""
     while function := FUNCTION.match(text, after_blanks(text, begin)):
         call = _call_in_tags(text, function)
         yield call

@@ -6,27 +6,23 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from omnidata.actions import Action, Kind, Point, Screen
-from omnidata.dialects.base import Asked, CannotSayError, Frame, Platform, Rules, UnreadError
+from omnidata.dialects.base import Asked, Frame, Platform, Rules, UnreadError, kinds, press
 from omnidata.dialects.provider_calls import (
-    INFEASIBLE,
     ProviderDialect,
     chord_of,
     content_way,
-    end_of,
     keys_in,
     number_in,
+    optional_number,
     place_of,
-    press,
     text_in,
     way_in,
     whole,
 )
-from omnidata.jsontext import BROKEN, decode, is_number
+from omnidata.dialects.tool_calls import decode_nested
+from omnidata.jsontext import is_number
 
-_WAIT_S = 5
-_SAYS: Final[frozenset[Kind]] = frozenset(
-    {"tap", "drag", "scroll", "move", "type", "keys", "hotkey", "enter", "wait", "done"}
-)
+_SAYS: Final = kinds("tap drag scroll move type keys hotkey enter wait done")
 _NOT_ON_PHONES: Final = (
     *("open_web_browser", "search", "navigate", "hover_at", "scroll_document", "go_forward"),
 )
@@ -66,12 +62,23 @@ class GeminiComputer(ProviderDialect):
     source = "google/computer-use-preview@c0e6049960fec44a965e55d9cb324dbe2fa76886"
     tool = "computer_use"
     frame = Frame("norm1000")
+    unit = "Places are whole numbers from 0 to 1000 along both sides of the screenshot"
+    pointing = "Call click_at once, in"
+    acting = "act by calling functions"
+    manners = (
+        "You get a new screenshot after every call. Say in a sentence why you act, and call the "
+        "function of the next action alone."
+    )
+    phone = (
+        "click_at is a tap of the finger, drag_and_drop is its swipe, scroll_at shows what lies in "
+        "its direction, and go_back goes back."
+    )
     key_names: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(("control", "Control", "CONTROL"), "ctrl"),
         **dict.fromkeys(("meta", "Meta", "META"), "win"),
         **{f"Arrow{way.title()}": way for way in ("up", "down", "left", "right")},
     }
-    says: ClassVar[Mapping[Platform, frozenset[Kind]]] = {
+    says: ClassVar = {
         "mobile": (_SAYS - {"move"}) | {"swipe", "back", "home", "long_press", "open_app"},
         "desktop": _SAYS,
         "web": _SAYS | {"back", "open_url"},
@@ -89,66 +96,41 @@ class GeminiComputer(ProviderDialect):
     def message(self, text: str) -> dict[str, Any]:
         return {"text": text}
 
-    def vocabulary(self, asked: Asked, platform: Platform, fed: Screen) -> str:
-        unit = "Places are whole numbers from 0 to 1000 along both sides of the screenshot"
-        if asked == "point":
-            return (
-                "You find elements on screenshots. Call click_at once, in the middle of the "
-                f"element that is described. {unit}."
-            )
-        texts = [
-            "You control a device to fulfil a task. You see the screen as it is now, and act by "
-            f"calling functions. {unit}.",
-            "You get a new screenshot after every call. Say in a sentence why you act, and call "
-            "the function of the next action alone.",
-        ]
-        if platform == "mobile":
-            texts.append(
-                "The device is a phone: click_at is a tap of the finger, drag_and_drop is its "
-                "swipe, scroll_at shows what lies in its direction, and go_back goes back."
-            )
-        texts.append(
-            "When the task is done, answer without a call, with what was asked for, if anything. "
-            f"If it cannot be done, begin that answer with {INFEASIBLE}."
-        )
-        return "\n".join(texts)
-
     def calls(self, action: Action, fed: Screen, platform: Platform) -> list[dict[str, Any]]:
         name, given = self._call_of(action, platform)
         args = {key: value for key, value in given.items() if value is not None}
         return [{"function_call": {"name": name, "args": args}}]
 
     def _call_of(self, action: Action, platform: Platform) -> tuple[str, dict[str, Any]]:
-        kind, at, end = action.kind, place_of(action), end_of(action)
+        kind, at, end = action.kind, place_of(action.start), place_of(action.end)
         spot = {"x": at[0], "y": at[1]} if at else {}
-        if kind in ("tap", "move", "long_press") and at:
-            names = {"tap": "click_at", "move": "hover_at", "long_press": "long_press_at"}
-            return names[kind], spot
-        if kind in ("drag", "swipe") and at and end:
-            return "drag_and_drop", {**spot, "destination_x": end[0], "destination_y": end[1]}
-        if kind in ("scroll", "swipe"):
-            way = content_way(action)
-            if platform == "mobile" and not at:  # it has no document that scrolls by itself
-                spot = {"x": 500, "y": 500}
-            if not spot and action.amount is None:
-                return "scroll_document", {"direction": way}
-            magnitude = None if action.amount is None else whole(action.amount)
-            return "scroll_at", {**spot, "direction": way, "magnitude": magnitude}
-        if kind == "type":
-            typed = {"text": action.text or "", "press_enter": action.submit}
-            return "type_text_at", {**spot, **typed, "clear_before_typing": action.clear}
-        if kind in ("keys", "hotkey"):
-            return "key_combination", {"keys": chord_of(action.keys)}
-        if kind == "enter":
-            return "key_combination", {"keys": "enter"}
-        plain = {"wait": "wait_5_seconds", "back": "go_back", "home": "go_home"}
-        if kind in plain:
-            return plain[kind], {}
-        if kind == "open_url" and action.url is not None:
-            return "navigate", {"url": action.url}
-        if kind == "open_app" and action.app is not None:
-            return "open_app", {"app_name": action.app}
-        raise CannotSayError(f"{self.name} has no words for {action.label}, or for where it is")
+        match kind:
+            case "tap" | "move" | "long_press" if at:
+                return next(name for name, one in _POINTED.items() if one == kind), spot
+            case "drag" | "swipe" if at and end:
+                return "drag_and_drop", {**spot, "destination_x": end[0], "destination_y": end[1]}
+            case "scroll" | "swipe":
+                way = content_way(action)
+                if platform == "mobile" and not at:  # it has no document that scrolls by itself
+                    spot = {"x": 500, "y": 500}
+                if not spot and action.amount is None:
+                    return "scroll_document", {"direction": way}
+                magnitude = None if action.amount is None else whole(action.amount)
+                return "scroll_at", {**spot, "direction": way, "magnitude": magnitude}
+            case "type":
+                typed = {"text": action.text or "", "press_enter": action.submit}
+                return "type_text_at", {**spot, **typed, "clear_before_typing": action.clear}
+            case "keys" | "hotkey":
+                return "key_combination", {"keys": chord_of(action.keys)}
+            case "enter":
+                return "key_combination", {"keys": "enter"}
+            case "wait" | "back" | "home":
+                return next(name for name, one in _BARE.items() if one.kind == kind), {}
+            case "open_url" if action.url is not None:
+                return "navigate", {"url": action.url}
+            case "open_app" if action.app is not None:
+                return "open_app", {"app_name": action.app}
+        raise self.refusal(action)
 
     def actions(self, leaf: Mapping[str, Any], fed: Screen, rules: Rules) -> list[Action]:
         called = leaf.get("function_call", leaf.get("functionCall", leaf))
@@ -157,10 +139,7 @@ class GeminiComputer(ProviderDialect):
             raise UnreadError(f"no function call: {str(leaf)!r:.100}")
         args = called.get("args", called.get("arguments"))
         if isinstance(args, str) and rules == "lenient":
-            try:
-                args = decode(args)
-            except RecursionError:
-                args = BROKEN
+            args = decode_nested(args)
         if args is None and (rules == "lenient" or name in _WITHOUT):
             args = {}
         if not isinstance(args, Mapping):
@@ -173,11 +152,10 @@ class GeminiComputer(ProviderDialect):
             # Check a call as the agent's `handle_action` and its Playwright page do.
             if name not in _NEEDS and name not in _WITHOUT:
                 raise UnreadError(f"the agent has no function {name!r:.100}")
-            needs = _NEEDS.get(name, ())
-            given = (
-                {*needs, "magnitude"} if name == "scroll_at" and "magnitude" in args else set(needs)
-            )
-            for key in sorted(given):
+            needs = {*_NEEDS.get(name, ())}
+            for key in sorted(
+                needs | ({"magnitude"} & args.keys() if name == "scroll_at" else set())
+            ):
                 value = args.get(key)
                 if key in _NUMBERS and not is_number(value):
                     raise UnreadError(f"{key} is no number: {value!r:.100}")
@@ -194,63 +172,62 @@ class GeminiComputer(ProviderDialect):
 _WITHOUT: Final = frozenset(
     {"open_web_browser", "wait_5_seconds", "go_back", "go_forward", "search"}
 )
+_POINTED: Final[Mapping[str, Kind]] = {
+    "click_at": "tap",
+    "hover_at": "move",
+    "long_press_at": "long_press",
+}
+_BARE: Final[Mapping[str, Action]] = {
+    "wait_5_seconds": Action("wait", seconds=5),
+    "go_back": Action("back"),
+    "go_home": Action("home"),
+    "open_web_browser": Action("open_app", app="web browser"),
+}
 
 
 def _read_call(name: str, args: Mapping[str, Any]) -> Action:
-    if name in ("click_at", "hover_at", "long_press_at"):
-        kinds: Mapping[str, Kind] = {"click_at": "tap", "hover_at": "move"}
-        return Action(kinds.get(name, "long_press"), _spot(args, "x", "y"))
-    if name == "type_text_at":
-        start = () if args.get("x") is args.get("y") is None else _spot(args, "x", "y")
-        return Action(
-            "type",
-            start,
-            text=text_in(args.get("text"), "text"),
-            submit=_flag(args, "press_enter"),
-            clear=_flag(args, "clear_before_typing"),
-        )
-    if name in ("scroll_at", "scroll_document"):
-        way = way_in(args.get("direction"), "direction")
-        if name == "scroll_document":
-            return Action("scroll", direction=way, sense="content", amount_unit="norm1000")
-        far = args.get("magnitude")
-        amount = None if far is None else number_in(far, "magnitude")
-        start = () if args.get("x") is args.get("y") is None else _spot(args, "x", "y")
-        return Action(
-            "scroll",
-            start,
-            direction=way,
-            sense="content",
-            amount=amount,
-            amount_unit="norm1000",
-        )
-    if name == "drag_and_drop":
-        end = _spot(args, "destination_x", "destination_y")
-        return Action("drag", _spot(args, "x", "y"), end)
-    if name == "key_combination":
-        keys = keys_in(text_in(args.get("keys"), "keys"))
-        if not keys:
-            raise UnreadError("key_combination names no key")
-        return press(keys)
-    if name == "navigate":
-        return Action("open_url", url=text_in(args.get("url"), "url"))
-    if name == "open_app":
-        return Action("open_app", app=text_in(args.get("app_name"), "app_name"))
-    if name == "open_web_browser":
-        return Action("open_app", app="web browser")
-    plain: Mapping[str, Action] = {
-        "wait_5_seconds": Action("wait", seconds=_WAIT_S),
-        "go_back": Action("back"),
-        "go_home": Action("home"),
-    }
-    if name in plain:
-        return plain[name]
+    if name in _POINTED:
+        return Action(_POINTED[name], _spot(args))
+    if name in _BARE:
+        return _BARE[name]
+    nowhere = args.get("x") is args.get("y") is None
+    match name:
+        case "type_text_at":
+            return Action(
+                "type",
+                () if nowhere else _spot(args),
+                text=text_in(args.get("text"), "text"),
+                submit=_flag(args, "press_enter"),
+                clear=_flag(args, "clear_before_typing"),
+            )
+        case "scroll_at" | "scroll_document":
+            at_place = name == "scroll_at"
+            return Action(
+                "scroll",
+                direction=way_in(args.get("direction"), "direction"),
+                amount=optional_number(args, "magnitude") if at_place else None,
+                start=_spot(args) if at_place and not nowhere else (),
+                sense="content",
+                amount_unit="norm1000",
+            )
+        case "drag_and_drop":
+            end = _spot(args, "destination_x", "destination_y")
+            return Action("drag", _spot(args), end)
+        case "key_combination":
+            keys = keys_in(text_in(args.get("keys"), "keys"))
+            if not keys:
+                raise UnreadError("key_combination names no key")
+            return press(keys)
+        case "navigate":
+            return Action("open_url", url=text_in(args.get("url"), "url"))
+        case "open_app":
+            return Action("open_app", app=text_in(args.get("app_name"), "app_name"))
     if name in _WITHOUT:
         raise UnreadError(f"{name} is a function of the tool that no action stands for")
     raise UnreadError(f"the tool has no function {name!r:.100}")
 
 
-def _spot(args: Mapping[str, Any], across: str, down: str) -> tuple[Point, ...]:
+def _spot(args: Mapping[str, Any], across: str = "x", down: str = "y") -> tuple[Point, ...]:
     x, y = number_in(args.get(across), across), number_in(args.get(down), down)
     return (Point(x, y, "norm1000"),)
 

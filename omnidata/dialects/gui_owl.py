@@ -9,12 +9,13 @@ import ast
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
 from omnidata.dialects.base import Dialect, Frame, Layout, Platform, UnreadError
 from omnidata.dialects.qwen import CLICKS, DESKTOP, MOBILE, MORE, NEEDS, ToolCalls, says_of
-from omnidata.dialects.tool_calls import CLOSE, OPEN, Call
-from omnidata.jsontext import BROKEN, decode, is_number
+from omnidata.dialects.tool_calls import CLOSE, OPEN, Call, decode_nested
+from omnidata.jsontext import BROKEN, is_number
 
 
 class GuiOwl1(ToolCalls):
@@ -41,18 +42,29 @@ class GuiOwl1(ToolCalls):
 
     def read_released(self, text: str) -> Sequence[Call]:
         """Return the last call in tags on a desktop, or what looks like the first one."""
-        phone = '{"name": "mobile_use"'
+        phone, desktop = '{"name": "mobile_use"', '{"name": "computer_use"'
         if phone in text:
             body = phone + text.split(phone)[1].partition("}}\n")[0] + "}}"
-            return [_of_owl_1_phone(_arguments(body.strip("\n")))]
-        desktop = '{"name": "computer_use"'
+            given = _arguments(decode_nested(body.strip("\n")))
+            given["action"] = given["action"].replace("tap", "click")
+            if given["action"] == "system_button" and given.get("button") not in _THREE_BUTTONS:
+                raise UnreadError("the button is none of Back, Home and Enter")
+            if given["action"] == "terminate":
+                given["status"] = "success"
+            given.pop("time", None)
+            return [_OWL_1_PHONE.call(given)]
         if OPEN in text and CLOSE in text:
             body = text.rpartition(OPEN)[2].partition(CLOSE)[0]
         elif desktop in text:
             body = desktop + text.split(desktop)[1].partition("}}")[0] + "}}"
         else:
             raise UnreadError("there is no tool call in it")
-        return [_of_owl_1_desktop(_arguments(body.strip("\n")))]
+        given = _arguments(decode_nested(body.strip("\n")))
+        if given["action"] == "key" and isinstance(given.get("keys"), str):
+            given["keys"] = list(given["keys"])  # it goes through a text letter by letter
+        if given["action"] == "terminate" and "status" in given:
+            given["status"] = "success" if given["status"] == "success" else "failure"
+        return [_OWL_1_DESKTOP.call(given)]
 
 
 class GuiOwl15(ToolCalls):
@@ -81,17 +93,24 @@ class GuiOwl15(ToolCalls):
             if not found:
                 raise UnreadError("there is no tool call on a line of its own")
             after = after.partition(f"{OPEN}\n")[0]
-            given = _arguments(after.partition("}}\n")[0] + "}}")
+            given = _arguments(decode_nested(after.partition("}}\n")[0] + "}}"))
             _check_places(given)
             if given["action"] == "answer":  # what is shown is what stands before the call
                 given["text"] = text.partition(OPEN)[0].strip()
-            return [_of_owl_15_phone(given)]
+            elif given["action"] == "open" and is_number(given.get("text")):
+                given["text"] = str(given["text"])
+            return [_OWL_15_PHONE.call(given)]
         calls: list[Call] = []
         for body in _blocks(text):
             value = _literal(body.strip())
             if value is BROKEN:
                 continue
-            calls.append(_of_owl_15_desktop(value))
+            given = _arguments(value, "a call has no arguments with an action")
+            _check_places(given)
+            given.pop("coordinate2", None)
+            if is_number(given.get("text")):
+                given["text"] = str(given["text"])
+            calls.append(_OWL_15_DESKTOP.call(given))
             if calls[-1].arguments["action"] in ("terminate", "answer"):
                 break
         if not calls:
@@ -99,87 +118,13 @@ class GuiOwl15(ToolCalls):
         return calls
 
 
-def _arguments(body: str) -> dict[str, Any]:
-    try:
-        value = decode(body)
-    except RecursionError:
-        value = BROKEN
+def _arguments(
+    value: Any, fault: str = "the call is no JSON object with arguments and an action"
+) -> dict[str, Any]:
     given = value.get("arguments") if isinstance(value, dict) else None
     if not isinstance(given, dict) or not isinstance(given.get("action"), str):
-        raise UnreadError("the call is no JSON object with arguments and an action")
+        raise UnreadError(fault)
     return dict(given)
-
-
-def _rename_call(given: dict[str, Any], names: Mapping[str, str], *, places: int = 2) -> Call:
-    """Rename the action of a call; only the first numbers of a place count."""
-    if given["action"] not in names:
-        raise UnreadError(f"there is no action {given['action']!r:.80}")
-    given = {**given, "action": names[given["action"]]}
-    for key in ("coordinate", "coordinate2"):
-        if isinstance(given.get(key), list):
-            given[key] = given[key][:places]
-    return Call("computer_use", given)
-
-
-def _same(*names: str) -> dict[str, str]:
-    return {name: name for name in names}
-
-
-_OWL_1_DESKTOP: Final = _same(
-    "key", "type", "mouse_move", "drag", "click", "right_click", "double_click", "scroll",
-    "terminate", "wait",
-) | {"left_click_drag": "drag", "left_click": "click"}  # fmt: skip
-_OWL_1_PHONE: Final = _same(
-    "click", "terminate", "answer", "long_press", "type", "swipe", "wait", "system_button", "open",
-) | {"open_app": "open"}  # fmt: skip
-_OWL_15_PHONE: Final = _same(
-    "click", "long_press", "type", "swipe", "system_button", "wait", "terminate", "open",
-    "answer", "interact",
-) | {"scroll": "swipe", "call_user": "interact", "calluser": "interact"}  # fmt: skip
-_OWL_15_DESKTOP: Final = _same(
-    "left_click", "mouse_move", "middle_click", "right_click", "key", "type", "scroll",
-    "double_click", "triple_click", "wait", "answer", "terminate", "interact",
-) | {
-    "click": "left_click",
-    "right click": "right_click",
-    "hotkey": "key",
-    "drag": "left_click_drag",
-    "computer_double_click": "double_click",
-    "call_user": "interact",
-    "stop": "terminate",
-    "done": "terminate",
-}  # fmt: skip
-
-
-def _has(call: Call, *names: str) -> Call:
-    if missing := [name for name in names if call.arguments.get(name) is None]:
-        raise UnreadError(f'{call.arguments["action"]} has no "{missing[0]}"')
-    return call
-
-
-def _of_owl_1_desktop(given: dict[str, Any]) -> Call:
-    call = _rename_call(given, _OWL_1_DESKTOP)
-    given = dict(call.arguments)
-    if given["action"] == "key" and isinstance(given.get("keys"), str):
-        given["keys"] = list(given["keys"])  # it goes through a text letter by letter
-    if given["action"] == "terminate" and "status" in given:
-        given["status"] = "success" if given["status"] == "success" else "failure"
-    if given["action"] == "wait":
-        given.setdefault("time", 1)
-    needs = {"key": ("keys",), "right_click": ("coordinate",), "double_click": ("coordinate",)}
-    return _has(Call(call.name, given), *(needs | NEEDS).get(given["action"], ()))
-
-
-def _of_owl_1_phone(given: dict[str, Any]) -> Call:
-    given["action"] = given["action"].replace("tap", "click")
-    call = _rename_call(given, _OWL_1_PHONE, places=3)
-    given = {key: each for key, each in call.arguments.items() if key != "time"}
-    if given["action"] == "system_button" and given.get("button") not in ("Back", "Home", "Enter"):
-        raise UnreadError("the button is none of Back, Home and Enter")
-    if given["action"] == "terminate":
-        given["status"] = "success"
-    needs = [name for name in NEEDS.get(given["action"], ()) if name not in ("time", "status")]
-    return _has(Call("mobile_use", given), *needs)
 
 
 def _check_places(given: Mapping[str, Any]) -> None:
@@ -192,38 +137,76 @@ def _check_places(given: Mapping[str, Any]) -> None:
             raise UnreadError(f'"{key}" is no list of two numbers')
 
 
-def _of_owl_15_phone(given: dict[str, Any]) -> Call:
-    call = _rename_call(given, _OWL_15_PHONE)
-    given = dict(call.arguments)
-    if given["action"] == "wait":
-        given.setdefault("time", 2)
-    if given["action"] == "open" and is_number(given.get("text")):
-        given["text"] = str(given["text"])
-    spared = ("status",) if given["action"] == "wait" else ("status", "time")
-    needs = [name for name in NEEDS.get(given["action"], ()) if name not in spared]
-    return _has(Call("mobile_use", given), *needs)
+@dataclass(frozen=True, slots=True)
+class _Agent:
+    """The calls that a released agent carries out.
+
+    Attributes:
+        tool: its name.
+        same: names of actions, as calls have them.
+        others: other names in calls, and the names of their actions.
+        needs: parameters that actions need, where it is other than `NEEDS` has them.
+        defaults: values of absent parameters, by action.
+        places: how many numbers of a place count.
+    """
+
+    tool: str
+    same: str
+    others: Mapping[str, str]
+    needs: Mapping[str, tuple[str, ...]]
+    defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    places: int = 2
+
+    def call(self, given: Mapping[str, Any]) -> Call:
+        """Return a call by the names of the tool, if nothing is missing."""
+        name = self.others.get(given["action"], given["action"])
+        if name not in self.same.split():
+            raise UnreadError(f"there is no action {given['action']!r:.80}")
+        given = {**self.defaults.get(name, {}), **given, "action": name}
+        for key in ("coordinate", "coordinate2"):
+            if isinstance(given.get(key), list):
+                given[key] = given[key][: self.places]
+        for key in {**NEEDS, **self.needs}.get(name, ()):
+            if given.get(key) is None:
+                raise UnreadError(f'{name} has no "{key}"')
+        return Call(self.tool, given)
 
 
-def _of_owl_15_desktop(value: Any) -> Call:
-    given = value.get("arguments") if isinstance(value, dict) else None
-    if not isinstance(given, dict) or not isinstance(given.get("action"), str):
-        raise UnreadError("a call has no arguments with an action")
-    _check_places(given)
-    call = _rename_call(given, _OWL_15_DESKTOP)
-    given = dict(call.arguments)
-    given.pop("coordinate2", None)
-    action = given["action"]
-    if is_number(given.get("text")):
-        given["text"] = str(given["text"])
-    if action == "wait":
-        given.setdefault("time", 2)
-    if action == "scroll":
-        given.setdefault("pixels", 1)
-    needs: dict[str, tuple[str, ...]] = {"key": ("keys",), "terminate": ()}
-    clicks = ("coordinate",) if action in CLICKS else ()
-    return _has(Call(call.name, given), *(NEEDS | needs).get(action, clicks))
-
-
+_THREE_BUTTONS: Final = ("Back", "Home", "Enter")
+_KEYS: Final = {"key": ("keys",)}
+_OWL_1_DESKTOP: Final = _Agent(
+    "computer_use",
+    "key type mouse_move drag click right_click double_click scroll terminate wait",
+    {"left_click_drag": "drag", "left_click": "click"},
+    _KEYS | dict.fromkeys(("right_click", "double_click"), ("coordinate",)),
+    {"wait": {"time": 1}},
+)
+_OWL_1_PHONE: Final = _Agent(
+    "mobile_use",
+    "click terminate answer long_press type swipe wait system_button open",
+    {"open_app": "open"},
+    {"long_press": ("coordinate",), "wait": (), "terminate": ()},
+    places=3,
+)
+_OWL_15_PHONE: Final = _Agent(
+    "mobile_use",
+    "click long_press type swipe system_button wait terminate open answer interact",
+    {"scroll": "swipe", "call_user": "interact", "calluser": "interact"},
+    {"long_press": ("coordinate",), "terminate": ()},
+    {"wait": {"time": 2}},
+)
+_OWL_15_DESKTOP: Final = _Agent(
+    "computer_use",
+    "left_click mouse_move middle_click right_click key type scroll double_click triple_click wait "
+    "answer terminate interact",
+    {
+        "click": "left_click", "right click": "right_click", "hotkey": "key",
+        "drag": "left_click_drag", "computer_double_click": "double_click",
+        "call_user": "interact", "stop": "terminate", "done": "terminate",
+    },
+    _KEYS | dict.fromkeys(CLICKS, ("coordinate",)) | {"terminate": ()},
+    {"wait": {"time": 2}, "scroll": {"pixels": 1}},
+)  # fmt: skip
 _BLOCK = re.compile(r"<(/?)tool_call>", re.IGNORECASE)
 _LONGEST_BLOCK: Final = 1 << 16
 """Characters of a call that is read as Python."""

@@ -5,18 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
-from omnidata.actions import Action, Button, Direction, Kind, Point, Screen
-from omnidata.dialects.base import Asked, CannotSayError, Frame, Platform, Rules, UnreadError
+from omnidata.actions import Action, Button, Direction, Point, Screen
+from omnidata.dialects.base import (
+    DIRECTIONS,
+    Asked,
+    CannotSayError,
+    Frame,
+    Platform,
+    Rules,
+    UnreadError,
+    kinds,
+    press,
+)
 from omnidata.dialects.provider_calls import (
-    INFEASIBLE,
     ProviderDialect,
     content_way,
-    end_of,
     keys_in,
     number_in,
     place_of,
-    press,
-    size_error,
     text_in,
     whole,
 )
@@ -34,17 +40,9 @@ _TYPES: Final = (
     *("click", "double_click", "drag", "keypress", "move", "screenshot", "scroll", "type"),
     "wait",
 )
-_SAYS: Final[frozenset[Kind]] = frozenset(
-    {
-        *("tap", "drag", "scroll", "move", "type", "keys", "hotkey", "enter", "wait", "look"),
-        "done",
-    }
-)
-
-
+_SAYS: Final = kinds("tap drag scroll move type keys hotkey enter wait look done")
 _KEYS: Final[Mapping[str, str]] = {
-    **{name: name.removeprefix("ARROW").lower() for name in ("ARROWUP", "ARROWDOWN")},
-    **{name: name.removeprefix("ARROW").lower() for name in ("ARROWLEFT", "ARROWRIGHT")},
+    **{f"ARROW{way.upper()}": way for way in DIRECTIONS},
     **{"CTRL": "ctrl", "CONTROL": "ctrl", "ALT": "alt", "OPTION": "alt", "SHIFT": "shift"},
     **dict.fromkeys(("META", "SUPER", "WIN"), "win"),
     **{"ENTER": "enter", "RETURN": "enter", "PAGE_UP": "pageup", "PAGE_DOWN": "pagedown"},
@@ -54,7 +52,7 @@ _KEYS: Final[Mapping[str, str]] = {
 class _OpenAi(ProviderDialect):
     frame = Frame("px")
     key_names = _KEYS
-    says: ClassVar[Mapping[Platform, frozenset[Kind]]] = {
+    says: ClassVar = {
         "mobile": _SAYS | {"swipe", "back"},
         "desktop": _SAYS,
         "web": _SAYS | {"back"},
@@ -69,66 +67,51 @@ class _OpenAi(ProviderDialect):
     def message(self, text: str) -> dict[str, Any]:
         return {"type": "message", "content": [{"type": "output_text", "text": text}]}
 
-    def vocabulary(self, asked: Asked, platform: Platform, fed: Screen) -> str:
-        unit = "Coordinates are pixels of the screenshot"
-        if min(fed) > 0:
-            unit += f", which is {fed[0]} wide and {fed[1]} high"
-        if asked == "point":
-            return (
-                "You find elements on screenshots. Use the computer once: click in the middle of "
-                f"the element that is described. {unit}."
-            )
-        texts = [
-            "You control a device to fulfil a task. You see the screen as it is now, and act by "
-            f"using the computer. {unit}.",
-            "You need not ask for a screenshot: you get one after every action. Nobody can answer "
-            "questions.",
-        ]
-        if platform == "mobile":
-            texts.append(
-                "The device is a phone: a click is a tap of the finger, a drag is its swipe, a "
-                "scroll shows what lies in its direction, and a click with the button back goes "
-                "back."
-            )
-        texts.append(
-            "When the task is done, answer with a message, with what was asked for, if anything. "
-            f"If it cannot be done, begin the message with {INFEASIBLE}."
-        )
-        return "\n".join(texts)
+    unit = "Coordinates are pixels of the screenshot"
+    pointing = "Use the computer once: click in"
+    acting = "act by using the computer"
+    manners = (
+        "You need not ask for a screenshot: you get one after every action. Nobody can answer "
+        "questions."
+    )
+    phone = (
+        "a click is a tap of the finger, a drag is its swipe, a scroll shows what lies in its "
+        "direction, and a click with the button back goes back."
+    )
+    last = ("answer with a message", "the message")
 
     def write_action(self, action: Action, fed: Screen) -> dict[str, Any]:
-        kind, at = action.kind, place_of(action)
+        at, end = place_of(action.start), place_of(action.end)
         held = {"keys": list(action.held)} if action.held else {}
-        if kind == "tap" and at:
-            spot = {"x": at[0], "y": at[1], **held}
-            if action.count == 2 and action.button == "left":
+        spot = {"x": at[0], "y": at[1], **held} if at else {}
+        match action.kind:
+            case "tap" if at and action.count == 2 and action.button == "left":
                 return {"type": "double_click", **spot}
-            button = _OF_BUTTON.get(action.button)
-            if action.count == 1 and button:
-                return {"type": "click", "button": button, **spot}
-        if kind == "drag" or (kind == "swipe" and action.start and action.end):
-            end = end_of(action)
-            if at and end:
+            case "tap" if at and action.count == 1 and action.button in _OF_BUTTON:
+                return {"type": "click", "button": _OF_BUTTON[action.button], **spot}
+            case "drag" | "swipe" if at and end:
                 between = [(whole(point.x), whole(point.y)) for point in action.path]
                 path = [{"x": x, "y": y} for x, y in (at, *between, end)]
                 return {"type": "drag", "path": path, **held}
-        if kind in ("scroll", "swipe"):
-            x, y = at or _middle(fed)
-            return {"type": "scroll", "x": x, "y": y, **_distance(action, fed), **held}
-        if kind == "move" and at:
-            return {"type": "move", "x": at[0], "y": at[1], **held}
-        if kind == "back":
-            x, y = _middle(fed)
-            return {"type": "click", "button": "back", "x": x, "y": y}
-        if kind == "type":
-            return {"type": "type", "text": action.text or ""}
-        if kind in ("keys", "hotkey", "enter"):
-            return {"type": "keypress", "keys": ["ENTER"] if kind == "enter" else [*action.keys]}
-        if kind == "wait":
-            return {"type": "wait"}
-        if kind == "look":
-            return {"type": "screenshot"}
-        raise CannotSayError(f"{self.name} has no words for {action.label}, or for where it is")
+            case "scroll" | "swipe":
+                x, y = at or _middle(fed)
+                return {"type": "scroll", "x": x, "y": y, **_distance(action, fed), **held}
+            case "move" if at:
+                return {"type": "move", **spot}
+            case "back":
+                x, y = _middle(fed)
+                return {"type": "click", "button": "back", "x": x, "y": y}
+            case "type":
+                return {"type": "type", "text": action.text or ""}
+            case "keys" | "hotkey":
+                return {"type": "keypress", "keys": [*action.keys]}
+            case "enter":
+                return {"type": "keypress", "keys": ["ENTER"]}
+            case "wait":
+                return {"type": "wait"}
+            case "look":
+                return {"type": "screenshot"}
+        raise self.refusal(action)
 
     def actions(self, leaf: Mapping[str, Any], fed: Screen, rules: Rules) -> list[Action]:
         if rules == "lenient" and leaf.get("type") in _TYPES:
@@ -176,40 +159,44 @@ def _distance(action: Action, fed: Screen) -> dict[str, Any]:
 def _read_action(given: Any) -> list[Action]:
     if not isinstance(given, Mapping):
         raise UnreadError(f"the action is no object: {given!r:.100}")
-    kind = given.get("type")
-    held = _keys(given.get("keys"))
-    if kind == "click":
-        button = given.get("button", "left")
-        if button == "back":
-            return [Action("back")]
-        if not isinstance(button, str) or button not in _BUTTONS:
-            raise UnreadError(f"the mouse has no button {button!r:.100}")
-        return [Action("tap", _spot(given), button=_BUTTONS[button], held=held)]
-    if kind == "double_click":
-        return [Action("tap", _spot(given), count=2, held=held)]
-    if kind == "move":
-        return [Action("move", _spot(given), held=held)]
-    if kind == "drag":
-        path = given.get("path")
-        if not isinstance(path, list) or len(path) < 2:
-            raise UnreadError("the drag has no path")
-        first, *between, last = [_spot(point) for point in path]
-        through = tuple(point for [point] in between)
-        return [Action("drag", first, last, path=through, held=held)]
-    if kind == "scroll":
-        far = [number_in(given.get(name, 0), name) for name in ("scroll_x", "scroll_y")]
-        return _scrolls(_spot(given), far[0], far[1], held)
-    if kind == "type":
-        return [Action("type", text=text_in(given.get("text"), "text"))]
-    if kind == "keypress":
-        if not held:
-            raise UnreadError("keypress names no key")
-        return [press(held)]
-    if kind == "wait":
-        return [Action("wait")]
-    if kind == "screenshot":
-        return [Action("look")]
+    kind, held = given.get("type"), _keys(given.get("keys"))
+    match kind:
+        case "click":
+            button = given.get("button", "left")
+            if button == "back":
+                return [Action("back")]
+            if not isinstance(button, str) or button not in _BUTTONS:
+                raise UnreadError(f"the mouse has no button {button!r:.100}")
+            return [Action("tap", _spot(given), button=_BUTTONS[button], held=held)]
+        case "double_click":
+            return [Action("tap", _spot(given), count=2, held=held)]
+        case "move":
+            return [Action("move", _spot(given), held=held)]
+        case "drag":
+            path = given.get("path")
+            if not isinstance(path, list) or len(path) < 2:
+                raise UnreadError("the drag has no path")
+            return [_drag(path, held)]
+        case "scroll":
+            far = [number_in(given.get(name, 0), name) for name in ("scroll_x", "scroll_y")]
+            return _scrolls(_spot(given), far[0], far[1], held)
+        case "type":
+            return [Action("type", text=text_in(given.get("text"), "text"))]
+        case "keypress":
+            if not held:
+                raise UnreadError("keypress names no key")
+            return [press(held)]
+        case "wait":
+            return [Action("wait")]
+        case "screenshot":
+            return [Action("look")]
     raise UnreadError(f"the computer has no action {kind!r:.100}")
+
+
+def _drag(path: Sequence[Any], held: tuple[str, ...] = ()) -> Action:
+    first, *others = [_spot(point) for point in path]
+    between = tuple(point for [point] in others[:-1])
+    return Action("drag", first, others[-1] if others else first, path=between, held=held)
 
 
 def _spot(given: Any) -> tuple[Point, ...]:
@@ -234,17 +221,15 @@ def _scrolls(
     start: tuple[Point, ...], across: float, down: float, held: tuple[str, ...] = ()
 ) -> list[Action]:
     """Return one scroll per axis that moves; the vertical one first."""
-    ways: list[tuple[Direction, float]] = []
+    ways: list[tuple[Direction | None, float]] = []
     if down:
         ways.append(("down" if down > 0 else "up", abs(down)))
     if across:
         ways.append(("right" if across > 0 else "left", abs(across)))
-    if not ways:
-        return [Action("scroll", start, amount=0, amount_unit="px", held=held)]
     return [
-        Action("scroll", start, direction=way, sense="content", amount=far, amount_unit="px",
-               held=held)
-        for way, far in ways
+        Action("scroll", start, direction=way, sense="content" if way else None, amount=far,
+               amount_unit="px", held=held)
+        for way, far in ways or [(None, 0)]
     ]  # fmt: skip
 
 
@@ -271,10 +256,9 @@ class OpenAiPreview(_OpenAi):
     def tool_declarations(
         self, asked: Asked, platform: Platform, fed: Screen
     ) -> Sequence[Mapping[str, Any]]:
-        if min(fed) < 1:
-            raise size_error(self.name)
+        width, height = self.declared_size(fed)
         environment = "linux" if platform == "desktop" else "browser"  # it has no phone
-        size = {"display_width": fed[0], "display_height": fed[1]}
+        size = {"display_width": width, "display_height": height}
         return [{"type": self.tool, **size, "environment": environment}]
 
     def calls(self, action: Action, fed: Screen, platform: Platform) -> list[dict[str, Any]]:
@@ -295,7 +279,8 @@ class OpenAiPreview(_OpenAi):
         if not isinstance(given, Mapping) or given.get("type") not in _TYPES:
             raise UnreadError(f"the computer has no method for {given!r:.100}")
         kind = given["type"]
-        takes, needs = _SAMPLE[kind]
+        needs = set(_SAMPLE[kind].split())
+        takes = needs | _OPTIONAL.get(kind, set())
         names = given.keys() - {"type"}
         if not needs <= names or not names <= takes:
             raise UnreadError(f"{kind} takes {', '.join(sorted(takes)) or 'nothing'}")
@@ -320,18 +305,19 @@ class OpenAiPreview(_OpenAi):
         return _read_action(given)
 
 
-_SAMPLE: Final[Mapping[str, tuple[frozenset[str], frozenset[str]]]] = {
-    "click": (frozenset({"x", "y", "button"}), frozenset({"x", "y"})),
-    "double_click": (frozenset({"x", "y"}),) * 2,
-    "drag": (frozenset({"path"}),) * 2,
-    "keypress": (frozenset({"keys"}),) * 2,
-    "move": (frozenset({"x", "y"}),) * 2,
-    "screenshot": (frozenset(),) * 2,
-    "scroll": (frozenset({"x", "y", "scroll_x", "scroll_y"}),) * 2,
-    "type": (frozenset({"text"}),) * 2,
-    "wait": (frozenset({"ms"}), frozenset()),
+_SAMPLE: Final = {
+    "click": "x y",
+    "double_click": "x y",
+    "drag": "path",
+    "keypress": "keys",
+    "move": "x y",
+    "screenshot": "",
+    "scroll": "x y scroll_x scroll_y",
+    "type": "text",
+    "wait": "",
 }
-"""The parameters of the sample's methods, and those without a default."""
+"""The parameters that the sample's methods need."""
+_OPTIONAL: Final = {"click": {"button"}, "wait": {"ms"}}
 
 
 def _sample_click(given: Mapping[str, Any]) -> list[Action]:
@@ -355,10 +341,7 @@ def _sample_drag(path: Any) -> list[Action]:
         raise UnreadError("path is no list of places")
     if not all(is_number(point.get(name)) for point in path for name in "xy"):
         raise UnreadError("path has a place without numbers")
-    first, *others = [_spot(point) for point in path]
-    if not others:
-        return [Action("drag", first, first)]
-    return [Action("drag", first, others[-1], path=tuple(point for [point] in others[:-1]))]
+    return [_drag(path)]
 
 
 class OpenAi(_OpenAi):

@@ -1,9 +1,10 @@
 """OS-Atlas: the models that act (Pro), and those that find elements (Base).
 
-A Pro model answers in two sections, `thoughts:` and `actions:`, an action a line. Places are from
-0 to 1000. A scroll says a direction and no more, which models learn from the labels of a benchmark:
-in some it is what comes into sight, in others the way of the finger. A text cannot have a closing
-bracket in it, as nothing is escaped.
+A Pro model answers in two sections, `thoughts:` and `actions:`, an action a line: a name, then a
+place or a text in brackets, as in `CLICK <point>[[101, 872]]</point>` or `TYPE [a text]`. Nothing
+is escaped, so that a text cannot have a closing bracket. Places are from 0 to 1000. A scroll says a
+direction and no more, which models learn from the labels of a benchmark: in some it is what comes
+into sight, in others the way of the finger. Reading takes time linear in the length of a text.
 """
 
 from __future__ import annotations
@@ -15,32 +16,22 @@ from typing import ClassVar, Final
 
 from msgspec import structs
 
-from omnidata.actions import (
-    OPPOSITE,
-    Action,
-    Kind,
-    Point,
-    Screen,
-    Sense,
-    centre,
-    finger_way,
-)
-from omnidata.actions import Region as Place
+from omnidata.actions import OPPOSITE, Action, Point, Region, Screen, Sense, centre, finger_way
 from omnidata.dialects.base import (
+    DEVICES,
     DIRECTIONS,
     Answer,
     Asked,
-    CannotSayError,
     Dialect,
     Frame,
     Layout,
-    Past,
     Platform,
     Rules,
     UnreadError,
+    kinds,
 )
+from omnidata.dialects.call_syntax import region_of
 from omnidata.dialects.points import read_place
-from omnidata.dialects.words import Word, numbers, place, text_in_brackets, words
 
 _FRAME: Final = Frame("norm1000")
 _ENDS: Final = ("<|im_end|>", "<|endoftext|>", "</s>")
@@ -48,37 +39,43 @@ _HEAD: Final = re.compile(r"actions?[ \t]*:", re.IGNORECASE)
 _THOUGHTS: Final = re.compile(r"\s*thoughts?[ \t]*:", re.IGNORECASE)
 _HEADS: Final = 32
 """How many heads of a section are tried: a thought may speak of actions."""
+_NAME: Final = re.compile(
+    r"\s*+(?:(?:[-*]|\d{1,2}[.)])\s++)?([A-Za-z][A-Za-z_0-9]*+)[ \t]*+:?[ \t]*+"
+)
+_NUMBERS: Final = re.compile(
+    r"(?<![\w.])[-+]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][-+]?\d{1,3})?(?![\w.])"
+)
+_OPENING: Final = re.compile(r"(?:<point>|<\|box_start\|>)?[ \t]*[\[(]{1,2}|<point>")
+_LONGEST_NUMBER: Final = 30
+_LARGEST: Final = 10.0**12
+_LONGEST_PLACE: Final = 200
 
-_PLACED: Final[Mapping[str, Action]] = {
-    "CLICK": Action("tap"),
-    "TAP": Action("tap"),
-    "DOUBLECLICK": Action("tap", count=2),
-    "DOUBLE_CLICK": Action("tap", count=2),
-    "RIGHTCLICK": Action("tap", button="right"),
-    "RIGHT_CLICK": Action("tap", button="right"),
-    "LONG_PRESS": Action("long_press"),
-    "MOVETO": Action("move"),
-    "MOVE_TO": Action("move"),
-}
-_BARE: Final[Mapping[str, Action]] = {
-    "PRESS_BACK": Action("back"),
-    "PRESS_HOME": Action("home"),
-    "PRESS_RECENT": Action("recent"),
-    "PRESS_APPSELECT": Action("recent"),
-    "ENTER": Action("enter"),
-    "PRESS_ENTER": Action("enter"),
-    "WAIT": Action("wait"),
-    "COMPLETE": Action("done", status="success"),
-    "IMPOSSIBLE": Action("done", status="failure"),
-}
 _KEYS: Final = (
     "space", "tab", "esc", "escape", "pgdn", "pgup", "pagedown", "pageup", "down", "up", "left",
     "right", "delete", "backspace", "end", "insert", *(f"f{number}" for number in range(1, 13)),
 )  # fmt: skip
-_PRESSED: Final[Mapping[str, str]] = {f"PRESS_{key.upper()}": key for key in _KEYS}
-_NAMES: Final = frozenset(
-    {*_PLACED, *_BARE, *_PRESSED, "TYPE", "OPEN_APP", "OPENAPP", "SCROLL", "HOTKEY"}
-)
+_WORDS: Final[Mapping[str, Action]] = {
+    "CLICK": Action("tap"),
+    "TAP": Action("tap"),
+    **dict.fromkeys(("DOUBLECLICK", "DOUBLE_CLICK"), Action("tap", count=2)),
+    **dict.fromkeys(("RIGHTCLICK", "RIGHT_CLICK"), Action("tap", button="right")),
+    "LONG_PRESS": Action("long_press"),
+    **dict.fromkeys(("MOVETO", "MOVE_TO"), Action("move")),
+    "PRESS_BACK": Action("back"),
+    "PRESS_HOME": Action("home"),
+    **dict.fromkeys(("PRESS_RECENT", "PRESS_APPSELECT"), Action("recent")),
+    **dict.fromkeys(("ENTER", "PRESS_ENTER"), Action("enter")),
+    "WAIT": Action("wait"),
+    "COMPLETE": Action("done", status="success"),
+    "IMPOSSIBLE": Action("done", status="failure"),
+    **{f"PRESS_{key.upper()}": Action("keys", keys=(key,)) for key in _KEYS},
+}
+"""Names and their actions; the first name of an action is written."""
+_FIELDS: Final = {
+    name: (one.kind, one.button, one.count, one.status) for name, one in _WORDS.items()
+}
+_PLACED: Final = frozenset({"tap", "long_press", "move"})
+_NAMES: Final = _WORDS.keys() | {"TYPE", "OPEN_APP", "OPENAPP", "SCROLL", "HOTKEY"}
 _KEY_MARKS: Final = re.compile(r"[_+,\s]+")
 
 
@@ -89,10 +86,9 @@ def _pro(text: str) -> Answer:
     failed: UnreadError | None = None
     starts = [found.end() for _, found in zip(range(_HEADS), _HEAD.finditer(text), strict=False)]
     for start in (*starts, 0):
-        try:
-            actions, end = _read_actions(text, start)
-        except UnreadError as error:
-            failed = failed or error
+        actions, end = _read_actions(text, start)
+        if not actions:
+            failed = failed or UnreadError(f"no known action: {text[start:].strip():.80}")
             continue
         head = text.rfind("\n", 0, start) + 1 if start else 0
         thought = text[:head].strip() if start else ""
@@ -102,44 +98,55 @@ def _pro(text: str) -> Answer:
     raise failed or UnreadError("no action")
 
 
-def _read_actions(text: str, start: int) -> tuple[tuple[Action, ...], int]:
+def _read_actions(text: str, end: int) -> tuple[tuple[Action, ...], int]:
+    """Return the actions of the lines from a place on, and where the first other line begins."""
     found: list[Action] = []
-    end = start
-    while word := next(words(text, _NAMES, end), None):
-        read = _read(text, word)
+    while (head := _NAME.match(text, end)) and head[1].upper() in _NAMES:
+        line_end = text.find("\n", head.end())
+        line_end = len(text) if line_end < 0 else line_end
+        read = _read_word(text, head[1].upper(), head.end(), line_end)
         if read is None:
             break
         found.append(read[0])
         end = read[1]
-    if not found:
-        raise UnreadError(f"no known action: {text[start:].strip():.80}")
     return tuple(found), end
 
 
-def _read(text: str, word: Word) -> tuple[Action, int] | None:
-    name = word.name
-    if name in _PLACED:
-        where = place(word.line, "norm1000")
-        bare = _PLACED[name]
-        if where is None:
+def _read_word(text: str, name: str, begin: int, end: int) -> tuple[Action, int] | None:
+    line, bare = text[begin:end].strip(), _WORDS.get(name)
+    if bare and bare.kind in _PLACED:
+        numbers = _numbers(line[:_LONGEST_PLACE].split("</point>", 1)[0].split("<|box_end|>", 1)[0])
+        if not _OPENING.match(line) or len(numbers) not in (2, 4):
             return None
-        return Action(bare.kind, (where,), button=bare.button, count=bare.count), word.end
-    if name in _BARE:
-        return _BARE[name], word.end
-    if name in _PRESSED:
-        return Action("keys", keys=(_PRESSED[name],)), word.end
-    said = text_in_brackets(text, word)
-    if said is None:
+        return structs.replace(bare, start=(region_of(numbers, "norm1000"),)), end
+    if bare:
+        return bare, end
+    said = line
+    if line.startswith("["):  # a text may go over lines, and a bracket may be a part of its line
+        begin = text.index("[", begin) + 1
+        close = text.rfind("]", begin, end)
+        close = text.find("]", begin) if close < 0 else close
+        if close < 0:
+            return None
+        said, end = text[begin:close], close + 1
+    elif not line:
         return None
     if name == "TYPE":
-        return Action("type", text=said[0]), said[1]
+        return Action("type", text=said), end
     if name == "SCROLL":
-        way = DIRECTIONS.get(said[0].strip().lower())
-        return (Action("scroll", direction=way), said[1]) if way else None
+        way = DIRECTIONS.get(said.strip().lower())
+        return (Action("scroll", direction=way), end) if way else None
     if name == "HOTKEY":
-        keys = tuple(filter(None, _KEY_MARKS.split(said[0])))
-        return (Action("hotkey", keys=keys), said[1]) if keys else None
-    return Action("open_app", app=said[0]), said[1]
+        keys = tuple(filter(None, _KEY_MARKS.split(said)))
+        return (Action("hotkey", keys=keys), end) if keys else None
+    return Action("open_app", app=said), end
+
+
+def _numbers(text: str) -> list[int | float]:
+    """Return the numbers of a text as written, without those that are too long or too large."""
+    found = (number for number in _NUMBERS.findall(text) if len(number) <= _LONGEST_NUMBER)
+    values = [int(number) if number.lstrip("+-").isdigit() else float(number) for number in found]
+    return [value for value in values if abs(value) <= _LARGEST]
 
 
 # As the released evaluation of AndroidControl reads.
@@ -151,7 +158,8 @@ PRO: Final = (
 _EATEN: Final = "<|im_end|>"
 _DIGITS: Final = re.compile(r"\d+")
 _EXACT: Final[Mapping[str, Action]] = {
-    **{name: _BARE[name] for name in _BARE if name not in ("PRESS_APPSELECT", "PRESS_ENTER")},
+    **{name: _WORDS[name] for name in ("PRESS_BACK", "PRESS_HOME", "PRESS_RECENT", "ENTER")},
+    **{name: _WORDS[name] for name in ("WAIT", "COMPLETE", "IMPOSSIBLE")},
     **{f"SCROLL [{way.upper()}]": Action("scroll", direction=way) for way in DIRECTIONS.values()},
 }
 
@@ -194,30 +202,10 @@ def _pro_released(text: str) -> Answer:
 
 # What can be said, and how.
 
-_PHONE: Final[frozenset[Kind]] = frozenset(
-    {
-        "tap", "long_press", "swipe", "scroll", "type", "back", "home", "recent", "enter",
-        "open_app", "wait", "done",
-    }
-)  # fmt: skip
-_SCREEN: Final[frozenset[Kind]] = frozenset(
-    {"tap", "move", "swipe", "scroll", "type", "keys", "hotkey", "enter", "wait", "done"}
-)
-_NAME_OF: Final[Mapping[tuple[Kind, str, int], str]] = {
-    ("tap", "left", 1): "CLICK",
-    ("tap", "left", 2): "DOUBLECLICK",
-    ("tap", "right", 1): "RIGHTCLICK",
-    ("move", "left", 1): "MOVETO",
-    ("long_press", "left", 1): "LONG_PRESS",
-}
-_WRITTEN: Final[Mapping[Kind, str]] = {
-    "back": "PRESS_BACK",
-    "home": "PRESS_HOME",
-    "recent": "PRESS_RECENT",
-    "wait": "WAIT",
-}
+_PHONE: Final = kinds("tap long_press swipe scroll type back home recent enter open_app wait done")
+_SCREEN: Final = kinds("tap move swipe scroll type keys hotkey enter wait done")
 _POINT: Final = "<point>[[x-axis, y-axis]]</point>"
-_USAGES: Final[Mapping[Kind, str]] = {
+_USAGES: Final[Mapping[str, str]] = {
     "tap": f"CLICK {_POINT}: {{click}} there",
     "type": "TYPE [text]: type the text",
     "scroll": "SCROLL [UP], [DOWN], [LEFT] or [RIGHT]: {scroll}",
@@ -263,11 +251,7 @@ class OsAtlasPro(Dialect):
     source = PRO
     frame = _FRAME
     layout = Layout(system=False)
-    says: ClassVar[Mapping[Platform, frozenset[Kind]]] = {
-        "mobile": _PHONE,
-        "desktop": _SCREEN,
-        "web": _SCREEN,
-    }
+    says: ClassVar = {"mobile": _PHONE, "desktop": _SCREEN, "web": _SCREEN}
 
     def __init__(self, labels: Sense = "content") -> None:
         self._labels = labels
@@ -286,26 +270,20 @@ class OsAtlasPro(Dialect):
         lines = [line for action in actions for line in self._lines(action, platform)]
         return "actions:\n" + "\n".join(lines)
 
-    def line(self, past: Past, platform: Platform) -> str:
-        """Return an earlier step in a text; a scroll has only its direction.
+    def brief(self, action: Action) -> Action:
+        """Return an earlier action; of a scroll only the direction.
 
         Its label would have the finger's direction beside the words for the content's.
         """
-        bare = tuple(
-            structs.replace(action, start=(), end=(), amount=None)
-            if action.kind in ("swipe", "scroll") and action.direction
-            else action
-            for action in past.actions
-        )
-        return super().line(replace(past, actions=bare), platform)
+        if action.kind not in ("swipe", "scroll") or not action.direction:
+            return action
+        return structs.replace(action, start=(), end=(), amount=None)
 
     def _lines(self, action: Action, platform: Platform) -> Iterator[str]:
+        self.check(action, platform, "held", "clear")
         kind = action.kind
-        if kind not in self.says.get(platform, ()) or action.held:
-            raise self._cannot(action)
-        several = kind == "type" and (action.start or action.submit)
-        if kind == "type" and (action.clear or (several and platform == "mobile")):
-            raise self._cannot(action, "where, or what is done with the field besides")
+        if kind == "type" and platform == "mobile" and (action.start or action.submit):
+            raise self.refusal(action, "where, or what is done with the field besides")
         if kind == "type" and action.start:
             yield f"CLICK {_point(action.start[0])}"
         if kind == "keys":
@@ -318,49 +296,44 @@ class OsAtlasPro(Dialect):
             yield from self._lines(after, platform)
 
     def _line(self, action: Action, platform: Platform) -> str:
-        kind = action.kind
-        if kind in ("tap", "move", "long_press"):
-            name = _NAME_OF.get((kind, action.button, action.count))
-            if not action.start or name is None or (platform == "mobile" and "CLICK" in name[1:]):
-                raise self._cannot(action)
-            return f"{name} {_point(action.start[0])}"
-        if kind == "type":
-            return f"TYPE [{self._inside(action, action.text or '')}]"
-        if kind == "open_app":
-            return f"OPEN_APP [{self._inside(action, action.app or '')}]"
-        if kind in ("swipe", "scroll"):
-            way = finger_way(action)
-            placed = action.direction is not None and (action.start or action.end)
-            if way is None or placed or action.amount is not None:
-                raise self._cannot(action, "where, how far, or which way")
-            said = way if self._labels == "finger" else OPPOSITE[way]
-            return f"SCROLL [{said.upper()}]"
-        if kind == "hotkey":
-            if not action.keys or any(_KEY_MARKS.search(key) or not key for key in action.keys):
-                raise self._cannot(action, "one of the keys")
-            return f"HOTKEY [{self._inside(action, '_'.join(action.keys))}]"
-        if kind == "done":
-            if action.status is None or action.text is not None:
-                raise self._cannot(action, "how it ends")
-            return "COMPLETE" if action.status == "success" else "IMPOSSIBLE"
-        if kind == "wait" and action.seconds is not None:
-            raise self._cannot(action, "how long")
-        return _enter(platform) if kind == "enter" else _WRITTEN[kind]
+        match action.kind:
+            case "type":
+                return f"TYPE [{self._inside(action, action.text or '')}]"
+            case "open_app":
+                return f"OPEN_APP [{self._inside(action, action.app or '')}]"
+            case "swipe" | "scroll":
+                way = finger_way(action)
+                placed = action.direction is not None and (action.start or action.end)
+                if way is None or placed or action.amount is not None:
+                    raise self.refusal(action, "where, how far, or which way")
+                return f"SCROLL [{(way if self._labels == 'finger' else OPPOSITE[way]).upper()}]"
+            case "hotkey":
+                if not action.keys or any(_KEY_MARKS.search(key) or not key for key in action.keys):
+                    raise self.refusal(action, "one of the keys")
+                return f"HOTKEY [{self._inside(action, '_'.join(action.keys))}]"
+            case "enter":
+                return _enter(platform)
+        fields = (action.kind, action.button, action.count, action.status)
+        name = next((name for name, one in _FIELDS.items() if one == fields), "")
+        on_phone = action.kind == "tap" and platform == "mobile"
+        unsaid = {"done": action.text, "wait": action.seconds}.get(action.kind)
+        if not name or (on_phone and name != "CLICK") or unsaid is not None:
+            raise self.refusal(action, "how, how long, or how it ends")
+        if action.kind not in _PLACED:
+            return name
+        if not action.start:
+            raise self.refusal(action, "where")
+        return f"{name} {_point(action.start[0])}"
 
     def _key(self, action: Action, key: str) -> str:
-        if key == "enter":
-            return "PRESS_ENTER"
-        if key not in _KEYS:
-            raise self._cannot(action, f"the key {key:.20}")
+        if key not in (*_KEYS, "enter"):
+            raise self.refusal(action, f"the key {key:.20}")
         return f"PRESS_{key.upper()}"
 
     def _inside(self, action: Action, text: str) -> str:
         if "]" in text or any(mark in text for mark in _ENDS):
-            raise self._cannot(action, "a text with a closing bracket or a mark of the end")
+            raise self.refusal(action, "a text with a closing bracket or a mark of the end")
         return text
-
-    def _cannot(self, action: Action, what: str = "") -> CannotSayError:
-        return CannotSayError(f"{self.name} does not say {action.label}" + (what and f": {what}"))
 
     def vocabulary(self, asked: Asked, platform: Platform, fed: Screen) -> str:
         unit = (
@@ -371,7 +344,7 @@ class OsAtlasPro(Dialect):
                 "You find elements on a screenshot. Click in the middle of the element that is "
                 f"described.\n{unit}.\nAnswer in this form:\nactions:\nCLICK {_POINT}"
             )
-        says = self.says.get(platform, frozenset[Kind]())
+        says = self.says.get(platform, ())
         words = {
             "click": "tap" if platform == "mobile" else "click",
             "enter": _enter(platform),
@@ -382,9 +355,9 @@ class OsAtlasPro(Dialect):
         lines = [f"- {usage.format(**words)}" for kind, usage in _USAGES.items() if kind in says]
         if platform != "mobile":
             lines.insert(1, f"- DOUBLECLICK and RIGHTCLICK {_POINT}: likewise")
-        where = {"mobile": "a phone", "desktop": "a computer", "web": "a browser"}[platform]
         return (
-            f"You operate {where} to fulfil a task. You see a screenshot and what was done so far. "
+            f"You operate {DEVICES[platform]} to fulfil a task. You see a screenshot and what was "
+            "done so far. "
             "These actions are there:\n" + "\n".join(lines) + f"\n{unit}.\n\n"
             "Answer in two sections, what you think and what you do next:\n"
             "thoughts:\n..\nactions:\n.."
@@ -395,12 +368,12 @@ def _enter(platform: Platform) -> str:
     return "PRESS_ENTER" if platform == "desktop" else "ENTER"
 
 
-def _pair(where: Place) -> str:
+def _pair(where: Region) -> str:
     point = centre(where)
     return ",".join(repr(v if isinstance(v, int) else float(v)) for v in (point.x, point.y))
 
 
-def _point(where: Place) -> str:
+def _point(where: Region) -> str:
     return f"<point>[[{_pair(where)}]]</point>"
 
 
@@ -413,7 +386,6 @@ _FOUR: Final = re.compile(r"(?<!\d)(\d++),\s*(\d++),\s*(\d++),\s*(\d++)")
 _TWO: Final = re.compile(r"\[\[(\d++),(\d++)\]\]")
 _LOOSE: Final = re.compile(r"-?\d+\.?\d*")
 _BRACKETS: Final = str.maketrans("", "", "()[]")
-_TAP: Final[frozenset[Kind]] = frozenset({"tap"})
 
 
 def _read_place(text: str) -> Answer:
@@ -424,7 +396,7 @@ def _read_place(text: str) -> Answer:
         where = read_place(said, "norm1000")
     except ValueError:
         where = None
-        bare = numbers(said[:_LONGEST])
+        bare = _numbers(said[:_LONGEST])
         if len(bare) == 2:
             where = Point(bare[0], bare[1], "norm1000")
     if where is None:
@@ -506,11 +478,7 @@ class OsAtlasBase(Dialect):
     source = BASE + "osatlas7b.py"
     frame = _FRAME
     layout = Layout(system=False)
-    says: ClassVar[Mapping[Platform, frozenset[Kind]]] = {
-        "mobile": _TAP,
-        "desktop": _TAP,
-        "web": _TAP,
-    }
+    says: ClassVar = dict.fromkeys(DEVICES, kinds("tap"))
     special_tokens = True
     boxes: ClassVar[bool] = True
 
@@ -524,7 +492,7 @@ class OsAtlasBase(Dialect):
         plain = (action.kind, action.button, action.count) == ("tap", "left", 1)
         if len(actions) > 1 or not plain or not action.start or action.held or action.then:
             labels = ", ".join(one.label for one in actions)
-            raise CannotSayError(f"{self.name} says one place, and not {labels}")
+            raise self.refusal(action, f"it says one place, and not {labels}")
         if not self.boxes:
             return f"[[{_pair(action.start[0])}]]"
         pair = f"({_pair(action.start[0])})"

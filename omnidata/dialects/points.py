@@ -95,7 +95,7 @@ def read_place(text: str, space: Space, *, prose: bool = True) -> Region | None:
 
 
 def place_of(value: Any, space: Space) -> Region | None:
-    """Return the place that a value of JSON is; None where it is none.
+    """Return the place that a value of JSON states, or None.
 
     Lists of two or four numbers, also in a list, objects with x and y, and texts of these are
     places.

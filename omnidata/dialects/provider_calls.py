@@ -11,7 +11,6 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from msgspec.structs import replace
@@ -28,6 +27,7 @@ from omnidata.actions import (
     finger_way,
 )
 from omnidata.dialects.base import (
+    DIRECTIONS,
     Answer,
     Asked,
     CannotSayError,
@@ -37,6 +37,8 @@ from omnidata.dialects.base import (
     Platform,
     Rules,
     UnreadError,
+    map_places,
+    size_in_words,
 )
 from omnidata.errors import UsageError
 from omnidata.jsontext import BROKEN, compact, decode, is_number
@@ -52,38 +54,13 @@ _DEEPEST = 8
 _TRIED = 64
 _LARGEST = 1e9
 _QUOTED = 100
-_WAYS: Final[Mapping[str, Direction]] = {way: way for way in OPPOSITE}
 _decoder = json.JSONDecoder()
 
 
-@dataclass(frozen=True, slots=True)
-class _Items:
-    """What an answer consists of.
+def _items_in(text: str) -> tuple[list[dict[str, Any]], str, bool]:
+    """Return the texts and calls of an answer, the unread rest, and whether it is JSON alone.
 
-    Attributes:
-        leaves: texts and calls, in order.
-        rest: what of the text is no item.
-        whole: whether the text is a JSON value, and nothing else.
-    """
-
-    leaves: tuple[dict[str, Any], ...]
-    rest: str = ""
-    whole: bool = True
-
-
-def _items_in(text: str) -> _Items:
-    """Return the items of an answer; a text without any object is one text.
-
-    Of a list that is cut off the whole objects count.
-
-    Raises:
-        UnreadError: there is nothing, or nothing but broken JSON.
-
-    Examples:
-        >>> _items_in('[{"type": "text", "text": "Done."}]').leaves
-        ({'type': 'text', 'text': 'Done.'},)
-        >>> _items_in('I click: {"action": "left_click"} and').rest
-        'and'
+    Of a list that is cut off the whole objects count; a text without any object is one text.
     """
     stripped = text.strip()
     if not stripped:
@@ -91,7 +68,7 @@ def _items_in(text: str) -> _Items:
     try:
         value = decode(stripped)
         if value is not BROKEN and isinstance(value, dict | list):
-            return _Items(tuple(_leaves(value, _DEEPEST)))
+            return [*_leaves(value, _DEEPEST)], "", True
         found, before, rest = _find_objects(stripped)
     except RecursionError:
         raise UnreadError("the answer is nested too deeply") from None
@@ -100,7 +77,7 @@ def _items_in(text: str) -> _Items:
         raise UnreadError(f"the answer is broken JSON: {_quote(stripped)}")
     if before := before.strip().strip("[").strip():
         leaves.insert(0, {"text": before})
-    return _Items(tuple(leaves), rest, whole=False)
+    return leaves, rest, False
 
 
 def _find_objects(text: str) -> tuple[list[Any], str, str]:
@@ -130,14 +107,11 @@ def _leaves(value: Any, depth: int) -> Iterator[dict[str, Any]]:
     elif isinstance(value, str):
         yield {"text": value}
     elif isinstance(value, dict):
-        around = next(
-            (name for name in _AROUND if isinstance(value.get(name), dict | list)),
-            None,
-        )
-        if around is None:
-            yield value
+        around = [value[name] for name in _AROUND if isinstance(value.get(name), dict | list)]
+        if around:
+            yield from _leaves(around[0], depth - 1)
         else:
-            yield from _leaves(value[around], depth - 1)
+            yield value
 
 
 def _words_in(leaf: Mapping[str, Any]) -> str | None:
@@ -153,15 +127,11 @@ def _quote(text: object) -> str:
     return f"{text!r:.{_QUOTED}}"
 
 
-# What stands in a call.
+# The values of a call; each reader raises UnreadError for a value of another type.
 
 
 def number_in(value: Any, name: str) -> float:
-    """Return a number as the model wrote it, also one in quotes.
-
-    Raises:
-        UnreadError: it is none, or larger than any screen.
-    """
+    """Return a number as the model wrote it, also one in quotes; it is not larger than screens."""
     if isinstance(value, str) and len(value) < 40:
         with suppress(ValueError):
             value = int(value) if value.strip().lstrip("-").isdecimal() else float(value)
@@ -170,76 +140,29 @@ def number_in(value: Any, name: str) -> float:
     return value
 
 
-def text_in(value: Any, name: str) -> str:
-    """Return a text.
+def optional_number(values: Mapping[str, Any], name: str) -> float | None:
+    """Return a number by its name, or None for null and an absent one."""
+    value = values.get(name)
+    return None if value is None else number_in(value, name)
 
-    Raises:
-        UnreadError: it is none.
-    """
+
+def text_in(value: Any, name: str) -> str:
+    """Return a text."""
     if not isinstance(value, str):
         raise UnreadError(f"{name} is no text: {_quote(value)}")
     return value
 
 
 def way_in(value: Any, name: str) -> Direction:
-    """Return a direction, in any case.
-
-    Raises:
-        UnreadError: it is none.
-    """
-    way = _WAYS.get(value.strip().lower()) if isinstance(value, str) else None
+    """Return a direction, in any case."""
+    way = DIRECTIONS.get(value.strip().lower()) if isinstance(value, str) else None
     if way is None:
         raise UnreadError(f"{name} is no direction: {_quote(value)}")
     return way
 
 
-def keys_in(chord: str) -> tuple[str, ...]:
-    """Names of the keys of a combination, which a plus joins; the last may be the plus itself.
-
-    Examples:
-        >>> keys_in("ctrl+shift+t"), keys_in("ctrl++"), keys_in("+")
-        (('ctrl', 'shift', 't'), ('ctrl', '+'), ('+',))
-    """
-    plus = ("+",) if chord.endswith("+") else ()
-    return (*filter(None, (key.strip() for key in chord.split("+"))), *plus)
-
-
-def chord_of(keys: Sequence[str]) -> str:
-    """Keys as `keys_in` reads them.
-
-    Raises:
-        CannotSayError: a name has a sign that stands for something else.
-
-    Examples:
-        >>> chord_of(("ctrl", "+"))
-        'ctrl++'
-    """
-    chord = "+".join(keys)
-    if not keys or keys_in(chord) != tuple(keys) or chord.split() != [chord]:
-        raise CannotSayError(f"a combination of keys cannot hold {list(keys)!r:.{_QUOTED}}")
-    return chord
-
-
-def press(keys: Sequence[str], **more: Any) -> Action:
-    """Keys that are pressed at once; one alone is pressed."""
-    return Action("hotkey" if len(keys) > 1 else "keys", keys=tuple(keys), **more)
-
-
-def whole(value: float) -> float:
-    """Return the number as JSON is to have it: without a fraction of nothing.
-
-    Examples:
-        >>> whole(12.0), whole(12.5)
-        (12, 12.5)
-    """
-    return int(value) if float(value).is_integer() else value
-
-
 def region_in(value: Any, name: str) -> tuple[Region, ...]:
     """Return a point or a box in pixels, in any form that stands for one; nothing for null.
-
-    Raises:
-        UnreadError: it is neither.
 
     Examples:
         >>> region_in([3, 4], "coordinate"), region_in("3, 4.5", "coordinate")
@@ -260,18 +183,42 @@ def region_in(value: Any, name: str) -> tuple[Region, ...]:
     raise UnreadError(f"{name} is no place: {_quote(value)}")
 
 
-def place_of(action: Action) -> tuple[float, float] | None:
-    """Return where an action is done or begins, as numbers of JSON; None if unknown."""
-    return _pair(action.start[0]) if action.start else None
+def keys_in(chord: str) -> tuple[str, ...]:
+    """Return the keys of a combination, which a plus joins; the last may be the plus itself.
+
+    Examples:
+        >>> keys_in("ctrl+shift+t"), keys_in("ctrl++"), keys_in("+")
+        (('ctrl', 'shift', 't'), ('ctrl', '+'), ('+',))
+    """
+    plus = ("+",) if chord.endswith("+") else ()
+    return (*filter(None, (key.strip() for key in chord.split("+"))), *plus)
 
 
-def end_of(action: Action) -> tuple[float, float] | None:
-    """Return where an action ends, as `place_of`."""
-    return _pair(action.end[0]) if action.end else None
+# The parts of an action, as values of a call.
 
 
-def _pair(region: Region) -> tuple[float, float]:
-    point = centre(region)
+def chord_of(keys: Sequence[str]) -> str:
+    """Return keys as `keys_in` reads them.
+
+    Raises:
+        CannotSayError: a name has a sign that stands for something else.
+    """
+    chord = "+".join(keys)
+    if not keys or keys_in(chord) != tuple(keys) or chord.split() != [chord]:
+        raise CannotSayError(f"a combination of keys cannot hold {list(keys)!r:.{_QUOTED}}")
+    return chord
+
+
+def whole(value: float) -> float:
+    """Return a number without a fraction of zero: 12 for 12.0."""
+    return int(value) if float(value).is_integer() else value
+
+
+def place_of(places: Sequence[Region]) -> tuple[float, float] | None:
+    """Return the first of some places as numbers of JSON; None if there is none."""
+    if not places:
+        return None
+    point = centre(places[0])
     if not math.isfinite(point.x) or not math.isfinite(point.y):
         raise CannotSayError("a place is no number")
     return whole(point.x), whole(point.y)
@@ -281,7 +228,7 @@ def content_way(action: Action) -> Direction:
     """Return the part of the content that a scroll brings into sight.
 
     Raises:
-        CannotSayError: no direction is said.
+        CannotSayError: the action has no direction.
     """
     way = finger_way(action)
     if way is None:
@@ -289,25 +236,42 @@ def content_way(action: Action) -> Direction:
     return OPPOSITE[way]
 
 
-def size_error(name: str) -> UsageError:
-    """Return the error of a tool that has to declare an unknown size."""
-    return UsageError(
-        f"the tool of {name} declares the size of the screenshot, which is unknown",
-        where=f"-T dialect={name}",
-        expected="data whose rows say how large the screenshot is",
-        remedy="convert the data with omnidata convert, which measures pictures",
-    )
-
-
 class ProviderDialect(Dialect):
     """A dialect of calls; a subclass knows the objects of its provider's API.
 
     Attributes:
         tool: the name of the tool, by which an adapter knows that its model has it.
+        unit: of places, as the prompt says it.
+        pointing, acting: how the prompt asks for a place and for an action.
+        manners: its rules.
+        phone: how it explains the tool on a phone.
+        last: how it asks for the last answer, and refers to it.
     """
 
     tool: ClassVar[str]
     layout: ClassVar[Layout] = Layout(turns=True, screenshots=4)
+    unit: ClassVar[str]
+    pointing: ClassVar[str]
+    acting: ClassVar[str]
+    manners: ClassVar[str]
+    phone: ClassVar[str]
+    last: ClassVar[tuple[str, str]] = ("answer without a call", "that answer")
+
+    def vocabulary(self, asked: Asked, platform: Platform, fed: Screen) -> str:
+        unit = self.unit + (size_in_words(fed) if self.frame.space == "px" else "")
+        if asked == "point":
+            return (
+                f"You find elements on screenshots. {self.pointing} the middle of the element that "
+                f"is described. {unit}."
+            )
+        answer, it = self.last
+        phone = f"The device is a phone: {self.phone}\n" if platform == "mobile" else ""
+        return (
+            "You control a device to fulfil a task. You see the screen as it is now, and "
+            f"{self.acting}. {unit}.\n{self.manners}\n{phone}"
+            f"When the task is done, {answer}, with what was asked for, if anything. "
+            f"If it cannot be done, begin {it} with {INFEASIBLE}."
+        )
 
     @abstractmethod
     def calls(self, action: Action, fed: Screen, platform: Platform) -> list[dict[str, Any]]:
@@ -339,6 +303,21 @@ class ProviderDialect(Dialect):
             UsageError: the size of the screenshot is not known, which the tool declares.
         """
 
+    def declared_size(self, fed: Screen) -> Screen:
+        """Return the size that the tool declares.
+
+        Raises:
+            UsageError: it is unknown.
+        """
+        if min(fed) > 0:
+            return fed
+        raise UsageError(
+            f"the tool of {self.name} declares the size of the screenshot, which is unknown",
+            where=f"-T dialect={self.name}",
+            expected="data whose rows say how large the screenshot is",
+            remedy="convert the data with omnidata convert, which measures pictures",
+        )
+
     def merge_calls(self, items: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return the items of an answer, where the API has several calls in one."""
         return items
@@ -349,12 +328,12 @@ class ProviderDialect(Dialect):
         A call beside which the provider's safety checks want the user's consent is read with an
         action "ask" behind it.
         """
-        items = _items_in(text)
-        if rules == "strict" and not items.whole:
+        leaves, rest, is_whole = _items_in(text)
+        if rules == "strict" and not is_whole:
             raise UnreadError("the answer is more than the API's objects")
         said: list[str] = []
         actions: list[Action] = []
-        for leaf in items.leaves:
+        for leaf in leaves:
             words = _words_in(leaf)
             if words is None:
                 actions += self.actions(leaf, fed, rules)
@@ -362,8 +341,12 @@ class ProviderDialect(Dialect):
                 said.append(words)
         thought = "\n".join(said)
         if actions:
-            return Answer(tuple(actions), thought, items.rest)
-        return Answer((self._end_action(thought, rules),), rest=items.rest)
+            return Answer(tuple(actions), thought, rest)
+        end = Action("done", text=thought)
+        if rules == "lenient" and INFEASIBLE in thought:
+            reason = thought.replace(INFEASIBLE, "", 1).strip()
+            end = Action("done", text=reason, status="failure")
+        return Answer((end,), rest=rest)
 
     def tools(self, asked: Asked, platform: Platform, fed: Screen) -> tuple[Part, ...]:
         return tuple(
@@ -376,17 +359,11 @@ class ProviderDialect(Dialect):
 
         Its places are whole numbers: the APIs have no others, and refuse a history with them.
         """
-        actions = [_in_whole_numbers(action) for action in past.actions]
+        actions = [map_places(action, _nearest) for action in past.actions]
         try:
             return Part("call", self.write(actions, past.fed, platform), role=self.tool)
         except CannotSayError:
             return super().turn(past, platform)
-
-    def _end_action(self, message: str, rules: Rules) -> Action:
-        if rules == "lenient" and INFEASIBLE in message:
-            reason = message.replace(INFEASIBLE, "", 1).strip()
-            return Action("done", text=reason, status="failure")
-        return Action("done", text=message)
 
     def write(self, actions: Sequence[Action], fed: Screen, platform: Platform) -> str:
         """Write actions as the API's objects, without ids; see `Dialect.write`."""
@@ -395,56 +372,27 @@ class ProviderDialect(Dialect):
             raise CannotSayError("there is no action")
         items: list[dict[str, Any]] = []
         for action in said:
-            if action.kind not in self.says.get(platform, ()):
-                raise self._unsaid(action, platform)
-            if action.kind == "done":
-                items.append(self.message(_last_words(action)))
-            else:
+            self.check(action, platform)
+            if action.kind != "done":
                 items += self.calls(action, fed, platform)
+            elif action.status == "failure":
+                items.append(self.message(f"{INFEASIBLE} {action.text or ''}".rstrip()))
+            else:
+                items.append(self.message(action.text or "The task is done."))
         text = compact(self.merge_calls(items))
         try:
             read = self.read(text, fed).actions
         except UnreadError as error:
             raise CannotSayError(f"{self.name}: {error}") from None
-        # What would be read as something else, or as less, has not been said.
-        if len(read) != len(said):
-            raise self._unsaid(said[0], platform)
-        for action, understood in zip(said, read, strict=True):
-            if not _is_same(action, understood):
-                raise self._unsaid(action, platform)
+        if len(read) != len(said) or not all(map(_is_same, said, read)):
+            raise self.refusal(said[0], "it would be read as another action")
         return text
-
-    def _unsaid(self, action: Action, platform: Platform) -> CannotSayError:
-        return CannotSayError(f"{self.name} cannot say on {platform}: {_describe(action)}")
-
-
-def _in_whole_numbers(action: Action) -> Action:
-    return replace(
-        action,
-        start=tuple(_nearest(centre(region)) for region in action.start),
-        end=tuple(_nearest(centre(region)) for region in action.end),
-        path=tuple(map(_nearest, action.path)),
-    )
 
 
 def _nearest(point: Point) -> Point:
     if not math.isfinite(point.x) or not math.isfinite(point.y):
         return point
     return replace(point, x=round(point.x), y=round(point.y))
-
-
-def _last_words(action: Action) -> str:
-    text = action.text or ("" if action.status == "failure" else "The task is done.")
-    return f"{INFEASIBLE} {text}".rstrip() if action.status == "failure" else text
-
-
-def _describe(action: Action) -> str:
-    given = {
-        name: getattr(action, name)
-        for name in Action.__struct_fields__
-        if getattr(action, name) not in (None, (), "", 1)
-    }
-    return ", ".join(f"{name}={value!r:.40}" for name, value in given.items())
 
 
 _COMPARED = ("text", "button", "count", "keys", "held", "path", "app", "url", "submit", "clear")

@@ -6,12 +6,12 @@ import ast
 import math
 import operator
 import re
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, Literal
 
 from omnidata.actions import AmountUnit, Button, Pair
+from omnidata.dialects.call_syntax import UNPARSED, parse_python
 from omnidata.jsontext import is_integer, is_number
 
 # Values that a text of Python states outright: literals, constants named before, plain sums.
@@ -39,22 +39,10 @@ class Unresolved(ValueError):  # noqa: N818  (a state of the text, no fault of t
 
 
 def resolve(node: ast.expr, names: Names, *, depth: int = 0) -> Value:
-    """Return the value of an expression, computed from the text alone.
-
-    Literals, negative numbers, lists and tuples of them, names of constants, items of these, and
-    sums of plain numbers. Nothing is called and no attribute is looked up.
-
-    Args:
-        node: the expression.
-        names: constants that are known here.
-        depth: of this expression in the one that was asked about.
+    """Return the value of an expression of literals, known constants and sums; nothing is run.
 
     Raises:
-        Unresolved: it is none of these, or too large.
-
-    Examples:
-        >>> resolve(ast.parse("(1793 + 60, -tag_1[1])", mode="eval").body, {"tag_1": (5, 7)})
-        (1853, -7)
+        Unresolved: it is something else, or too large.
     """
     if depth > _DEEPEST:
         raise Unresolved("an expression is nested too deeply")
@@ -291,7 +279,7 @@ def bind(
     tag: str,
     functions: Mapping[str, Mapping[str, _Function]] = FUNCTIONS,
 ) -> Call:
-    """Return the call of a function with arguments whose values are known.
+    """Return the call of a function.
 
     Args:
         module: one of `functions`.
@@ -300,14 +288,10 @@ def bind(
         named: keyword arguments.
         raw: the statement's text.
         tag: the mark that stands for the place.
-        functions: those that there are.
+        functions: the known functions.
 
     Raises:
         Unresolved: there is no such function, or it does not take these arguments.
-
-    Examples:
-        >>> bind("pyautogui", "rightClick", [(10, 20)], {}, raw="", tag="").button
-        'right'
     """
     function = functions[module].get(name)
     if function is None:
@@ -442,7 +426,6 @@ after as many keys: a constant that is typed again and again takes few character
 _SETTINGS: Final = frozenset({"PAUSE", "FAILSAFE"})
 _BUTTON_NAMES: Final = frozenset({"LEFT", "MIDDLE", "RIGHT", "PRIMARY", "SECONDARY"})
 _TWEEN: Final = re.compile(r"linear|ease\w+")
-_UNPARSED: Final = (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError)
 
 
 def read_code(
@@ -471,12 +454,8 @@ def read_code(
     if len(text) > LONGEST:
         return (Code(text, f"longer than {LONGEST} characters"),)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of escapes such as "\d", which are the agent's
-            tree = ast.parse(text.strip())
-        known = _Text(text.strip())
-        return tuple(_Reader(known, tree, dict(names or {}), functions).statements())
-    except _UNPARSED as error:
+        return tuple(_Reader(text.strip(), dict(names or {}), functions).statements())
+    except UNPARSED as error:
         if not text.strip():
             return ()
         reason = "is no Python" if isinstance(error, SyntaxError) else "cannot be parsed"
@@ -488,7 +467,7 @@ WORDS: Final[Mapping[str, Call]] = {
     "DONE": Call("terminate", "DONE", "DONE", status="success"),
     "FAIL": Call("terminate", "FAIL", "FAIL", status="failure"),
 }
-"""What OSWorld's agents may say in place of code, or on the last line of it."""
+"""The words of OSWorld's agents in place of code, or on the last line of it."""
 
 
 def read_turn(text: str, *, names: Names | None = None) -> tuple[Call | Code, ...]:
@@ -513,35 +492,13 @@ def _unix(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-@dataclass(slots=True)
-class _Text:
-    """Cuts out statements; `ast.get_source_segment` would split the whole text each time."""
-
-    text: str
-    _lines: list[bytes] = field(init=False)
-
-    def __post_init__(self) -> None:
-        # As Python's parser counts: columns in bytes.
-        self._lines = _unix(self.text).encode("utf-8").split(b"\n")
-
-    def of(self, node: ast.stmt) -> str:
-        first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1
-        if first == last:
-            return self._lines[first][node.col_offset : node.end_col_offset].decode()
-        lines = [self._lines[first][node.col_offset :], *self._lines[first + 1 : last]]
-        return b"\n".join([*lines, self._lines[last][: node.end_col_offset]]).decode()
-
-
 class _Reader:
     def __init__(
-        self,
-        text: _Text,
-        tree: ast.Module,
-        names: dict[str, Value],
-        known: Mapping[str, Mapping[str, _Function]],
+        self, text: str, names: dict[str, Value], known: Mapping[str, Mapping[str, _Function]]
     ) -> None:
-        self._text = text
-        self._tree = tree
+        self._tree = tree = parse_python(text)
+        # As Python's parser counts: columns in bytes.
+        self._lines = _unix(text).encode("utf-8").split(b"\n")
         self._names = names
         self._known = known
         self._modules: dict[str, str] = {module: module for module in known if module}
@@ -559,14 +516,21 @@ class _Reader:
                 call = self._statement(node)
             except Unresolved as error:
                 self._forget(node)
-                yield Code(self._text.of(node), str(error))
+                yield Code(self._source(node), str(error))
             else:
                 if call is not None:
                     yield call
 
+    def _source(self, node: ast.stmt) -> str:
+        """Return a statement; `ast.get_source_segment` would split the whole text each time."""
+        lines = self._lines[node.lineno - 1 : node.end_lineno]
+        lines[-1] = lines[-1][: node.end_col_offset]
+        lines[0] = lines[0][node.col_offset :]
+        return b"\n".join(lines).decode()
+
     def _statement(self, node: ast.stmt) -> Call | None:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-            return self._call(node.value, self._text.of(node))
+            return self._call(node.value, self._source(node))
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             return None
         if isinstance(node, ast.Assign):
@@ -709,9 +673,9 @@ def code_of(call: Call, place: str = "") -> str:
         >>> [code_of(one) for one in read_code("pyautogui.press(keys='a', presses=2)")]
         ["pyautogui.press('a', presses=2)"]
     """
-    if call.kind in ("wait", "terminate"):
-        if call.kind == "wait":
-            return "WAIT"
+    if call.kind == "wait":
+        return "WAIT"
+    if call.kind == "terminate":
         return "FAIL" if call.status.lower().startswith("fail") else "DONE"
     if call.kind == "sleep":
         return f"time.sleep({call.seconds:g})" if call.seconds is not None else "time.sleep(1)"

@@ -39,8 +39,8 @@ def as_action(
 ) -> Action | None:
     """Return some calls as one action: the first, with the others in `then`.
 
-    To move the pointer is a part of what is done there next, and pauses are left out, unless there
-    is nothing else. A button that goes down and comes up elsewhere has dragged.
+    A move of the pointer is part of the next action there, and pauses are left out, unless there is
+    nothing else. A button that goes down and comes up elsewhere is a drag.
 
     Args:
         statements: from `read_code`.
@@ -48,18 +48,14 @@ def as_action(
         said: the action's `words`.
 
     Returns:
-        None where a statement is `Code`, nothing is done but to report the end with a word that
-        nobody knows, or there is no statement.
+        None for no statement, one that is `Code`, or an end with an unknown status alone.
 
     Examples:
         >>> from omnidata.dialects.pyautogui import read_code
-        >>> found = as_action(read_code("pyautogui.moveTo(10, 20); pyautogui.rightClick()"),
-        ...                   space="px")
-        >>> found.label, found.start
-        ('RIGHT_CLICK', (Point(x=10, y=20, space='px'),))
-        >>> as_action(read_code("pyautogui.press('a'); pyautogui.hotkey('ctrl', 's')"),
-        ...           space="px").then[0].keys
-        ('ctrl', 's')
+        >>> code = "pyautogui.moveTo(10, 20); pyautogui.rightClick(); pyautogui.press('a')"
+        >>> found = as_action(read_code(code), space="px")
+        >>> found.label, found.start, found.then[0].keys
+        ('RIGHT_CLICK', (Point(x=10, y=20, space='px'),), ('a',))
     """
     if any(isinstance(one, Code) for one in statements):
         return None
@@ -81,18 +77,12 @@ def as_action(
 def each_action(statements: Sequence[Call], *, space: Space) -> list[Action]:
     """Return some calls as actions, one each.
 
-    A place is a call's own: nothing is told of where the pointer is. Only what moves the pointer to
-    where a drag begins is a part of the drag, and pauses are left out where something else is done.
+    Only a call's own place counts, not that of the pointer; a move before a drag is its start.
+    Pauses are left out where something else is done.
 
     Args:
         statements: calls from `read_code`.
         space: the unit of their coordinates.
-
-    Examples:
-        >>> from omnidata.dialects.pyautogui import read_code
-        >>> code = "pyautogui.moveTo(1, 2); pyautogui.dragTo(3, 4); pyautogui.click()"
-        >>> [action.label for action in each_action(read_code(code), space="px")]
-        ['DRAG', 'TAP']
     """
     found: list[Action] = []
     pointer: Point | None = None
@@ -136,14 +126,8 @@ def in_place(statements: Sequence[Call | Code], *, space: Space) -> Iterator[_Pl
     """Yield the calls of a turn, each with its place; a move there is part of the call.
 
     Args:
-        statements: from `read_code`; `Code` is passed over.
+        statements: from `read_code`; `Code` is skipped.
         space: the unit of their coordinates.
-
-    Examples:
-        >>> from omnidata.dialects.pyautogui import read_code
-        >>> code = "pyautogui.moveTo(3, 4); time.sleep(1); pyautogui.click()"
-        >>> [(one.call.kind, one.at) for one in in_place(read_code(code), space="px")]
-        [('click', Point(x=3, y=4, space='px'))]
     """
     pointer: Point | None = None
     move: Call | None = None

@@ -6,10 +6,8 @@ does is told from its text alone. Places are pixels of the picture as it is fed,
 
 from __future__ import annotations
 
-import ast
 import re
 import textwrap
-import warnings
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,6 +27,7 @@ from omnidata.actions import (
     finger_way,
 )
 from omnidata.dialects.base import (
+    DEVICES,
     UNKNOWN,
     Answer,
     Asked,
@@ -40,7 +39,11 @@ from omnidata.dialects.base import (
     Platform,
     Rules,
     UnreadError,
+    kinds,
+    map_places,
+    size_in_words,
 )
+from omnidata.dialects.call_syntax import UNPARSED, parse_python
 from omnidata.dialects.pyautogui import AGENTS, CLICKS, LONGEST, Call, Code, read_code
 from omnidata.dialects.pyautogui_actions import each_action
 from omnidata.dialects.pyautogui_released import (
@@ -116,14 +119,13 @@ def _blocks(text: str) -> tuple[list[str], int, int]:
                 rest = rest[word.end() :]
             inside = []
         stripped = rest.strip()
-        if stripped.startswith(_FENCE) or stripped.endswith(_FENCE):
-            inside.append(stripped.removesuffix(_FENCE) if stripped != _FENCE else "")
-            if stripped.startswith(_FENCE):
-                inside.pop()
-            found.append("\n".join(inside))
-            inside, end = None, position
-        else:
-            inside.append(rest.rstrip("\r\n"))
+        ends = stripped.endswith(_FENCE)
+        if not stripped.startswith(_FENCE):
+            inside.append(stripped.removesuffix(_FENCE) if ends else rest.rstrip("\r\n"))
+            if not ends:
+                continue
+        found.append("\n".join(inside))
+        inside, end = None, position
     if inside is not None:
         found.append("\n".join(inside))
         end = len(text)
@@ -139,24 +141,21 @@ def _python(code: str) -> tuple[str, str]:
     code, rest = textwrap.dedent(code).strip(), ""
     for _ in range(_MENDS):
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                ast.parse(code)
+            parse_python(code)
         except IndentationError:
             code = "\n".join(line.strip() for line in code.split("\n"))
         except SyntaxError as error:
             lines = code.split("\n")
             number = min(max((error.lineno or 1) - 1, 0), len(lines) - 1)
             repaired = _escape_quotes(lines[number])
-            if repaired is not None:
+            if repaired is None:
+                before, _, last = lines[number].rpartition(";")
+                rest = "\n".join([last, *lines[number + 1 :]]).strip() or rest
+                code = "\n".join([*lines[:number], before]).strip()
+            else:
                 lines[number] = repaired
                 code = "\n".join(lines)
-                continue
-            before, _, last = lines[number].rpartition(";")
-            kept = [*lines[:number], before]
-            rest = "\n".join([last, *lines[number + 1 :]]).strip() or rest
-            code = "\n".join(kept).strip()
-        except (ValueError, RecursionError, MemoryError):
+        except UNPARSED:
             return "", code
         else:
             return code, rest
@@ -204,6 +203,7 @@ _MARKS: Final = (_FENCE, "<|", "<think", "</think", "◁")
 _NOTCHES: Final = 5
 _PAGES: Final = 0.1
 """Distance of a scroll that has none."""
+_POINTED: Final = frozenset({"tap", "long_press", "move", "hold", "release", "drag", "select"})
 
 
 def _text(value: str) -> str:
@@ -250,19 +250,8 @@ def _steps(actions: Sequence[Action]) -> Iterator[Action]:
         yield from _steps(action.then)
 
 
-_MOUSE: Final[frozenset[Kind]] = frozenset(
-    {
-        "tap", "drag", "swipe", "scroll", "move", "type", "keys", "hotkey", "hold", "release",
-        "enter", "done",
-    }
-)  # fmt: skip
-_TOUCH: Final[frozenset[Kind]] = frozenset(
-    {
-        "tap", "long_press", "swipe", "scroll", "type", "keys", "enter", "back", "home",
-        "open_app", "wait", "done",
-    }
-)  # fmt: skip
-
+_MOUSE: Final = kinds("tap drag swipe scroll move type keys hotkey hold release enter done")
+_TOUCH: Final = kinds("tap long_press swipe scroll type keys enter back home open_app wait done")
 
 _TOUCH_CALLS: Final[Mapping[Kind, str]] = {
     "tap": "pyautogui.click(x=.., y=..): tap there",
@@ -349,11 +338,7 @@ class CodeDialect(Dialect):
         calls, rest = _statements(code)
         unread = "\n".join(filter(None, (rest, after.strip())))
         actions = tuple(
-            replace(
-                action,
-                start=tuple(self.resolve_point(centre(region), fed) for region in action.start),
-                end=tuple(self.resolve_point(centre(region), fed) for region in action.end),
-            )
+            map_places(action, lambda point: self.resolve_point(point, fed))
             for action in each_action(calls, space=self.frame.space)
         )
         return Answer(actions, thought or _thought(said[:begin]), unread)
@@ -391,111 +376,94 @@ class CodeDialect(Dialect):
         if platform == "mobile":
             for action in actions:
                 if action.held or (action.kind == "type" and (action.start or action.submit)):
-                    raise _cannot(action, "where, or what is pressed with it")
+                    raise self.refusal(action, "where, or what is pressed with it")
         for action in _steps(actions):
-            if action.kind not in self.says.get(platform, ()):
-                raise CannotSayError(f"{self.name} has no {action.label} on {platform}")
-            lines += self._lines(action, fed, platform)
+            self.check(action, platform, "clear")
+            lines.append(self._write_call(action, platform))
         return "\n".join(lines)
 
-    def _lines(self, action: Action, fed: Screen, platform: Platform) -> list[str]:
-        kind = action.kind
-        if kind in ("swipe", "scroll"):
-            if platform != "mobile" or not action.start or not action.end:
-                return [self._wheel(action)]
-            start, end = _pair(action.start[0]), _pair(action.end[0])
-            return [_call("mobile.swipe", f"from_coord={start}", f"to_coord={end}")]
-        if kind in ("tap", "long_press", "move", "hold", "release", "drag", "select"):
-            return self._pointer_lines(action, platform)
-        return [self._write_line(action, platform)]
-
-    def _pointer_lines(self, action: Action, platform: Platform) -> list[str]:
+    def _write_call(self, action: Action, platform: Platform) -> str:
         kind, place = action.kind, _place(action.start)
-        if kind in ("hold", "release") and action.keys:
-            if action.seconds is not None:
-                raise _cannot(action, "how long a key is held")
-            name = "keyDown" if kind == "hold" else "keyUp"
-            return [f"pyautogui.{name}({_text(action.keys[0])})"]
-        if action.button not in ("left", "right", "middle"):
-            raise _cannot(action, "that button")
+        if action.button == "x" and kind in _POINTED and not action.keys:
+            raise self.refusal(action, "that button")
+        on_phone = platform == "mobile"
+        if not place and (kind in ("long_press", "select", "move") or (kind == "tap" and on_phone)):
+            raise self.refusal(action, "where")
+        if action.seconds is not None and (kind == "long_press" or action.keys):
+            raise self.refusal(action, "how long")
         button = [f"button={action.button!r}"] if action.button != "left" else []
-        if kind in ("hold", "release"):
-            name = "mouseDown" if kind == "hold" else "mouseUp"
-            return [_call(f"pyautogui.{name}", *place, *button)]
-        if kind == "drag":
-            return self._drag(action)
-        if not place and (kind in ("long_press", "select", "move") or platform == "mobile"):
-            raise _cannot(action, "where")
-        if kind == "tap":
-            return [self._tap(action, place, button)]
-        if kind == "move":
-            return [_call("pyautogui.moveTo", *place)]
-        if kind == "long_press":
-            if action.seconds is not None:
-                raise _cannot(action, "how long")
-            return [_call("mobile.long_press", *place)]
-        return [_call("browser.select_option", *place, f"value={_text(action.text or '')}")]
-
-    def _tap(self, action: Action, place: list[str], button: list[str]) -> str:
-        if (action.button, action.count) == ("left", 3):
-            return _call(self.triple, *place)
-        if name := CLICKS.get((action.button, action.count)):
-            return _call(f"pyautogui.{name}", *place)
-        return _call("pyautogui.click", *place, f"clicks={action.count}", *button)
-
-    def _drag(self, action: Action) -> list[str]:
-        if action.path or not action.end:
-            raise _cannot(action, "where it goes")
-        end = _place(action.end)
-        moved = [_call("pyautogui.moveTo", *_place(action.start))] if action.start else []
-        return [*moved, _call("pyautogui.dragTo", *end, f"button={action.button!r}")]
+        module = "mobile" if on_phone else "computer"
+        match kind:
+            case "tap":
+                if (action.button, action.count) == ("left", 3):
+                    return _call(self.triple, *place)
+                if known := CLICKS.get((action.button, action.count)):
+                    return _call(f"pyautogui.{known}", *place)
+                return _call("pyautogui.click", *place, f"clicks={action.count}", *button)
+            case "hold" | "release":
+                way = "Down" if kind == "hold" else "Up"
+                if action.keys:
+                    return _call(f"pyautogui.key{way}", _text(action.keys[0]))
+                return _call(f"pyautogui.mouse{way}", *place, *button)
+            case "drag":
+                if action.path or not action.end:
+                    raise self.refusal(action, "where it goes")
+                moved = _call("pyautogui.moveTo", *place) + "\n" if place else ""
+                end = _place(action.end)
+                return moved + _call("pyautogui.dragTo", *end, f"button={action.button!r}")
+            case "move":
+                return _call("pyautogui.moveTo", *place)
+            case "long_press":
+                return _call("mobile.long_press", *place)
+            case "select":
+                value = f"value={_text(action.text or '')}"
+                return _call("browser.select_option", *place, value)
+            case "swipe" | "scroll" if on_phone and action.start and action.end:
+                ends = _pair(action.start[0]), _pair(action.end[0])
+                return _call("mobile.swipe", f"from_coord={ends[0]}", f"to_coord={ends[1]}")
+            case "swipe" | "scroll":
+                return self._wheel(action)
+            case "type":
+                message = "message=" if self.by_name else ""
+                return _call("pyautogui.write", message + _text(action.text or ""))
+            case "keys" | "hotkey":
+                return self._keys(action)
+            case "ask":
+                return _call("call_user", f"question={_text(action.text or '')}")
+            case "open_app":
+                return _call("mobile.open_app", f"app_name={_text(action.app or '')}")
+            case "wait":
+                seconds = [] if action.seconds is None else [f"seconds={_number(action.seconds)}"]
+                return _call(f"{module}.wait", *seconds)
+            case "done":
+                if action.status is None:
+                    raise self.refusal(action, "how it ends")
+                answer = [] if action.text is None else [f"answer={_text(action.text)}"]
+                return _call(f"{module}.terminate", f"status={action.status!r}", *answer)
+            case _:
+                return f"mobile.{kind}()"
 
     def _wheel(self, action: Action) -> str:
         way = finger_way(action)
         if way is None and action.amount != 0:
-            raise _cannot(action, "which way")
+            raise self.refusal(action, "which way")
         wheel = OPPOSITE[way] if way else None
         name = "hscroll" if wheel in ("left", "right") else "scroll"
         sign = -1 if wheel in ("down", "left") else 1
-        place = _place(action.start)
-        if action.amount is None:
-            turn = f"page={sign * _PAGES}" if self.pages else str(sign * _NOTCHES)
-            return _call(f"pyautogui.{name}", turn, *place)
-        if action.amount_unit == "page" and self.pages:
-            return _call(f"pyautogui.{name}", f"page={_number(sign * action.amount)}", *place)
-        if action.amount_unit != "notch":
-            raise _cannot(action, f"how far in the unit {action.amount_unit}")
-        amount = sign * action.amount
-        whole = int(amount) if float(amount).is_integer() else amount
-        return _call(f"pyautogui.{name}", _number(whole), *place)
-
-    def _write_line(self, action: Action, platform: Platform) -> str:
-        kind = action.kind
-        if kind == "type":
-            if action.clear:
-                raise _cannot(action, "that the field is emptied")
-            name = "message=" if self.by_name else ""
-            return _call("pyautogui.write", name + _text(action.text or ""))
-        if kind in ("keys", "hotkey"):
-            return self._keys(action)
-        if kind == "ask":
-            return _call("call_user", f"question={_text(action.text or '')}")
-        module = "mobile" if platform == "mobile" else "computer"
-        if kind == "done":
-            if action.status is None:
-                raise _cannot(action, "how it ends")
-            answer = [] if action.text is None else [f"answer={_text(action.text)}"]
-            return _call(f"{module}.terminate", f"status={action.status!r}", *answer)
-        if kind == "wait":
-            seconds = [] if action.seconds is None else [f"seconds={_number(action.seconds)}"]
-            return _call(f"{module}.wait", *seconds)
-        if kind == "open_app":
-            return _call("mobile.open_app", f"app_name={_text(action.app or '')}")
-        return f"mobile.{kind}()"
+        amount, unit = action.amount, action.amount_unit
+        if amount is None:
+            amount, unit = (_PAGES, "page") if self.pages else (_NOTCHES, "notch")
+        if unit == "page" and self.pages:
+            turn = f"page={_number(sign * amount)}"
+        elif unit == "notch":
+            turn = _number(sign * (int(amount) if float(amount).is_integer() else amount))
+        else:
+            raise self.refusal(action, f"how far in the unit {unit}")
+        return _call(f"pyautogui.{name}", turn, *_place(action.start))
 
     def _keys(self, action: Action) -> str:
-        if not action.keys or action.seconds is not None:
-            raise _cannot(action, "which keys, or how long")
+        if not action.keys:
+            raise self.refusal(action, "which keys")
         keys = [_text(key) for key in action.keys]
         listed = f"[{', '.join(keys)}]"
         if action.kind == "hotkey":
@@ -504,18 +472,14 @@ class CodeDialect(Dialect):
         return _call("pyautogui.press", f"keys={listed}" if self.by_name else single)
 
     def line(self, past: Past, platform: Platform) -> str:
-        if not past.actions:
-            return UNKNOWN
         try:
-            return self.code(past.actions, past.fed, platform).replace("\n", "; ")
+            return self.code(past.actions, past.fed, platform).replace("\n", "; ") or UNKNOWN
         except CannotSayError:
             return super().line(past, platform)
 
     def vocabulary(self, asked: Asked, platform: Platform, fed: Screen) -> str:
         unit = (
-            f"pixels of the screenshot, which is {fed[0]} wide and {fed[1]} high"
-            if self.frame.space == "px" and min(fed) > 0
-            else "pixels of the screenshot"
+            f"pixels of the screenshot{size_in_words(fed)}"
             if self.frame.space == "px"
             else "shares of the screenshot's width and height, from 0 to 1"
         )
@@ -536,20 +500,17 @@ class CodeDialect(Dialect):
             "turn": "pages" if self.pages else "notches",
         }
         lines = [f"- {usage.format(**words)}" for kind, usage in usages.items() if kind in says]
-        where = {"mobile": "a phone", "desktop": "a computer", "web": "a browser"}[platform]
         return (
-            f"You operate {where} to fulfil a task. You see a screenshot and what was done so far. "
-            "Say what to do next, as code that is carried out as it stands. These calls are known:"
-            "\n" + "\n".join(lines) + f"\nx and y are {unit}.\n\n{self.form.format(code='...')}"
+            f"You operate {DEVICES[platform]} to fulfil a task. You see a screenshot and what was "
+            "done so far. Say what to do next, as code that is carried out as it stands. These "
+            "calls are known:\n"
+            + "\n".join(lines)
+            + f"\nx and y are {unit}.\n\n{self.form.format(code='...')}"
         )
 
 
 def _call(name: str, *arguments: str) -> str:
     return f"{name}({', '.join(arguments)})"
-
-
-def _cannot(action: Action, what: str) -> CannotSayError:
-    return CannotSayError(f"code of pyautogui does not say of {action.label}: {what}")
 
 
 def _is_share(point: Point) -> bool:
@@ -581,18 +542,11 @@ class OpenCua(CodeDialect):
 
     name = "opencua"
     title = "OpenCUA, in pixels of the picture as Qwen2.5-VL takes it"
-    checkpoints = (
-        "xlangai/OpenCUA-7B",
-        "xlangai/OpenCUA-32B",
-        "xlangai/OpenCUA-72B",
-    )
+    checkpoints = ("xlangai/OpenCUA-7B", "xlangai/OpenCUA-32B", "xlangai/OpenCUA-72B")
     source = OPENCUA
     frame = Frame("px", 28, 3136, 12845056)
     layout = _TURNS
-    says: ClassVar[Mapping[Platform, frozenset[Kind]]] = {
-        "desktop": _MOUSE | {"wait"},
-        "web": _MOUSE | {"wait"},
-    }
+    says: ClassVar = dict.fromkeys(("desktop", "web"), _MOUSE | {"wait"})
     triple = "computer.triple_click"
     answer = "## Action:\n{sentence}\n\n## Code:\n```{language}\n{code}\n```"
     form = (
@@ -610,7 +564,7 @@ class OpenCua(CodeDialect):
         """A place within the first pixel would be read as a share."""
         for action in _steps(actions):
             if any(_is_share(centre(region)) for region in (*action.start, *action.end)):
-                raise _cannot(action, "a place within the first pixel of the picture")
+                raise self.refusal(action, "a place within the first pixel of the picture")
         return super().code(actions, fed, platform)
 
     def read_released(self, text: str, fed: Screen) -> tuple[Action, ...]:
@@ -638,10 +592,7 @@ class Kimi(CodeDialect):
     source = KIMI
     frame = Frame("rel")
     layout = Layout(turns=True, screenshots=3)
-    says: ClassVar[Mapping[Platform, frozenset[Kind]]] = {
-        "desktop": _MOUSE | {"wait", "ask"},
-        "web": _MOUSE | {"wait", "ask"},
-    }
+    says: ClassVar = dict.fromkeys(("desktop", "web"), _MOUSE | {"wait", "ask"})
     answer = "## Action:\n{sentence}\n## Code:\n```python\n{code}\n```"
     form = (
         "Think first. Then answer in two sections:\n## Action:\nwhat you do, in a sentence\n"
@@ -681,11 +632,7 @@ class Aguvis(CodeDialect):
     checkpoints = ("xlangai/Aguvis-7B-720P", "xlangai/Aguvis-72B-720P")
     source = AGUVIS
     frame = Frame("rel")
-    says: ClassVar[Mapping[Platform, frozenset[Kind]]] = {
-        "mobile": _TOUCH,
-        "desktop": _MOUSE,
-        "web": _MOUSE | {"select"},
-    }
+    says: ClassVar = {"mobile": _TOUCH, "desktop": _MOUSE, "web": _MOUSE | {"select"}}
     stop = ("<|diff_marker|>",)
     special_tokens = True
     prefix = "<|recipient|>"

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Final
 
-from msgspec.structs import replace
-
 from omnidata.actions import Action, Point, Screen, Status
-from omnidata.dialects.base import UnreadError
+from omnidata.dialects.base import UnreadError, join_moves, map_places
+from omnidata.dialects.call_syntax import parse_python
 from omnidata.dialects.pyautogui import LONGEST, Call, Code, read_code
 from omnidata.dialects.pyautogui_actions import each_action
 
@@ -42,6 +41,7 @@ _PLACE: Final = re.compile(r"x=([\d.]+),\s*y=([\d.]+)")
 _BLANK_PLACE: Final = re.compile(r"x\s*=\s*([\d.]+)\s*,\s*y\s*=\s*([\d.]+)")
 _QUOTED: Final = re.compile(r"['\"]([^'\"]+)['\"]")
 _LISTED: Final = re.compile(r"['\"]([^'\"]*)['\"]|(\w+)")
+_MODULES: Final = ("pyautogui.", "computer.")
 _NOTCHES: Final = re.compile(r"pyautogui\.scroll\(([-\d]+)\)")
 _PAGES: Final = re.compile(r"scroll\(page=([-\d.]+)\)")
 _NUMBER: Final = re.compile(r"[-+]?\d*\.\d+|\d+")
@@ -97,20 +97,13 @@ def read_opencua(text: str, fed: Screen) -> tuple[Action, ...]:
         UnreadError: the parser finds nothing, or fails.
     """
     lines = [line.strip() for line in text.split("\n")]
-    chosen = [line for line in lines if line.startswith(("pyautogui.", "computer."))]
+    chosen = [line for line in lines if line.startswith(_MODULES)]
     if not chosen:
         for line in lines:
-            for module in ("pyautogui.", "computer."):
-                if module in line:
-                    chosen.append(module + line.split(module, 2)[1].strip())
-                    break
-    found: list[Action] = []
-    for line in chosen:
-        for action in _opencua_line(line.strip(), fed):
-            if action.kind == "drag" and found and found[-1].kind == "move":
-                action = Action("drag", found.pop().start, action.end)
-            found.append(action)
-    return _some(found)
+            if module := next((one for one in _MODULES if one in line), ""):
+                chosen.append(module + line.split(module, 2)[1].strip())
+    found = (action for line in chosen for action in _opencua_line(line.strip(), fed))
+    return _some(join_moves(found))
 
 
 def _opencua_line(line: str, fed: Screen) -> Iterator[Action]:
@@ -176,19 +169,16 @@ def _opencua_keys(line: str) -> Iterator[Action]:
     listed = _between(line, "keys=[", "]")
     if listed is not None:
         keys = [one or other for one, other in _LISTED.findall(listed) if one or other]
-        yield _key_action([key.strip() for key in keys], at_once="hotkey" in line)
-    if "hotkey(" in line and "keys=" not in line:
-        inside = _to_the_last(line, "pyautogui.hotkey(")
-        parts = _QUOTED.findall(inside)
-        if parts:
-            yield _key_action([part.strip() for part in parts], at_once=True)
-    if "press(" in line and "keys=" not in line:
+        yield _key_action(keys, at_once="hotkey" in line)
+    if "keys=" in line:
+        return
+    if "hotkey(" in line and (keys := _QUOTED.findall(_to_the_last(line, "pyautogui.hotkey("))):
+        yield _key_action(keys, at_once=True)
+    if "press(" in line:
         inside = _to_the_last(line, "pyautogui.press(").strip()
-        if inside.startswith("["):
-            keys = [part.strip() for part in _QUOTED.findall(inside)]
-        else:
-            keys = [part[1].strip() for part in _QUOTED.finditer(inside)][:1]
+        keys = _QUOTED.findall(inside)
         if keys:
+            keys = keys if inside.startswith("[") else keys[:1]
             yield _key_action(keys, at_once=len(keys) > 1)
 
 
@@ -198,9 +188,10 @@ def _to_the_last(line: str, opening: str) -> str:
     return line[start + len(opening) : end] if 0 <= start < end else ""
 
 
-def _key_action(keys: Sequence[str], *, at_once: bool) -> Action:
-    named = tuple("ctrl" if key.lower() in ("cmd", "command") else key for key in keys)
-    return Action("hotkey" if at_once else "keys", keys=named)
+def _key_action(names: Sequence[str], *, at_once: bool) -> Action:
+    keys = (name.strip() for name in names)
+    keys = ("ctrl" if key.lower() in ("cmd", "command") else key for key in keys)
+    return Action("hotkey" if at_once else "keys", keys=tuple(keys))
 
 
 def _wheel(notches: str) -> Action:
@@ -279,6 +270,11 @@ def _aguvis_phone(line: str) -> Action:
 
 _THOUGHT_MARK: Final = re.compile("◁/?think▷")
 _HEAD: Final = re.compile(r"^##\s*Action\b", re.MULTILINE)
+_BLOCK: Final = re.compile("```(?:code|python)?(.*?)```", re.DOTALL | re.IGNORECASE)
+_SECTION: Final = re.compile(
+    r"^[^\S\n]*+##\s*+Action(?:\s*+:(?=\s*?[\n\r])\s*+|\s*[\n\r])", re.MULTILINE
+)
+_NEXT_SECTION: Final = re.compile(r"^[^\S\n]*+##", re.MULTILINE)
 _QUESTION: Final = re.compile(r"call_user\s*\(\s*(?:question\s*=\s*)?[\"'](.+?)[\"']", re.DOTALL)
 _QUESTION_KEY: Final = re.compile(r'"question"\s*:\s*"(.+?)"', re.DOTALL)
 _CALL: Final = re.compile(r"pyautogui\.\w+\([^)]*\)")
@@ -309,16 +305,20 @@ def read_kimi(text: str, fed: Screen) -> tuple[Action, ...]:
     content = _THOUGHT_MARK.sub("\n", text.lstrip()).lstrip()
     if head := _HEAD.search(content):
         content = content[head.start() :]
-    block = last_block(content)
-    if block is None:
+    blocks = deque(_BLOCK.finditer(content), maxlen=1)
+    if not blocks:
         raise UnreadError("the released parser finds no block of code")
+    block = blocks[0][1].strip()
     lower = block.lower()
     if "call_user" in lower:
         question = _QUESTION.search(block) or _QUESTION_KEY.search(block)
         return (Action("ask", text=question[1].strip() if question else None),)
-    said = _action_section(content)
+    section, said = _SECTION.search(content), ""
+    if section:
+        end = _NEXT_SECTION.search(content, section.end())
+        said = content[section.end() : end.start() if end else None].strip()
     if "computer.wait" in lower:
-        if said is None:
+        if section is None:
             raise UnreadError("the released parser fails where there is no section Action")
         return (Action("wait"),)
     if "computer.terminate" in lower:
@@ -332,89 +332,40 @@ def read_kimi(text: str, fed: Screen) -> tuple[Action, ...]:
     if len(block) > LONGEST:
         raise UnreadError(f"longer than {LONGEST} characters")
     try:
-        code = project_code(block, fed) if min(fed) > 0 else block
+        code = _project_code(block, fed) if min(fed) > 0 else block
     except _FAILS as error:
         why = _ADDRESS.sub("", str(error))  # equal answers have equal reasons
         raise UnreadError(f"the released parser fails: {why}") from None
-    return _run(code, fed)
+    calls: list[Call] = []
+    for one in read_code(code):
+        if isinstance(one, Code):
+            raise UnreadError(f"{one.raw:.80}: {one.why}")
+        calls.append(one)
+    width, height = fed if min(fed) > 0 else (1, 1)
+    return _some(
+        [
+            map_places(action, lambda at: Point(at.x / width, at.y / height, "rel"))
+            for action in each_action(calls, space="px")
+        ]
+    )
 
 
-def last_block(text: str) -> str | None:
-    """Return the last block of code between two fences, without the blanks around it."""
-    found, end = None, 0
-    while (start := text.find("```", end)) >= 0:
-        start += 3
-        for word in ("code", "python"):
-            if text[start : start + len(word)].lower() == word:
-                start += len(word)
-                break
-        close = text.find("```", start)
-        if close < 0:
-            break
-        found, end = text[start:close].strip(), close + 3
-    return found
-
-
-def _action_section(text: str) -> str | None:
-    for line in re.finditer(r"^[^\S\n]*##", text, re.MULTILINE):
-        at = _after_blanks(text, line.end())
-        if not text.startswith("Action", at):
-            continue
-        start = _after_head(text, at + len("Action"))
-        if start is None:
-            continue
-        end = re.compile(r"^[^\S\n]*##", re.MULTILINE).search(text, start)
-        return text[start : end.start() if end else len(text)].strip()
-    return None
-
-
-def _after_blanks(text: str, at: int) -> int:
-    while at < len(text) and text[at].isspace():
-        at += 1
-    return at
-
-
-def _after_head(text: str, at: int) -> int | None:
-    end = _after_blanks(text, at)
-    if text.startswith(":", end):
-        after = _after_blanks(text, end + 1)
-        if any(mark in text[end + 1 : after] for mark in "\n\r"):
-            return after
-    broken = max(text.rfind("\n", at, end), text.rfind("\r", at, end))
-    return broken + 1 if broken >= 0 else None
-
-
-def project_code(code: str, screen: Screen) -> str:
+def _project_code(code: str, screen: Screen) -> str:
     """Return the code with places in pixels, as the released agent rewrites it.
 
     A place is a share of the screen if no number is above 1, and is rounded otherwise.
     Where one call cannot be parsed, no place is rewritten; of a call that takes a place only by
     name, what is said without a name is lost.
-
-    Args:
-        code: a block of code.
-        screen: width and height in pixels.
-
-    Raises:
-        ValueError, TypeError, OverflowError, RecursionError, MemoryError: the agent fails.
-
-    Examples:
-        >>> project_code("pyautogui.click(x=0.5, y=0.25)", (1920, 1080))
-        'pyautogui.click(960, 270)'
-        >>> project_code("pyautogui.click(0.5, 0.25); pyautogui.write(':)')", (1920, 1080))
-        "pyautogui.click(0.5, 0.25); pyautogui.write(':)')"
     """
     found = code
     for call in _CALL.findall(code):
-        name, _, rest = call.partition("(")
+        called, _, inside = call.partition("(")
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                tree = ast.parse(f"func({rest}", mode="exec").body[0]
+            tree = parse_python(f"func({inside}").body[0]
         except SyntaxError:
             return code
         assert isinstance(tree, ast.Expr) and isinstance(tree.value, ast.Call)
-        parameters = _POINTED.get(name.removeprefix("pyautogui."), ())
+        parameters = _POINTED.get(called.removeprefix("pyautogui."), ())
         arguments: dict[str | None, object] = {
             parameter: ast.literal_eval(value)
             for parameter, value in zip(parameters, tree.value.args, strict=False)
@@ -426,7 +377,12 @@ def project_code(code: str, screen: Screen) -> str:
         except _FAILS:
             return code
         if _project(arguments, screen):
-            found = found.replace(call, f"{name}({_rebuilt(arguments, parameters, named)})")
+            placed = [*takewhile(arguments.__contains__, parameters)]
+            written = [_literal(arguments[name]) for name in placed]
+            written += [
+                f"{name}={_literal(arguments[name])}" for name in named if name not in placed
+            ]
+            found = found.replace(call, f"{called}({', '.join(written)})")
     return found
 
 
@@ -442,37 +398,5 @@ def _project(arguments: dict[str | None, object], screen: Screen) -> bool:
     return True
 
 
-def _rebuilt(
-    arguments: dict[str | None, object], parameters: Sequence[str], named: Sequence[str | None]
-) -> str:
-    written: list[str] = []
-    for parameter in parameters:
-        if parameter not in arguments:
-            break
-        written.append(_literal(arguments[parameter]))
-    placed = parameters[: len(written)]
-    written += [f"{name}={_literal(arguments[name])}" for name in named if name not in placed]
-    return ", ".join(written)
-
-
 def _literal(value: object) -> str:
     return f"'{value}'" if isinstance(value, str) else str(value)
-
-
-def _run(code: str, fed: Screen) -> tuple[Action, ...]:
-    calls: list[Call] = []
-    for one in read_code(code):
-        if isinstance(one, Code):
-            raise UnreadError(f"{one.raw:.80}: {one.why}")
-        calls.append(one)
-    width, height = fed if min(fed) > 0 else (1, 1)
-    found = [_as_shares(one, width, height) for one in each_action(calls, space="px")]
-    return _some(found)
-
-
-def _as_shares(action: Action, width: int, height: int) -> Action:
-    def shares(places: Sequence[object]) -> tuple[Point, ...]:
-        points = (place for place in places if isinstance(place, Point))
-        return tuple(Point(point.x / width, point.y / height, "rel") for point in points)
-
-    return replace(action, start=shares(action.start), end=shares(action.end))

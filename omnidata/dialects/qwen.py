@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from omnidata.actions import (
-    OPPOSITE,
     Action,
     Button,
     Direction,
     Kind,
     Region,
     Screen,
+    Space,
     Status,
     centre,
     finger_way,
@@ -31,13 +31,15 @@ from omnidata.dialects.base import (
     DIRECTIONS,
     Answer,
     Asked,
-    CannotSayError,
     Dialect,
     Frame,
     Layout,
     Platform,
     Rules,
     UnreadError,
+    join_moves,
+    kinds,
+    press,
     swipe_ends,
 )
 from omnidata.dialects.points import place_of, read_place
@@ -47,9 +49,10 @@ from omnidata.dialects.tool_calls import (
     OPEN,
     Call,
     decode_json5,
+    decode_nested,
     find_calls,
 )
-from omnidata.jsontext import BROKEN, compact, decode, is_number
+from omnidata.jsontext import BROKEN, compact, is_number
 
 MOBILE: Final = (
     "key", "click", "long_press", "swipe", "type", "system_button", "open", "wait", "terminate",
@@ -60,23 +63,21 @@ DESKTOP: Final = (
 )  # fmt: skip
 MORE: Final = ("triple_click", "hscroll", "answer")
 
-_KINDS: Final[Mapping[str, tuple[Kind, ...]]] = {
-    "click": ("tap",),
-    "left_click": ("tap",),
-    "long_press": ("long_press",),
-    "swipe": ("swipe", "scroll"),
-    "scroll": ("scroll", "swipe"),
-    "mouse_move": ("move",),
-    "left_click_drag": ("drag",),
-    "drag": ("drag",),
-    "type": ("type",),
-    "key": ("keys", "enter"),
-    "system_button": ("back", "home", "recent", "enter"),
-    "open": ("open_app",),
-    "wait": ("wait",),
-    "terminate": ("done",),
-    "interact": ("ask",),
+_KINDS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("click", "left_click"), "tap"),
+    "long_press": "long_press",
+    **dict.fromkeys(("swipe", "scroll"), "swipe scroll"),
+    "mouse_move": "move",
+    **dict.fromkeys(("left_click_drag", "drag"), "drag"),
+    "type": "type",
+    "key": "keys enter",
+    "system_button": "back home recent enter",
+    "open": "open_app",
+    "wait": "wait",
+    "terminate": "done",
+    "interact": "ask",
 }
+"""The kinds of actions that a name stands for."""
 CLICKS: Final[Mapping[str, tuple[Button, int]]] = {
     "click": ("left", 1),
     "left_click": ("left", 1),
@@ -174,17 +175,18 @@ _LIKE_A_PLACE: Final = ("[", "(", "{", "<", "click(", "pyautogui.click(", *"-012
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    call: Call
+    """The arguments of a call; by the first of some names that the call has."""
+
+    given: Mapping[str, Any]
     action: str
-    space: Any
+    space: Space
     lenient: bool
 
     def place(self, *names: str, needed: bool = True) -> tuple[Region, ...]:
-        given = self.call.arguments
         for name in names if self.lenient else names[:1]:
-            if given.get(name) is None:
+            if self.given.get(name) is None:
                 continue
-            value = given[name]
+            value = self.given[name]
             found = place_of(value, self.space)
             if found is None or not (self.lenient or _is_pair(value)):
                 raise UnreadError(f'"{name}" of {self.action} is no place')
@@ -194,7 +196,7 @@ class _Reading:
         return ()
 
     def number(self, name: str) -> float | None:
-        value = self.call.arguments.get(name)
+        value = self.given.get(name)
         if isinstance(value, str) and self.lenient and len(value) < _LONGEST:
             try:
                 value = float(value) if "." in value else int(value)
@@ -208,7 +210,7 @@ class _Reading:
 
     def text(self, *names: str) -> str:
         for name in names:
-            value = self.call.arguments.get(name)
+            value = self.given.get(name)
             if isinstance(value, str):
                 return value
             if self.lenient and is_number(value):
@@ -216,9 +218,9 @@ class _Reading:
         raise UnreadError(f'{self.action} has no "{names[0]}"')
 
     def keys(self) -> tuple[str, ...]:
-        given = self.call.arguments.get("keys")
+        given = self.given.get("keys")
         if given is None:
-            given = self.call.arguments.get("text", self.call.arguments.get("key"))
+            given = self.given.get("text", self.given.get("key"))
         if isinstance(given, str):
             given = [given]
         if not isinstance(given, list) or not given or not all(isinstance(k, str) for k in given):
@@ -229,14 +231,91 @@ class _Reading:
         return tuple(keys)
 
     def flag(self, name: str) -> bool | None:
-        value = self.call.arguments.get(name)
-        if value is None:
-            return None
+        value = self.given.get(name)
         if isinstance(value, str):
             return value.strip().lower() in ("1", "true", "yes")
-        return bool(value)
+        return None if value is None else bool(value)
+
+    def way(self) -> Direction | None:
+        value = self.given.get("direction") if self.lenient else None
+        return DIRECTIONS.get(value.strip().lower()) if isinstance(value, str) else None
+
+    def button(self) -> Kind:
+        given = self.text("button")
+        for kind, name in _BUTTONS.items():
+            if given == name or (self.lenient and given.strip().lower() in (name.lower(), kind)):
+                return kind
+        raise UnreadError(f"there is no system button {given!r:.80}")
 
 
+def _read_call(it: _Reading, tool: str | None) -> Action:
+    """Return the action of a call, by the name of the action."""
+    name, given = it.action, it.given
+    if name in CLICKS:
+        button, count = CLICKS[name]
+        pointer = name != "click" or tool == "computer_use"  # only a mouse has a place of its own
+        return Action("tap", it.place(*_STARTS, needed=not pointer), button=button, count=count)
+    if name in ("scroll", "hscroll") and it.lenient and any(end in given for end in _ENDS_):
+        name = "swipe"
+    match name:
+        case "long_press":
+            return Action("long_press", it.place(*_STARTS), seconds=it.number("time"))
+        case "swipe":
+            start = it.place("coordinate", *_STARTS, needed=False)
+            end = it.place("coordinate2", *_ENDS_, needed=False)
+            way = it.way()
+            if (not start or not end) and way is None:
+                raise UnreadError('swipe needs "coordinate" and "coordinate2"')
+            return Action("swipe", start, end, direction=None if start and end else way)
+        case "scroll" | "hscroll":
+            start, pixels = it.place("coordinate", *_STARTS, needed=False), it.number("pixels")
+            if pixels is None:
+                way = it.way()
+                if way is None:
+                    raise UnreadError('scroll has no "pixels"')
+                return Action("scroll", start, direction=way)
+            ways: tuple[Direction, Direction] = ("up", "down")
+            if name == "hscroll":
+                ways = ("right", "left")
+            way = None if pixels == 0 else ways[pixels < 0]
+            return Action("scroll", start, direction=way, amount=abs(pixels))
+        case "mouse_move":
+            return Action("move", it.place(*_STARTS))
+        case "left_click_drag" | "drag":
+            if it.lenient and "start_coordinate" in given:
+                end = it.place("end_coordinate", "coordinate2", "coordinate")
+                return Action("drag", it.place("start_coordinate"), end)
+            end = it.place("coordinate2", *_ENDS_, needed=False)
+            start = it.place("coordinate", *_STARTS)
+            return Action("drag", start, end) if end else Action("drag", (), start)
+        case "type":
+            return Action(
+                "type",
+                it.place(*_STARTS, needed=False) if it.lenient else (),
+                text=it.text("text", "content"),
+                clear=it.flag("clear"),
+                submit=it.flag("enter"),
+            )
+        case "key":
+            return press(it.keys())
+        case "system_button":
+            return Action(it.button())
+        case "open":
+            return Action("open_app", app=it.text("text", "app_name", "app"))
+        case "wait":
+            return Action("wait", seconds=it.number("time"))
+        case "terminate":
+            status = given.get("status")
+            return Action("done", status=_STATUSES.get(str(status).strip().lower()))
+        case "answer":
+            return Action("done", text=it.text("text"))
+        case "interact":
+            text = given.get("text")
+            return Action("ask", text=text if isinstance(text, str) and text else None)
+    raise UnreadError(f"there is no action {name!r:.80}")
+
+
+_STATUSES: Final[Mapping[str, Status]] = {"success": "success", "failure": "failure"}
 _LONGEST: Final = 64
 _FARTHEST: Final = 1e9
 """Characters of a number in a text."""
@@ -278,14 +357,15 @@ class ToolCalls(Dialect):
         """See `Dialect.read`. Without a call, a place that stands alone is tapped."""
         if rules == "strict":
             found = self.read_released(text)
-            return Answer(_merge_drags(self._action(call, lenient=False) for call in found))
+            actions = join_moves(self._action(call, lenient=False) for call in found)
+            return Answer(tuple(actions))
         calls = find_calls(text)
         thought = _HEADS.sub(r"\1\n", _TAGS.sub("", calls.before)).strip()
         if not calls.calls:
             return Answer((self._lone_place(text),))
-        actions = _merge_drags(self._action(call, lenient=True) for call in calls.calls)
+        actions = join_moves(self._action(call, lenient=True) for call in calls.calls)
         rest = _CONCLUSION.sub("", calls.after)
-        return Answer(actions, thought, rest.strip() if _TAIL.sub("", rest) else "")
+        return Answer(tuple(actions), thought, rest.strip() if _TAIL.sub("", rest) else "")
 
     def read_released(self, text: str) -> Sequence[Call]:
         """Return the calls that the released parser finds.
@@ -315,33 +395,8 @@ class ToolCalls(Dialect):
         if lenient:
             name = name.strip().lower().replace(" ", "_")
             name = _OTHER_NAMES.get(name, name)
-        reading = _Reading(call, name, self.frame.space, lenient)
-        if name in CLICKS:
-            button, count = CLICKS[name]
-            # Only a mouse has a place of its own.
-            pointer = name != "click" or call.name == "computer_use"
-            start = reading.place(*_STARTS, needed=not pointer)
-            return Action("tap", start, button=button, count=count)
-        if name in ("scroll", "hscroll"):
-            return self._scroll(reading, sideways=name == "hscroll")
-        if name not in _READERS:
-            raise UnreadError(f"there is no action {name!r:.80}")
-        return _READERS[name](reading)
-
-    def _scroll(self, reading: _Reading, *, sideways: bool) -> Action:
-        given = reading.call.arguments
-        if reading.lenient and any(name in given for name in _ENDS_):
-            return _swipe(reading)
-        start = reading.place("coordinate", *_STARTS, needed=False)
-        pixels = reading.number("pixels")
-        if pixels is None:
-            way = _way(given.get("direction")) if reading.lenient else None
-            if way is None:
-                raise UnreadError('scroll has no "pixels"')
-            return Action("scroll", start, direction=way)
-        ways: tuple[Direction, Direction] = ("right", "left") if sideways else ("up", "down")
-        way = None if pixels == 0 else ways[pixels < 0]
-        return Action("scroll", start, direction=way, amount=abs(pixels))
+        reading = _Reading(call.arguments, name, self.frame.space, lenient)
+        return _read_call(reading, call.name)
 
     # Writing.
 
@@ -351,113 +406,84 @@ class ToolCalls(Dialect):
         A drag is a move and a drag where the tool has its end only. What the tool needs and the
         action does not say is 2 seconds, 5 notches, success.
         """
-        written = self._on_mobile if platform == "mobile" else self._on_desktop
         tool = "mobile_use" if platform == "mobile" else "computer_use"
         blocks = []
         for action in actions:
-            for arguments in written(action, fed):
+            for arguments in self._calls(action, fed, platform):
                 body = json.dumps({"name": tool, "arguments": arguments}, ensure_ascii=False)
                 if _TAGS.search(body):  # a text must not end the call that it stands in
                     body = body.replace("<", "\\u003c")
                 blocks.append(f"{OPEN}\n{body}\n{CLOSE}")
         return "\n".join(blocks)
 
-    def _on_mobile(self, action: Action, fed: Screen) -> Iterator[Mapping[str, Any]]:
-        kind = action.kind
-        if action.held or action.button != "left" or action.path:
-            raise _cannot(action)
-        if kind == "tap" and action.count == 1 and action.start:
-            yield {"action": "click", "coordinate": _pair(action.start)}
-        elif kind == "long_press" and action.start:
-            yield {
-                "action": "long_press",
-                "coordinate": _pair(action.start),
-                "time": _SECONDS if action.seconds is None else action.seconds,
-            }
-        elif kind in ("swipe", "scroll"):
-            known = self.frame.space != "px" or min(fed) > 0 or (action.start and action.end)
-            ends = swipe_ends(action, self.frame.extent(fed)) if known else None
-            if ends is None:
-                raise _cannot(action)
-            start, end = (_pair((each,)) for each in ends)
-            yield {"action": "swipe", "coordinate": start, "coordinate2": end}
-        elif kind in _BUTTONS:
-            yield {"action": "system_button", "button": _BUTTONS[kind]}
-        elif kind == "keys" and len(action.keys) == 1:
-            yield {"action": "key", "text": action.keys[0]}
-        elif kind == "open_app" and action.app is not None:
-            yield {"action": "open", "text": action.app}
-        else:
-            yield self._anywhere(action, self.mobile)
-
-    def _on_desktop(self, action: Action, fed: Screen) -> Iterator[Mapping[str, Any]]:
-        kind, at = action.kind, {"coordinate": _pair(action.start)} if action.start else {}
-        if action.held or action.path:
-            raise _cannot(action)
-        if kind == "tap":
-            clicks = [name for name, click in CLICKS.items() if name in self.desktop]
-            for name in clicks:
-                if CLICKS[name] == (action.button, action.count):
-                    yield {"action": name, **at}
-                    return
-            raise _cannot(action)
-        if action.button != "left":
-            raise _cannot(action)
-        if kind == "move" and at:
-            yield {"action": "mouse_move", **at}
-        elif kind == "drag" and action.end:
-            end = _pair(action.end)
-            if "drag" not in self.desktop:
+    def _calls(self, action: Action, fed: Screen, platform: Platform) -> list[Mapping[str, Any]]:
+        kind, text, phone = action.kind, action.text, platform == "mobile"
+        names = self.mobile if phone else self.desktop
+        at = {"coordinate": _pair(action.start)} if action.start else {}
+        other_button = action.button != "left" and (phone or kind != "tap")
+        if action.held or action.path or other_button:
+            raise self.refusal(action)
+        match kind:
+            case "tap" if at or not phone:
+                for name, click in CLICKS.items():
+                    if name in names and click == (action.button, action.count):
+                        return [{"action": name, **at}]
+            case "long_press" if phone and at:
+                seconds = _SECONDS if action.seconds is None else action.seconds
+                return [{"action": "long_press", **at, "time": seconds}]
+            case "swipe" | "scroll" if phone:
+                known = self.frame.space != "px" or min(fed) > 0 or (action.start and action.end)
+                if ends := swipe_ends(action, self.frame.extent(fed)) if known else None:
+                    start, end = (_pair((each,)) for each in ends)
+                    return [{"action": "swipe", "coordinate": start, "coordinate2": end}]
+            case "swipe" | "scroll":
+                return [{**self._turn(action), **at}]
+            case "move" if at and not phone:
+                return [{"action": "mouse_move", **at}]
+            case "drag" if action.end and not phone:
+                if "drag" not in names:
+                    move = [{"action": "mouse_move", **at}] if at else []
+                    return [*move, {"action": "left_click_drag", "coordinate": _pair(action.end)}]
                 if at:
-                    yield {"action": "mouse_move", **at}
-                yield {"action": "left_click_drag", "coordinate": end}
-            elif at:
-                yield {"action": "drag", **at, "coordinate2": end}
-            else:
-                raise _cannot(action)
-        elif kind in ("scroll", "swipe"):
-            yield {**self._turn(action), **at}
-        elif kind in ("hotkey", "keys", "enter"):
-            keys = list(action.keys) or ["enter"] * (kind == "enter")
-            if not keys or (kind == "keys" and len(keys) > 1):
-                raise _cannot(action)
-            yield {"action": "key", "keys": keys}
-        else:
-            yield self._anywhere(action, self.desktop)
+                    return [{"action": "drag", **at, "coordinate2": _pair(action.end)}]
+            case "back" | "home" | "recent" | "enter" if phone:
+                return [{"action": "system_button", "button": _BUTTONS[kind]}]
+            case "keys" if phone and len(action.keys) == 1:
+                return [{"action": "key", "text": action.keys[0]}]
+            case "hotkey" | "keys" | "enter" if not phone:
+                keys = list(action.keys) or ["enter"] * (kind == "enter")
+                if keys and (kind != "keys" or len(keys) == 1):
+                    return [{"action": "key", "keys": keys}]
+            case "open_app" if phone and action.app is not None:
+                return [{"action": "open", "text": action.app}]
+            case "type" if text is not None and not at:
+                flags = {"clear": action.clear, "enter": action.submit}
+                if "drag" in names:  # the one version whose typing has flags
+                    said = {name: int(flag) for name, flag in flags.items() if flag is not None}
+                    return [{"action": "type", "text": text, **said}]
+                if not any(flags.values()):
+                    return [{"action": "type", "text": text}]
+            case "wait":
+                seconds = _SECONDS if action.seconds is None else action.seconds
+                return [{"action": "wait", "time": seconds}]
+            case "done" if not text:
+                return [{"action": "terminate", "status": action.status or "success"}]
+            case "done" if "answer" in names and action.status is None:
+                return [{"action": "answer", "text": text}]
+            case "ask" if "interact" in names:
+                return [{"action": "interact", "text": text or ""}]
+        raise self.refusal(action)
 
     def _turn(self, action: Action) -> Mapping[str, Any]:
-        way = finger_way(action)
-        if way is None or (action.amount is not None and action.amount_unit != "notch"):
-            raise _cannot(action)
-        way = OPPOSITE[way]
+        way, amount = finger_way(action), action.amount
+        if way is None or (amount is not None and (action.amount_unit != "notch" or amount <= 0)):
+            raise self.refusal(action, "which way, or how far")
         sideways = way in ("left", "right")
         if sideways and "hscroll" not in self.desktop:
-            raise _cannot(action)
-        amount = _NOTCHES if action.amount is None else action.amount
-        if amount <= 0:
-            raise _cannot(action)
-        signed = amount if way in ("up", "right") else -amount
+            raise self.refusal(action, "sideways")
+        amount = _NOTCHES if amount is None else amount
+        signed = amount if way in ("down", "left") else -amount
         return {"action": "hscroll" if sideways else "scroll", "pixels": signed}
-
-    def _anywhere(self, action: Action, names: Sequence[str]) -> Mapping[str, Any]:
-        kind, text = action.kind, action.text
-        if kind == "type" and text is not None and not action.start:
-            flags = {"clear": action.clear, "enter": action.submit}
-            if "drag" in names:  # the one version whose typing has flags
-                said = {name: int(flag) for name, flag in flags.items() if flag is not None}
-                return {"action": "type", "text": text, **said}
-            if not any(flags.values()):
-                return {"action": "type", "text": text}
-        if kind == "wait":
-            seconds = _SECONDS if action.seconds is None else action.seconds
-            return {"action": "wait", "time": seconds}
-        if kind == "done" and not text:
-            return {"action": "terminate", "status": action.status or "success"}
-        if kind == "done" and "answer" in names and action.status is None:
-            return {"action": "answer", "text": text}
-        if kind == "ask" and "interact" in names:
-            return {"action": "interact", "text": text or ""}
-        raise _cannot(action)
 
     # Asking.
 
@@ -515,108 +541,16 @@ class ToolCalls(Dialect):
 
 def says_of(mobile: Iterable[str], desktop: Iterable[str]) -> Mapping[Platform, frozenset[Kind]]:
     """Return the kinds of actions that tools with these names of actions can express."""
-    hands = {kind for name in desktop for kind in _KINDS.get(name, ())} | {"hotkey"}
-    touch = {kind for name in mobile for kind in _KINDS.get(name, ())}
-    mouse: frozenset[Kind] = frozenset(hands)  # type: ignore[arg-type]
-    return {"mobile": frozenset(touch), "desktop": mouse, "web": mouse}
-
-
-def _cannot(action: Action) -> CannotSayError:
-    return CannotSayError(f"a tool call of Qwen's has no words for {action.label}")
+    touch, mouse = (
+        kinds(" ".join(_KINDS.get(name, "") for name in it)) for it in (mobile, desktop)
+    )
+    mouse |= {"hotkey"}
+    return {"mobile": touch, "desktop": mouse, "web": mouse}
 
 
 def _pair(places: Sequence[Region]) -> list[float]:
     point = centre(places[0])
     return [point.x, point.y]
-
-
-def _way(value: Any) -> Direction | None:
-    return DIRECTIONS.get(value.strip().lower()) if isinstance(value, str) else None
-
-
-def _merge_drags(actions: Iterable[Action]) -> tuple[Action, ...]:
-    """Start a drag at the place of the move before it."""
-    found: list[Action] = []
-    for action in actions:
-        before = found[-1] if found else None
-        if before and before.kind == "move" and action.kind == "drag" and not action.start:
-            found[-1] = Action("drag", before.start, action.end)
-        else:
-            found.append(action)
-    return tuple(found)
-
-
-def _swipe(reading: _Reading) -> Action:
-    start = reading.place("coordinate", *_STARTS, needed=False)
-    end = reading.place("coordinate2", *_ENDS_, needed=False)
-    way = _way(reading.call.arguments.get("direction")) if reading.lenient else None
-    if (not start or not end) and way is None:
-        raise UnreadError('swipe needs "coordinate" and "coordinate2"')
-    return Action("swipe", start, end, direction=None if start and end else way)
-
-
-def _drag(reading: _Reading) -> Action:
-    if reading.lenient and "start_coordinate" in reading.call.arguments:
-        return Action(
-            "drag",
-            reading.place("start_coordinate"),
-            reading.place("end_coordinate", "coordinate2", "coordinate"),
-        )
-    if end := reading.place("coordinate2", *_ENDS_, needed=False):
-        return Action("drag", reading.place("coordinate", *_STARTS), end)
-    return Action("drag", (), reading.place("coordinate", *_STARTS))
-
-
-def _press(reading: _Reading) -> Action:
-    keys = reading.keys()
-    return Action("keys" if len(keys) == 1 else "hotkey", keys=keys)
-
-
-def _button(reading: _Reading) -> Action:
-    given = reading.text("button")
-    for kind, name in _BUTTONS.items():
-        if given == name or (reading.lenient and given.strip().lower() in (name.lower(), kind)):
-            return Action(kind)
-    raise UnreadError(f"there is no system button {given!r:.80}")
-
-
-def _end(reading: _Reading) -> Action:
-    given = reading.call.arguments.get("status")
-    told = given.strip().lower() if isinstance(given, str) else ""
-    statuses: Mapping[str, Status] = {"success": "success", "failure": "failure"}
-    return Action("done", status=statuses.get(told))
-
-
-def _read_type(reading: _Reading) -> Action:
-    return Action(
-        "type",
-        reading.place(*_STARTS, needed=False) if reading.lenient else (),
-        text=reading.text("text", "content"),
-        clear=reading.flag("clear"),
-        submit=reading.flag("enter"),
-    )
-
-
-def _ask(reading: _Reading) -> Action:
-    given = reading.call.arguments.get("text")
-    return Action("ask", text=given if isinstance(given, str) and given else None)
-
-
-_READERS: Final[Mapping[str, Callable[[_Reading], Action]]] = {
-    "long_press": lambda it: Action("long_press", it.place(*_STARTS), seconds=it.number("time")),
-    "swipe": _swipe,
-    "mouse_move": lambda it: Action("move", it.place(*_STARTS)),
-    "left_click_drag": _drag,
-    "drag": _drag,
-    "type": _read_type,
-    "key": _press,
-    "system_button": _button,
-    "open": lambda it: Action("open_app", app=it.text("text", "app_name", "app")),
-    "wait": lambda it: Action("wait", seconds=it.number("time")),
-    "terminate": _end,
-    "answer": lambda it: Action("done", text=it.text("text")),
-    "interact": _ask,
-}
 
 
 # The released readers.
@@ -718,10 +652,7 @@ def _load_json(text: str) -> Any:
     text = text.strip("\n")
     if text.startswith("```") and text.endswith("\n```"):
         text = "\n".join(text.split("\n")[1:-1])
-    try:
-        value = decode(text)
-    except RecursionError:
-        return BROKEN
+    value = decode_nested(text)
     return decode_json5(text) if value is BROKEN else value
 
 

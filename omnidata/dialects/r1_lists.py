@@ -18,15 +18,13 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from msgspec import structs
 
 from omnidata.actions import (
     Action,
-    Direction,
-    Kind,
     Point,
     Region,
     Screen,
@@ -41,10 +39,11 @@ from omnidata.dialects.base import (
     Dialect,
     Frame,
     Layout,
-    Past,
     Platform,
     Rules,
     UnreadError,
+    kinds,
+    size_in_words,
 )
 from omnidata.dialects.call_syntax import number_text, numbers_of, quote, unescape
 
@@ -77,32 +76,26 @@ class _Lists:
                 self._ends[found[2]].append(found.end() - 1)
 
     def at(self, begin: int) -> tuple[list[dict[str, str]], int]:
+        """Return the dictionaries that begin at a place, and where they end."""
         found: list[dict[str, str]] = []
         opening = _BEGIN.match(self.text, begin)
         while opening and len(found) < _ACTIONS:
-            body, end = self._dictionary(opening.end() + 1)
+            body: dict[str, str] = {}
+            position = opening.end() + 1
+            while len(body) < _PAIRS and (key := _KEY.match(self.text, position)):
+                value, position = self._value(key.end())
+                body.setdefault(key[1], value)
             if not body:
                 break
+            closed = _CLOSED.match(self.text, position)
+            begin = closed.end() if closed else position
             found.append(body)
-            begin = end
-            opening = _NEXT.match(self.text, end)
+            opening = _NEXT.match(self.text, begin)
         return found, begin
 
-    def _dictionary(self, position: int) -> tuple[dict[str, str], int]:
-        body: dict[str, str] = {}
-        for _ in range(_PAIRS):
-            key = _KEY.match(self.text, position)
-            if not key:
-                break
-            value, position = self._value(key.end())
-            body.setdefault(key[1], value)
-        closed = _CLOSED.match(self.text, position)
-        return body, closed.end() if closed else position
-
     def _value(self, begin: int) -> tuple[str, int]:
-        quote = self.text[begin : begin + 1]
-        if quote in self._ends:
-            ends = self._ends[quote]
+        ends = self._ends.get(self.text[begin : begin + 1])
+        if ends is not None:
             index = bisect_left(ends, begin + 1)
             if index == len(ends):
                 raise UnreadError("the text ends between quotes")
@@ -114,26 +107,23 @@ class _Lists:
         return found[0], found.end()
 
 
-_PRESSED: Final[Mapping[str, Kind]] = {
-    "press_back": "back",
-    "navigate_back": "back",
-    "press_home": "home",
-    "navigate_home": "home",
-    "press_recent": "recent",
-    "wait": "wait",
-}
-_CLICKED: Final[Mapping[str, Action]] = {
+_BARE: Final[Mapping[str, Action]] = {
     "click": Action("tap"),
     "doubleclick": Action("tap", count=2),
     "rightclick": Action("tap", button="right"),
     "moveto": Action("move"),
     "long_press": Action("long_press"),
-}
-_ENDS: Final[Mapping[str, Action]] = {
     "complete": Action("done", status="success"),
     "impossible": Action("done", status="failure"),
+    "press_back": Action("back"),
+    "navigate_back": Action("back"),
+    "press_home": Action("home"),
+    "navigate_home": Action("home"),
+    "press_recent": Action("recent"),
+    "wait": Action("wait"),
 }
-_TYPED: Final = ("type", "input_text")
+"""Names and their actions; the first name of an action is written."""
+_AT_PLACES: Final = ("tap", "long_press", "move")
 
 
 def _place(body: Mapping[str, str]) -> tuple[Region, ...]:
@@ -154,36 +144,25 @@ def _action(body: Mapping[str, str]) -> Action:
     text = next((body[key] for key in ("input_text", "text", "value") if key in body), None)
     text = None if text in (_NOTHING, "None", None) else text
     known = name.lower().replace("double_click", "doubleclick").replace("right_click", "rightclick")
-    if known in _CLICKED:
-        bare = _CLICKED[known]
-        return Action(bare.kind, start, button=bare.button, count=bare.count)
-    if known in _ENDS:
-        return _ENDS[known]
-    if known in _PRESSED:
-        return Action(_PRESSED[known])
+    if known in _BARE:
+        bare = _BARE[known]
+        return structs.replace(bare, start=start) if bare.kind in _AT_PLACES else bare
     if known.startswith("press_") and len(known) > len("press_"):
         return Action("keys", keys=(known.removeprefix("press_"),))
     if known == "scroll":
-        said = body.get("direction", "None")
-        way = _direction(text if said in ("", "None") else said)
+        if body.get("direction", "None") not in ("", "None"):
+            text = body["direction"]
+        way = None if text is None else DIRECTIONS.get(text.strip().lower())
+        if text is not None and way is None:
+            raise UnreadError(f"the direction of a scroll is {text!r:.60}")
         return Action("scroll", start, direction=way, sense="finger")
-    if known in _TYPED:
-        return Action("type", start, text=text)
+    if known in ("type", "input_text", "select"):
+        return Action("select" if known == "select" else "type", start, text=text)
     if known == "open_app":
         return Action("open_app", app=text)
-    if known == "select":
-        return Action("select", start, text=text)
     if known == "hotkey":
         return Action("hotkey", keys=tuple((text or "").replace("+", " ").split()))
     raise UnreadError(f"there is no action {name!r:.60}")
-
-
-def _direction(text: str | None) -> Direction | None:
-    if text is None:
-        return None
-    if way := DIRECTIONS.get(text.strip().lower()):
-        return way
-    raise UnreadError(f"the direction of a scroll is {text!r:.60}")
 
 
 _THOUGHT: Final = re.compile(r"</?think>|<answer>")
@@ -312,9 +291,8 @@ def _read_released(text: str, *, told: bool) -> Answer:
     if told and fields.text != _NOTHING:
         body["input_text"] = fields.text
     action = _action(body)
-    if action.kind in ("tap", "long_press", "move"):
-        start = (Point(*fields.point, "px"),)
-        action = Action(action.kind, start, button=action.button, count=action.count)
+    if action.kind in _AT_PLACES:
+        action = structs.replace(action, start=(Point(*fields.point, "px"),))
     return Answer((action,))
 
 
@@ -337,18 +315,15 @@ class _Listed(Dialect):
         return f"<answer>[{', '.join(self._one(action, platform) for action in actions)}]</answer>"
 
     def _one(self, action: Action, platform: Platform) -> str:
-        if action.kind not in self.says.get(platform, ()):
-            raise CannotSayError(f"no name for {action.label} on {platform}")
-        if action.held or action.path or action.then or action.amount is not None:
-            raise CannotSayError(f"{action.label} with keys, a path, an amount or what follows")
+        self.check(action, platform, "held", "path", "then", "amount")
         name, text = self.name_and_text(action)
-        if not action.start and action.kind in ("tap", "long_press", "move"):
-            raise CannotSayError(f"{action.label} without a place")
+        if not action.start and action.kind in _AT_PLACES:
+            raise self.refusal(action, "without a place")
         place = _ABSENT
         if action.start:
             point = centre(action.start[0])
             if point.x == point.y == -100:
-                raise CannotSayError("the place that stands for nothing")
+                raise self.refusal(action, "the place that stands for nothing")
             place = f"[{number_text(point.x)}, {number_text(point.y)}]"
         said = f", 'input_text': {quote(_NOTHING if text is None else text)}" if self.told else ""
         return f"{{'action': '{name}', '{self.key}': {place}{said}}}"
@@ -357,10 +332,8 @@ class _Listed(Dialect):
         raise NotImplementedError
 
 
-_GUI_PLAIN: Final[Mapping[Kind, str]] = {
-    "back": "press_back", "home": "press_home", "recent": "press_recent",
-    "wait": "wait", "long_press": "long_press", "move": "moveto",
-}  # fmt: skip
+_PLAIN_KEY: Final = re.compile(r"[^\s+]+")
+_WORD_KEY: Final = re.compile(r"[a-z0-9]{2,20}")
 
 
 class GuiR1(_Listed):
@@ -373,72 +346,44 @@ class GuiR1(_Listed):
     layout = Layout(system=False)
     told = True
     key = "point"
-    says: ClassVar[Mapping[Platform, frozenset[Kind]]] = {
-        "mobile": frozenset(
-            ("tap", "long_press", "type", "open_app", "swipe", "scroll", "back", "home", "recent",
-             "wait", "done")
-        ),
-        "web": frozenset(
-            ("tap", "move", "scroll", "swipe", "type", "select", "keys", "hotkey", "done")
-        ),
-        "desktop": frozenset(
-            ("tap", "move", "scroll", "swipe", "type", "keys", "hotkey", "done")
-        ),
-    }  # fmt: skip
+    says: ClassVar = {
+        "mobile": kinds("tap long_press type open_app swipe scroll back home recent wait done"),
+        "web": kinds("tap move scroll swipe type select keys hotkey done"),
+        "desktop": kinds("tap move scroll swipe type keys hotkey done"),
+    }
 
-    def line(self, past: Past, platform: Platform) -> str:
-        """Return an earlier step, of a swipe only which way it went; see `Dialect.line`."""
-        plain = (
-            structs.replace(one, end=(), direction=finger_way(one), sense="finger", amount=None)
-            if one.kind in ("swipe", "scroll")
-            else one
-            for one in past.actions
-        )
-        return super().line(replace(past, actions=tuple(plain)), platform)
+    def brief(self, action: Action) -> Action:
+        """Return an earlier action; of a swipe only the direction."""
+        if action.kind not in ("swipe", "scroll"):
+            return action
+        way = finger_way(action)
+        return structs.replace(action, end=(), direction=way, sense="finger", amount=None)
 
     def name_and_text(self, action: Action) -> tuple[str, str | None]:
         kind = action.kind
-        if kind in ("swipe", "scroll"):
-            way = finger_way(action)
-            if way is None:
-                raise CannotSayError(f"{action.label} without a direction")
-            if action.end:
-                raise CannotSayError("no word for where a swipe ends")
-            return "scroll", way
-        if kind == "tap":
-            for name, bare in _CLICKED.items():
-                if (bare.kind, bare.count, bare.button) == (kind, action.count, action.button):
+        match kind:
+            case "swipe" | "scroll":
+                way = finger_way(action)
+                if way is None or action.end:
+                    raise self.refusal(action, "which way, or where it ends")
+                return "scroll", way
+            case "type" | "select" | "open_app":
+                text = action.app if kind == "open_app" else action.text
+                if action.submit or action.clear or text in (None, _NOTHING, "None"):
+                    raise self.refusal(action, f"the text {text!r:.60}")
+                return kind, text
+            case "hotkey" if action.keys and all(_PLAIN_KEY.fullmatch(key) for key in action.keys):
+                return "hotkey", "+".join(action.keys)
+            case "keys" if len(action.keys) == 1 and _WORD_KEY.fullmatch(action.keys[0]):
+                # a button of a phone would be read as one
+                if (name := f"press_{action.keys[0]}") not in _BARE:
                     return name, None
-            raise CannotSayError(f"no name for {action.label}")
-        if kind == "done":
-            if action.status is None or action.text:
-                raise CannotSayError("no word for an end that does not say how, or says a text")
-            return ("complete" if action.status == "success" else "impossible"), None
-        if kind in ("type", "select", "open_app"):
-            return kind, self._text(action)
-        if kind in ("keys", "hotkey"):
-            return self._key_name(action)
-        return _GUI_PLAIN[kind], None
-
-    def _text(self, action: Action) -> str:
-        if action.submit or action.clear:
-            raise CannotSayError("no word for submitting or emptying a field")
-        text = action.app if action.kind == "open_app" else action.text
-        if text is None or text in (_NOTHING, "None"):
-            raise CannotSayError(f"{text!r} stands for nothing")
-        return text
-
-    def _key_name(self, action: Action) -> tuple[str, str | None]:
-        plain = all(re.fullmatch(r"[^\s+]+", key) for key in action.keys)
-        if not action.keys or not plain:
-            raise CannotSayError(f"no spelling of the keys {action.keys!r:.60}")
-        if action.kind == "hotkey":
-            return "hotkey", "+".join(action.keys)
-        if len(action.keys) > 1 or not re.fullmatch(r"[a-z0-9]{2,20}", action.keys[0]):
-            raise CannotSayError(f"no name for the keys {action.keys!r:.60}")
-        if f"press_{action.keys[0]}" in _PRESSED:
-            raise CannotSayError(f"{action.keys[0]} would be read as a button of a phone")
-        return f"press_{action.keys[0]}", None
+        fields = (kind, action.count, action.button, action.status)
+        for name, one in _BARE.items():
+            is_same = (one.kind, one.count, one.button, one.status) == fields
+            if is_same and not (kind == "done" and action.text):
+                return name, None
+        raise self.refusal(action)
 
     def vocabulary(self, asked: Asked, platform: Platform, fed: Screen) -> str:
         names = ("click",) if asked == "point" else _GUI_NAMES[platform]
@@ -479,8 +424,7 @@ _TASKS: Final[Mapping[Asked, str]] = {
 
 
 def _pixels(fed: Screen) -> str:
-    size = f", which is {fed[0]} wide and {fed[1]} high" if min(fed) > 0 else ""
-    return f"whole pixels of the screenshot{size}, from its top left corner"
+    return f"whole pixels of the screenshot{size_in_words(fed)}, from its top left corner"
 
 
 class UiR1(_Listed):
@@ -493,17 +437,17 @@ class UiR1(_Listed):
     layout = Layout(actions=0, system=False)
     told = False
     key = "coordinate"
-    says: ClassVar[Mapping[Platform, frozenset[Kind]]] = {
-        "mobile": frozenset(("tap", "back")),
-        "desktop": frozenset(("tap",)),
-        "web": frozenset(("tap",)),
+    says: ClassVar = {
+        "mobile": kinds("tap back"),
+        "desktop": kinds("tap"),
+        "web": kinds("tap"),
     }
 
     def name_and_text(self, action: Action) -> tuple[str, str | None]:
         if action.kind == "back":
             return "navigate_back", None
         if action.count != 1 or action.button != "left":
-            raise CannotSayError(f"no name for {action.label}")
+            raise self.refusal(action)
         return "click", None
 
     def vocabulary(self, asked: Asked, platform: Platform, fed: Screen) -> str:

@@ -12,10 +12,9 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
 
-from omnidata.jsontext import BROKEN
+from omnidata.jsontext import BROKEN, decode
 
 OPEN: Final = "<tool_call>"
 CLOSE: Final = "</tool_call>"
@@ -58,28 +57,15 @@ _LONG_NUMBER = re.compile(f"[-+.0-9eE]{{{_LONGEST + 1}}}")
 _decode_json = json.JSONDecoder().raw_decode
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A call of a tool.
-
-    Attributes:
-        name: of the tool; None where the arguments stand alone.
-        arguments: by their names.
-    """
+class Call(NamedTuple):
+    """A call of a tool; the name is None where the arguments stand alone."""
 
     name: str | None
     arguments: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Calls:
-    """The calls in a text, and what stands around them.
-
-    Attributes:
-        calls: in order.
-        before: what stands before the first of them, without its tag.
-        after: what stands behind the last of them.
-    """
+class Calls(NamedTuple):
+    """The calls in a text, and the texts before and behind them, without tags."""
 
     calls: tuple[Call, ...]
     before: str
@@ -235,6 +221,14 @@ def _is_plain(text: str) -> bool:
     return shallow and "\\" not in text and not _LONG_NUMBER.search(text)
 
 
+def decode_nested(text: str) -> Any:
+    """Return the JSON value of the whole text, or `BROKEN`, also if it is nested too deeply."""
+    try:
+        return decode(text)
+    except RecursionError:
+        return BROKEN
+
+
 def decode_json5(text: str) -> Any:
     """Return the JSON5 value of the whole text, or `BROKEN`.
 
@@ -256,15 +250,7 @@ def decode_json5(text: str) -> Any:
 
 
 def _loose_objects(text: str, begin: int = 0) -> Iterator[tuple[dict[str, Any], bool, int, int]]:
-    """Yield the objects in a text that do not stand in another one.
-
-    Yields:
-        The members that are whole, whether the object is, and where it begins and ends.
-
-    Examples:
-        >>> [each[:2] for each in _loose_objects("{so} {'at': (1, 2)} {'then': {'a': [3,")]
-        [({}, False), ({'at': [1, 2]}, True), ({}, False)]
-    """
+    """Yield the objects of a text: whole members, whether the object is whole, begin and end."""
     parser, is_plain = _Parser(text, lenient=True), _is_plain(text)
     for _ in range(_TRIED):
         if not (opening := _OBJECT.search(text, begin)):

@@ -19,9 +19,7 @@ from __future__ import annotations
 import ast
 import math
 import re
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import ClassVar, Final, get_args
 
 from msgspec import structs
@@ -47,19 +45,23 @@ from omnidata.dialects.base import (
     Dialect,
     Frame,
     Layout,
-    Past,
     Platform,
     Rules,
     UnreadError,
+    kinds,
+    press,
+    size_in_words,
 )
 from omnidata.dialects.call_syntax import (
     FUNCTION,
+    UNPARSED,
     Call,
     Calls,
     after_blanks,
     calls_in_tags,
     number_text,
     numbers_of,
+    parse_python,
     quote,
     region_of,
     tags_of_call,
@@ -117,9 +119,6 @@ class _Reading:
             raise UnreadError(f"the {name} of {self.call.name} is {text!r:.60}, no place")
         return (region_of(numbers, self._space),) if numbers else ()
 
-    def at(self) -> tuple[Region, ...]:
-        return self.place(_START)
-
     def start(self) -> tuple[Region, ...]:
         return self.place((*_START, _FIRST))
 
@@ -160,13 +159,18 @@ def _keys_of(word: str) -> list[str]:
 
 
 def _read_type(call: _Reading) -> Action:
-    text, start = call.text(_CONTENT), call.at()
+    text, start = call.text(_CONTENT), call.place(_START)
     if text is None:
         raise UnreadError(f"{call.call.name} says no text")
     for end in ("\n", "\\n"):
         if text.endswith(end):
             return Action("type", start, text=text.removesuffix(end), submit=True)
     return Action("type", start, text=text)
+
+
+def _read_scroll(call: _Reading) -> Action:
+    start = call.place(_START)
+    return Action("scroll", start, direction=call.direction(), sense="content")
 
 
 def _read_select(call: _Reading) -> Action:
@@ -176,17 +180,8 @@ def _read_select(call: _Reading) -> Action:
     return Action("drag", start, end) if end else Action("select", start, text=text)
 
 
-def _read_hotkey(call: _Reading) -> Action:
-    keys = call.keys()
-    return Action("hotkey" if len(keys) > 1 else "keys", keys=keys)
-
-
 def _tap(count: int = 1, button: Button | None = None) -> Callable[[_Reading], Action]:
     return lambda call: Action("tap", call.start(), count=count, button=button or call.button())
-
-
-def _bare(kind: Kind) -> Callable[[_Reading], Action]:
-    return lambda _: Action(kind)
 
 
 _READERS: Final[Mapping[str, Callable[[_Reading], Action]]] = {
@@ -202,23 +197,26 @@ _READERS: Final[Mapping[str, Callable[[_Reading], Action]]] = {
         ("mouseup", lambda c: Action("release", c.start(), button=c.button())),
         ("drag leftclickdrag", lambda c: Action("drag", c.start(), c.place((*_END, "#1")))),
         ("select", _read_select),
-        ("swipe", lambda c: Action("swipe", c.at(), c.place(_END), direction=c.direction())),
-        ("scroll", lambda c: Action("scroll", c.at(), direction=c.direction(), sense="content")),
+        (
+            "swipe",
+            lambda c: Action("swipe", c.place(_START), c.place(_END), direction=c.direction()),
+        ),
+        ("scroll", _read_scroll),
         ("type input inputtext", _read_type),
-        ("hotkey", _read_hotkey),
+        ("hotkey", lambda c: press(c.keys())),
         ("press keydown", lambda c: Action("hold", keys=c.keys())),
         ("release keyup", lambda c: Action("release", keys=c.keys())),
         ("navigate openurl goto", lambda c: Action("open_url", url=c.name(_URL, "address"))),
         ("open openapp", lambda c: Action("open_app", app=c.name(_APP, "app"))),
-        ("navigateback back pressback goback", _bare("back")),
-        ("home presshome", _bare("home")),
-        ("enter pressenter", _bare("enter")),
-        ("recent pressrecent", _bare("recent")),
+        ("navigateback back pressback goback", lambda _: Action("back")),
+        ("home presshome", lambda _: Action("home")),
+        ("enter pressenter", lambda _: Action("enter")),
+        ("recent pressrecent", lambda _: Action("recent")),
         ("longpress", lambda c: Action("long_press", c.start(), seconds=c.seconds(_TIME, 0.001))),
         ("wait", lambda c: Action("wait", seconds=c.seconds((*_TIME, _FIRST)))),
         ("finished finish", lambda c: Action("done", text=c.text(_CONTENT))),
         ("calluser", lambda c: Action("ask", text=c.text(_CONTENT))),
-        ("screenshot snapshot takescreenshot", _bare("look")),
+        ("screenshot snapshot takescreenshot", lambda _: Action("look")),
     )
     for name in names.split()
 }
@@ -324,7 +322,6 @@ _RELEASED: Final = frozenset({
     "navigate_back",
 })  # fmt: skip
 _RELEASED_KEYS: Final = ("content", "key", "hotkey", "press", "direction", "app_name", "time")
-_UNPARSED: Final = (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError)
 
 
 def _read_released(text: str, space: Space) -> Answer:
@@ -349,7 +346,7 @@ def _read_released(text: str, space: Space) -> Answer:
         calls = [_parse_call(_repair(part)) for part in parts]
     except UnreadError:
         raise
-    except _UNPARSED as error:
+    except UNPARSED as error:
         raise UnreadError("the text is no call of Python") from error
     actions = tuple(_parse_released_action(name, given, space) for name, given in calls)
     return Answer(actions, _find_released_thought(text))
@@ -378,9 +375,8 @@ def _contents(part: str) -> str:
 
 
 def _parse_call(part: str) -> tuple[str | None, dict[str, str]]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of escapes such as "\d", which are the model's
-        call = ast.parse(part.replace("\n", "\\n").lstrip(), mode="eval").body
+    body = parse_python(part.replace("\n", "\\n").lstrip()).body
+    call = body[0].value if len(body) == 1 and isinstance(body[0], ast.Expr) else None
     if not isinstance(call, ast.Call):
         raise UnreadError("the text is no call of Python")
     name = getattr(call.func, "id", getattr(call.func, "attr", None))
@@ -587,98 +583,79 @@ class _UITars(Dialect):
 
     def values(self, action: Action, platform: Platform) -> tuple[str, Values]:
         """Return the name of an action's call, and its arguments."""
-        self.check(action, platform)
+        self.check(action, platform, "held", "path", "then", "amount")
         kind = action.kind
-        if kind == "tap":
-            name = _CLICKS.get((action.button, action.count))
-            if name is None or (platform == "mobile" and name != "click"):
-                raise CannotSayError(f"no name for {action.label}")
-            return name, self.at(action)
-        if kind in ("drag", "swipe") and action.start and action.end:
-            form = self.box.removeprefix("start_")
-            ends = {"start": action.start, "end": action.end}
-            return "drag", {f"{end}_{form}": self.place(centre(at[0])) for end, at in ends.items()}
-        if kind == "drag":
-            raise CannotSayError("a drag without both of its ends")
-        if kind in ("scroll", "swipe"):
-            way = finger_way(action)
-            if way is None:
-                raise CannotSayError(f"{action.label} without a direction")
-            at = self.at(action) if action.start else {}
-            return "scroll", {**at, "direction": OPPOSITE[way]}
-        if kind == "type":
-            return "type", self.write_type(action, platform)
-        if kind in ("keys", "hotkey", "hold", "release"):
-            return self.write_keys(action)
-        if kind in ("open_app", "open_url"):
-            key, name = ("app_name", action.app) if kind == "open_app" else ("content", action.url)
-            if not name:
-                raise CannotSayError(f"{action.label} without a name")
-            return _NAMES[kind], {key: name}
-        if kind == "back":
-            return ("press_back" if platform == "mobile" else "navigate_back"), {}
-        if kind == "wait":
-            is_timed = self.counted and action.seconds is not None
-            return "wait", {"time": number_text(action.seconds or 0)} if is_timed else {}
-        if kind in ("done", "ask"):
-            if action.status == "failure":
-                raise CannotSayError("no word for failure")
-            return _NAMES[kind], {} if action.text is None else {"content": action.text}
-        found = {} if kind in ("home", "enter") else self.at(action)
-        if kind == "long_press" and action.seconds is not None:
-            found["time"] = number_text(action.seconds * 1000)
-        return ("move_to" if kind == "move" and self.counted else _NAMES[kind]), found
+        at = {self.box: self.place(centre(action.start[0]))} if action.start else {}
+        name = _NAMES.get(kind, "")
+        match kind:
+            case "tap":
+                name = _CLICKS.get((action.button, action.count), "")
+                if not name or (platform == "mobile" and name != "click"):
+                    raise self.refusal(action)
+            case "drag" | "swipe" if action.start and action.end:
+                form = self.box.removeprefix("start_")
+                end = self.place(centre(action.end[0]))
+                return "drag", {f"start_{form}": at[self.box], f"end_{form}": end}
+            case "scroll" | "swipe":
+                way = finger_way(action)
+                if way is None:
+                    raise self.refusal(action, "which way")
+                return "scroll", {**at, "direction": OPPOSITE[way]}
+            case "type":
+                return "type", self.write_type(action, platform, at)
+            case "keys" | "hotkey" | "hold" | "release":
+                return self.write_keys(action, at)
+            case "open_app" | "open_url":
+                key, said = (
+                    ("app_name", action.app) if kind == "open_app" else ("content", action.url)
+                )
+                if not said:
+                    raise self.refusal(action, "without a name")
+                return name, {key: said}
+            case "back":
+                return ("press_back" if platform == "mobile" else "navigate_back"), {}
+            case "wait":
+                is_timed = self.counted and action.seconds is not None
+                return "wait", {"time": number_text(action.seconds or 0)} if is_timed else {}
+            case "done" | "ask" if action.status != "failure":
+                return name, {} if action.text is None else {"content": action.text}
+            case "home" | "enter":
+                return name, {}
+            case "long_press" if action.seconds is not None:
+                at["time"] = number_text(action.seconds * 1000)
+            case "move" if self.counted:
+                name = "move_to"
+            case "drag" | "done" | "ask":
+                raise self.refusal(action, "how it ends")
+        if not action.start or (kind == "select" and action.text is not None):
+            raise self.refusal(action, "without a place, or with a text")
+        return name, at
 
-    def check(self, action: Action, platform: Platform) -> None:
-        if action.kind not in self.says.get(platform, ()):
-            raise CannotSayError(f"no name for {action.label} on {platform}")
-        if action.held or action.path or action.then:
-            raise CannotSayError(f"{action.label} with held keys, a path or what follows")
-        if action.amount is not None:
-            raise CannotSayError("no word for how far is scrolled")
-        if action.kind == "select" and action.text is not None:
-            raise CannotSayError("no word for what is picked from a list")
+    def brief(self, action: Action) -> Action:
+        """Return an earlier action without its scroll amount."""
+        return structs.replace(action, amount=None)
 
-    def line(self, past: Past, platform: Platform) -> str:
-        """Return an earlier step without its scroll amount."""
-        plain = tuple(structs.replace(action, amount=None) for action in past.actions)
-        return super().line(replace(past, actions=plain), platform)
-
-    def at(self, action: Action) -> Values:
-        if not action.start:
-            raise CannotSayError(f"{action.label} without a place")
-        return {self.box: self.place(centre(action.start[0]))}
-
-    def write_type(self, action: Action, platform: Platform) -> Values:
+    def write_type(self, action: Action, platform: Platform, at: Values) -> Values:
         text = action.text or ""
-        if action.clear:
-            raise CannotSayError("no word for emptying a field")
+        if action.clear or (at and platform != "web"):
+            raise self.refusal(action, "where, or that the field is emptied")
         if not action.submit and text.endswith(("\n", "\\n")):
-            raise CannotSayError("a text that ends in a newline would be submitted")
-        if action.start and platform != "web":
-            raise CannotSayError("no word for where it is typed")
-        found = {"content": text + "\n" if action.submit else text}
-        return {**found, **self.at(action)} if action.start else found
+            raise self.refusal(action, "a text that ends in a newline would be submitted")
+        return {"content": text + "\n" if action.submit else text, **at}
 
-    def write_keys(self, action: Action) -> tuple[str, Values]:
+    def write_keys(self, action: Action, at: Values) -> tuple[str, Values]:
         keys = tuple("space" if key == " " else key for key in action.keys)
-        if not keys or any(not _keys_of(key) == key.split() == [key] for key in keys):
-            raise CannotSayError(f"no spelling of the keys {action.keys!r:.60}")
-        if len(keys) > 1 and action.kind != "hotkey":
-            raise CannotSayError("several keys one after the other")
-        if keys[0].startswith("["):
-            raise CannotSayError("a list of keys would be read")
+        plain = all(_keys_of(key) == key.split() == [key] for key in keys)
+        several = len(keys) > 1 and action.kind != "hotkey"
+        if not keys or not plain or several or keys[0].startswith("["):
+            raise self.refusal(action, f"no spelling of the keys {action.keys!r:.60}")
         return _NAMES.get(action.kind, "hotkey"), {"key": " ".join(keys)}
 
 
-_COMPUTER: Final[frozenset[Kind]] = frozenset(
-    ("tap", "drag", "move", "scroll", "swipe", "type", "keys", "hotkey", "hold", "release", "wait",
-     "done", "ask")
-)  # fmt: skip
-_PHONE: Final[frozenset[Kind]] = frozenset(
-    ("tap", "long_press", "drag", "swipe", "scroll", "type", "open_app", "home", "back", "enter",
-     "wait", "done", "ask")
-)  # fmt: skip
+_COMPUTER: Final = kinds("tap drag move scroll swipe type keys hotkey hold release wait done ask")
+_PHONE: Final = kinds(
+    "tap long_press drag swipe scroll type open_app home back enter wait done ask"
+)
 _OPERATE: Final = (
     "You operate a graphical user interface for the user. From the task, the actions so far and "
     "the screenshots, choose the next action."
@@ -690,11 +667,7 @@ class _Spoken(_UITars):
     source = "bytedance/UI-TARS@582f3a7 codes/ui_tars/action_parser.py"
     box = "start_box"
     places = shown = "<|box_start|>({x},{y})<|box_end|>"
-    says: ClassVar[Mapping[Platform, frozenset[Kind]]] = {
-        "desktop": _COMPUTER,
-        "web": _COMPUTER | {"select"},
-        "mobile": _PHONE,
-    }
+    says: ClassVar = {"desktop": _COMPUTER, "web": _COMPUTER | {"select"}, "mobile": _PHONE}
 
     def write(self, actions: Sequence[Action], fed: Screen, platform: Platform) -> str:
         if not actions:
@@ -765,8 +738,7 @@ _MORE_LINES: Final[Mapping[Kind, tuple[str, ...]]] = {
 def _unit(space: Space, fed: Screen) -> str:
     if space != "px":
         return "x goes from 0 at the left edge to 1000 at the right, y from 0 at the top to 1000."
-    size = f", which is {fed[0]} wide and {fed[1]} high" if min(fed) > 0 else ""
-    return f"x and y are pixels of the screenshot{size}, from its top left corner."
+    return f"x and y are pixels of the screenshot{size_in_words(fed)}, from its top left corner."
 
 
 class UITars10(_Spoken):
@@ -798,11 +770,7 @@ class UITarsDoubao(_Spoken):
     checkpoints = ("doubao-1.5-ui-tars", "doubao-1-5-thinking-vision-pro", "doubao-seed-1.6")
     frame = Frame("norm1000", max_pixels=5120 * _MERGE)
     box, places, shown = "point", _UITars.places, _UITars.shown
-    says: ClassVar[Mapping[Platform, frozenset[Kind]]] = {
-        "desktop": _COMPUTER,
-        "web": _COMPUTER | {"open_url", "back"},
-        "mobile": _PHONE,
-    }
+    says: ClassVar = {**_Spoken.says, "web": _COMPUTER | {"open_url", "back"}}
 
 
 class UITars2(_UITars):
@@ -814,9 +782,8 @@ class UITars2(_UITars):
     frame = Frame("norm1000", max_pixels=5120 * _MERGE)
     source = "bytedance/UI-TARS-desktop@239b654 multimodal/gui-agent/action-parser XMLFormatParser"
     counted = True
-    says: ClassVar[Mapping[Platform, frozenset[Kind]]] = {
-        "desktop": (_COMPUTER - {"ask"}) | {"open_url", "back"},
-        "web": (_COMPUTER - {"ask"}) | {"open_url", "back"},
+    says: ClassVar = {
+        **dict.fromkeys(("desktop", "web"), (_COMPUTER - {"ask"}) | {"open_url", "back"}),
         "mobile": _PHONE - {"ask", "enter"},
     }
 
@@ -837,20 +804,17 @@ class UITars2(_UITars):
         written = "\n".join(tags_of_call(name, values) for name, values in called)
         return f"<seed:tool_call>\n{written}\n</seed:tool_call>"
 
-    def write_keys(self, action: Action) -> tuple[str, Values]:
+    def write_keys(self, action: Action, at: Values) -> tuple[str, Values]:
         if action.kind not in ("hold", "release") or action.keys:
-            return super().write_keys(action)
+            return super().write_keys(action, at)
         if action.button not in ("left", "right"):
-            raise CannotSayError(f"no name for the {action.button} button")
-        found = self.at(action) if action.start else {}
+            raise self.refusal(action, "that button")
         name = "mouse_down" if action.kind == "hold" else "mouse_up"
-        return name, {**found, "button": action.button}
+        return name, {**at, "button": action.button}
 
-    def write_type(self, action: Action, platform: Platform) -> Values:
+    def write_type(self, action: Action, platform: Platform, at: Values) -> Values:
         """A submitted text ends in a backslash and an n."""
-        if action.start:
-            raise CannotSayError("no word for where it is typed")
-        found = super().write_type(action, platform)
+        found = super().write_type(action, "desktop", at)
         if action.submit:
             found["content"] = f"{action.text or ''}\\n"
         return found

@@ -15,7 +15,6 @@ from omnidata.dialects import (
     UnreadError,
     get_dialect,
 )
-from omnidata.dialects.pyautogui_released import project_code
 
 CODE = ("opencua", "aguvis", "kimi")
 OURS = (*CODE, "os-atlas-pro", "os-atlas-base", "os-atlas-base-4b")
@@ -268,7 +267,6 @@ def test_released_parsers_move_places() -> None:
     typed = read("opencua", "pyautogui.write(message='it\\'s')", rules="strict").actions[0]
     assert typed.text == "it\\"
     smiley = "pyautogui.click(x=0.5, y=0.5); pyautogui.write(':)')"
-    assert project_code(smiley, (100, 100)) == smiley
     pixels = read(
         "kimi", f"## Action:\nGo.\n```\n{smiley}\n```", fed=(100, 100), rules="strict"
     ).actions[0]
