@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import resources
 from pathlib import Path
 from typing import Final
 
@@ -101,3 +102,9 @@ def fingerprint_all(data: Path) -> str:
     """Return the SHA-256 over all files but media."""
     paths = [path for path in files.walk(data) if path.suffix.lower() not in _MEDIA]
     return files.fingerprint(paths, data if data.is_dir() else data.parent)
+
+
+def prompt_text(package: str, name: str) -> str:
+    """Return the prompt text `prompts/NAME.txt` of a benchmark's package."""
+    folder = resources.files(f"omnidata.tasks.{package}").joinpath("prompts")
+    return folder.joinpath(f"{name}.txt").read_text(encoding="utf-8")

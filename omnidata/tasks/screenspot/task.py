@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,8 +24,9 @@ from omnidata.tasks.benchmark import (
     Values,
     Wordings,
 )
-from omnidata.tasks.coordinates import in_pixels, place
+from omnidata.tasks.coordinates import answer_space, in_pixels, place
 from omnidata.tasks.explaining import RuleWords
+from omnidata.tasks.loading import prompt_text
 from omnidata.tasks.pointing import (
     Place,
     PointRecord,
@@ -40,7 +40,7 @@ from omnidata.tasks.pointing import (
 from omnidata.tasks.points import NEGATIVE, UNITS, Reading
 from omnidata.tasks.profile import Profile
 from omnidata.tasks.screenspot import load as loader
-from omnidata.tasks.screenspot.load import BOXES, FORMS, is_negative, name_of_picture
+from omnidata.tasks.screenspot.load import BOXES, FORMS, TAGS, is_negative, name_of_picture
 from omnidata.tasks.totals import Column, PartTotals
 from omnidata.types import (
     PLACE,
@@ -52,11 +52,6 @@ from omnidata.types import (
     Verdict,
     VerdictColumns,
 )
-
-# ScreenSpot's rule: the point that an answer names lies in the box, edges included.
-#
-# ScreenSpot-Pro's evaluation has the same rule for a point, however a model's own reader got it,
-# and knows elements that are not on the screen, for which "negative" is right.
 
 TYPES: Final = ("text", "icon")
 PLATFORMS: Final = ("mobile", "desktop", "web")
@@ -95,12 +90,9 @@ class Accuracy(PartTotals):
 
 
 class InBox(Rule[Place]):
-    """The point lies in a box, or the answer is "negative" for an element that is absent.
+    """The point lies in a box, edges included, or the answer is "negative" for an absent element.
 
-    Args:
-        name: of the rule.
-        source: where it comes from.
-        space: the unit of coordinates that the prompt asks for.
+    ScreenSpot-Pro's evaluation has the same rule for a point, however a model's own reader got it.
     """
 
     totals = Accuracy()
@@ -174,9 +166,6 @@ SOURCES: Final = (
 )
 
 
-SPACES: tuple[Space, ...] = ("rel", "px", "norm1000")
-_ANY: Final[Screen] = (1000, 1000)
-"""The size of a screen whose pixels nobody asks for."""
 _RULE: Final = RuleWords(borderline="the profile compares in shares of the screen")
 
 
@@ -202,14 +191,14 @@ class ScreenSpot(Benchmark):
         title="ScreenSpot",
         holds="point at the element of an instruction on a screenshot (ScreenSpot, -v2, -Pro)",
         sources=SOURCES,
-        tags=loader.TAGS,
-        roles=loader.ROLES,
+        tags=TAGS,
+        roles={"screenshot": "image"},
         subsets=(*FORMS, *PLATFORMS, *TYPES),
         detailed_actions=False,
         answer_type=PointRecord,
     )
     allowed: Mapping[str, Sequence[str]] = {
-        "coordinates": SPACES,
+        "coordinates": ("rel", "px", "norm1000"),
         "boxes": BOXES,
         "language": ("en", "cn"),
         "negatives": ("off", "on"),
@@ -220,10 +209,11 @@ class ScreenSpot(Benchmark):
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         super().__init__(name, options)
-        self._space = next(space for space in SPACES if space == self.options["coordinates"])
-        self.question = _text("screenspot_v1").replace("{unit}", UNITS[self._space])
+        self._space: Space = answer_space(self.options) or "rel"
+        self.question = prompt_text("screenspot", "screenspot_v1")
+        self.question = self.question.replace("{unit}", UNITS[self._space])
         if self.options["negatives"] == "on":
-            self.question += _text("screenspot_negative_v1")
+            self.question += prompt_text("screenspot", "screenspot_negative_v1")
         self.prompt_hash = hash_of([self.question, self.options["language"]])
         self.speech = _Speech(self._space)
         source = "SeeClick's evaluation of ScreenSpot (Cheng et al., 2024)"
@@ -232,12 +222,8 @@ class ScreenSpot(Benchmark):
         self.rules = (InBox("screenspot", source, self._space), fixed)
 
     def steps(self, data: Path, note: Note) -> Iterable[Step | None]:
-        return loader.read(
-            data,
-            note,
-            boxes=next(boxes for boxes in BOXES if boxes == self.options["boxes"]),
-            language="cn" if self.options["language"] == "cn" else "en",
-        )
+        boxes, language = self.options["boxes"], self.options["language"]
+        return loader.read(data, note, boxes=boxes, language=language)
 
     def group(self, step: Step) -> Step:
         """The step with its group: its page, which the instructions for one picture share.
@@ -272,7 +258,7 @@ class ScreenSpot(Benchmark):
         if min(*screen, *size) < 1:
             if "px" in (unit, box.space):
                 return None
-            screen = size = _ANY
+            screen = size = (1000, 1000)  # shares are the same of any size
         x, y = place(box, screen, space=unit, size=size)
         return Target(f"({x!r}, {y!r})", PLACE, ((x, y),))
 
@@ -302,8 +288,3 @@ class ScreenSpot(Benchmark):
             kinds=(NEGATIVE if absent else present, NEGATIVE if negative else "point"),
             other=(lambda record, right: other, "wrong_type") if other else None,
         )
-
-
-def _text(name: str) -> str:
-    folder = resources.files("omnidata.tasks.screenspot").joinpath("prompts")
-    return folder.joinpath(f"{name}.txt").read_text(encoding="utf-8")
