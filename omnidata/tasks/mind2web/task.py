@@ -37,6 +37,7 @@ from omnidata.tasks.mind2web.rules import (
     parse_move,
     target_of,
 )
+from omnidata.tasks.pointing import boxes_of
 from omnidata.tasks.points import UNITS
 from omnidata.types import PLACE, Publication, Remote, Step, Target
 
@@ -141,11 +142,13 @@ class Mind2Web(Benchmark):
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
     ) -> Target | None:
-        aim, size = aim_of(step), size or step.screen
+        boxes, size = boxes_of(step), size or step.screen
         operation, value = target_of(step.source["row"])
-        if aim is None or operation is None or min(size) < 1:
+        if not boxes or operation is None or min(*step.screen, *size) < 1:
             return None
-        x, y = place(aim, step.screen, space=space or self._space, size=size)
+        x, y = place(
+            aim_of(boxes[0], step.screen), step.screen, space=space or self._space, size=size
+        )
         said = {"action_type": CODES[operation], "click_point": "\0"}
         text = compact(said | ({"value": value} if operation != "CLICK" else {}))
         hole = compact("\0")
