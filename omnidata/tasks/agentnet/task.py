@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from importlib import resources
 from pathlib import Path
 from typing import Any, Final, TypedDict
 
@@ -49,6 +48,7 @@ from omnidata.tasks.explaining import (
     of_turns,
     quote,
 )
+from omnidata.tasks.loading import prompt_text
 from omnidata.tasks.profile import Profile
 from omnidata.types import (
     PLACE,
@@ -161,8 +161,7 @@ class AgentNet(Benchmark):
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         super().__init__(name, options)
         self._space = answer_space(self.options) or "rel"
-        prompts = resources.files("omnidata.tasks.agentnet").joinpath("prompts")
-        system = prompts.joinpath("agentnet_v1.txt").read_text(encoding="utf-8")
+        system = prompt_text("agentnet", "agentnet_v1")
         self.system = system.replace("{unit}", _UNITS[self._space])
         self.prompt_hash = hash_of(
             [self.options["history"], self.system, self.question, _NOTHING, _UNSAID]

@@ -261,7 +261,7 @@ def truth_of(row: Row, screen: Screen) -> Truth | None:
         screen: width and height of its picture, for boxes in pixels; (0, 0) where nobody knows.
     """
     try:
-        return Truth(action_of(row), rects_of(row, screen))
+        return Truth(action_of(row), rects_of(row, screen), screen)
     except ValueError:
         return None
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final, get_args
 
+import numpy as np
 from msgspec.structs import replace
 
 from omnidata.actions import (
@@ -68,6 +69,11 @@ STOP: Final = Action("done", words="STOP")
 """The end of the episode; whether the task is done is unknown."""
 
 
+def as_direction(word: object) -> Direction | None:
+    """Return a word as a direction; None for any other value."""
+    return next((way for way in DIRECTIONS if way == word), None)
+
+
 def open_app(name: str) -> Action:
     """Return the action that opens an app."""
     return Action("open_app", app=name, words=f'OPEN_APP app: "{name}"')
@@ -98,10 +104,12 @@ class Truth:
     Attributes:
         action: its places from 0 to 1.
         rects: the elements of the screen, in the order of the source.
+        screen: width and height in pixels, for rules that compute in pixels; (0, 0) if unknown.
     """
 
     action: Action
     rects: tuple[Rect, ...] = ()
+    screen: Screen = (0, 0)
 
 
 Match = tuple[bool, bool]
@@ -147,6 +155,13 @@ def is_tap(touch: Pair, lift: Pair) -> bool:
         (True, False)
     """
     return math.dist(touch, lift) <= TAP_REACH
+
+
+def is_within(one: Pair | None, other: Pair | None, reach: float) -> bool:
+    """Return whether two places are within reach, computed as released evaluators do."""
+    if one is None or other is None:
+        return False
+    return bool(np.linalg.norm(np.array(one) - np.array(other)) <= reach)
 
 
 def near(one: Pair, other: Pair, reach: float) -> bool:
@@ -209,11 +224,10 @@ def read_call(action: object, *, space: Space = "px") -> Action:
     if name == "long_press":
         return Action("long_press", _place(action, space))
     if name == "scroll":
-        said = action.get("direction")
-        direction = next((OPPOSITE[d] for d in DIRECTIONS if d == said), None)
-        if direction is None:
+        way = as_direction(said := action.get("direction"))
+        if way is None:
             raise ValueError(f"direction is {said!r:.80}, none of {', '.join(DIRECTIONS)}")
-        return Action("swipe", direction=direction)
+        return Action("swipe", direction=OPPOSITE[way])
     if name == "type":
         return Action("type", _place(action, space), text=_text(action, "text"))
     if name == "input_text":

@@ -26,8 +26,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
-import numpy as np
-
 from omnidata.actions import Action, Direction, Kind, Pair
 from omnidata.tasks.phones.actions import (
     Match,
@@ -35,6 +33,7 @@ from omnidata.tasks.phones.actions import (
     Truth,
     direction_of,
     holds,
+    is_within,
     middle,
     near,
     touch_of,
@@ -99,7 +98,7 @@ def _match_released(truth: Truth, said: Action, around: Sequence[Rect], reach: f
     if wanted in ("click", "long_point"):
         touch, own = touch_of(truth.action), touch_of(said)
         hit = own and any(_holds(rect, own) for rect in around)
-        return True, bool(hit) or _within(touch, own, reach)
+        return True, bool(hit) or is_within(touch, own, reach)
     if wanted == "scroll":
         return True, _direction(truth.action) == _direction(said)
     if wanted == "type":
@@ -140,12 +139,6 @@ def _enlarge(rect: Rect) -> Rect:
 def _holds(rect: Rect, point: Pair) -> bool:
     y, x, height, width = rect
     return y <= point[1] <= y + height and x <= point[0] <= x + width
-
-
-def _within(one: Pair | None, other: Pair | None, reach: float) -> bool:
-    if one is None or other is None:
-        return False
-    return bool(np.linalg.norm(np.array(one) - np.array(other)) <= reach)
 
 
 def _direction(action: Action) -> Direction | None:

@@ -31,13 +31,13 @@ from omnidata.tasks.json_answers import (
 from omnidata.tasks.phones.actions import (
     BACK,
     COMPLETE,
-    DIRECTIONS,
     ENTER,
     HOME,
     IMPOSSIBLE,
     RECENTS,
     STOP,
     WAIT,
+    as_direction,
     middle,
     press,
 )
@@ -236,8 +236,7 @@ def read_call(body: Mapping[str, Any], reading: Reading = "meant") -> Action:
         if "click" in name:
             return click
     if "scroll" in name:
-        direction = next((d for d in DIRECTIONS if d == args.get("direction")), None)
-        return Action("swipe", direction=direction)
+        return Action("swipe", direction=as_direction(args.get("direction")))
     if name == "input" or "type" in name:
         text = args.get("text", "")
         if not isinstance(text, str):

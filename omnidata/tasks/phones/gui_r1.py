@@ -30,7 +30,7 @@ from omnidata.metrics.texts import token_f1
 from omnidata.tasks.benchmark import ParsedAnswer, Values
 from omnidata.tasks.coordinates import sent_size
 from omnidata.tasks.phones.actions import Truth, direction_of, kind_of, touch_of
-from omnidata.tasks.phones.rules import Evaluator, PhoneRule, TruthOf, without_size
+from omnidata.tasks.phones.rules import Evaluator, PhoneRule, TruthOf
 from omnidata.tasks.totals import Column, PartTotals
 from omnidata.types import Step, Verdict, VerdictColumns
 
@@ -218,7 +218,7 @@ class GuiR1Rule(PhoneRule):
 
 
 GUI_R1: Final = Evaluator(
-    without_size(rule),
+    rule,
     140,
     source="GUI-R1 (Luo et al., 2025), eval_omni.py: places and texts count whatever the type is",
     leaves_out="EM and GR: steps without a place or a text",

@@ -17,17 +17,10 @@ from omnidata.tasks.totals import EpisodeTotals
 from omnidata.types import Step
 
 TruthOf = Callable[[Mapping[str, Any], Screen], Truth | None]
-Matching = Callable[[Truth, Action, Screen], tuple[bool, bool] | None]
+Matching = Callable[[Truth, Action], tuple[bool, bool] | None]
 """Type match and exact match; None for a step that the rule's source leaves out."""
 
 _UNIT: Screen = (1, 1)
-
-
-def without_size(
-    rule: Callable[[Truth, Action], tuple[bool, bool] | None],
-) -> Matching:
-    """Return a rule that needs no size of the screen."""
-    return lambda truth, said, screen: rule(truth, said)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +102,7 @@ class PhoneRule(Rule[Action]):
             return None, None, exact
         # What no answer can be held against is left out for all models alike: the expert's own
         # action says whether the rule's source has such a step.
-        found = self._match(truth, parsed.value if parsed else truth.action, step.screen)
+        found = self._match(truth, parsed.value if parsed else truth.action)
         if found is None:
             return None, None, exact
         return (*found, exact) if parsed else (False, False, exact)

@@ -36,6 +36,7 @@ from omnidata.tasks.phones.actions import (
     IMPOSSIBLE,
     RECENTS,
     Truth,
+    as_direction,
     read_call,
     truth_in_shares,
 )
@@ -123,7 +124,7 @@ def _of_content(call: dict[str, Any], sense: WordSense) -> Call:
     """Directions become those in which the content moves."""
     if call.get("action_type") != "scroll":
         return Call(call)
-    way = next((way for way in DIRECTIONS if way == call.get("direction")), None)
+    way = as_direction(call.get("direction"))
     if way is None:
         named = ", ".join(DIRECTIONS)
         raise ValueError(f"direction is {short(call.get('direction'))}, none of {named}")

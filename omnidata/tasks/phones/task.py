@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from importlib import resources
 from typing import Any, ClassVar, TypedDict, get_args
 
 from msgspec.structs import replace
 
-from omnidata.actions import Action, Pair, Point, Screen, Space, centre, convert, history_text
+from omnidata.actions import Action, Kind, Pair, Point, Screen, Space, centre, convert, history_text
 from omnidata.dialects import Asked, CannotSayError
 from omnidata.errors import plural
 from omnidata.jsontext import compact, hash_of
@@ -30,6 +29,7 @@ from omnidata.tasks.explaining import (
     is_inside,
     quote,
 )
+from omnidata.tasks.loading import prompt_text
 from omnidata.tasks.observation import (
     TELLS_PLACES,
     ScreenDisplay,
@@ -46,6 +46,7 @@ from omnidata.tasks.phones.actions import (
     Truth,
     as_finger,
     direction_of,
+    middle,
     touch_of,
     with_direction,
 )
@@ -103,8 +104,7 @@ class Wording:
 
     def system(self, space: Space) -> str:
         """Return the system prompt, which asks for places in a unit of coordinates."""
-        folder = resources.files("omnidata.tasks.phones").joinpath("prompts")
-        text = folder.joinpath("phone_v1.txt").read_text(encoding="utf-8").rstrip("\n")
+        text = prompt_text("phones", "phone_v1").rstrip("\n")
         actions = "\n".join(f"| {name} | {given or '(none)'} |" for name, given in self.actions)
         rules = "\n".join(f"- {rule}" for rule in self.rules)
         examples = "\n".join(f"- {what}: {answer}" for what, answer in self.examples)
@@ -210,6 +210,9 @@ class PhoneBenchmark(Benchmark):
         by: the axes of their tables.
         wording: what the dataset puts into the prompt.
         labels: the sense of directions in the labels that others make of the dataset.
+        names: of actions in the prompt, by the labels of actions; those that `body` writes itself
+            need none.
+        placed: the kinds of actions whose answers have a coordinate.
 
     Args:
         name: of the benchmark.
@@ -223,6 +226,8 @@ class PhoneBenchmark(Benchmark):
     by: ClassVar[Mapping[str, Sequence[str]]]
     wording: ClassVar[Wording]
     labels: ClassVar[WordSense] = "content"
+    names: ClassVar[Mapping[str, str]]
+    placed: ClassVar[Collection[Kind]] = ("tap", "long_press")
     allowed: Mapping[str, Sequence[str]] = {"history": HISTORY, "coordinates": SPACES}
     baselines: Sequence[str] = BASELINES
 
@@ -267,13 +272,21 @@ class PhoneBenchmark(Benchmark):
         """
         return None
 
-    @abstractmethod
     def body(self, action: Action, places: Sequence[Any]) -> dict[str, Any]:
-        """Return an action in the prompt's form; raise a `ValueError` if it has none."""
+        """Return an action in the prompt's form.
 
-    @abstractmethod
+        Raises:
+            ValueError: it has no form.
+        """
+        if action.label not in self.names:
+            raise ValueError(f"{self.card.title} has no {action.label}")
+        named = {"action_type": self.names[action.label]}
+        return {**named, "coordinate": places[0]} if places else named
+
     def places(self, action: Action) -> Sequence[Pair]:
-        """Return the places of an action's answer, from 0 to 1."""
+        """Return the places of an action's answer, in the action's unit: that of its touch."""
+        touch = middle(action.start) if action.kind in self.placed else None
+        return (touch,) if touch else ()
 
     def goal(self, step: Step) -> str:
         """Return the task of the agent."""
