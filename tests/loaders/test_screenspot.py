@@ -17,6 +17,7 @@ from omnidata.errors import DataError, MediaError
 from omnidata.loaders.load import recognise
 from omnidata.media import read_bytes
 from omnidata.tasks import get_task
+from omnidata.tasks.screenspot.load import dump
 from omnidata.types import LoadedDataset
 from tests.loaders.agentstudio import pictures
 from tests.loaders.desk import SCREEN, pro, screenspot, spot
@@ -47,8 +48,7 @@ def test_every_release_is_recognised_read_and_given_back(tmp_path: Path, form: s
     assert (step.tags["form"], step.tags["platform"]) == (form, platform)
     assert step.action
     assert step.action.start == (Box(8, 9, 24, 18, "px"),)
-    assert [step.source["row"] for step in source.steps] == [make(), make()]
-    assert step.source["file"] == name
+    assert list(dump(source)) == [(name, make()), (name, make())]
 
 
 def test_tags_are_the_rows_own(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from omnidata.loaders.files import RowFiles, look_for, picture_of
 from omnidata.loaders.load import Note, RowContext, about, short, size_of
 from omnidata.loaders.row_files import Line
 from omnidata.loaders.row_sizes import size_by_feeding, size_columns, warn_of_fed_sizes
-from omnidata.types import Step
+from omnidata.types import LoadedDataset, Step
 
 Row = Mapping[str, Any]
 BOXES: Final = ("columns", "xywh-px", "xyxy-px", "xyxy-rel", "xywh-rel")
@@ -271,3 +271,9 @@ def _tags(line: Line, maker: Maker | None, language: str) -> dict[str, str]:
     }
     tags = ((tag, found.get(tag)) for tag in TAGS)
     return {tag: value for tag, value in tags if isinstance(value, str) and value}
+
+
+def dump(source: LoadedDataset) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the name of the file and the row as it was of each step of loaded data, in order."""
+    for step in source.steps:
+        yield step.source["file"], step.source["row"]
