@@ -342,6 +342,29 @@ def to_screen(action: Action, resized: Resizing | None) -> Action:
     return replace(action, start=move(action.start), end=move(action.end))
 
 
+def in_shares(action: Action, screen: Screen) -> Action:
+    """Return an action with its points from 0 to 1 of the screen.
+
+    Boxes stay as they are: the middle of one in another unit may differ in its last digit.
+
+    Args:
+        action: pixels are those of the screen.
+        screen: width and height in pixels; if unknown, points in pixels are dropped.
+    """
+
+    def convert_points(regions: Sequence[Region]) -> tuple[Region, ...]:
+        return tuple(
+            region
+            if isinstance(region, Box)
+            # One product less: the last digit is that of value / 1000.
+            else convert(region, "rel", screen if region.space == "px" else (1, 1))
+            for region in regions
+            if region.space != "px" or isinstance(region, Box) or min(screen) > 0
+        )
+
+    return replace(action, start=convert_points(action.start), end=convert_points(action.end))
+
+
 def on_screen(step: Step, point: Point, receipt: Mapping[str, Any] | None) -> Point | None:
     """Return a point of an answer in pixels of the step's screen.
 

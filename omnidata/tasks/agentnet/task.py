@@ -129,10 +129,6 @@ class AgentNet(Benchmark):
     """AgentNet: what does a person do next on the desktop, given the screenshot?
 
     The prompt is ours, in the words of OpenCUA's actions.
-
-    Args:
-        name: "agentnet".
-        options: as in `allowed`; unknown ones are a `UsageError`.
     """
 
     card = Card(

@@ -29,10 +29,11 @@ from omnidata.loaders.load import (
 from omnidata.loaders.repository import is_repository, read_manifest
 from omnidata.loaders.steps import row_ids, select_steps
 from omnidata.loaders.stored_rows import ScatteredRows
+from omnidata.loaders.tfrecord import Record
 from omnidata.media import image, image_size, read_bytes, unsafe
 from omnidata.tasks.aitw import rows as aitw_files
 from omnidata.tasks.aitw.rows import PICTURE, Line, Row, action_of, form_of, one
-from omnidata.tasks.loading import read_steps
+from omnidata.tasks.loading import EpisodeBuilder, read_steps
 from omnidata.tasks.phones.actions import middle, with_direction
 from omnidata.tasks.phones.splits import read_splits
 from omnidata.types import ByteRange, LoadedDataset, MediaRef, Modality, Step
@@ -120,7 +121,12 @@ class StepReader:
             self.rows.skip()
             return
         sample_id = _sample_id(name, number)
-        shot, screen = self._picture(line, number, sample_id)
+        if line.record is not None:
+            shot, screen = self._within(line, line.record, sample_id)
+        elif line.held is not None:
+            shot, screen = line.held, size_of(line.held)
+        else:
+            shot, screen = self._beside(line, number, sample_id)
         note = about(self.note, sample_id)
         action = self._action(line.row, RowContext(f"{sample_id} ({line.where})", note))
         if episode is None:
@@ -154,12 +160,10 @@ class StepReader:
         came = [self.rows[each] for each in numbers]
         self._check_length(name, [placed.number for placed in came], came[0].row)
         there = {placed.number: (own, placed) for own, placed in zip(numbers, came, strict=True)}
-        history: list[Action | None] = []
-        screens: list[Screen] = []
+        made = EpisodeBuilder(name, episode.tags, count=len(came))
         for number in range(max(there) + 1):
             if number not in there:
-                history.append(None)
-                screens.append(UNKNOWN)
+                made.skip()
                 continue
             own, (_, row, shot, screen, where, action) = there[number]
             sample_id = _sample_id(name, number)
@@ -169,22 +173,8 @@ class StepReader:
             if form != "aitw":
                 self.in_files.append(len(self.rows.became))
             self.rows.became.append(own)
-            yield Step(
-                sample_id=sample_id,
-                episode_id=name,
-                step_index=number,
-                num_steps=len(came),
-                instruction=self._instruction(row, RowContext(where, about(self.note, sample_id))),
-                screen=screen,
-                media={"screenshot": shot},
-                history=tuple(history),
-                history_screens=tuple(screens),
-                action=action,
-                tags=episode.tags,
-                source=row,
-            )
-            history.append(action)
-            screens.append(screen)
+            text = self._instruction(row, RowContext(where, about(self.note, sample_id)))
+            yield made.step(sample_id, text, {"screenshot": shot}, screen, action, row)
 
     def _check_length(self, name: str, numbers: Sequence[int], first: Row) -> None:
         stated = one(first, "episode_length")
@@ -206,15 +196,7 @@ class StepReader:
             return ""
         return value
 
-    def _picture(self, line: Line, number: int, sample_id: str) -> tuple[MediaRef | None, Screen]:
-        if line.record is not None:
-            return self._within(line, sample_id)
-        if line.held is not None:
-            return line.held, size_of(line.held)
-        return self._beside(line, number, sample_id)
-
-    def _within(self, line: Line, sample_id: str) -> tuple[MediaRef | None, Screen]:
-        assert line.record is not None
+    def _within(self, line: Line, record: Record, sample_id: str) -> tuple[MediaRef | None, Screen]:
         height, width = (one(line.row, f"image/{name}") for name in ("height", "width"))
         channels = one(line.row, "image/channels") if "image/channels" in line.row else _RGB
         channels = channels if is_integer(channels) else 0
@@ -228,12 +210,12 @@ class StepReader:
         bare = line.row[PICTURE] == ["pixels"]
         stretch = ByteRange(
             line.path.relative_to(self.root).as_posix(),
-            line.record.offset + part.start,
+            record.offset + part.start,
             part.stop - part.start,
             (screen[1], screen[0], channels) if bare else None,
         )
         ref = MediaRef("image", self.root, f"{sample_id}.png", cell=stretch)
-        content = line.record.data[part]
+        content = record.data[part]
         if self.check_media and not bare:
             check_picture(content, screen, place)
         elif self.check_media:

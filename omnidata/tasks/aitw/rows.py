@@ -132,12 +132,7 @@ FILES = AitwFiles()
 
 
 def read(paths: Sequence[Path], note: Note) -> Iterator[Line]:
-    """Every row of the files; those that cannot be read have a finding instead.
-
-    Args:
-        paths: as `AitwFiles.find` returns them.
-        note: takes the findings.
-    """
+    """Yield every row of the files; those that cannot be read become findings."""
     for path in paths:
         yield from _steps(path, note) if files.holds_rows(path) else _examples(path, note)
 

@@ -68,12 +68,7 @@ SOURCES: Final = (
 
 
 class Aitw(PhoneBenchmark):
-    """Android in the Wild: what does the agent do next on the phone?
-
-    Args:
-        name: "aitw".
-        options: `history`, `coordinates`; unknown ones are a `UsageError`.
-    """
+    """Android in the Wild: what does the agent do next on the phone?"""
 
     card = Card(
         title="Android in the Wild",

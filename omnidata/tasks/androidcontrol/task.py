@@ -66,11 +66,8 @@ SOURCES: Final = (
 class AndroidControl(PhoneBenchmark):
     """AndroidControl: what does the agent do next on the phone?
 
-    Args:
-        name: "androidcontrol".
-        options: `history`, `coordinates`, `observation`, `a11y_tokens`; `level`: "high" tells the
-            goal of the episode, "low" the instruction of the step; `scroll`: what directions in
-            rows of JSON are said of. Unknown ones are a `UsageError`.
+    The option `level` is "high" for the goal of the episode, "low" for the instruction of the step;
+    `scroll` says whose directions in rows of JSON are.
     """
 
     card = Card(

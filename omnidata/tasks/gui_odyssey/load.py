@@ -19,11 +19,12 @@ from typing import Any, Final
 
 from msgspec import structs
 
-from omnidata.actions import Action, Point, Screen, heading
+from omnidata.actions import Action, Point, heading
 from omnidata.jsontext import as_name, is_coordinate
 from omnidata.loaders.files import Look, RowFiles, fingerprint, images, walk
 from omnidata.loaders.load import Note, RowContext, about, short, size_of, stated_size
 from omnidata.loaders.row_files import Line, head_of
+from omnidata.tasks.loading import EpisodeBuilder
 from omnidata.tasks.phones import step_rows
 from omnidata.tasks.phones.actions import BACK, COMPLETE, HOME, IMPOSSIBLE, RECENTS
 from omnidata.tasks.phones.conversations import is_conversation
@@ -258,37 +259,24 @@ class _Reader:
         kind = as_name(device.get("device_name")) or as_name(device.get("product"))
         told = {"category": as_name(task.get("category")), "device": kind}
         tags = {tag: text for tag, text in told.items() if text} | self.parts(name)
-        history: list[Action | None] = []
-        screens: list[Screen] = []
-        for number, (own, given) in enumerate(zip(ids, rows, strict=True)):
+        group = as_name(task.get("meta_task")) or ""
+        episode = EpisodeBuilder(name, tags, count=len(rows))
+        for own, given in zip(ids, rows, strict=True):
             at = RowContext(own, about(self.note, own))
-            action, screen = None, stated
             if not isinstance(given, dict):
                 at.refuse("row-unusable", "the step is not an object", _EXPECTED)
-            else:
-                action, shot = _action(given, at), self._screenshot(given, line.path)
-                if (size := size_of(shot)) != (0, 0):
-                    screen = size  # the picture's own, because a device may be turned
-                if self.low and not as_name(given.get("low_level_instruction")):
-                    at.refuse("instruction-missing", "no low_level_instruction", "an instruction")
-                else:
-                    yield Step(
-                        sample_id=own,
-                        episode_id=name,
-                        step_index=number,
-                        num_steps=len(rows),
-                        instruction=goal,
-                        screen=screen,
-                        media={"screenshot": shot},
-                        history=tuple(history),
-                        history_screens=tuple(screens),
-                        action=action,
-                        tags=tags,
-                        source={**given, "episode_length": length},
-                        group=as_name(task.get("meta_task")) or "",
-                    )
-            history.append(action)
-            screens.append(screen)
+                episode.skip(stated)
+                continue
+            action, shot = _action(given, at), self._screenshot(given, line.path)
+            size = size_of(shot)  # the picture's own, because a device may be turned
+            screen = stated if size == (0, 0) else size
+            if self.low and not as_name(given.get("low_level_instruction")):
+                at.refuse("instruction-missing", "no low_level_instruction", "an instruction")
+                episode.skip(screen, action)
+                continue
+            source = {**given, "episode_length": length}
+            media = {"screenshot": shot}
+            yield episode.step(own, goal, media, screen, action, source, group=group)
 
     def _screenshot(self, row: Row, path: Path) -> MediaRef | None:
         name = as_name(row.get("screenshot"))

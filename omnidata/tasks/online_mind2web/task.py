@@ -105,12 +105,7 @@ class _Scorer(OutcomeScorer):
 
 
 class OnlineMind2Web(Outcomes):
-    """Online-Mind2Web: what agents reached on the web, and whether a model sees that they did.
-
-    Args:
-        name: "online-mind2web".
-        options: `actions`; unknown ones are a `UsageError`.
-    """
+    """Online-Mind2Web: what agents reached on the web, and whether a model sees that they did."""
 
     card = Card(
         title="Online-Mind2Web",

@@ -34,6 +34,7 @@ from omnidata.actions import (
 )
 from omnidata.dialects import CannotSayError
 from omnidata.jsontext import is_coordinate, is_number
+from omnidata.tasks.coordinates import in_shares
 
 Rect = tuple[float, float, float, float]
 """y, x, height and width of an element, from 0 to 1, as Android in the Wild has them."""
@@ -127,9 +128,9 @@ def truth_in_shares(
     """Return an expert's action and the boxes of elements from 0 to 1.
 
     Args:
-        action: in pixels.
-        boxes: left, top, right and bottom in pixels; not looked at for an action without a place.
-        screen: width and height in pixels.
+        action: its places in any unit.
+        boxes: left, top, right and bottom; not looked at for an action without a place.
+        screen: width and height in pixels, or in the boxes' unit.
 
     Returns:
         None for a place on a screen of unknown size.
@@ -143,8 +144,8 @@ def truth_in_shares(
         (top / height, left / width, (bottom - top) / height, (right - left) / width)
         for left, top, right, bottom in boxes
     )
-    start = tuple(convert(centre(region), "rel", screen) for region in action.start)
-    return Truth(replace(action, start=start), rects)
+    points = replace(action, start=tuple(map(centre, action.start)))
+    return Truth(in_shares(points, screen), rects)
 
 
 def is_tap(touch: Pair, lift: Pair) -> bool:

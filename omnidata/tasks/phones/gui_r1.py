@@ -77,9 +77,6 @@ class GuiR1Reader:
     """Takes the place and the text of an answer in GUI-R1's dialect, whichever its action is.
 
     What the action itself holds counts first; the released parser finds the rest.
-
-    Args:
-        truth: the expert's action of a step; None if it is unreadable.
     """
 
     dialect = "gui-r1"
@@ -132,12 +129,7 @@ def _words(action: Action) -> str | None:
 
 
 class GuiR1Totals(PartTotals):
-    """The three figures, each over the steps that it is about.
-
-    Args:
-        by: axes of the table.
-        truth: the expert's action of a step; None if it is unreadable.
-    """
+    """The three figures, each over the steps that it is about."""
 
     def __init__(
         self, by: Mapping[str, Sequence[str]], truth: Callable[[Step], Truth | None]

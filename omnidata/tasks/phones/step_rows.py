@@ -30,6 +30,7 @@ from omnidata.loaders.load import Note, RowContext, about, short, size_of, state
 from omnidata.loaders.row_files import Line, read_rows
 from omnidata.loaders.row_sizes import size_by_feeding, size_columns, warn_of_fed_sizes
 from omnidata.media import resolve
+from omnidata.tasks.loading import EpisodeBuilder
 from omnidata.tasks.phones.actions import (
     COMPLETE,
     DIRECTIONS,
@@ -403,9 +404,7 @@ class Reader:
     def _episode(
         self, name: str, parts: Sequence[tuple[Line, Moment]], *, grouped: bool
     ) -> Iterator[Step]:
-        tags = self.tags_of(name)
-        history: list[Action | None] = []
-        screens: list[Screen] = []
+        episode = EpisodeBuilder(name, self.tags_of(name), count=len(parts))
         for index, (line, moment) in enumerate(parts):
             own = f"{name}/{moment.number or index}" if grouped else name
             place = RowContext(line.where, about(self.note, own))
@@ -416,36 +415,24 @@ class Reader:
             if not isinstance(told, str) or not told.strip():
                 what = "the step has no instruction of its own" if self.low else "no goal"
                 place.refuse("instruction-missing", what, "a text")
-            else:
-                last = (
-                    {"final_screenshot": self._screenshot(line, moment.last)} if moment.last else {}
-                )
-                yield Step(
-                    sample_id=own,
-                    episode_id=name,
-                    step_index=index,
-                    num_steps=len(parts),
-                    instruction=moment.goal if isinstance(moment.goal, str) else told,
-                    screen=screen,
-                    media={"screenshot": shot, **last},
-                    history=tuple(history),
-                    history_screens=tuple(screens),
-                    action=action,
-                    tags=tags,
-                    source={
-                        "step": 0,
-                        "actions": [compact(call.body)] if call else [],
-                        "goal": [moment.goal],
-                        "step_instructions": [moment.detail],
-                        BOXES: moment.boxes,
-                        **({SCROLL: call.sense} if call and call.sense else {}),
-                        ROW: moment.own,
-                    },
-                    # Of a row without an episode, the goal alone tells what it belongs to.
-                    group="" if grouped else told,
-                )
-            history.append(action)
-            screens.append(screen)
+                episode.skip(screen, action)
+                continue
+            media = {"screenshot": shot}
+            if moment.last:
+                media["final_screenshot"] = self._screenshot(line, moment.last)
+            source = {
+                "step": 0,
+                "actions": [compact(call.body)] if call else [],
+                "goal": [moment.goal],
+                "step_instructions": [moment.detail],
+                BOXES: moment.boxes,
+                **({SCROLL: call.sense} if call and call.sense else {}),
+                ROW: moment.own,
+            }
+            goal = moment.goal if isinstance(moment.goal, str) else told
+            # Of a row without an episode, the goal alone tells what it belongs to.
+            group = "" if grouped else told
+            yield episode.step(own, goal, media, screen, action, source, group=group)
 
     def _action(
         self, moment: Moment, screen: Screen, place: RowContext
@@ -560,10 +547,6 @@ def is_of_odyssey(path: Path, head: bytes) -> bool:
     AndroidControl has no action that ends an episode, and GUI-Odyssey none that waits or opens an
     app. Where the beginning of the file has neither, the rest is read; then the name of the file
     tells, and then whether a button leads home.
-
-    Args:
-        path: of the file.
-        head: its beginning.
     """
     names = _names_of(path, head)
     if not names or names & _OF_APPS:

@@ -18,7 +18,7 @@ from omnidata.errors import plural
 from omnidata.jsontext import compact, hash_of
 from omnidata.loaders.row_sizes import fed_size
 from omnidata.tasks.benchmark import Benchmark, History, ParsedAnswer, Receipt, Speech
-from omnidata.tasks.coordinates import Side, place, to_screen
+from omnidata.tasks.coordinates import Side, in_shares, place, to_screen
 from omnidata.tasks.explaining import (
     RuleWords,
     by_action,
@@ -53,7 +53,7 @@ from omnidata.tasks.phones.actions import (
 from omnidata.tasks.phones.answers import Form, as_dict
 from omnidata.tasks.phones.answers import parse as parse_form
 from omnidata.tasks.phones.gui_r1 import GUI_R1, GuiR1Rule
-from omnidata.tasks.phones.rules import Evaluator, PhoneRule, relative
+from omnidata.tasks.phones.rules import Evaluator, PhoneRule
 from omnidata.tasks.phones.step_rows import ROW, SCROLL, WordSense
 from omnidata.tasks.pointing import resizing_of
 from omnidata.tasks.profile import Profile
@@ -155,7 +155,7 @@ class PhoneView(View):
 def _history_text(action: Action, screen: Screen) -> str:
     """Leaves out pixels where the screen's size is unknown."""
     if min(screen) < 1:
-        action = relative(action, screen)
+        action = in_shares(action, screen)
     return history_text(action, screen if min(screen) > 0 else (1, 1))
 
 
@@ -354,7 +354,7 @@ class PhoneBenchmark(Benchmark):
         if space == self._space:
             with suppress(ValueError):
                 record = self.body(action, [[point.x, point.y] for point in (*start, *end)])
-        value = relative(to_screen(action, resizing_of(step, receipt, space)), step.screen)
+        value = in_shares(to_screen(action, resizing_of(step, receipt, space)), step.screen)
         return ParsedAnswer(value, record, (done,) if done else (), is_exact)
 
     def target(

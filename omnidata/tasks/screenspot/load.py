@@ -26,6 +26,7 @@ from omnidata.loaders.files import RowFiles, look_for, picture_of
 from omnidata.loaders.load import Note, RowContext, about, short, size_of
 from omnidata.loaders.row_files import Line
 from omnidata.loaders.row_sizes import size_by_feeding, size_columns, warn_of_fed_sizes
+from omnidata.tasks.loading import EpisodeBuilder
 from omnidata.types import LoadedDataset, Step
 
 Row = Mapping[str, Any]
@@ -107,7 +108,7 @@ def read(data: Path, note: Note, *, boxes: str, language: str) -> Iterator[Step 
     without one.
 
     Args:
-        data: a folder or a file.
+        data: as the user named it.
         note: takes the findings.
         boxes: one of `BOXES`.
         language: of the instruction; "cn" is ScreenSpot-Pro's `instruction_cn`.
@@ -163,25 +164,11 @@ def _step(
     targets = () if is_negative(row) else _targets(row, boxes, screen, place)
     if screen == (0, 0) and maker == "gui-r1":  # whose boxes may exceed the picture as fed
         screen = size_by_feeding(row, name, as_fed)
-    return Step(
-        sample_id=name,
-        episode_id=name,
-        step_index=0,
-        num_steps=1,
-        instruction=text,
-        screen=screen,
-        media={"screenshot": shot},
-        history=(),
-        history_screens=(),
-        action=Action("tap", targets) if targets else None,
-        tags=_tags(line, maker, language),
-        source={
-            "file": line.path.name,
-            "boxes": boxes,
-            "resolution": row.get("img_size"),
-            "row": row,
-        },
-    )
+    action = Action("tap", targets) if targets else None
+    size = row.get("img_size")
+    source = {"file": line.path.name, "boxes": boxes, "resolution": size, "row": row}
+    episode = EpisodeBuilder(name, _tags(line, maker, language))
+    return episode.step(name, text, {"screenshot": shot}, screen, action, source)
 
 
 def is_negative(row: Row) -> bool:
