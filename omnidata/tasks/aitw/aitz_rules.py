@@ -12,8 +12,8 @@ Source: IMNearth/CoAT, `coat/evaluate.py` and `screen_utils.py`. As released:
   LONG_PRESS has the type of a press.
 
 But the expert's point is only looked up for scrolls. For a click it is (0, 0), and hardly any click
-is right. Mended: the point is the expert's; a click without a box is right where its point lies in
-such an element, or is the expert's; an empty text is no part of any other; success and failure are
+is right. Corrected: the point is the expert's; a click without a box is right where its point lies
+in such an element, or is the expert's; an empty text is no part of any other; success and failure are
 different things; a long press is no press of a button; the first element counts.
 """
 
@@ -53,7 +53,7 @@ def _type_of(action: Action) -> Type | None:
 
 
 def _direction_of(action: Action) -> Direction | None:
-    """Which way a finger goes; None if nobody says it.
+    """The direction of the finger; None if unknown.
 
     Examples:
         >>> _direction_of(Action("swipe", (Point(0.5, 0.5, "rel"),), (Point(0.6, 0.41, "rel"),)))

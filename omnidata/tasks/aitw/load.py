@@ -1,7 +1,7 @@
-"""Android in the Wild as steps, and what has its actions: Android in the Zoo, and CAGUI.
+"""Android in the Wild as steps, with Android in the Zoo and CAGUI, which have its actions.
 
 They are one benchmark here: the same numbers for the same actions, the same (y, x) from 0 to 1, the
-same metrics. What differs is where rows and pictures lie, and the unit of the elements' boxes.
+same metrics. Only the layout of rows and pictures differs, and the unit of the elements' boxes.
 """
 
 from __future__ import annotations
@@ -83,12 +83,12 @@ class StepReader:
         root: the folder that pictures and TFRecords lie below.
         note: takes the findings.
         check_media: look at the pictures of TFRecords.
-        splits: by tag the part that an episode belongs to, by its own id.
+        splits: by tag, episode id -> its part.
         unscaled: the ids of the steps whose boxes are in pixels of a picture of unknown size.
         in_files: the numbers of the steps whose pictures are files of their own.
-        rows: those that have found their places in an episode.
+        rows: of all episodes.
         _episodes: by name, in the order of their first rows.
-        _shared: tags, by what they are: those of many episodes are the same.
+        _shared: tags by their items, as many episodes have the same.
     """
 
     root: Path

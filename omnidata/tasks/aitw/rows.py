@@ -1,4 +1,4 @@
-"""One row of Android in the Wild -> what was done, and the elements of the screen.
+"""Rows of Android in the Wild: the action, and the elements of the screen.
 
 Whatever the form of the row, its numbers are those of `omnidata.tasks.phones.actions.Code`, and its
 places are (y, x) from 0 to 1.
@@ -67,7 +67,7 @@ class Line:
         where: the file and the step or record, for findings.
         path: the file.
         row: the row; of an example, its features as lists, with "pixels" or "file" for the picture.
-        form: what it is a row of.
+        form: of the data.
         record: the record that holds the picture; None for a row of a JSON file.
         picture: where the picture lies in the record's data.
         held: the picture, where the file of rows holds it itself.
@@ -253,7 +253,7 @@ def truth_of(row: Row, screen: Screen) -> Truth | None:
 
     Args:
         row: of any form.
-        screen: width and height of its picture, for boxes in pixels; (0, 0) where nobody knows.
+        screen: width and height of its picture, for boxes in pixels; (0, 0) if unknown.
     """
     try:
         return Truth(action_of(row), rects_of(row, screen), screen)

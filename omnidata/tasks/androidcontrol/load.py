@@ -67,12 +67,12 @@ Places = Callable[[bytes], Sequence[Bounds]]
 def truth_of(row: Row, screen: Screen, *, places: Places = bounds_of) -> Truth | None:
     """Return the expert's action and the elements, from 0 to 1; None if unreadable.
 
-    What was there is read for actions that have a place alone.
+    Elements are only read for actions with a place.
 
     Args:
         row: a step's `source`.
         screen: width and height in pixels.
-        places: those of its forest that count; a `ValueError` for what is no forest.
+        places: returns the elements of a forest that count; a `ValueError` if it is none.
     """
     try:
         action = call_of(row)
@@ -336,7 +336,7 @@ def read(
     A step's `source` has the features of its record as lists, but for the screenshots and the
     forests; beside them `step`, its number, and `accessibility_tree`, the forest of its screen,
     packed (`omnidata.tasks.observation.unpack`). The last step has `final_accessibility_tree` too,
-    and among its media `final_screenshot`: what was seen after the last action.
+    and among its media `final_screenshot`, the screen after the last action.
 
     Args:
         data: a folder of TFRecords, or one of them, packed with gzip or not, perhaps with

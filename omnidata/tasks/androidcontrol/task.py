@@ -1,4 +1,4 @@
-"""The task `androidcontrol`: steps of AndroidControl, told their goal or their own instruction."""
+"""The task `androidcontrol`: the next action, for a goal or for the step's own instruction."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ class AndroidControl(PhoneBenchmark):
         return str(item(step.source, "step_instructions", step.source[STEP]) or "")
 
     def read_prompted(self, body: Mapping[str, Any]) -> tuple[Action, bool]:
-        """An answer by AndroidControl's names; x and y may stand for the coordinate.
+        """Read an answer by AndroidControl's names; x and y may replace the coordinate.
 
         No step of the data is an end of the episode, but agents of the same action space say when
         they are done.

@@ -5,7 +5,7 @@ Source: OpenGVLab/GUI-Odyssey, `src/eval_mm/GUIOdyssey_action_matching.py` and
 touched, edges included, or at most 0.14 of the screen away; a scroll goes the same way; of two
 texts one is in the other, or half of the longer one or more is right; of keys and ends the kind
 decides. A text ends at its first colon, as an answer does when it is read, and an empty one is in
-every text. Mended, texts are whole, and an empty one matches an empty one alone.
+every text. Corrected, texts are whole, and an empty one matches only an empty one.
 """
 
 from __future__ import annotations

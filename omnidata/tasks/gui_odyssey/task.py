@@ -1,4 +1,4 @@
-"""The task `gui-odyssey`: the next action across apps, told the goal or the step's instruction."""
+"""The task `gui-odyssey`: the next action across apps, for a goal or a step's instruction."""
 
 from __future__ import annotations
 

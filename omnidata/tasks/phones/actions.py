@@ -1,4 +1,4 @@
-"""What is done on a phone, in the words of two datasets: Android in the Wild and AndroidControl.
+"""Actions on phones, in the words of two datasets: Android in the Wild and AndroidControl.
 
 Android in the Wild has one number for everything that a finger does: a dual point, which is a tap
 where the finger is lifted within `TAP_REACH` of where it touched, and a swipe otherwise.
@@ -118,7 +118,7 @@ Match = tuple[bool, bool]
 
 
 def kind_of(action: Action) -> tuple[str, int, str | None]:
-    """Return what tells actions apart in kind: its name, how many taps, and how a task ended."""
+    """Return the kind of an action: its name, the number of taps, and how a task ended."""
     return action.kind, action.count, action.status
 
 
@@ -183,7 +183,7 @@ def holds(rect: Rect, point: Pair, *, more: float) -> bool:
     Args:
         rect: the element.
         point: the place.
-        more: what is added to width and height, as a share of them.
+        more: added to width and height, as a share of them.
 
     Examples:
         >>> element = 0.4, 0.1, 0.2, 0.2

@@ -13,7 +13,7 @@ process_ac.py`. As released:
 * a scroll has the direction that the cosine makes the nearest, a press the same button;
 * of two texts, without spaces around them and in lower case, one is in the other.
 
-Mended: an empty text is in every text; waiting, success and failure are different things; an
+Corrected: an empty text is in every text; waiting, success and failure are different things; an
 enlarged element at the left or upper edge is moved instead of cut; and in AndroidControl the five
 nearest elements may be the whole screen, where every point would be right: there it is the
 smallest element that holds the expert's point. Long presses are long presses, and no step is left

@@ -1,4 +1,4 @@
-"""Model text -> an action on a phone, in any of three forms, which the keys of the object tell.
+"""Read an action on a phone from a model's text, in any of three forms, known by their keys.
 
 A dataset whose own agents write commands in place of JSON reads those first.
 

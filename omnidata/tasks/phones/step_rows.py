@@ -1,4 +1,4 @@
-"""Rows of a picture, an instruction and an action: how others prepare steps on phones.
+"""Rows of a picture, an instruction and an action, as others prepare steps on phones.
 
 AndroidControl and GUI-Odyssey are prepared in the same forms. An action is
 
@@ -8,8 +8,8 @@ AndroidControl and GUI-Odyssey are prepared in the same forms. An action is
 
 A step's `source` has the features of an AndroidControl record with this step alone: `actions`, a
 list of one JSON text with its places in pixels and its direction that of the content, `goal` and
-`step_instructions`. Beside them stand `boxes`, what the row says may be clicked, `scroll`, what the
-row's direction is said of where it has one in words, and `row`, untouched.
+`step_instructions`. Beside them stand `boxes`, the clickable boxes, `scroll`, the sense of the row's
+direction if it has one in words, and `row`, untouched.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from omnidata.types import LoadedDataset, MediaRef, Step
 Row = Mapping[str, Any]
 Box = list[float]
 WordSense = Literal["content", "finger"]
-"""What a direction in words is said of: what comes into sight, or the finger."""
+"""Whose direction words state: that of the content which comes into sight, or of the finger."""
 
 BOXES: Final = "boxes"
 ROW: Final = "row"
@@ -71,7 +71,7 @@ class Call(NamedTuple):
 
     Attributes:
         body: its places in pixels, its direction that of the content.
-        sense: what the row's direction is said of; None where it has none in words.
+        sense: of the row's direction; None if it has none in words.
     """
 
     body: dict[str, Any]
@@ -85,11 +85,11 @@ def call_of(
 
     Args:
         action: an object, or a text.
-        screen: width and height in pixels; (0, 0) where nobody knows.
-        labels: what a direction is said of in OS-Atlas's texts and GUI-R1's columns, which keep
-            the sense of the benchmark.
-        said: the same for all forms, where the user says it. Otherwise AndroidControl's own
-            actions scroll the content, and the finger of `mobile_use` swipes.
+        screen: width and height in pixels; (0, 0) if unknown.
+        labels: the sense of directions in OS-Atlas's texts and GUI-R1's columns, which keep that of
+            the benchmark.
+        said: that of all forms, if the user sets it. Otherwise AndroidControl's own actions scroll
+            the content, and the finger of `mobile_use` swipes.
 
     Raises:
         ValueError: it is none.
@@ -244,17 +244,17 @@ def truth_of(source: Row, screen: Screen) -> Truth | None:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A step as any of the forms has it, nothing of it checked.
+    """A step as any of the forms has it, unchecked.
 
     Attributes:
-        own: what the row has of this step alone.
-        number: in its episode; None where the row does not say it.
-        goal, detail: what is to be done in the episode, and in the step.
+        own: the part of the row about this step alone.
+        number: in its episode; None if the row does not state it.
+        goal, detail: the instruction of the episode, and of the step.
         shot: the name of the picture.
         last: of the one after the last step, or None.
         size: width and height of the screenshot.
         action: in any spelling.
-        boxes: what may be clicked.
+        boxes: that may be clicked.
     """
 
     own: Row
@@ -272,7 +272,7 @@ def single(row: Row) -> tuple[str | None, list[Moment]]:
     """Return the episode that a row of one step names, or None, and the step.
 
     Raises:
-        DataError: it is what a planner said, and not what was done.
+        DataError: it is a planner's, with no recorded action.
     """
     own, row = row, as_row(row)
     _refuse_plan(row)
@@ -323,9 +323,9 @@ class Reader:
     Attributes:
         note: takes the findings.
         low: whether a step needs an instruction of its own.
-        labels, said: what a direction is said of, as in `call_of`.
-        read: what a call does; a `ValueError` for none of the benchmark's.
-        expected: what actions there are, for messages.
+        labels, said: as in `call_of`.
+        read: returns the action of a call; a `ValueError` if it is none of the benchmark's.
+        expected: the benchmark's actions in words, for messages.
         tags_of: the tags of an episode.
         moments: the steps of an object.
     """

@@ -1,4 +1,4 @@
-"""What benchmarks of phones share: prompt, reading, targets, baselines, rules, explanations."""
+"""The base class of phone benchmarks: prompt, reading, targets, baselines, explanations."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Wording:
     Attributes:
         actions: the rows of the table: name and parameters.
         rules: its own, one sentence each.
-        examples: what for, and the answer.
+        examples: the purpose, and the answer.
     """
 
     actions: Sequence[tuple[str, str]]
@@ -208,7 +208,7 @@ class PhoneBenchmark(Benchmark):
     Attributes:
         evaluators: by the names of their rules, the default first.
         by: the axes of their tables.
-        wording: what the dataset puts into the prompt.
+        wording: the dataset's part of the prompt.
         labels: the sense of directions in the labels that others make of the dataset.
         names: of actions in the prompt, by the labels of actions; those that `body` writes itself
             need none.
