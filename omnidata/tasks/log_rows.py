@@ -1,7 +1,7 @@
 """Compare rows in another harness's log with rows of the data.
 
-Harnesses keep all of a row, some columns, or a record in a metric's value,
-with numbers as texts, lists as texts, and boxes in another unit.
+Harnesses keep all of a row, some columns, or a record in a metric's value, with numbers as texts,
+lists as texts, and boxes in another unit.
 """
 
 from __future__ import annotations

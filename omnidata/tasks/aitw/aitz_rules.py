@@ -13,8 +13,8 @@ Source: IMNearth/CoAT, `coat/evaluate.py` and `screen_utils.py`. As released:
 
 But the expert's point is only looked up for scrolls. For a click it is (0, 0), and hardly any click
 is right. Corrected: the point is the expert's; a click without a box is right where its point lies
-in such an element, or is the expert's; an empty text is no part of any other; success and failure are
-different things; a long press is no press of a button; the first element counts.
+in such an element, or is the expert's; an empty text is no part of any other; success and failure
+are different things; a long press is no press of a button; the first element counts.
 """
 
 from __future__ import annotations

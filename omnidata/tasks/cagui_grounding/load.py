@@ -1,8 +1,8 @@
 """CAGUI's grounding annotations as steps: `cap.jsonl` has functions, `ocr.jsonl` texts.
 
-Source: OpenBMB/AgentCPM-GUI, `eval/grounding_eval`. A row has a box with its function or text. Models
-are asked for the place of a function (`fun2point`) or of a text (`text2point`), and for the text in
-a box (`bbox2text`): three forms of a question, over two files.
+Source: OpenBMB/AgentCPM-GUI, `eval/grounding_eval`. A row has a box with its function or text.
+Models are asked for the place of a function (`fun2point`) or of a text (`text2point`), and for the
+text in a box (`bbox2text`): three forms of a question, over two files.
 """
 
 from __future__ import annotations

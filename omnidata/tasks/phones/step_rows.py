@@ -8,8 +8,8 @@ AndroidControl and GUI-Odyssey are prepared in the same forms. An action is
 
 A step's `source` has the features of an AndroidControl record with this step alone: `actions`, a
 list of one JSON text with its places in pixels and its direction that of the content, `goal` and
-`step_instructions`. Beside them stand `boxes`, the clickable boxes, `scroll`, the sense of the row's
-direction if it has one in words, and `row`, untouched.
+`step_instructions`. Beside them stand `boxes`, the clickable boxes, `scroll`, the sense of the
+row's direction if it has one in words, and `row`, untouched.
 """
 
 from __future__ import annotations
