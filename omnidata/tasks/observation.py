@@ -191,8 +191,12 @@ def tell(
         raise broken_tree(step, "the size of the screen is unknown")
     kept = list(filter(is_kept, elements))
     head = _MARKED if kind == "som" else _PLACED
-    line = _mark_line if kind == "som" else lambda number, one: _tree_line(one, step.screen, space)
-    lines = [line(number, one) for number, one in enumerate(kept, 1)]
+    lines = [
+        "\t".join([str(number), *_words(one)]) + "\n"
+        if kind == "som"
+        else _tree_line(one, step.screen, space)
+        for number, one in enumerate(kept, 1)
+    ]
     lengths = accumulate(map(tokens, lines), initial=tokens(head))
     told = len(list(takewhile(lambda length: most is None or length <= most, lengths))) - 1
     told = max(told, 0)
@@ -219,10 +223,6 @@ def _tree_line(element: Element, screen: Screen, space: Space) -> str:
         digits = 4 if space == "rel" else None
         sides = [(round(point.x, digits), round(point.y, digits)) for point in found]
     return "\t".join([*_words(element), *(f"({one:g}, {other:g})" for one, other in sides)]) + "\n"
-
-
-def _mark_line(number: int, element: Element) -> str:
-    return "\t".join([str(number), *_words(element)]) + "\n"
 
 
 def _words(element: Element) -> list[str]:

@@ -34,6 +34,7 @@ from omnidata.tasks.benchmark import (
     ParsedAnswer,
     Receipt,
     Speech,
+    hub_publication,
 )
 from omnidata.tasks.coordinates import answer_space, in_pixels, on_screen, place
 from omnidata.tasks.desktops import is_told
@@ -56,8 +57,6 @@ from omnidata.types import (
     Explanation,
     Message,
     Part,
-    Publication,
-    Remote,
     Step,
     Target,
     Verdict,
@@ -109,19 +108,16 @@ class _Episodes(Episodes):
         return {"true": True, "false": False}.get(steps[0].tags.get("completed", ""))
 
 
-_SOURCE: Final = Publication(
+_SOURCE: Final = hub_publication(
     "AgentNet",
-    "https://huggingface.co/datasets/xlangai/AgentNet",
+    "xlangai/AgentNet",
     "mit",
     paper="2508.09123",
-    remote=Remote(
-        "hf://datasets/xlangai/AgentNet",
-        archives=("*.zip", "*.z[0-9]*"),
-        bytes=200_000_000_000,
-        note="about 200 GB, and as much again while the zips, each in several parts, are "
-        "unpacked; the rows alone are --only '*.jsonl' (1.7 GB). The licence is that of "
-        "the code's repository; that of the card was not seen",
-    ),
+    archives=("*.zip", "*.z[0-9]*"),
+    bytes=200_000_000_000,
+    note="about 200 GB, and as much again while the zips, each in several parts, are "
+    "unpacked; the rows alone are --only '*.jsonl' (1.7 GB). The licence is that of "
+    "the code's repository; that of the card was not seen",
 )
 
 
@@ -279,7 +275,12 @@ def _sentence(
     if not done:
         return "the answer does nothing"
     if right:
-        return _rightly(step, truth, done)
+        name = type_of(truth[0])
+        if name == "scroll" and done[0].direction != truth[0].direction:
+            return "the released evaluator accepts any scroll"
+        if name in POINTED and name == type_of(done[0]):
+            return _where(step, truth[0], done[0])
+        return f"the answer has the right actions: {', '.join(map(type_of, truth))}"
     types, given = [type_of(one) for one in truth], [type_of(one) for one in done]
     if given[0] not in types:
         return f"the answer is {given[0]}, the target is {', '.join(types)}"
@@ -294,16 +295,6 @@ def _sentence(
     if version == "fixed" and len(done) > len(truth):
         differ.append(f"{len(done)} actions in place of {len(truth)}")
     return "; ".join(differ) or "the actions differ"
-
-
-def _rightly(step: Step, truth: Sequence[Action], done: Sequence[Action]) -> str:
-    action, answer = truth[0], done[0]
-    name = type_of(action)
-    if name == "scroll" and answer.direction != action.direction:
-        return "the released evaluator accepts any scroll"
-    if name in POINTED and name == type_of(answer):
-        return _where(step, action, answer)
-    return f"the answer has the right actions: {', '.join(map(type_of, truth))}"
 
 
 def _where(step: Step, action: Action, done: Action) -> str:

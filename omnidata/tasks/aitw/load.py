@@ -173,7 +173,11 @@ class StepReader:
             if form != "aitw":
                 self.in_files.append(len(self.rows.became))
             self.rows.became.append(own)
-            text = self._instruction(row, RowContext(where, about(self.note, sample_id)))
+            text = one(row, "goal_info" if "goal_info" in row else "instruction")
+            if not isinstance(text, str) or not text:
+                place = RowContext(where, about(self.note, sample_id))
+                place.warn("instruction-missing", f"the instruction is {short(text)}", "a text")
+                text = ""
             yield made.step(sample_id, text, {"screenshot": shot}, screen, action, row)
 
     def _check_length(self, name: str, numbers: Sequence[int], first: Row) -> None:
@@ -188,13 +192,6 @@ class StepReader:
                 "each step of the episode",
                 "add the missing steps; the episode counts as incomplete until then",
             )
-
-    def _instruction(self, row: Row, place: RowContext) -> str:
-        value = one(row, "goal_info" if "goal_info" in row else "instruction")
-        if not isinstance(value, str) or not value:
-            place.warn("instruction-missing", f"the instruction is {short(value)}", "a text")
-            return ""
-        return value
 
     def _within(self, line: Line, record: Record, sample_id: str) -> tuple[MediaRef | None, Screen]:
         height, width = (one(line.row, f"image/{name}") for name in ("height", "width"))
@@ -369,9 +366,6 @@ def dump(source: LoadedDataset) -> Iterator[dict[str, Any]]:
             step = steps[own]
             row, shot = dict(step.source), step.media["screenshot"]
             if PICTURE in row and shot is not None:
-                row[PICTURE] = [_content(shot, bare=row[PICTURE] == ["pixels"])]
+                bare = row[PICTURE] == ["pixels"]
+                row[PICTURE] = [image(shot).pixels.tobytes() if bare else read_bytes(shot)]
             yield row
-
-
-def _content(shot: MediaRef, *, bare: bool) -> bytes:
-    return image(shot).pixels.tobytes() if bare else read_bytes(shot)

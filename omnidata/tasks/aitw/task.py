@@ -11,7 +11,7 @@ from omnidata.loaders.load import load_data
 from omnidata.tasks.aitw import aitz_rules, rules
 from omnidata.tasks.aitw import load as loader
 from omnidata.tasks.aitw.rows import FILES, truth_of
-from omnidata.tasks.benchmark import Card, Note, Paper
+from omnidata.tasks.benchmark import Card, Note, Paper, hub_publication
 from omnidata.tasks.phones import agentcpm, answers
 from omnidata.tasks.phones.actions import direction_of
 from omnidata.tasks.phones.rules import Evaluator
@@ -51,18 +51,15 @@ SOURCES: Final = (
         "no official id on the Hub was found",
         paper="2403.02713",
     ),
-    Publication(
+    hub_publication(
         "CAGUI",
-        "https://huggingface.co/datasets/openbmb/CAGUI",
+        "openbmb/CAGUI",
         "cc-by-nc-4.0",
-        {"form": "cagui"},
-        Remote(
-            "hf://datasets/openbmb/CAGUI",
-            files=("CAGUI_agent/*",),
-            bytes=847_000_000,
-            note="the episodes, 847 MB of 1.4 GB; not for commercial use",
-        ),
         paper="2506.01391",
+        where={"form": "cagui"},
+        files=("CAGUI_agent/*",),
+        bytes=847_000_000,
+        note="the episodes, 847 MB of 1.4 GB; not for commercial use",
     ),
 )
 

@@ -163,7 +163,9 @@ class EpisodeReader:
         where = f"{path}, record {record.number}"
         try:
             example = read_example(record.data)
-            features = _small(example)
+            small = (name for name in example.texts if name not in (_SHOTS, _FORESTS))
+            texts = {name: example.text(name) for name in small}
+            features: dict[str, Any] = {**texts, **example.numbers}
         except ValueError as error:
             self._refuse(
                 "record-broken", where, f"it is not an example: {error}", "a tf.train.Example"
@@ -282,11 +284,6 @@ def _check_lengths(features: Row, example: Example, place: RowContext) -> None:
             + ", ".join(f"{length} {name}" for name, length in wrong.items()),
             "one step_instruction per action, and one more of everything else",
         )
-
-
-def _small(example: Example) -> dict[str, Any]:
-    texts = {name: example.text(name) for name in example.texts if name not in (_SHOTS, _FORESTS)}
-    return {**texts, **example.numbers}
 
 
 FEATURES = frozenset({"actions", "screenshots", "goal"})

@@ -29,9 +29,7 @@ from omnidata.tasks.phones.gui_r1 import GUI_R1
 from omnidata.tasks.phones.rules import Evaluator
 from omnidata.tasks.phones.step_rows import check_sense
 from omnidata.tasks.phones.task import (
-    HISTORY,
     SENSES,
-    SPACES,
     PhoneBenchmark,
     PhoneRecord,
     PhoneView,
@@ -121,8 +119,7 @@ class AndroidControl(PhoneBenchmark):
     by: ClassVar[Mapping[str, Sequence[str]]] = {"split": ("train", "validation", "test")}
     allowed: Mapping[str, Sequence[str]] = {
         "level": ("high", "low"),
-        "history": HISTORY,
-        "coordinates": SPACES,
+        **PhoneBenchmark.allowed,
         "scroll": SENSES,
         **OPTIONS,
     }

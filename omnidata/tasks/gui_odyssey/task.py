@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from omnidata.actions import Action, Screen
-from omnidata.tasks.benchmark import Card, Note, Paper
+from omnidata.tasks.benchmark import Card, Note, Paper, hub_publication
 from omnidata.tasks.gui_odyssey import load as loader
 from omnidata.tasks.gui_odyssey import rules
 from omnidata.tasks.phones import agentcpm, answers, step_rows
@@ -24,16 +24,14 @@ from omnidata.tasks.phones.actions import (
 from omnidata.tasks.phones.gui_r1 import GUI_R1
 from omnidata.tasks.phones.rules import Evaluator
 from omnidata.tasks.phones.task import (
-    HISTORY,
     SENSES,
-    SPACES,
     PhoneBenchmark,
     PhoneRecord,
     PhoneView,
     Wording,
 )
 from omnidata.tasks.published import read_published
-from omnidata.types import LoadedDataset, Publication, Remote, Step
+from omnidata.types import LoadedDataset, Step
 
 _ODYSSEY = "GUI-Odyssey (Lu et al., 2024): its EM is the paper's AMS"
 _AGENTCPM = "AgentCPM-GUI (Zhang et al., 2025), which has no elements here"
@@ -61,30 +59,24 @@ def _agentcpm_truth(row: Mapping[str, Any], screen: Screen) -> Truth | None:
 
 
 SOURCES: Final = (
-    Publication(
+    hub_publication(
         "GUIOdyssey",
-        "https://huggingface.co/datasets/hflqf88888/GUIOdyssey",
+        "hflqf88888/GUIOdyssey",
         "cc-by-4.0",
         paper="2406.08451",
-        remote=Remote(
-            "hf://datasets/hflqf88888/GUIOdyssey",
-            archives=("*.zip",),
-            note="the id that the authors recommend since 2025-07-31; OpenGVLab/GUI-Odyssey "
-            "is the first one. Its size is not verified",
-        ),
+        archives=("*.zip",),
+        note="the id that the authors recommend since 2025-07-31; OpenGVLab/GUI-Odyssey "
+        "is the first one. Its size is not verified",
     ),
-    Publication(
+    hub_publication(
         "GUI-Odyssey 2024",
-        "https://huggingface.co/datasets/OpenGVLab/GUI-Odyssey",
+        "OpenGVLab/GUI-Odyssey",
         "cc-by-4.0",
         paper="2406.08451",
-        remote=Remote(
-            "hf://datasets/OpenGVLab/GUI-Odyssey",
-            files=("annotations/*", "splits/*", "screenshots/*"),
-            note="the first id, of 171 GB with its zips, which hold the same and are left; the "
-            "authors recommend hflqf88888/GUIOdyssey. Users tell of screenshots and "
-            "annotations that are missing here",
-        ),
+        files=("annotations/*", "splits/*", "screenshots/*"),
+        note="the first id, of 171 GB with its zips, which hold the same and are left; the "
+        "authors recommend hflqf88888/GUIOdyssey. Users tell of screenshots and "
+        "annotations that are missing here",
     ),
 )
 
@@ -132,8 +124,7 @@ class GuiOdyssey(PhoneBenchmark):
     by: ClassVar[Mapping[str, Sequence[str]]] = {"category": (), "device": (), **loader.PARTS}
     allowed: Mapping[str, Sequence[str]] = {
         "level": ("high", "low"),
-        "history": HISTORY,
-        "coordinates": SPACES,
+        **PhoneBenchmark.allowed,
         "scroll": SENSES,
     }
     names: ClassVar[Mapping[str, str]] = {

@@ -23,6 +23,7 @@ from omnidata.tasks.benchmark import (
     Receipt,
     Speech,
     Wordings,
+    hub_publication,
 )
 from omnidata.tasks.coordinates import answer_space, place
 from omnidata.tasks.mind2web import load as loader
@@ -39,7 +40,7 @@ from omnidata.tasks.mind2web.rules import (
 )
 from omnidata.tasks.pointing import boxes_of
 from omnidata.tasks.points import UNITS
-from omnidata.types import PLACE, Publication, Remote, Step, Target
+from omnidata.types import PLACE, Step, Target
 
 _QUESTION: Final = """\
 Please generate the next move according to the ui screenshot, instruction and previous actions.
@@ -94,17 +95,14 @@ class Mind2Web(Benchmark):
         title="Multimodal-Mind2Web",
         holds="predict the next action on a web page from a screenshot of the whole page",
         sources=(
-            Publication(
+            hub_publication(
                 "Multimodal-Mind2Web",
-                "https://huggingface.co/datasets/osunlp/Multimodal-Mind2Web",
+                "osunlp/Multimodal-Mind2Web",
                 "openrail",
                 paper="2401.01614",
-                remote=Remote(
-                    "hf://datasets/osunlp/Multimodal-Mind2Web",
-                    files=("data/*.parquet",),
-                    bytes=13_600_000_000,
-                    note="the test splits alone: --only 'data/test_*'",
-                ),
+                files=("data/*.parquet",),
+                bytes=13_600_000_000,
+                note="the test splits alone: --only 'data/test_*'",
             ),
         ),
         platform="web",

@@ -78,7 +78,9 @@ def _type_of(action: Action) -> Type | None:
 
 def match_released(truth: Truth, said: Action) -> Match:
     """Match as released for Android in the Zoo, CAGUI and GUI-Odyssey."""
-    return _match_released(truth, said, _holding(truth), REACH)
+    touch = touch_of(truth.action)
+    around = [rect for rect in map(_enlarge, truth.rects) if touch and _holds(rect, touch)]
+    return _match_released(truth, said, around, REACH)
 
 
 def match_released_ac(truth: Truth, said: Action) -> Match | None:
@@ -109,11 +111,6 @@ def _match_released(truth: Truth, said: Action, around: Sequence[Rect], reach: f
 
 def _plain(action: Action) -> str:
     return (action.text or "").lower().strip()
-
-
-def _holding(truth: Truth) -> list[Rect]:
-    touch = touch_of(truth.action)
-    return [rect for rect in map(_enlarge, truth.rects) if touch and _holds(rect, touch)]
 
 
 def _nearest(truth: Truth) -> list[Rect]:

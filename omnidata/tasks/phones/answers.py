@@ -16,7 +16,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec.structs import replace
 
-from omnidata.actions import Action, Box, Pair, Point, Region, Space
+from omnidata.actions import Action, Box, Point, Space
 from omnidata.dialects import UnreadError
 from omnidata.dialects.agentcpm import ACTS, Reading, fault_of, read_compact
 from omnidata.jsontext import decode, is_coordinate, is_number, objects
@@ -182,12 +182,11 @@ def read_prompted(body: Mapping[str, Any], space: Space = "norm1000") -> tuple[A
     bare = WAIT if label == "NONE" else Action.of(label)
     if bare.kind == "type":
         return replace(bare, text=found.text or ""), exact
-    start, end = (_points(pair, space) for pair in (found.start, found.end))
+    start, end = (
+        (Point(*pair, space),) if pair and all(map(is_coordinate, pair)) else ()
+        for pair in (found.start, found.end)
+    )
     return replace(bare, start=start, end=end), exact
-
-
-def _points(pair: Pair | None, space: Space) -> tuple[Region, ...]:
-    return (Point(*pair, space),) if pair and all(map(is_coordinate, pair)) else ()
 
 
 def _is_prompted(body: Mapping[str, Any], label: str) -> bool:
@@ -200,11 +199,12 @@ def _is_prompted(body: Mapping[str, Any], label: str) -> bool:
         keys = ("text",)
     if body.keys() != {"action_type", *keys}:
         return False
-    return all(isinstance(body[key], str) if key == "text" else _is_pair(body[key]) for key in keys)
-
-
-def _is_pair(value: object) -> bool:
-    return isinstance(value, list) and len(value) == 2 and all(map(is_coordinate, value))
+    if label == "INPUT":
+        return isinstance(body["text"], str)
+    values = [body[key] for key in keys]
+    return all(isinstance(pair, list) and len(pair) == 2 for pair in values) and all(
+        is_coordinate(side) for pair in values for side in pair
+    )
 
 
 def read_call(body: Mapping[str, Any], reading: Reading = "meant") -> Action:

@@ -117,7 +117,8 @@ def call_of(
     if "action_type" in action:
         return _of_content(action, said or labels)
     if action.get("action") == "swipe" and action.get("direction") is None:
-        return Call(_swipe_call(action))
+        way = heading(_pair(action.get("coordinate")), _pair(action.get("coordinate2")))
+        return Call({"action_type": "scroll", "direction": OPPOSITE[way]})
     return _of_content(_mobile_use_call(action), said or "finger")
 
 
@@ -146,11 +147,6 @@ def _mobile_use_call(action: Row) -> dict[str, Any]:
     if name == "system_button":
         return {"action_type": f"navigate_{str(action.get('button')).strip().lower()}"}
     return {"action_type": name}
-
-
-def _swipe_call(action: Row) -> dict[str, Any]:
-    way = heading(_pair(action.get("coordinate")), _pair(action.get("coordinate2")))
-    return {"action_type": "scroll", "direction": OPPOSITE[way]}
 
 
 def _os_atlas_call(text: str, screen: Screen) -> dict[str, Any]:
@@ -409,7 +405,10 @@ class Reader:
             own = f"{name}/{moment.number or index}" if grouped else name
             place = RowContext(line.where, about(self.note, own))
             shot = self._screenshot(line, moment.shot)
-            screen = self._screen(moment, shot, own, place)
+            screen = stated_size(*moment.size, place)
+            screen = size_of(shot) if screen == (0, 0) else screen
+            if screen == (0, 0):
+                screen = size_by_feeding(moment.own, own, self._as_fed)
             action, call = self._action(moment, screen, place)
             told = moment.detail if self.low else moment.goal
             if not isinstance(told, str) or not told.strip():
@@ -456,12 +455,6 @@ class Reader:
         elif 0 < max(x, y) <= 1:
             place.warn("target-tiny", f"({x}, {y}) is the first pixel", "pixels, not shares of 1")
         return action, call
-
-    def _screen(self, moment: Moment, shot: MediaRef | None, own: str, place: RowContext) -> Screen:
-        stated = stated_size(*moment.size, place)
-        if stated == (0, 0):
-            stated = size_of(shot)
-        return stated if stated != (0, 0) else size_by_feeding(moment.own, own, self._as_fed)
 
     def _screenshot(self, line: Line, value: object) -> MediaRef | None:
         if held := line.picture(IMAGE_KEYS):

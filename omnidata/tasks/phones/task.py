@@ -12,7 +12,7 @@ from typing import Any, ClassVar, TypedDict, get_args
 
 from msgspec.structs import replace
 
-from omnidata.actions import Action, Kind, Pair, Point, Screen, Space, centre, convert, history_text
+from omnidata.actions import Action, Kind, Pair, Point, Screen, Space, centre, convert
 from omnidata.dialects import Asked, CannotSayError
 from omnidata.errors import plural
 from omnidata.jsontext import compact, hash_of
@@ -152,13 +152,6 @@ class PhoneView(View):
         ]
 
 
-def _history_text(action: Action, screen: Screen) -> str:
-    """Leaves out pixels where the screen's size is unknown."""
-    if min(screen) < 1:
-        action = in_shares(action, screen)
-    return history_text(action, screen if min(screen) > 0 else (1, 1))
-
-
 class PhoneSpeech(Speech):
     """Dialects ask a benchmark of phones for the next action.
 
@@ -242,14 +235,13 @@ class PhoneBenchmark(Benchmark):
         self.system = reword(self.wording.system(self._space), kind)
         self.prompt_hash = hash_of([dict(self.options), self.system, _ASK, *texts(kind)])
         self.speech = PhoneSpeech(self)
-        self.rules = [self._rule(each, evaluator) for each, evaluator in self.evaluators.items()]
-
-    def _rule(self, name: str, evaluator: Evaluator) -> PhoneRule:
-        made = GuiR1Rule if evaluator is GUI_R1 else PhoneRule
-        rule = made(name, evaluator, self.truth, self.by, self._space)
-        if evaluator.as_released:
-            rule.parse = partial(self.parse, as_released=evaluator.as_released)
-        return rule
+        rules: list[PhoneRule] = []
+        for each, evaluator in self.evaluators.items():
+            made = GuiR1Rule if evaluator is GUI_R1 else PhoneRule
+            rules.append(made(each, evaluator, self.truth, self.by, self._space))
+            if evaluator.as_released:
+                rules[-1].parse = partial(self.parse, as_released=evaluator.as_released)
+        self.rules = rules
 
     @property
     def given_sense(self) -> WordSense | None:
@@ -298,12 +290,7 @@ class PhoneBenchmark(Benchmark):
 
     def prompt(self, step: Step, history: History) -> Conversation:
         """Return the system prompt, then the screen, the goal and the earlier actions."""
-        past = zip(history.actions(step), step.history_screens, strict=False)
-        lines = [
-            f"Step {number}: {_history_text(action, screen)}"
-            for number, (action, screen) in enumerate(past)
-            if action is not None
-        ]
+        lines = history.lines(step)
         blocks = [f"Goal: {self.goal(step)}", f"Step: {step.step_index}"]
         if lines:
             blocks.append("Action History:\n" + "\n".join(lines))

@@ -23,6 +23,7 @@ from omnidata.tasks.benchmark import (
     Rule,
     Values,
     Wordings,
+    hub_publication,
 )
 from omnidata.tasks.coordinates import answer_space, in_pixels, place
 from omnidata.tasks.explaining import RuleWords
@@ -136,32 +137,26 @@ SOURCES: Final = (
         ),
         paper="2401.10935",
     ),
-    Publication(
+    hub_publication(
         "ScreenSpot-v2",
-        "https://huggingface.co/datasets/OS-Copilot/ScreenSpot-v2",
+        "OS-Copilot/ScreenSpot-v2",
         "apache-2.0",
-        {"form": "screenspot-v2"},
-        Remote(
-            "hf://datasets/OS-Copilot/ScreenSpot-v2",
-            files=("screenspot_*_v2.json", "screenspotv2_image.zip"),
-            archives=("screenspotv2_image.zip",),
-            bytes=1_330_000_000,
-            note="the authors' files; lmms-lab/ScreenSpot-v2 and HongxinLi/ScreenSpot_v2 are "
-            "copies in Parquet",
-        ),
         paper="2410.23218",
+        where={"form": "screenspot-v2"},
+        files=("screenspot_*_v2.json", "screenspotv2_image.zip"),
+        archives=("screenspotv2_image.zip",),
+        bytes=1_330_000_000,
+        note="the authors' files; lmms-lab/ScreenSpot-v2 and HongxinLi/ScreenSpot_v2 are "
+        "copies in Parquet",
     ),
-    Publication(
+    hub_publication(
         "ScreenSpot-Pro",
-        "https://huggingface.co/datasets/likaixin/ScreenSpot-Pro",
-        where={"form": "screenspot-pro"},
-        remote=Remote(
-            "hf://datasets/likaixin/ScreenSpot-Pro",
-            files=("annotations/*.json", "images/*"),
-            note="the authors' files; lmms-lab/ScreenSpot-Pro is a copy in Parquet. Its card "
-            "has a licence, whose text was not seen",
-        ),
+        "likaixin/ScreenSpot-Pro",
         paper="2504.07981",
+        where={"form": "screenspot-pro"},
+        files=("annotations/*.json", "images/*"),
+        note="the authors' files; lmms-lab/ScreenSpot-Pro is a copy in Parquet. Its card "
+        "has a licence, whose text was not seen",
     ),
 )
 
@@ -218,7 +213,7 @@ class ScreenSpot(Benchmark):
         self.speech = _Speech(self._space)
         source = "SeeClick's evaluation of ScreenSpot (Cheng et al., 2024)"
         fixed = InBox("screenspot-fixed", f"{source}, with more answer formats", self._space)
-        fixed.parse = partial(self._parse, reading="fixed")
+        fixed.parse = partial(self.parse, reading="fixed")
         self.rules = (InBox("screenspot", source, self._space), fixed)
 
     def steps(self, data: Path, note: Note) -> Iterable[Step | None]:
@@ -226,21 +221,14 @@ class ScreenSpot(Benchmark):
         return loader.read(data, note, boxes=boxes, language=language)
 
     def group(self, step: Step) -> Step:
-        """The step with its group: its page, which the instructions for one picture share.
-
-        A row is an episode of its own, whose name begins with the page: in other data the same
-        number stands for another row.
-        """
+        """Return the step in the group of its page; in other data its number is another row's."""
         page = name_of_picture(step.source["row"])
         if not isinstance(page, str) or not page:
             return step
         return replace(step, episode=f"{page}#{step.sample_id}", group=page)
 
-    def parse(self, text: str, step: Step, receipt: Receipt) -> ParsedAnswer[Place]:
-        return self._parse(text, step, receipt, reading="released")
-
-    def _parse(
-        self, text: str, step: Step, receipt: Receipt, *, reading: Reading
+    def parse(
+        self, text: str, step: Step, receipt: Receipt, reading: Reading = "released"
     ) -> ParsedAnswer[Place]:
         if is_negative(step.source["row"]):  # judged by whether there is a place at all
             receipt = None
