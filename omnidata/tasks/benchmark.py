@@ -28,7 +28,7 @@ from omnidata.loaders.load import load_data
 from omnidata.loaders.steps_cache import reader_facts
 from omnidata.tasks.baselines import answer_policy
 from omnidata.tasks.class_checks import check_option, check_question, check_rule, fault
-from omnidata.tasks.coordinates import answer_space
+from omnidata.tasks.coordinates import answer_space, in_shares
 from omnidata.tasks.diagnosis import REACH
 from omnidata.tasks.explaining import RuleWords, by_action, explain_action
 from omnidata.tasks.given_options import resolve
@@ -48,6 +48,7 @@ from omnidata.types import (
     Part,
     Publication,
     Questions,
+    Remote,
     Step,
     Target,
     Verdict,
@@ -78,6 +79,7 @@ __all__ = [
     "UnreadError",
     "Values",
     "Wordings",
+    "hub_publication",
 ]
 
 Value = TypeVar("Value")
@@ -220,6 +222,23 @@ class Card:
     history_window: int | None = None
     prompted_space: Space | None = None
     answer_type: Any = dict[str, Any]
+
+
+def hub_publication(
+    name: str,
+    dataset: str,
+    licence: str = "",
+    *,
+    paper: str = "",
+    where: Mapping[str, str] | None = None,
+    **facts: Any,
+) -> Publication:
+    """Return the publication of a dataset on the Hub, "OWNER/NAME".
+
+    The other arguments are those of `Publication`, and `facts` those of `Remote`.
+    """
+    url, remote = f"https://huggingface.co/datasets/{dataset}", f"hf://datasets/{dataset}"
+    return Publication(name, url, licence, where or {}, Remote(remote, **facts), paper=paper)
 
 
 # The optional objects.
@@ -432,6 +451,21 @@ class History:
         first = self.first_shown(len(past))
         return (*[None] * first, *past[first:]) if first else past
 
+    def lines(self, step: Step) -> list[str]:
+        """Return a line for each known action before a step.
+
+        Points in pixels of a screen of unknown size are left out.
+        """
+        found = []
+        for number, (action, screen) in enumerate(
+            zip(self.actions(step), step.history_screens, strict=False)
+        ):
+            if action is not None:
+                if min(screen) < 1:
+                    action, screen = in_shares(action, screen), (1, 1)
+                found.append(f"Step {number}: {history_text(action, screen)}")
+        return found
+
     def first_shown(self, count: int) -> int:
         """Return the index of the first of so many actions that is within the window."""
         return 0 if self.window is None else max(0, count - self.window)
@@ -622,14 +656,8 @@ class Benchmark(ABC):
             if ref and (self.shown is None or role in self.shown)
         ]
         shown = ScreenDisplay(self.options, self.elements).parts(step, media)
-        lines = [
-            f"Step {number}: {history_text(action, screen)}"
-            for number, (action, screen) in enumerate(
-                zip(history.actions(step), step.history_screens, strict=False)
-            )
-            if action is not None
-        ]
-        texts = {"instruction": step.instruction, "history": "\n".join(lines) or "nothing"}
+        past = "\n".join(history.lines(step)) or "nothing"
+        texts = {"instruction": step.instruction, "history": past}
         question = _BLANK.sub(lambda blank: texts[blank[1]], self.question)
         user = Message("user", (*shown, Part("text", question)))
         return (Message("system", (Part("text", self.system),)), user) if self.system else (user,)

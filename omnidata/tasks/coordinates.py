@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle
 from sys import float_info
@@ -127,8 +127,8 @@ def place(region: Region, screen: Screen, *, space: Space, size: Screen) -> Pair
     region = _on_screen(region, screen)
     middle = convert(centre(region), space, screen)
     edges: tuple[Pair | None, ...] = (None, None)
-    if isinstance(region, Box):
-        edges = _edges(region, screen)
+    if isinstance(box := in_pixels(region, screen), Box):
+        edges = (box.left, box.right), (box.top, box.bottom)
     x, y = (
         _coordinate(value, edge, extent, shown_as, space)
         for value, edge, extent, shown_as in zip(
@@ -139,19 +139,14 @@ def place(region: Region, screen: Screen, *, space: Space, size: Screen) -> Pair
 
 
 def _on_screen(region: Region, screen: Screen) -> Region:
-    if isinstance(region, Point):
+    box = in_pixels(region, screen)
+    if isinstance(box, Point):
         return region
-    (left, right), (top, bottom) = _edges(region, screen)
-    if left >= 0 and top >= 0 and right <= screen[0] and bottom <= screen[1]:
+    left, top = max(0, box.left), max(0, box.top)
+    right, bottom = min(screen[0], box.right), min(screen[1], box.bottom)
+    if (left, top, right, bottom) == (box.left, box.top, box.right, box.bottom):
         return region
-    part = (max(0, left), max(0, top), min(screen[0], right), min(screen[1], bottom))
-    return Box(*part, "px") if part[0] <= part[2] and part[1] <= part[3] else region
-
-
-def _edges(box: Box, screen: Screen) -> tuple[Pair, Pair]:
-    low = convert(Point(box.left, box.top, box.space), "px", screen)
-    high = convert(Point(box.right, box.bottom, box.space), "px", screen)
-    return (low.x, high.x), (low.y, high.y)
+    return Box(left, top, right, bottom, "px") if left <= right and top <= bottom else region
 
 
 def _coordinate(value: float, edge: Pair | None, extent: int, shown_as: int, space: Space) -> float:
@@ -161,18 +156,12 @@ def _coordinate(value: float, edge: Pair | None, extent: int, shown_as: int, spa
     short = round(value, 4) if space == "rel" else round_half_up(value)
     if edge is None:
         return short
-    back = _to_screen(space, extent, shown_as)
-    exact = (value, math.nextafter(value, math.inf), math.nextafter(value, -math.inf))
-    inside = (number for number in (short, *exact) if edge[0] < back(number) < edge[1])
-    within = (number for number in (short, *exact) if edge[0] <= back(number) <= edge[1])
-    return next(inside, next(within, value))
-
-
-def _to_screen(space: Space, extent: int, shown_as: int) -> Callable[[float], float]:
-    if space == "rel":
-        return lambda number: number * extent
     parts = shown_as if space == "px" else ratio(space, extent)[1]
-    return lambda number: number * extent / parts
+    exact = (value, math.nextafter(value, math.inf), math.nextafter(value, -math.inf))
+    back = [(number, number * extent / parts) for number in (short, *exact)]
+    inside = (number for number, pixel in back if edge[0] < pixel < edge[1])
+    within = (number for number, pixel in back if edge[0] <= pixel <= edge[1])
+    return next(inside, next(within, value))
 
 
 # The screenshot as a model was shown it, and the way from it back to the screen of the step.
@@ -340,6 +329,29 @@ def to_screen(action: Action, resized: Resizing | None) -> Action:
         )
 
     return replace(action, start=move(action.start), end=move(action.end))
+
+
+def in_shares(action: Action, screen: Screen) -> Action:
+    """Return an action with its points from 0 to 1 of the screen.
+
+    Boxes stay as they are: the middle of one in another unit may differ in its last digit.
+
+    Args:
+        action: pixels are those of the screen.
+        screen: width and height in pixels; if unknown, points in pixels are dropped.
+    """
+
+    def convert_points(regions: Sequence[Region]) -> tuple[Region, ...]:
+        return tuple(
+            region
+            if isinstance(region, Box)
+            # One product less: the last digit is that of value / 1000.
+            else convert(region, "rel", screen if region.space == "px" else (1, 1))
+            for region in regions
+            if region.space != "px" or isinstance(region, Box) or min(screen) > 0
+        )
+
+    return replace(action, start=convert_points(action.start), end=convert_points(action.end))
 
 
 def on_screen(step: Step, point: Point, receipt: Mapping[str, Any] | None) -> Point | None:

@@ -1,4 +1,4 @@
-"""What rows of a benchmark are made of, where they can be made of the data of other tasks.
+"""How rows of a benchmark are made out of the data of other tasks.
 
 `omnidata synth` chooses and copies; the benchmark says how many actions its prompt shows, and
 writes its rows.
@@ -22,21 +22,21 @@ PLATFORMS: Final = ("web", "desktop", "mobile")
 
 @dataclass(frozen=True, slots=True)
 class Trajectory:
-    """Actions in a row, and what was seen before each of them.
+    """Consecutive actions, and the screenshots before each of them.
 
     Attributes:
         name: unique among the rows.
         group: what it must never be torn apart from (see `Step.group`).
-        source: where it is from, and what was done to it, e.g. "omnigui-cut".
+        source: its origin and how it was changed, e.g. "omnigui-cut".
         made_of: the episodes that its observations and its instruction are of.
-        platform: one of `PLATFORMS`; empty where nobody knows.
-        instruction: what was to be done.
+        platform: one of `PLATFORMS`; empty if unknown.
+        instruction: the task.
         actions: at least one.
-        words: each action as a history tells it, with all that is done in its step.
+        words: each action as histories have it, with all actions of its step.
         observations: names of the pictures, below the folder of pictures: one before each action,
             and one more where something was seen after the last.
         action_space: labels (`Action.label`), that of each of the actions among them.
-        success: whether it fulfils the instruction; None where nobody asks.
+        success: whether it fulfils the instruction; None if not asked.
     """
 
     name: str
@@ -81,7 +81,7 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What an agent was shown at a step, and its answer.
+    """The question of a step as an agent got it, and its answer.
 
     Attributes:
         shown: texts and media in order; the `role` of a medium is its name in `Judged.media`.

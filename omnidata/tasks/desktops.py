@@ -1,4 +1,4 @@
-"""What benchmarks of desktops share: what their histories tell of, and clips of recordings."""
+"""Shared parts of desktop benchmarks: the actions in histories, and clips of recordings."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from omnidata.types import MediaRef, VideoSegment
 
 
 def is_told(action: Action) -> bool:
-    """Whether prompts tell of an action in histories, version 1 of the prompts of desktops.
+    """Return whether histories show an action, version 1 of the prompts of desktops.
 
-    They tell of what comes near to something on a touch screen: not of a pointer that only moves,
-    of keys and buttons that are held, of a drag from nowhere, of a wheel that does not turn. What
-    follows the first thing that is more than to wait does not matter.
+    They show actions with a counterpart on a touch screen: no pointer that only moves, no keys and
+    buttons that are held, no drag without a start, no wheel that does not turn. Only the first
+    action that is no wait counts.
 
     Examples:
         >>> is_told(Action("tap")), is_told(Action("wait", then=(Action("move"),)))
@@ -39,7 +39,7 @@ _SHORTEST_S: Final = 1 / 60
 def clip_of(
     recording: MediaRef, number: int, start_s: float, end_s: float, *, seconds: float
 ) -> MediaRef | None:
-    """A part of a recording as a clip, named after the recording.
+    """Return a part of a recording as a clip, named after the recording.
 
     Args:
         recording: the video.
@@ -49,7 +49,7 @@ def clip_of(
         seconds: how long the recording is.
 
     Returns:
-        None for less than a frame, or for what lies outside the recording.
+        None for less than a frame, or outside the recording.
     """
     start, end = (round(min(max(moment, 0.0), seconds), 6) for moment in (start_s, end_s))
     if end - start < _SHORTEST_S:

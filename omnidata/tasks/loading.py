@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import resources
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from omnidata.actions import Action, Screen
 from omnidata.errors import DataError, Finding
 from omnidata.loaders import files
 from omnidata.loaders.steps import Positions, Steps, number_steps, row_ids
-from omnidata.types import LoadedDataset, Modality, Step
+from omnidata.types import LoadedDataset, MediaRef, Modality, Step
 
 _MEDIA: Final = frozenset(
     {".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp"}
@@ -101,3 +103,50 @@ def fingerprint_all(data: Path) -> str:
     """Return the SHA-256 over all files but media."""
     paths = [path for path in files.walk(data) if path.suffix.lower() not in _MEDIA]
     return files.fingerprint(paths, data if data.is_dir() else data.parent)
+
+
+class EpisodeBuilder:
+    """Makes the steps of an episode in order, each with the actions and screens before it.
+
+    Args:
+        episode_id: as in `Step`.
+        count: steps that the data hold for the episode.
+        tags: of all its steps.
+    """
+
+    def __init__(
+        self, episode_id: str, tags: Mapping[str, str] | None = None, *, count: int = 1
+    ) -> None:
+        self._id, self._count, self._tags = episode_id, count, tags or {}
+        self._history: list[Action | None] = []
+        self._screens: list[Screen] = []
+
+    def step(
+        self,
+        sample_id: str,
+        instruction: str,
+        media: Mapping[str, MediaRef | None],
+        screen: Screen,
+        action: Action | None,
+        source: Mapping[str, Any],
+        *,
+        group: str = "",
+    ) -> Step:
+        """Return the next step; arguments are as in `Step`."""
+        number, past, screens = len(self._history), tuple(self._history), tuple(self._screens)
+        self.skip(screen, action)
+        return Step(
+            sample_id, self._id, number, self._count, instruction, screen, media, past, screens,
+            action, self._tags, source, group=group,
+        )  # fmt: skip
+
+    def skip(self, screen: Screen = (0, 0), action: Action | None = None) -> None:
+        """Count a step that is missing or cannot be asked about, with what is known of it."""
+        self._history.append(action)
+        self._screens.append(screen)
+
+
+def prompt_text(package: str, name: str) -> str:
+    """Return the prompt text `prompts/NAME.txt` of a benchmark's package."""
+    folder = resources.files(f"omnidata.tasks.{package}").joinpath("prompts")
+    return folder.joinpath(f"{name}.txt").read_text(encoding="utf-8")

@@ -1,7 +1,7 @@
-"""What another harness's log says of a row, held against a row of the data.
+"""Compare rows in another harness's log with rows of the data.
 
-Harnesses keep of a row what they like: all of it, some columns, or a record in a metric's value;
-with numbers as texts, lists as texts, and boxes in another unit.
+Harnesses keep all of a row, some columns, or a record in a metric's value, with numbers as texts,
+lists as texts, and boxes in another unit.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _EXACT: Final = 1e-6  # as far as a float of four bytes may be off
 
 
 class Difference(NamedTuple):
-    """A column in which a log says of a row what is not so in the data.
+    """A column in which a log contradicts the data.
 
     Attributes:
         column: its name in the log.

@@ -1,4 +1,4 @@
-"""What a model is shown of a screen: its picture, its accessibility tree, both, or numbered marks.
+"""How prompts show a screen: its picture, its accessibility tree, both, or numbered marks.
 
 Source: OSWorld (sections 2.3 and 4.1, Appendices C.3 to C.5, Table 11). A benchmark whose data hold
 trees gives the `Element`s of a step's screen (`Benchmark.elements`) and allows `OPTIONS`; the rest
@@ -52,7 +52,7 @@ ROLE: Final = "a11y_tree"
 
 
 def effective_options(given: Mapping[str, str], options: dict[str, str]) -> dict[str, str]:
-    """The options, without these where the screenshot alone is shown: so they were in old runs.
+    """Return the options, without these if only the screenshot is shown, as in older runs.
 
     Args:
         given: as the user wrote them.
@@ -83,10 +83,10 @@ def effective_options(given: Mapping[str, str], options: dict[str, str]) -> dict
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """An element of a screen, as far as a model is told of it.
+    """An element of a screen.
 
     Attributes:
-        role: what it is, in the source's word: "push-button", "Button".
+        role: its kind, in the source's word: "push-button", "Button".
         name, text: its label and its content; empty where it has none.
         box: left, top, right and bottom in pixels of the screen; right and bottom are outside.
         visible: whether it is shown on the screen.
@@ -104,13 +104,13 @@ class Element:
 
     @property
     def centre(self) -> tuple[int, int]:
-        """The place of a click, x and y in whole pixels, as OSWorld's release computes it."""
+        """Where it is clicked, x and y in whole pixels, as OSWorld's release computes it."""
         left, top, right, bottom = self.box
         return left + (right - left) // 2, top + (bottom - top) // 2
 
 
 def is_kept(element: Element) -> bool:
-    """Whether a model is told of an element (Table 11, but for its tags, which are the desktop's).
+    """Return whether prompts list an element (Table 11, without its tags, which are the desktop's).
 
     Examples:
         >>> is_kept(Element("push-button", "Close", "", (1855, 12, 1891, 48)))
@@ -133,10 +133,10 @@ _TOKEN: Final = re.compile(r" ?[A-Za-z]{1,8}|\d{1,3}|\s+|[^\w\s]{1,2}|.", re.DOT
 
 
 def tokens(text: str) -> int:
-    r"""About how many tokens a text has, for no model in particular.
+    r"""Return about how many tokens a text has, for no model in particular.
 
     A token is up to eight letters of a word with the space before it, three digits, two signs, a
-    stretch of white space, or any other letter. What a model really counted is in its usage.
+    stretch of white space, or any other letter. A model's own count is in its usage.
 
     Examples:
         >>> tokens("push-button\tClose\t(1855, 12)\n")
@@ -147,10 +147,10 @@ def tokens(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """A tree as a model is told it.
+    """A tree as a prompt has it.
 
     Attributes:
-        kind: what the model is shown.
+        kind: the value of the option `observation`.
         text: the table, an element a line; of marks without places.
         elements: those of the lines, in order; the first one has mark 1.
         about: how many elements the tree has, how many the filter kept, how many of these are
@@ -172,7 +172,7 @@ def tell(
     space: Space = "px",
     most: int | None = None,
 ) -> Observation:
-    """The table of a tree: tag, name, text, position and size, or index, tag, name and text.
+    """Return the table of a tree: tag, name, text, position, size; or index, tag, name, text.
 
     Args:
         elements: all of the tree, in its order.
@@ -191,8 +191,12 @@ def tell(
         raise broken_tree(step, "the size of the screen is unknown")
     kept = list(filter(is_kept, elements))
     head = _MARKED if kind == "som" else _PLACED
-    line = _mark_line if kind == "som" else lambda number, one: _tree_line(one, step.screen, space)
-    lines = [line(number, one) for number, one in enumerate(kept, 1)]
+    lines = [
+        "\t".join([str(number), *_words(one)]) + "\n"
+        if kind == "som"
+        else _tree_line(one, step.screen, space)
+        for number, one in enumerate(kept, 1)
+    ]
     lengths = accumulate(map(tokens, lines), initial=tokens(head))
     told = len(list(takewhile(lambda length: most is None or length <= most, lengths))) - 1
     told = max(told, 0)
@@ -219,10 +223,6 @@ def _tree_line(element: Element, screen: Screen, space: Space) -> str:
         digits = 4 if space == "rel" else None
         sides = [(round(point.x, digits), round(point.y, digits)) for point in found]
     return "\t".join([*_words(element), *(f"({one:g}, {other:g})" for one, other in sides)]) + "\n"
-
-
-def _mark_line(number: int, element: Element) -> str:
-    return "\t".join([str(number), *_words(element)]) + "\n"
 
 
 def _words(element: Element) -> list[str]:
@@ -270,11 +270,11 @@ def broken_tree(step: Step, what: str) -> MediaError:
     )
 
 
-# How a prompt says it, for a benchmark without words of its own.
+# The words of a prompt, for a benchmark without its own.
 
 TELLS_PLACES: Final = ("a11y", "screenshot+a11y")
-"""What tells where elements are: places in pixels are then those of the screen itself, in whatever
-size a model is shown the screenshot."""
+"""The kinds that list positions: pixels are then those of the screen itself, whatever the size of
+the sent screenshot."""
 _NOUNS: Final[Mapping[Kind, tuple[str, str]]] = {
     "screenshot": ("a ", "screenshot"),
     "a11y": ("an ", "accessibility tree"),
@@ -295,9 +295,9 @@ _TABLE: Final = (
 
 
 def reword(text: str, kind: Kind) -> str:
-    """A prompt for screenshots with the word for what is shown in place of "screenshot".
+    """Return a prompt with the word for this kind in place of "screenshot".
 
-    That is how OSWorld's own prompts differ (Appendix C.2.1).
+    OSWorld's own prompts differ in the same way (Appendix C.2.1).
 
     Examples:
         >>> reword("You get a screenshot. Look at the screenshot.", "a11y")
@@ -315,11 +315,11 @@ def texts(kind: Kind) -> Sequence[str]:
 
 
 def parts_of(seen: Observation, media: Sequence[Part], space: Space) -> tuple[Part, ...]:
-    """The media of a prompt with the observation in place of the screenshot.
+    """Return the media of a prompt with the observation in place of the screenshot.
 
     Args:
-        seen: the tree as it is told.
-        media: the parts of a prompt that is shown the screenshot, under the role of that name.
+        seen: the tree.
+        media: the parts of a prompt; the screenshot has the role of that name.
         space: the unit of positions and sizes.
     """
     head = _TABLE if seen.kind == "som" else _TREE.format(_UNITS[space])
@@ -396,10 +396,10 @@ class ScreenDisplay:
 
 
 def tag_at(elements: Sequence[Element], place: Pair) -> str | None:
-    """The mark of the smallest element that holds a place; None where none does.
+    """Return the mark of the smallest element that holds a place; None if none does.
 
     Args:
-        elements: those that are marked, in order.
+        elements: those with marks, in order.
         place: x and y in pixels of the screen.
 
     Examples:
@@ -427,17 +427,17 @@ def tags(
     space: Space = "px",
     resized: Resizing | None = None,
 ) -> dict[str, Pair]:
-    """What each mark stands for: a place in the unit of answers.
+    """Return the place of each mark, in the unit of answers.
 
-    That is the middle of its element; of the smallest one that holds a place where the expert acted
-    it is that place, so that an answer with this element is right whatever its size.
+    It is the middle of the element. The smallest element around a place where the expert acted has
+    that place, so an answer with this element is right whatever its size.
 
     Args:
-        elements: those that are marked, in order.
+        elements: those with marks, in order.
         screen: width and height in pixels.
         acted: where the expert acted, in pixels of the screen.
         space: the unit of answers; shares of a screen of unknown size have no places.
-        resized: how the picture was sent, of whose pixels answers in pixels are.
+        resized: how the picture was resized; answers in pixels are in those of the sent one.
 
     Examples:
         >>> field = Element("entry", "Search", "", (0, 0, 100, 10))
@@ -457,7 +457,7 @@ def tags(
 
 
 def resolve_mark(body: Mapping[str, Any], places: Mapping[str, Pair]) -> Mapping[str, Any]:
-    """An answer in JSON whose coordinate is the place of the mark that it names.
+    """Return an answer in JSON with the place of its mark as the coordinate.
 
     Examples:
         >>> resolve_mark({"action_type": "click", "coordinate": "tag_2"}, {"tag_2": (5, 7)})

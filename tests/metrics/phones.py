@@ -31,7 +31,7 @@ def phone(name: str) -> Any:
 def rules(task: str, *profiles: str, screen: tuple[int, int] = (1000, 1000)) -> list[Rule]:
     def rule_of(profile: str) -> Rule:
         rule = phone(task).benchmark.evaluators[profile].match
-        return lambda wanted, said, rects: rule(Truth(wanted, tuple(rects)), said, screen)
+        return lambda wanted, said, rects: rule(Truth(wanted, tuple(rects), screen), said)
 
     return [rule_of(profile) for profile in profiles]
 

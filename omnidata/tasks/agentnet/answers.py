@@ -16,7 +16,7 @@ from typing import Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from omnidata.actions import Action, Point, Region, Screen, Space, convert
+from omnidata.actions import Action, Point, Space
 from omnidata.dialects import UnreadError
 from omnidata.dialects.pyautogui import Code, read_code
 from omnidata.dialects.pyautogui_actions import as_action
@@ -28,7 +28,8 @@ from omnidata.tasks.agentnet.actions import (
     terminate_action,
 )
 from omnidata.tasks.benchmark import ParsedAnswer, Receipt
-from omnidata.tasks.coordinates import resizing, to_screen
+from omnidata.tasks.coordinates import in_shares, to_screen
+from omnidata.tasks.pointing import resizing_of
 from omnidata.types import Step
 
 Version = Literal["released", "fixed"]
@@ -100,29 +101,14 @@ def as_answer(
 ) -> ParsedAnswer[Response]:
     """Return actions as an answer; if the size of the screen is unknown, pixels stay unchanged.
 
-    Args:
-        written: the actions, as the model wrote them.
-        code: the lines of code.
-        step: of the question.
-        receipt: has the size of the sent picture.
-        space: the unit of places.
-
     Raises:
         PredictionError: the receipt cannot be read.
     """
     actions = written
     if space == "norm1000" or (space == "px" and min(step.screen) > 0):
-        resized = resizing(receipt, step.screen, where=step.sample_id) if space == "px" else None
-        screen = step.screen if space == "px" else (1, 1)
-        actions = [_in_shares(to_screen(one, resized), screen) for one in written]
+        resized = resizing_of(step, receipt, space)
+        actions = [in_shares(to_screen(one, resized), step.screen) for one in written]
     return ParsedAnswer(Response(actions, written), {"code": code}, tuple(written))
-
-
-def _in_shares(action: Action, screen: Screen) -> Action:
-    def shares(regions: Sequence[Region]) -> tuple[Point, ...]:
-        return tuple(convert(one, "rel", screen) for one in regions if isinstance(one, Point))
-
-    return replace(action, start=shares(action.start), end=shares(action.end))
 
 
 def _read_released(text: str, space: Space) -> tuple[str, Sequence[Action]]:

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 
 from msgspec.structs import replace
 
-from omnidata.actions import Action, Screen
+from omnidata.actions import Action
 from omnidata.dialects.pyautogui import read_code
 from omnidata.dialects.pyautogui_actions import as_action
 from omnidata.errors import DataError
@@ -31,6 +31,7 @@ from omnidata.tasks.agentnet.actions import (
     type_of,
 )
 from omnidata.tasks.agentnet.recordings import EVENTS, Timeline, find_timeline
+from omnidata.tasks.loading import EpisodeBuilder
 from omnidata.types import LoadedDataset, MediaRef, Modality, Step
 
 # The files of AgentNet, in two forms, recognised by their columns.
@@ -170,10 +171,6 @@ def action_of(source: Mapping[str, Any], truth: Sequence[Action]) -> Action | No
     """Return the action of a step, with its code as words; None if the code cannot be read.
 
     The target of a click is the boxes of its ground truth, if it has some.
-
-    Args:
-        source: of a step.
-        truth: its ground truth.
     """
     lines = _code_of(source) or "\n".join(map(code_line, truth))
     found = as_action(read_code(lines), space="rel", said=lines)
@@ -242,12 +239,9 @@ class StepReader:
         done = [self._truth(source, name) for source, name in zip(sources, names, strict=True)]
         line = self._timeline(found, done, RowContext(own, place.note))
         instruction = self._instruction(found.row, place)
-        tags = _tags(found, form)
-        history: list[Action | None] = []
-        screens: list[Screen] = []
+        episode = EpisodeBuilder(own, _tags(found, form), count=len(rows))
         for number, (name, source) in enumerate(zip(names, sources, strict=True)):
             shot = self._picture(found, source["step"])
-            screen = size_of(shot)
             action = action_of(source, done[number]) if done[number] else None
             if action is None and done[number]:
                 RowContext(name, about(self.note, name)).warn(
@@ -256,22 +250,8 @@ class StepReader:
                     "calls of pyautogui or `computer`",
                     "add the code; until then the step has no action, but is judged",
                 )
-            yield Step(
-                sample_id=name,
-                episode_id=own,
-                step_index=number,
-                num_steps=len(rows),
-                instruction=instruction,
-                screen=screen,
-                media={"screenshot": shot, "video": line.clip(number) if line else None},
-                history=tuple(history),
-                history_screens=tuple(screens),
-                action=action,
-                tags=tags,
-                source=source,
-            )
-            history.append(action)
-            screens.append(screen)
+            media = {"screenshot": shot, "video": line.clip(number) if line else None}
+            yield episode.step(name, instruction, media, size_of(shot), action, source)
 
     def _truth(self, source: Mapping[str, Any], name: str) -> Sequence[Action]:
         place = RowContext(name, about(self.note, name))

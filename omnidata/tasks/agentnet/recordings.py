@@ -185,8 +185,11 @@ def read_log(path: Path) -> Log | None:
     """
     if not _is_recording(path):
         return None
-    folder = _folder(path)
-    kept = path if path.is_file() else folder / EVENTS
+    kept, folder = path, path.parent
+    if not path.is_file():
+        places = (path, path / _FOLDER)
+        folder = next((place for place in places if (place / EVENTS).is_file()), path)
+        kept = folder / EVENTS
     metadata = _read_object(folder / _METADATA, Metadata)
     if min(metadata.screen_width, metadata.screen_height) < 1:
         raise _recording_error(folder / _METADATA, "the screen has no size", "its size in pixels")
@@ -222,12 +225,6 @@ def _is_recording(path: Path) -> bool:
     except DataError:
         return False
     return {"start_time", "end_time", "description"} <= first.keys()
-
-
-def _folder(path: Path) -> Path:
-    if path.is_file():
-        return path.parent
-    return next((sub for sub in (path, path / _FOLDER) if (sub / EVENTS).is_file()), path)
 
 
 def _labels(folder: Path, metadata: Metadata) -> Labels:
@@ -460,7 +457,9 @@ def find_timeline(
     ends = bool(steps and steps[-1]) and steps[-1][-1].kind == "done"
     acting = steps[:-1] if ends else steps
     try:
-        zero = _began(MediaRef("video", root, f"{name}/{_METADATA}"))
+        path = resolve(MediaRef("video", root, f"{name}/{_METADATA}"), budget=_BUDGET)
+        about = decode_utf8(path.read_bytes())
+        zero = _moment(about.get("video_start_timestamp") if isinstance(about, dict) else None)
         kept = resolve(MediaRef("video", root, f"{name}/{EVENTS}"), budget=_BUDGET)
         events = [row for _, row in json_lines(kept)]
         if len(events) != len(acting):
@@ -473,11 +472,6 @@ def find_timeline(
         return str(error)
     except OSError as error:
         return f"it cannot be read ({error.strerror})"
-
-
-def _began(ref: MediaRef) -> float:
-    value = decode_utf8(resolve(ref, budget=_BUDGET).read_bytes())
-    return _moment(value.get("video_start_timestamp") if isinstance(value, dict) else None)
 
 
 def _span(row: object, zero: float, actions: Sequence[Action]) -> tuple[float, float]:

@@ -71,12 +71,7 @@ def _kind_of(step: Step) -> str | None:
 
 
 class StepScore(Rule[Response]):
-    """A step's score, from 0 to 1.
-
-    Args:
-        version: of the evaluator.
-        space: the unit of coordinates in answers.
-    """
+    """A step's score, from 0 to 1."""
 
     totals = Scores()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from importlib import resources
 from pathlib import Path
 from typing import Any, Final, TypedDict
 
@@ -35,6 +34,7 @@ from omnidata.tasks.benchmark import (
     ParsedAnswer,
     Receipt,
     Speech,
+    hub_publication,
 )
 from omnidata.tasks.coordinates import answer_space, in_pixels, on_screen, place
 from omnidata.tasks.desktops import is_told
@@ -49,6 +49,7 @@ from omnidata.tasks.explaining import (
     of_turns,
     quote,
 )
+from omnidata.tasks.loading import prompt_text
 from omnidata.tasks.profile import Profile
 from omnidata.types import (
     PLACE,
@@ -56,8 +57,6 @@ from omnidata.types import (
     Explanation,
     Message,
     Part,
-    Publication,
-    Remote,
     Step,
     Target,
     Verdict,
@@ -109,19 +108,16 @@ class _Episodes(Episodes):
         return {"true": True, "false": False}.get(steps[0].tags.get("completed", ""))
 
 
-_SOURCE: Final = Publication(
+_SOURCE: Final = hub_publication(
     "AgentNet",
-    "https://huggingface.co/datasets/xlangai/AgentNet",
+    "xlangai/AgentNet",
     "mit",
     paper="2508.09123",
-    remote=Remote(
-        "hf://datasets/xlangai/AgentNet",
-        archives=("*.zip", "*.z[0-9]*"),
-        bytes=200_000_000_000,
-        note="about 200 GB, and as much again while the zips, each in several parts, are "
-        "unpacked; the rows alone are --only '*.jsonl' (1.7 GB). The licence is that of "
-        "the code's repository; that of the card was not seen",
-    ),
+    archives=("*.zip", "*.z[0-9]*"),
+    bytes=200_000_000_000,
+    note="about 200 GB, and as much again while the zips, each in several parts, are "
+    "unpacked; the rows alone are --only '*.jsonl' (1.7 GB). The licence is that of "
+    "the code's repository; that of the card was not seen",
 )
 
 
@@ -129,10 +125,6 @@ class AgentNet(Benchmark):
     """AgentNet: what does a person do next on the desktop, given the screenshot?
 
     The prompt is ours, in the words of OpenCUA's actions.
-
-    Args:
-        name: "agentnet".
-        options: as in `allowed`; unknown ones are a `UsageError`.
     """
 
     card = Card(
@@ -161,8 +153,7 @@ class AgentNet(Benchmark):
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         super().__init__(name, options)
         self._space = answer_space(self.options) or "rel"
-        prompts = resources.files("omnidata.tasks.agentnet").joinpath("prompts")
-        system = prompts.joinpath("agentnet_v1.txt").read_text(encoding="utf-8")
+        system = prompt_text("agentnet", "agentnet_v1")
         self.system = system.replace("{unit}", _UNITS[self._space])
         self.prompt_hash = hash_of(
             [self.options["history"], self.system, self.question, _NOTHING, _UNSAID]
@@ -284,7 +275,12 @@ def _sentence(
     if not done:
         return "the answer does nothing"
     if right:
-        return _rightly(step, truth, done)
+        name = type_of(truth[0])
+        if name == "scroll" and done[0].direction != truth[0].direction:
+            return "the released evaluator accepts any scroll"
+        if name in POINTED and name == type_of(done[0]):
+            return _where(step, truth[0], done[0])
+        return f"the answer has the right actions: {', '.join(map(type_of, truth))}"
     types, given = [type_of(one) for one in truth], [type_of(one) for one in done]
     if given[0] not in types:
         return f"the answer is {given[0]}, the target is {', '.join(types)}"
@@ -299,16 +295,6 @@ def _sentence(
     if version == "fixed" and len(done) > len(truth):
         differ.append(f"{len(done)} actions in place of {len(truth)}")
     return "; ".join(differ) or "the actions differ"
-
-
-def _rightly(step: Step, truth: Sequence[Action], done: Sequence[Action]) -> str:
-    action, answer = truth[0], done[0]
-    name = type_of(action)
-    if name == "scroll" and answer.direction != action.direction:
-        return "the released evaluator accepts any scroll"
-    if name in POINTED and name == type_of(answer):
-        return _where(step, action, answer)
-    return f"the answer has the right actions: {', '.join(map(type_of, truth))}"
 
 
 def _where(step: Step, action: Action, done: Action) -> str:

@@ -12,9 +12,9 @@ Source: IMNearth/CoAT, `coat/evaluate.py` and `screen_utils.py`. As released:
   LONG_PRESS has the type of a press.
 
 But the expert's point is only looked up for scrolls. For a click it is (0, 0), and hardly any click
-is right. Mended: the point is the expert's; a click without a box is right where its point lies in
-such an element, or is the expert's; an empty text is no part of any other; success and failure are
-different things; a long press is no press of a button; the first element counts.
+is right. Corrected: the point is the expert's; a click without a box is right where its point lies
+in such an element, or is the expert's; an empty text is no part of any other; success and failure
+are different things; a long press is no press of a button; the first element counts.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _type_of(action: Action) -> Type | None:
 
 
 def _direction_of(action: Action) -> Direction | None:
-    """Which way a finger goes; None if nobody says it.
+    """The direction of the finger; None if unknown.
 
     Examples:
         >>> _direction_of(Action("swipe", (Point(0.5, 0.5, "rel"),), (Point(0.6, 0.41, "rel"),)))
@@ -68,27 +68,18 @@ def _direction_of(action: Action) -> Direction | None:
     return "left" if to_x < x else "right"
 
 
-def match_released(truth: Truth, said: Action, screen: Screen) -> Match | None:
-    """Match as released.
-
-    Args:
-        truth: the expert's action and the elements.
-        said: the answer, its places in any unit but pixels.
-        screen: width and height of the screenshot in pixels.
-
-    Returns:
-        None for a click on a screen of unknown size.
-    """
+def match_released(truth: Truth, said: Action) -> Match | None:
+    """Match as released; None for a click on a screen of unknown size."""
     wanted = _type_of(truth.action)
-    if wanted == "click" and min(screen) < 1:
+    if wanted == "click" and min(truth.screen) < 1:
         return None
     given = "press" if said.kind == "long_press" else _type_of(said)
     if wanted is None or wanted != given:
         return False, False
     if wanted == "click":
-        named = _element_box(truth, said.element, screen) if said.element else None
-        box = named or _pixel_box(said, screen)
-        return True, bool(box) and _clicks(box, (0, 0), _elements(truth, screen))
+        named = _element_box(truth, said.element) if said.element else None
+        box = named or _pixel_box(said, truth.screen)
+        return True, box is not None and _clicks(box, (0, 0), truth)
     if wanted == "scroll":
         return True, _direction_of(truth.action) == _direction_of(said)
     if wanted == "type":
@@ -96,15 +87,15 @@ def match_released(truth: Truth, said: Action, screen: Screen) -> Match | None:
     return True, wanted == "stop" or truth.action.kind == said.kind
 
 
-def match_fixed(truth: Truth, said: Action, screen: Screen) -> Match | None:
-    """Match by the corrected rules; arguments and result as in `match_released`."""
+def match_fixed(truth: Truth, said: Action) -> Match | None:
+    """Match by the corrected rules; None for a click on a screen of unknown size."""
     wanted, action = _type_of(truth.action), truth.action
-    if wanted == "click" and min(screen) < 1:
+    if wanted == "click" and min(truth.screen) < 1:
         return None
     if wanted is None or wanted != _type_of(said):
         return False, False
     if wanted == "click":
-        return True, _clicks_fixed(truth, said, screen)
+        return True, _clicks_fixed(truth, said)
     if wanted == "scroll":
         return True, _direction_of(action) == _direction_of(said) is not None
     if wanted == "type":
@@ -135,12 +126,8 @@ def _pixel_box(action: Action, screen: Screen) -> Edges | None:
     )
 
 
-def _elements(truth: Truth, screen: Screen) -> list[Edges]:
-    return [_enlarge(box) for box in _boxes(truth, screen)]
-
-
-def _boxes(truth: Truth, screen: Screen) -> list[Edges]:
-    width, height = screen
+def _boxes(truth: Truth) -> list[Edges]:
+    width, height = truth.screen
     found: list[Edges] = []
     for y, x, tall, wide in truth.rects:
         left, top = round(x * width), round(y * height)
@@ -148,8 +135,8 @@ def _boxes(truth: Truth, screen: Screen) -> list[Edges]:
     return found
 
 
-def _element_box(truth: Truth, element: int | None, screen: Screen) -> Edges | None:
-    boxes = _boxes(truth, screen)
+def _element_box(truth: Truth, element: int | None) -> Edges | None:
+    boxes = _boxes(truth)
     if element is None or not 0 <= element < len(boxes):
         return None
     return _in_order(boxes)[element]
@@ -195,11 +182,11 @@ def _holds(box: Edges, point: Pair) -> bool:
     return box[0] <= point[0] <= box[2] and box[1] <= point[1] <= box[3]
 
 
-def _clicks(box: Edges | None, point: Pair, elements: Sequence[Edges]) -> bool:
-    assert box is not None
+def _clicks(box: Edges, point: Pair, truth: Truth) -> bool:
     box = _enlarge(box)
     if _holds(box, point):
         return True
+    elements = map(_enlarge, _boxes(truth))
     return any(_overlap(box, e) > OVERLAP for e in elements if _holds(e, point))
 
 
@@ -211,18 +198,18 @@ def _overlap(one: Edges, other: Edges) -> float:
     return wide * tall / (areas[0] + areas[1] - wide * tall)
 
 
-def _clicks_fixed(truth: Truth, said: Action, screen: Screen) -> bool:
+def _clicks_fixed(truth: Truth, said: Action) -> bool:
     wanted, given = touch_of(truth.action), touch_of(said)
     if wanted is None:
         return False
-    point = _pixel(wanted, screen)
-    elements = _elements(truth, screen)
-    box = _element_box(truth, said.element, screen) or _pixel_box(said, screen)
+    point = _pixel(wanted, truth.screen)
+    box = _element_box(truth, said.element) or _pixel_box(said, truth.screen)
     if box is not None:
-        return _clicks(box, point, elements)
+        return _clicks(box, point, truth)
     if given is None:
         return False
-    own = _pixel(given, screen)
+    own = _pixel(given, truth.screen)
+    elements = map(_enlarge, _boxes(truth))
     return own == point or any(_holds(e, point) and _holds(e, own) for e in elements)
 
 

@@ -1,7 +1,7 @@
-"""Android in the Wild as steps, and what has its actions: Android in the Zoo, and CAGUI.
+"""Android in the Wild as steps, with Android in the Zoo and CAGUI, which have its actions.
 
 They are one benchmark here: the same numbers for the same actions, the same (y, x) from 0 to 1, the
-same metrics. What differs is where rows and pictures lie, and the unit of the elements' boxes.
+same metrics. Only the layout of rows and pictures differs, and the unit of the elements' boxes.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ from omnidata.loaders.load import (
 from omnidata.loaders.repository import is_repository, read_manifest
 from omnidata.loaders.steps import row_ids, select_steps
 from omnidata.loaders.stored_rows import ScatteredRows
+from omnidata.loaders.tfrecord import Record
 from omnidata.media import image, image_size, read_bytes, unsafe
 from omnidata.tasks.aitw import rows as aitw_files
 from omnidata.tasks.aitw.rows import PICTURE, Line, Row, action_of, form_of, one
-from omnidata.tasks.loading import read_steps
+from omnidata.tasks.loading import EpisodeBuilder, read_steps
 from omnidata.tasks.phones.actions import middle, with_direction
 from omnidata.tasks.phones.splits import read_splits
 from omnidata.types import ByteRange, LoadedDataset, MediaRef, Modality, Step
@@ -82,12 +83,12 @@ class StepReader:
         root: the folder that pictures and TFRecords lie below.
         note: takes the findings.
         check_media: look at the pictures of TFRecords.
-        splits: by tag the part that an episode belongs to, by its own id.
+        splits: by tag, episode id -> its part.
         unscaled: the ids of the steps whose boxes are in pixels of a picture of unknown size.
         in_files: the numbers of the steps whose pictures are files of their own.
-        rows: those that have found their places in an episode.
+        rows: of all episodes.
         _episodes: by name, in the order of their first rows.
-        _shared: tags, by what they are: those of many episodes are the same.
+        _shared: tags by their items, as many episodes have the same.
     """
 
     root: Path
@@ -120,7 +121,12 @@ class StepReader:
             self.rows.skip()
             return
         sample_id = _sample_id(name, number)
-        shot, screen = self._picture(line, number, sample_id)
+        if line.record is not None:
+            shot, screen = self._within(line, line.record, sample_id)
+        elif line.held is not None:
+            shot, screen = line.held, size_of(line.held)
+        else:
+            shot, screen = self._beside(line, number, sample_id)
         note = about(self.note, sample_id)
         action = self._action(line.row, RowContext(f"{sample_id} ({line.where})", note))
         if episode is None:
@@ -154,12 +160,10 @@ class StepReader:
         came = [self.rows[each] for each in numbers]
         self._check_length(name, [placed.number for placed in came], came[0].row)
         there = {placed.number: (own, placed) for own, placed in zip(numbers, came, strict=True)}
-        history: list[Action | None] = []
-        screens: list[Screen] = []
+        made = EpisodeBuilder(name, episode.tags, count=len(came))
         for number in range(max(there) + 1):
             if number not in there:
-                history.append(None)
-                screens.append(UNKNOWN)
+                made.skip()
                 continue
             own, (_, row, shot, screen, where, action) = there[number]
             sample_id = _sample_id(name, number)
@@ -169,22 +173,12 @@ class StepReader:
             if form != "aitw":
                 self.in_files.append(len(self.rows.became))
             self.rows.became.append(own)
-            yield Step(
-                sample_id=sample_id,
-                episode_id=name,
-                step_index=number,
-                num_steps=len(came),
-                instruction=self._instruction(row, RowContext(where, about(self.note, sample_id))),
-                screen=screen,
-                media={"screenshot": shot},
-                history=tuple(history),
-                history_screens=tuple(screens),
-                action=action,
-                tags=episode.tags,
-                source=row,
-            )
-            history.append(action)
-            screens.append(screen)
+            text = one(row, "goal_info" if "goal_info" in row else "instruction")
+            if not isinstance(text, str) or not text:
+                place = RowContext(where, about(self.note, sample_id))
+                place.warn("instruction-missing", f"the instruction is {short(text)}", "a text")
+                text = ""
+            yield made.step(sample_id, text, {"screenshot": shot}, screen, action, row)
 
     def _check_length(self, name: str, numbers: Sequence[int], first: Row) -> None:
         stated = one(first, "episode_length")
@@ -199,22 +193,7 @@ class StepReader:
                 "add the missing steps; the episode counts as incomplete until then",
             )
 
-    def _instruction(self, row: Row, place: RowContext) -> str:
-        value = one(row, "goal_info" if "goal_info" in row else "instruction")
-        if not isinstance(value, str) or not value:
-            place.warn("instruction-missing", f"the instruction is {short(value)}", "a text")
-            return ""
-        return value
-
-    def _picture(self, line: Line, number: int, sample_id: str) -> tuple[MediaRef | None, Screen]:
-        if line.record is not None:
-            return self._within(line, sample_id)
-        if line.held is not None:
-            return line.held, size_of(line.held)
-        return self._beside(line, number, sample_id)
-
-    def _within(self, line: Line, sample_id: str) -> tuple[MediaRef | None, Screen]:
-        assert line.record is not None
+    def _within(self, line: Line, record: Record, sample_id: str) -> tuple[MediaRef | None, Screen]:
         height, width = (one(line.row, f"image/{name}") for name in ("height", "width"))
         channels = one(line.row, "image/channels") if "image/channels" in line.row else _RGB
         channels = channels if is_integer(channels) else 0
@@ -228,12 +207,12 @@ class StepReader:
         bare = line.row[PICTURE] == ["pixels"]
         stretch = ByteRange(
             line.path.relative_to(self.root).as_posix(),
-            line.record.offset + part.start,
+            record.offset + part.start,
             part.stop - part.start,
             (screen[1], screen[0], channels) if bare else None,
         )
         ref = MediaRef("image", self.root, f"{sample_id}.png", cell=stretch)
-        content = line.record.data[part]
+        content = record.data[part]
         if self.check_media and not bare:
             check_picture(content, screen, place)
         elif self.check_media:
@@ -387,9 +366,6 @@ def dump(source: LoadedDataset) -> Iterator[dict[str, Any]]:
             step = steps[own]
             row, shot = dict(step.source), step.media["screenshot"]
             if PICTURE in row and shot is not None:
-                row[PICTURE] = [_content(shot, bare=row[PICTURE] == ["pixels"])]
+                bare = row[PICTURE] == ["pixels"]
+                row[PICTURE] = [image(shot).pixels.tobytes() if bare else read_bytes(shot)]
             yield row
-
-
-def _content(shot: MediaRef, *, bare: bool) -> bytes:
-    return image(shot).pixels.tobytes() if bare else read_bytes(shot)

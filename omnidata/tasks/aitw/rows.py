@@ -1,4 +1,4 @@
-"""One row of Android in the Wild -> what was done, and the elements of the screen.
+"""Rows of Android in the Wild: the action, and the elements of the screen.
 
 Whatever the form of the row, its numbers are those of `omnidata.tasks.phones.actions.Code`, and its
 places are (y, x) from 0 to 1.
@@ -67,7 +67,7 @@ class Line:
         where: the file and the step or record, for findings.
         path: the file.
         row: the row; of an example, its features as lists, with "pixels" or "file" for the picture.
-        form: what it is a row of.
+        form: of the data.
         record: the record that holds the picture; None for a row of a JSON file.
         picture: where the picture lies in the record's data.
         held: the picture, where the file of rows holds it itself.
@@ -90,10 +90,6 @@ def find_splits(data: Path) -> list[Path]:
     """Return the release's split files, sorted: in the folder's `splits`, or beside the file."""
     place = (data if data.is_dir() else data.parent) / SPLITS
     return sorted(place.glob("*.json")) if place.is_dir() else []
-
-
-def _may_be(path: Path) -> bool:
-    return files.holds_rows(path) or tfrecord.may_hold_records(path)
 
 
 def _look(path: Path) -> files.Look:
@@ -119,8 +115,8 @@ class AitwFiles:
 
     def recognises(self, data: Path) -> bool:
         """Return whether one of the first files is Android in the Wild's."""
-        paths = islice(filter(_may_be, files.walk(data)), _PEEKED)
-        return any(_look(path) == "known" for path in paths)
+        paths = (p for p in files.walk(data) if files.holds_rows(p) or tfrecord.may_hold_records(p))
+        return any(_look(path) == "known" for path in islice(paths, _PEEKED))
 
     def fingerprint(self, data: Path) -> str:
         """Return the SHA-256 over the files, without the pictures beside JSON files."""
@@ -132,22 +128,16 @@ FILES = AitwFiles()
 
 
 def read(paths: Sequence[Path], note: Note) -> Iterator[Line]:
-    """Every row of the files; those that cannot be read have a finding instead.
-
-    Args:
-        paths: as `AitwFiles.find` returns them.
-        note: takes the findings.
-    """
+    """Yield every row of the files; those that cannot be read become findings."""
     for path in paths:
-        yield from _steps(path, note) if files.holds_rows(path) else _examples(path, note)
-
-
-def _steps(path: Path, note: Note) -> Iterator[Line]:
-    for line in read_rows(path):
-        if isinstance(line.row, dict):
-            yield Line(line.where, path, line.row, form_of(line.row), held=line.picture(_SHOTS))
-        else:
-            note(files.not_an_object(line, f"steps with {COLUMNS}"))
+        if not files.holds_rows(path):
+            yield from _examples(path, note)
+            continue
+        for line in read_rows(path):
+            if isinstance(line.row, dict):
+                yield Line(line.where, path, line.row, form_of(line.row), held=line.picture(_SHOTS))
+            else:
+                note(files.not_an_object(line, f"steps with {COLUMNS}"))
 
 
 def form_of(row: Row) -> Form:
@@ -258,10 +248,10 @@ def truth_of(row: Row, screen: Screen) -> Truth | None:
 
     Args:
         row: of any form.
-        screen: width and height of its picture, for boxes in pixels; (0, 0) where nobody knows.
+        screen: width and height of its picture, for boxes in pixels; (0, 0) if unknown.
     """
     try:
-        return Truth(action_of(row), rects_of(row, screen))
+        return Truth(action_of(row), rects_of(row, screen), screen)
     except ValueError:
         return None
 
@@ -274,18 +264,13 @@ def rects_of(row: Row, screen: Screen) -> tuple[Rect, ...]:
         return ()
     if form == "aitw":
         value = [value[at : at + 4] for at in range(0, len(value) - 3, 4)]
-    if form == "aitz":
-        return tuple(_scale(rect, screen) for rect in value if _is_rect(rect) and min(screen) > 0)
-    return tuple((rect[0], rect[1], rect[2], rect[3]) for rect in value if _is_rect(rect))
-
-
-def _scale(rect: list[float], screen: Screen) -> Rect:
-    width, height = screen
-    return rect[0] / height, rect[1] / width, rect[2] / height, rect[3] / width
-
-
-def _is_rect(value: object) -> bool:
-    return isinstance(value, list) and len(value) == 4 and all(map(is_coordinate, value))
+    rects = [r for r in value if isinstance(r, list) and len(r) == 4 and all(map(is_coordinate, r))]
+    if form != "aitz":
+        return tuple((y, x, height, width) for y, x, height, width in rects)
+    if min(screen) < 1:
+        return ()
+    wide, high = screen
+    return tuple((y / high, x / wide, height / high, width / wide) for y, x, height, width in rects)
 
 
 def _pair(row: Row, name: str) -> Pair:

@@ -13,10 +13,10 @@ released:
 All of it is computed in 32-bit floats, as JAX does. Where a screen has no elements the release
 raises; here the distance alone decides.
 
-Mended are three things that go against the release's own definition of a match, "two actions that
-would result in a similar screen state" and its limit "to the screen": opposite swipes match, any
-text matches any other, and an enlarged element at the left or upper edge is moved inwards instead
-of cut, so that it reaches too far on its other side.
+Three faults are corrected that go against the release's own definition of a match, "two actions
+that would result in a similar screen state" and its limit "to the screen": opposite swipes match,
+any text matches any other, and an enlarged element at the left or upper edge is moved inwards
+instead of cut, so that it reaches too far on its other side.
 """
 
 from __future__ import annotations

@@ -11,10 +11,10 @@ from omnidata.loaders.load import load_data
 from omnidata.tasks.aitw import aitz_rules, rules
 from omnidata.tasks.aitw import load as loader
 from omnidata.tasks.aitw.rows import FILES, truth_of
-from omnidata.tasks.benchmark import Card, Note, Paper
+from omnidata.tasks.benchmark import Card, Note, Paper, hub_publication
 from omnidata.tasks.phones import agentcpm, answers
-from omnidata.tasks.phones.actions import direction_of, middle
-from omnidata.tasks.phones.rules import Evaluator, without_size
+from omnidata.tasks.phones.actions import direction_of
+from omnidata.tasks.phones.rules import Evaluator
 from omnidata.tasks.phones.task import PhoneBenchmark, PhoneRecord, PhoneView, Wording
 from omnidata.types import LoadedDataset, Publication, Remote, Step
 
@@ -24,11 +24,8 @@ _AITZ = "Android in the Zoo (Zhang et al., 2024)"
 _MENDED = ", with its faults corrected"
 _UNSIZED = "clicks on screens of unknown size"
 _POINT = "coordinate: [x, y]"
+_PLAIN = ("BACK", "HOME", "ENTER", "TASK_COMPLETE", "TASK_IMPOSSIBLE")
 _LINE = "start_coordinate: [x, y], end_coordinate: [x, y]"
-_NAMES = frozenset(
-    {"TAP", "DOUBLE_TAP", "LONG_PRESS", "BACK", "HOME", "ENTER", "NONE"}
-    | {"TASK_COMPLETE", "TASK_IMPOSSIBLE"}
-)
 
 
 SOURCES: Final = (
@@ -54,29 +51,21 @@ SOURCES: Final = (
         "no official id on the Hub was found",
         paper="2403.02713",
     ),
-    Publication(
+    hub_publication(
         "CAGUI",
-        "https://huggingface.co/datasets/openbmb/CAGUI",
+        "openbmb/CAGUI",
         "cc-by-nc-4.0",
-        {"form": "cagui"},
-        Remote(
-            "hf://datasets/openbmb/CAGUI",
-            files=("CAGUI_agent/*",),
-            bytes=847_000_000,
-            note="the episodes, 847 MB of 1.4 GB; not for commercial use",
-        ),
         paper="2506.01391",
+        where={"form": "cagui"},
+        files=("CAGUI_agent/*",),
+        bytes=847_000_000,
+        note="the episodes, 847 MB of 1.4 GB; not for commercial use",
     ),
 )
 
 
 class Aitw(PhoneBenchmark):
-    """Android in the Wild: what does the agent do next on the phone?
-
-    Args:
-        name: "aitw".
-        options: `history`, `coordinates`; unknown ones are a `UsageError`.
-    """
+    """Android in the Wild: what does the agent do next on the phone?"""
 
     card = Card(
         title="Android in the Wild",
@@ -94,16 +83,12 @@ class Aitw(PhoneBenchmark):
     paper = Paper(overview=PhoneView)
     truth = staticmethod(truth_of)
     evaluators: ClassVar[Mapping[str, Evaluator]] = {
-        "aitw": Evaluator(without_size(rules.match_released), 140, "GP_ratio", source=_AITW),
-        "aitw-fixed": Evaluator(
-            without_size(rules.match_fixed), 140, "GP_ratio", source=_AITW + _MENDED
-        ),
+        "aitw": Evaluator(rules.match_released, 140, "GP_ratio", source=_AITW),
+        "aitw-fixed": Evaluator(rules.match_fixed, 140, "GP_ratio", source=_AITW + _MENDED),
         "agentcpm": Evaluator(
-            without_size(agentcpm.match_released), 140, as_released="agentcpm", source=_AGENTCPM
+            agentcpm.match_released, 140, as_released="agentcpm", source=_AGENTCPM
         ),
-        "agentcpm-fixed": Evaluator(
-            without_size(agentcpm.match_fixed), 140, source=_AGENTCPM + _MENDED
-        ),
+        "agentcpm-fixed": Evaluator(agentcpm.match_fixed, 140, source=_AGENTCPM + _MENDED),
         "aitz": Evaluator(
             aitz_rules.match_released,
             as_released="aitz",
@@ -123,6 +108,10 @@ class Aitw(PhoneBenchmark):
         "device": (),
         "android": (),
     }
+    names: ClassVar[Mapping[str, str]] = {
+        "WAIT": "NONE",
+        **{label: label for label in ("TAP", "DOUBLE_TAP", "LONG_PRESS", *_PLAIN)},
+    }
     wording = Wording(
         actions=(
             ("NONE", ""),
@@ -130,7 +119,7 @@ class Aitw(PhoneBenchmark):
             ("LONG_PRESS", _POINT),
             *((f"SWIPE_{way}", _LINE) for way in ("UP", "DOWN", "LEFT", "RIGHT")),
             ("INPUT", 'text: "string"'),
-            *((name, "") for name in ("BACK", "HOME", "ENTER", "TASK_COMPLETE", "TASK_IMPOSSIBLE")),
+            *((name, "") for name in _PLAIN),
         ),
         rules=(
             'If the task appears COMPLETE or already done, you MUST output {"action_type": '
@@ -170,8 +159,7 @@ class Aitw(PhoneBenchmark):
         """Return the touched place, and for a swipe the lifted one."""
         if direction_of(action):
             return rules.dual_point(action) or ()
-        touch = middle(action.start)
-        return (touch,) if touch and action.kind in ("tap", "long_press") else ()
+        return super().places(action)
 
     def body(self, action: Action, places: Sequence[Any]) -> dict[str, Any]:
         if direction := direction_of(action):
@@ -179,7 +167,4 @@ class Aitw(PhoneBenchmark):
             return {"action_type": f"SWIPE_{direction.upper()}", **dict(ends)}
         if action.kind == "type":
             return {"action_type": "INPUT", "text": action.text}
-        name = "NONE" if action.kind == "wait" else action.label
-        if name not in _NAMES:
-            raise ValueError(f"the prompt has no {name}")
-        return {"action_type": name, **({"coordinate": places[0]} if places else {})}
+        return super().body(action, places)

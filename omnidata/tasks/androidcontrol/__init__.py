@@ -1,1 +1,1 @@
-"""AndroidControl: episodes told by a goal or step by step."""
+"""AndroidControl: episodes with a goal, and an instruction for each step."""

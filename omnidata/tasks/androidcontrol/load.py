@@ -24,7 +24,7 @@ from omnidata.loaders.tfrecord import Example, Record, read_example, records
 from omnidata.media import read_bytes
 from omnidata.tasks.androidcontrol import json_rows
 from omnidata.tasks.androidcontrol.forest import Bounds, bounds_of, elements_of
-from omnidata.tasks.loading import read_steps
+from omnidata.tasks.loading import EpisodeBuilder, read_steps
 from omnidata.tasks.observation import Element, broken_tree, pack, unpack
 from omnidata.tasks.phones.actions import Truth, middle, read_call, truth_in_shares
 from omnidata.tasks.phones.splits import read_splits
@@ -67,12 +67,12 @@ Places = Callable[[bytes], Sequence[Bounds]]
 def truth_of(row: Row, screen: Screen, *, places: Places = bounds_of) -> Truth | None:
     """Return the expert's action and the elements, from 0 to 1; None if unreadable.
 
-    What was there is read for actions that have a place alone.
+    Elements are only read for actions with a place.
 
     Args:
         row: a step's `source`.
         screen: width and height in pixels.
-        places: those of its forest that count; a `ValueError` for what is no forest.
+        places: returns the elements of a forest that count; a `ValueError` if it is none.
     """
     try:
         action = call_of(row)
@@ -134,20 +134,6 @@ MAX_ACTIONS = 1000
 _SHOTS, _FORESTS = "screenshots", "accessibility_trees"
 
 
-@dataclass(frozen=True, slots=True)
-class _Notes:
-    note: Note
-    name: str
-    count: int
-
-    def episode(self) -> Note:
-        return about(self.note, *(f"{self.name}/{number}" for number in range(self.count)))
-
-    def screen(self, number: int) -> Note:
-        """The screens after the last action belong to the last step."""
-        return about(self.note, f"{self.name}/{min(number, self.count - 1)}")
-
-
 @dataclass(slots=True)
 class EpisodeReader:
     """Turns records into steps.
@@ -177,7 +163,9 @@ class EpisodeReader:
         where = f"{path}, record {record.number}"
         try:
             example = read_example(record.data)
-            features = _small(example)
+            small = (name for name in example.texts if name not in (_SHOTS, _FORESTS))
+            texts = {name: example.text(name) for name in small}
+            features: dict[str, Any] = {**texts, **example.numbers}
         except ValueError as error:
             self._refuse(
                 "record-broken", where, f"it is not an example: {error}", "a tf.train.Example"
@@ -197,71 +185,62 @@ class EpisodeReader:
         elif str(number) in self._ids:
             self._refuse("id-repeated", where, f"the episode {number} exists already", "another id")
         else:
-            name = str(number)
-            self._ids.add(name)
-            notes = _Notes(self.note, name, len(actions))
-            self._check_lengths(features, example, where, notes)
-            sizes = self._sizes(features, example, where, notes)
-            shots = self._pictures(path, record, example, sizes, notes)
-            yield from self._episode(name, features, sizes, shots, example)
+            self._ids.add(str(number))
+            yield from self._episode(where, path, record, example, features)
 
     def _refuse(self, code: str, where: str, what: str, expected: str) -> None:
         RowContext(where, self.note).refuse(code, what, expected)
 
-    def _sizes(self, features: Row, example: Example, where: str, notes: _Notes) -> list[Screen]:
-        count = max(len(features["actions"]), len(example.texts.get(_SHOTS, ())))
-        return [
-            stated_size(
-                item(features, "screenshot_widths", n),
-                item(features, "screenshot_heights", n),
-                RowContext(where, notes.screen(n)),
-            )
-            for n in range(count)
-        ]
-
     def _episode(
-        self,
-        name: str,
-        features: Row,
-        sizes: Sequence[Screen],
-        shots: Sequence[MediaRef | None],
-        example: Example,
+        self, where: str, path: Path, record: Record, example: Example, features: Row
     ) -> Iterator[Step]:
-        forests = [pack(example.data[part]) for part in example.texts.get(_FORESTS, [])]
-        count = len(features["actions"])
-        tags = self.tags(name)
-        history: list[Action | None] = []
-        screens: list[Screen] = []
-        for number in range(count):
+        name, count = str(features["episode_id"][0]), len(features["actions"])
+        ids = [f"{name}/{number}" for number in range(count)]
+
+        def context(where: str, number: int) -> RowContext:
+            """The screens after the last action belong to the last step."""
+            return RowContext(where, about(self.note, ids[min(number, count - 1)]))
+
+        _check_lengths(features, example, RowContext(where, about(self.note, *ids)))
+        forests = []
+        for number, part in enumerate(example.texts.get(_FORESTS, ())):
+            forests.append(pack(example.data[part]))
+            try:
+                bounds_of(example.data[part])
+            except ValueError as error:
+                context(where, number).warn(
+                    "forest-broken",
+                    f"accessibility tree {number}: {error}",
+                    "an AndroidAccessibilityForest",
+                    "download it again; until then only the distance of taps is judged",
+                )
+        parts = example.texts.get(_SHOTS, [])
+        widths, heights = (f"screenshot_{side}" for side in _SIDES)
+        sizes = [
+            stated_size(item(features, widths, n), item(features, heights, n), context(where, n))
+            for n in range(max(count, len(parts)))
+        ]
+        shots: list[MediaRef | None] = []
+        for number, part in enumerate(parts):
+            file = path.relative_to(self.root).as_posix()
+            place = ByteRange(file, record.offset + part.start, part.stop - part.start)
+            own = f"{name}/{number}"
+            shots.append(MediaRef("image", self.root, f"{own}.png", cell=place))
+            if self.check_media:
+                check_picture(example.data[part], sizes[number], context(own, number))
+        goal = str(item(features, "goal", 0) or "")
+        episode = EpisodeBuilder(name, self.tags(name), count=count)
+        for number, own in enumerate(ids):
             row = {**features, STEP: number}
             row |= {FOREST: forests[number]} if number < len(forests) else {}
-            media: dict[str, MediaRef | None] = {
-                "screenshot": shots[number] if number < len(shots) else None
-            }
+            media = {"screenshot": shots[number] if number < len(shots) else None}
             if number == count - 1:
                 row |= {FINAL: forests[count]} if count < len(forests) else {}
                 media |= {"final_screenshot": shots[count]} if count < len(shots) else {}
-            screen = sizes[number]
-            action = self._action(row, screen, f"{name}/{number}")
-            yield Step(
-                sample_id=f"{name}/{number}",
-                episode_id=name,
-                step_index=number,
-                num_steps=count,
-                instruction=str(item(features, "goal", 0) or ""),
-                screen=screen,
-                media=media,
-                history=tuple(history),
-                history_screens=tuple(screens),
-                action=action,
-                tags=tags,
-                source=row,
-            )
-            history.append(action)
-            screens.append(screen)
+            action = self._action(row, sizes[number], context(own, number))
+            yield episode.step(own, goal, media, sizes[number], action, row)
 
-    def _action(self, row: Row, screen: Screen, sample_id: str) -> Action | None:
-        place = RowContext(sample_id, about(self.note, sample_id))
+    def _action(self, row: Row, screen: Screen, place: RowContext) -> Action | None:
         try:
             action = call_of(row)
         except ValueError as error:
@@ -278,57 +257,6 @@ class EpisodeReader:
             )
         return with_words(action)
 
-    def _check_lengths(self, features: Row, example: Example, where: str, notes: _Notes) -> None:
-        count = len(features["actions"])
-        lengths = {
-            **{name: len(example.texts.get(name, ())) for name in (_SHOTS, _FORESTS)},
-            **{
-                f"screenshot_{side}": len(features.get(f"screenshot_{side}", ())) for side in _SIDES
-            },
-        }
-        wrong = {name: length for name, length in lengths.items() if length != count + 1}
-        if len(features.get("step_instructions", ())) != count:
-            wrong["step_instructions"] = len(features.get("step_instructions", ()))
-        if wrong:
-            said = ", ".join(f"{length} {name}" for name, length in wrong.items())
-            RowContext(where, notes.episode()).warn(
-                "lengths-differ",
-                f"the episode has {count} actions, but {said}",
-                "one step_instruction per action, and one more of everything else",
-            )
-        for number, part in enumerate(example.texts.get(_FORESTS, ())):
-            try:
-                bounds_of(example.data[part])
-            except ValueError as error:
-                RowContext(where, notes.screen(number)).warn(
-                    "forest-broken",
-                    f"accessibility tree {number}: {error}",
-                    "an AndroidAccessibilityForest",
-                    "download it again; until then only the distance of taps is judged",
-                )
-
-    def _pictures(
-        self,
-        path: Path,
-        record: Record,
-        example: Example,
-        sizes: Sequence[Screen],
-        notes: _Notes,
-    ) -> list[MediaRef | None]:
-        found: list[MediaRef | None] = []
-        for number, part in enumerate(example.texts.get(_SHOTS, ())):
-            place = ByteRange(
-                path.relative_to(self.root).as_posix(),
-                record.offset + part.start,
-                part.stop - part.start,
-            )
-            name = f"{notes.name}/{number}"
-            found.append(MediaRef("image", self.root, f"{name}.png", cell=place))
-            if self.check_media:
-                told = RowContext(name, notes.screen(number))
-                check_picture(example.data[part], sizes[number], told)
-        return found
-
     def tags(self, name: str) -> dict[str, str]:
         """Return the tags of an episode by `splits.json`."""
         if self._splits is None:
@@ -340,9 +268,22 @@ class EpisodeReader:
 _SIDES = ("widths", "heights")
 
 
-def _small(example: Example) -> dict[str, Any]:
-    texts = {name: example.text(name) for name in example.texts if name not in (_SHOTS, _FORESTS)}
-    return {**texts, **example.numbers}
+def _check_lengths(features: Row, example: Example, place: RowContext) -> None:
+    count = len(features["actions"])
+    lengths = {
+        **{name: len(example.texts.get(name, ())) for name in (_SHOTS, _FORESTS)},
+        **{f"screenshot_{side}": len(features.get(f"screenshot_{side}", ())) for side in _SIDES},
+    }
+    wrong = {name: length for name, length in lengths.items() if length != count + 1}
+    if (told := len(features.get("step_instructions", ()))) != count:
+        wrong["step_instructions"] = told
+    if wrong:
+        place.warn(
+            "lengths-differ",
+            f"the episode has {count} actions, but "
+            + ", ".join(f"{length} {name}" for name, length in wrong.items()),
+            "one step_instruction per action, and one more of everything else",
+        )
 
 
 FEATURES = frozenset({"actions", "screenshots", "goal"})
@@ -392,7 +333,7 @@ def read(
     A step's `source` has the features of its record as lists, but for the screenshots and the
     forests; beside them `step`, its number, and `accessibility_tree`, the forest of its screen,
     packed (`omnidata.tasks.observation.unpack`). The last step has `final_accessibility_tree` too,
-    and among its media `final_screenshot`: what was seen after the last action.
+    and among its media `final_screenshot`, the screen after the last action.
 
     Args:
         data: a folder of TFRecords, or one of them, packed with gzip or not, perhaps with

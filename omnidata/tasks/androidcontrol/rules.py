@@ -27,7 +27,7 @@ REACH: Final = 0.14
 
 
 def os_atlas(truth: Truth, said: Action) -> Match:
-    """OS-Atlas's verdict.
+    """Match as OS-Atlas does.
 
     Examples:
         >>> expert = Truth(Action("type", text="Shanghai shopping mall"))
@@ -57,7 +57,7 @@ def _alike(wanted: str | None, given: str | None) -> bool:
 
 
 def uground(truth: Truth, said: Action) -> Match:
-    """UGround's verdict.
+    """Match as UGround does.
 
     Its equivalent actions are not applied: a click on the icon in place of opening an app, and a
     click on a button "back" in place of going back, are wrong.

@@ -1,4 +1,4 @@
-"""The task `androidcontrol`: steps of AndroidControl, told their goal or their own instruction."""
+"""The task `androidcontrol`: the next action, for a goal or for the step's own instruction."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from omnidata.actions import OPPOSITE, Action, Pair, finger_way
+from omnidata.actions import OPPOSITE, Action, finger_way
 from omnidata.loaders.load import load_data
 from omnidata.tasks.androidcontrol import load as loader
 from omnidata.tasks.androidcontrol import rules
@@ -21,18 +21,15 @@ from omnidata.tasks.phones.actions import (
     COMPLETE,
     DIRECTIONS,
     IMPOSSIBLE,
-    middle,
     read_call,
     with_direction,
 )
 from omnidata.tasks.phones.answers import name_of
 from omnidata.tasks.phones.gui_r1 import GUI_R1
-from omnidata.tasks.phones.rules import Evaluator, without_size
+from omnidata.tasks.phones.rules import Evaluator
 from omnidata.tasks.phones.step_rows import check_sense
 from omnidata.tasks.phones.task import (
-    HISTORY,
     SENSES,
-    SPACES,
     PhoneBenchmark,
     PhoneRecord,
     PhoneView,
@@ -67,11 +64,8 @@ SOURCES: Final = (
 class AndroidControl(PhoneBenchmark):
     """AndroidControl: what does the agent do next on the phone?
 
-    Args:
-        name: "androidcontrol".
-        options: `history`, `coordinates`, `observation`, `a11y_tokens`; `level`: "high" tells the
-            goal of the episode, "low" the instruction of the step; `scroll`: what directions in
-            rows of JSON are said of. Unknown ones are a `UsageError`.
+    The option `level` is "high" for the goal of the episode, "low" for the instruction of the step;
+    `scroll` says whose directions in rows of JSON are.
     """
 
     card = Card(
@@ -96,24 +90,24 @@ class AndroidControl(PhoneBenchmark):
     truth = staticmethod(truth_of)
     evaluators: ClassVar[Mapping[str, Evaluator]] = {
         "agentcpm-ac-fixed": Evaluator(
-            without_size(agentcpm.match_fixed_ac),
+            agentcpm.match_fixed_ac,
             40,
             source=f"{_AGENTCPM}, with its faults corrected",
         ),
         "agentcpm-ac": Evaluator(
-            without_size(agentcpm.match_released_ac),
+            agentcpm.match_released_ac,
             40,
             as_released="agentcpm",
             source=f"{_AGENTCPM}: candidate boxes",
             leaves_out="steps that open an app; steps that click, type and press Enter",
         ),
         "os-atlas-ac": Evaluator(
-            without_size(rules.os_atlas),
+            rules.os_atlas,
             140,
             source="OS-Atlas (Wu et al., 2024), which UI-TARS follows: 14 % of the screen",
         ),
         "uground-ac": Evaluator(
-            without_size(rules.uground),
+            rules.uground,
             source="UGround (Gou et al., 2025), after AndroidControl's paper (Li et al., 2024): "
             "the element, of those that are seen and have a text",
             leaves_out="no step, where the papers take 500; clicks that do the same as opening an "
@@ -125,11 +119,18 @@ class AndroidControl(PhoneBenchmark):
     by: ClassVar[Mapping[str, Sequence[str]]] = {"split": ("train", "validation", "test")}
     allowed: Mapping[str, Sequence[str]] = {
         "level": ("high", "low"),
-        "history": HISTORY,
-        "coordinates": SPACES,
+        **PhoneBenchmark.allowed,
         "scroll": SENSES,
         **OPTIONS,
     }
+    names: ClassVar[Mapping[str, str]] = {
+        "TAP": "click",
+        "LONG_PRESS": "long_press",
+        "HOME": "navigate_home",
+        "BACK": "navigate_back",
+        "WAIT": "wait",
+    }
+    placed = ("tap", "long_press", "type")
     wording = Wording(
         actions=(
             ("click", _POINT),
@@ -177,7 +178,7 @@ class AndroidControl(PhoneBenchmark):
         return str(item(step.source, "step_instructions", step.source[STEP]) or "")
 
     def read_prompted(self, body: Mapping[str, Any]) -> tuple[Action, bool]:
-        """An answer by AndroidControl's names; x and y may stand for the coordinate.
+        """Read an answer by AndroidControl's names; x and y may replace the coordinate.
 
         No step of the data is an end of the episode, but agents of the same action space say when
         they are done.
@@ -192,23 +193,16 @@ class AndroidControl(PhoneBenchmark):
         places = [list(pair)] if pair and action.start else []
         return action, self.body(action, places) == dict(body)
 
-    def places(self, action: Action) -> Sequence[Pair]:
-        """Return the touched place."""
-        touch = middle(action.start)
-        return (touch,) if touch and action.kind in ("tap", "long_press", "type") else ()
-
     def body(self, action: Action, places: Sequence[Any]) -> dict[str, Any]:
-        place = {"coordinate": places[0]} if places else {}
+        if action.kind == "type" and places:
+            return {"action_type": "type", "coordinate": places[0], "text": action.text}
         if action.kind == "type":
-            name = "type" if places else "input_text"
-            return {"action_type": name, **place, "text": action.text}
+            return {"action_type": "input_text", "text": action.text}
         if action.kind == "swipe" and (way := finger_way(action)):
             return {"action_type": "scroll", "direction": OPPOSITE[way]}
         if action.kind == "open_app":
             return {"action_type": "open_app", "app_name": action.app}
-        if action.label not in _NAMES:
-            raise ValueError(f"AndroidControl has no {action.label}")
-        return {"action_type": _NAMES[action.label], **place}
+        return super().body(action, places)
 
     def past(self, action: Action) -> Action | None:
         return with_direction(with_words(action))
@@ -228,13 +222,3 @@ def _end(body: Mapping[str, Any], name: str) -> Action:
     if not isinstance(said, str) or said.lower() not in _ENDS:
         raise ValueError(f"{key} is {said!r:.40}, none of {', '.join(_ENDS)}")
     return _ENDS[said.lower()]
-
-
-_NAMES: Mapping[str, str] = {
-    "TAP": "click",
-    "LONG_PRESS": "long_press",
-    "HOME": "navigate_home",
-    "BACK": "navigate_back",
-    "WAIT": "wait",
-}
-"""The dataset's names by the labels of actions."""

@@ -57,7 +57,7 @@ class Entry:
         where: the file, and the line or item.
         kind: of the file.
         row: an episode in AndroidWorld's names, or a task of a table.
-        source: the untouched row, without what is long.
+        source: the untouched row, without long columns.
     """
 
     path: Path
@@ -68,12 +68,12 @@ class Entry:
 
     @property
     def is_table(self) -> bool:
-        """Whether it stands for all episodes of a task."""
+        """Whether a row is about all episodes of a task."""
         return self.kind in ("csv", "printed")
 
 
 def kind_of(path: Path) -> Kind | None:
-    """What a file is, by a look at its beginning; None for none of AndroidWorld's.
+    """Return the kind of a file by its beginning; None if it is not AndroidWorld's.
 
     Raises:
         OSError: the file cannot be read.

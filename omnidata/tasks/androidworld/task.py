@@ -77,12 +77,7 @@ class _Scorer(OutcomeScorer):
 
 
 class AndroidWorld(Outcomes):
-    """AndroidWorld: what agents reached on a phone, and whether a model sees that they did.
-
-    Args:
-        name: "androidworld".
-        options: `actions`; unknown ones are a `UsageError`.
-    """
+    """AndroidWorld: what agents reached on a phone, and whether a model sees that they did."""
 
     card = Card(
         title="AndroidWorld",

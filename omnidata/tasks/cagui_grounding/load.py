@@ -1,8 +1,8 @@
 """CAGUI's grounding annotations as steps: `cap.jsonl` has functions, `ocr.jsonl` texts.
 
-Source: OpenBMB/AgentCPM-GUI, `eval/grounding_eval`. A row has a box and what is said of it. A model
-is asked for the place of a function (`fun2point`) or of a text (`text2point`), and for the text in
-a box (`bbox2text`): three forms of a question, over two files.
+Source: OpenBMB/AgentCPM-GUI, `eval/grounding_eval`. A row has a box with its function or text.
+Models are asked for the place of a function (`fun2point`) or of a text (`text2point`), and for the
+text in a box (`bbox2text`): three forms of a question, over two files.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from omnidata.actions import Action, Box, Screen
 from omnidata.loaders.files import RowFiles, look_for, picture_of
 from omnidata.loaders.load import Note, RowContext, about, short, size_of
 from omnidata.loaders.row_files import Line
+from omnidata.tasks.loading import EpisodeBuilder
 from omnidata.types import MediaRef, Modality, Step
 
 Form = Literal["fun2point", "text2point", "bbox2text"]
@@ -87,24 +88,14 @@ def _steps(line: Line, forms: Mapping[str, Form], place: RowContext) -> list[Ste
     if min(screen) > 0 and (box.right > screen[0] or box.bottom > screen[1]):
         what = f"the box {short(row['abs_position'])} exceeds the screen"
         place.warn("target-outside", what, f"a box within {screen[0]} x {screen[1]}")
-    return [
-        Step(
-            sample_id=name,
-            episode_id=name,
-            step_index=0,
-            num_steps=1,
-            instruction="" if form == "bbox2text" else text,
-            screen=screen,
-            media={"screenshot": shot},
-            history=(),
-            history_screens=(),
-            action=None if form == "bbox2text" else Action("tap", (box,)),
-            tags={"form": form},
-            source={**row, "form": form},
-            group=shot.path if shot else "",
-        )
-        for name, form in forms.items()
-    ]
+    tap, group = Action("tap", (box,)), shot.path if shot else ""
+    steps: list[Step] = []
+    for name, form in forms.items():
+        told, action = ("", None) if form == "bbox2text" else (text, tap)
+        media, source = {"screenshot": shot}, {**row, "form": form}
+        episode = EpisodeBuilder(name, {"form": form})
+        steps.append(episode.step(name, told, media, screen, action, source, group=group))
+    return steps
 
 
 def _picture(line: Line) -> tuple[MediaRef | None, Screen]:

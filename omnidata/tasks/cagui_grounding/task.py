@@ -20,6 +20,7 @@ from omnidata.tasks.benchmark import (
     Receipt,
     Rule,
     Values,
+    hub_publication,
 )
 from omnidata.tasks.cagui_grounding import load as loader
 from omnidata.tasks.cagui_grounding.load import box_of
@@ -36,8 +37,6 @@ from omnidata.types import (
     Explanation,
     Message,
     Part,
-    Publication,
-    Remote,
     Step,
     Target,
     Verdict,
@@ -123,22 +122,20 @@ class Grounding(Rule[Any]):
             return (parsed is not None and self._is_same(parsed.value, step.source["text"]),)
         if min(step.screen) < 1:
             return (None,)
-        return (parsed is not None and _is_hit(parsed.value, step),)
+        if parsed is None:
+            return (False,)
+        point: Point = parsed.value
+        x, y = point.x, point.y  # in the release's order of operations
+        if point.space != "px":
+            full = 1000 if point.space == "norm1000" else 1
+            x, y = (side / full * extent for side, extent in zip((x, y), step.screen, strict=True))
+        box = box_of(step.source)
+        return (box.left <= x <= box.right and box.top <= y <= box.bottom,)
 
     def _is_same(self, said: str, wanted: str) -> bool:
         if self._reading == "fixed":
             return "".join(said.split()) == "".join(wanted.split())
         return said.strip("\n").replace(" ", "") == wanted
-
-
-def _is_hit(point: Point, step: Step) -> bool:
-    """Computes in the release's order of operations."""
-    x, y = point.x, point.y
-    if point.space != "px":
-        full = 1000 if point.space == "norm1000" else 1
-        x, y = (side / full * extent for side, extent in zip((x, y), step.screen, strict=True))
-    box = box_of(step.source)
-    return box.left <= x <= box.right and box.top <= y <= box.bottom
 
 
 class _Record(TypedDict, total=False):
@@ -170,16 +167,13 @@ class CaguiGrounding(Benchmark):
         holds="point at a function or a text in a Chinese app, or read the text in a box",
         platform="mobile",
         sources=(
-            Publication(
+            hub_publication(
                 "CAGUI",
-                "https://huggingface.co/datasets/openbmb/CAGUI",
+                "openbmb/CAGUI",
                 "cc-by-nc-4.0",
                 paper="2506.01391",
-                remote=Remote(
-                    "hf://datasets/openbmb/CAGUI",
-                    files=("CAGUI_grounding/*",),
-                    note="the rows about grounding, of 1.4 GB in all; not for commercial use",
-                ),
+                files=("CAGUI_grounding/*",),
+                note="the rows about grounding, of 1.4 GB in all; not for commercial use",
             ),
         ),
         tags=("form",),

@@ -12,31 +12,31 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from msgspec import Struct, ValidationError, convert, structs
+from msgspec import structs
 
-from omnidata.actions import Action, Pair, Point, Screen, heading
+from omnidata.actions import Action, Point, heading
 from omnidata.jsontext import as_name, is_coordinate
-from omnidata.loaders import files
-from omnidata.loaders.files import Look, RowFiles, images, walk
+from omnidata.loaders.files import Look, RowFiles, fingerprint, images, walk
 from omnidata.loaders.load import Note, RowContext, about, short, size_of, stated_size
 from omnidata.loaders.row_files import Line, head_of
+from omnidata.tasks.loading import EpisodeBuilder
 from omnidata.tasks.phones import step_rows
-from omnidata.tasks.phones.actions import BACK, COMPLETE, HOME, IMPOSSIBLE, RECENTS, Rect
+from omnidata.tasks.phones.actions import BACK, COMPLETE, HOME, IMPOSSIBLE, RECENTS
 from omnidata.tasks.phones.conversations import is_conversation
 from omnidata.tasks.phones.splits import read_splits
 from omnidata.tasks.phones.step_rows import (
+    IMAGE_KEYS,
     WordSense,
     is_elsewhere,
     is_graded,
     is_of_odyssey,
-    read_any,
 )
-from omnidata.types import MediaRef, Modality, Step
+from omnidata.types import MediaRef, Step
 
 Row = Mapping[str, Any]
 
@@ -46,32 +46,28 @@ PARTS: Final[Mapping[str, tuple[str, str]]] = {
     for split in SPLITS
 }
 """The values of the tag of each split, which are subsets: other splits have other episodes."""
-TAGS: Final = ("category", "device", *SPLITS)
-ROLES: Final[Mapping[str, Modality]] = {"screenshot": "image"}
-KEYS: Final[Mapping[str, Action]] = {"KEY_HOME": HOME, "KEY_BACK": BACK, "KEY_APPSELECT": RECENTS}
-_EXPECTED: Final = (
-    "CLICK or LONG_PRESS with [[x, y]] or a key, SCROLL with [[x, y], [x, y]], TYPE or TEXT with a "
-    "text, COMPLETE or INCOMPLETE"
-)
-_EPISODE: Final = "an object with episode_id, device_info, task_info, step_length and steps"
+LABELS: Final[WordSense] = "finger"
+
+# The files.
+
 _WHOLE: Final = "all_anno.json"
 _SIGNS: Final = (b'"task_info"', b'"device_info"', b'"step_length"', b'"steps"')
 _ACTS: Final = re.compile(
     rb'"action"\s*+:\s*+"(?:(?:CLICK|LONG_PRESS) [<\[]|(?:SCROLL|TYPE) \[|PRESS_'
     rb'|COMPLETE"|IMPOSSIBLE")'
 )
-_PICTURED: Final = tuple(b'"%s"' % key.encode() for key in step_rows.IMAGE_KEYS[:3])
-LABELS: Final[WordSense] = "finger"
+_PICTURED: Final = tuple(b'"%s"' % key.encode() for key in IMAGE_KEYS[:3])
 
 
-def _is_annotation(head: bytes) -> bool:
+def _is_annotation(path: Path) -> bool:
+    head = head_of(path)
     return all(sign in head for sign in _SIGNS)
 
 
 def _look(path: Path, *, alone: bool = False) -> Look:
     """Whether rows may be GUI-Odyssey's, or are if the file stands alone."""
     head = head_of(path)
-    if _is_annotation(head) or is_conversation(head, "episodes"):
+    if _is_annotation(path) or is_conversation(head, "episodes"):
         return "known"
     acts = _ACTS.search(head) and (not alone or any(key in head for key in _PICTURED))
     if not (is_graded(head) or acts):
@@ -83,7 +79,29 @@ def _look(path: Path, *, alone: bool = False) -> Look:
     return "known" if named or not is_elsewhere(path, head) else "other"
 
 
-_ROWS: Final = RowFiles(
+class OdysseyFiles(RowFiles):
+    """The annotations of GUI-Odyssey; where there are none, rows of single steps."""
+
+    def find(self, data: Path) -> list[Path]:
+        """Return the annotations, sorted; where there are none, the files of rows.
+
+        Raises:
+            DataError: there are neither.
+        """
+        paths = super().find(data)
+        return [path for path in paths if _is_annotation(path)] or paths
+
+    def recognises(self, data: Path) -> bool:
+        """Return whether one of the first files is GUI-Odyssey's, and no other benchmark's."""
+        return RowFiles(self.columns, partial(_look, alone=True)).recognises(data)
+
+    def fingerprint(self, data: Path) -> str:
+        """Return the SHA-256 over the annotations and the splits."""
+        root = data if data.is_dir() else data.parent
+        return fingerprint([*self.find(data), *_split_files(data)], root)
+
+
+FILES: Final = OdysseyFiles(
     "annotations/*.json, each an object of episode_id, device_info, task_info, step_length and "
     "steps, with screenshots/ and splits/ beside; or rows of a picture, an instruction and an "
     "action (gt_action, gt_bbox)",
@@ -91,39 +109,20 @@ _ROWS: Final = RowFiles(
 )
 
 
-class OdysseyFiles:
-    """The annotations of GUI-Odyssey; where there are none, rows of single steps."""
-
-    columns = _ROWS.columns
-    rows = _ROWS.rows
-
-    def find(self, data: Path) -> list[Path]:
-        """Return the annotations, sorted; where there are none, the files of rows.
-
-        Of several files of rows, those whose actions are another benchmark's are left out, unless
-        all are.
-
-        Raises:
-            DataError: there are neither.
-        """
-        paths = _ROWS.find(data)
-        if len(paths) < 2:
-            return paths
-        heads = {path: head_of(path) for path in paths}
-        whole = [path for path, head in heads.items() if _is_annotation(head)]
-        return whole or [path for path in paths if not is_elsewhere(path, heads[path])] or paths
-
-    def recognises(self, data: Path) -> bool:
-        """Return whether one of the first files is GUI-Odyssey's, and no other benchmark's."""
-        return replace(_ROWS, look=partial(_look, alone=True)).recognises(data)
-
-    def fingerprint(self, data: Path) -> str:
-        """Return the SHA-256 over the annotations and the splits."""
-        root = data if data.is_dir() else data.parent
-        return files.fingerprint([*self.find(data), *_split_files(data)], root)
+def _split_files(data: Path) -> list[Path]:
+    return [path for path in walk(data) if path.suffix == ".json" and path.stem in SPLITS]
 
 
-FILES: Final = OdysseyFiles()
+# The actions.
+
+KEYS: Final[Mapping[str, Action]] = {"KEY_HOME": HOME, "KEY_BACK": BACK, "KEY_APPSELECT": RECENTS}
+_EXPECTED: Final = (
+    "CLICK or LONG_PRESS with [[x, y]] or a key, SCROLL with [[x, y], [x, y]], TYPE or TEXT with a "
+    "text, COMPLETE or INCOMPLETE"
+)
+_EXPECTED_ROW: Final = (
+    "click, long_press, scroll, type, press_home, press_back, press_recent, complete or impossible"
+)
 
 
 def action_of(row: Row) -> Action:
@@ -142,8 +141,7 @@ def action_of(row: Row) -> Action:
     if name in ("CLICK", "LONG_PRESS"):
         if isinstance(info, str) and info in KEYS:
             return KEYS[info]
-        (start,) = _points(info, 1)
-        return Action("tap" if name == "CLICK" else "long_press", (start,))
+        return Action("tap" if name == "CLICK" else "long_press", _points(info, 1))
     if name == "SCROLL":
         start, end = _points(info, 2)
         way = heading((start.x, start.y), (end.x, end.y))
@@ -157,59 +155,45 @@ def action_of(row: Row) -> Action:
     raise ValueError(f"the action is {short(name)} with {short(info)}")
 
 
-_APPS: Final = ("wait", "open_app")
-_EXPECTED_ROW: Final = (
-    "click, long_press, scroll, type, press_home, press_back, press_recent, complete or impossible"
-)
+def _points(value: Any, count: int) -> tuple[Point, ...]:
+    pairs: list[Any] = value if isinstance(value, list) and len(value) == count else [None]
+    if not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
+        raise ValueError(f"info is {short(value)}")
+    if not all(is_coordinate(side) for pair in pairs for side in pair):
+        raise ValueError(f"a place is {short(value)}")
+    return tuple(Point(x, y, "norm1000") for x, y in pairs)
+
+
+def boxes_of(row: Row) -> list[list[float]]:
+    """Return left, top, right and bottom of the touched element, from 0 to 1000, if it has one."""
+    box = row.get("sam2_bbox")
+    if not isinstance(box, list) or len(box) != 4 or not all(map(is_coordinate, box)):
+        return []
+    return [box] if box[0] <= box[2] and box[1] <= box[3] else []
+
+
+def _action(row: Row, place: RowContext) -> Action | None:
+    if row.get("sam2_bbox") not in (None, []) and not boxes_of(row):
+        what = f"sam2_bbox is {short(row['sam2_bbox'])}"
+        place.warn("box-unusable", what, "[x1, y1, x2, y2], or [] if there is none")
+    try:
+        action = action_of(row)
+    except ValueError as error:
+        place.leave_unjudged("action-unusable", str(error), _EXPECTED)
+        return None
+    points = [point for point in (*action.start, *action.end) if isinstance(point, Point)]
+    if any(not 0 <= side <= 1000 for point in points for side in (point.x, point.y)):
+        place.warn("target-outside", f"info is {short(row['info'])}", "places from 0 to 1000")
+    return action
 
 
 def _act(call: Row) -> Action:
-    if call.get("action_type") in _APPS:
+    if call.get("action_type") in ("wait", "open_app"):
         raise ValueError(f"GUI-Odyssey has no {call['action_type']}")
-    return structs.replace(read_any(call), words=None)
+    return structs.replace(step_rows.read_any(call), words=None)
 
 
-def _points(value: object, count: int) -> list[Point]:
-    if not isinstance(value, list) or len(value) != count:
-        raise ValueError(f"info is {short(value)}")
-    return [Point(*_pair(each), "norm1000") for each in value]
-
-
-def _pair(value: object) -> Pair:
-    if not isinstance(value, list) or len(value) != 2 or not all(map(is_coordinate, value)):
-        raise ValueError(f"a place is {short(value)}")
-    return value[0], value[1]
-
-
-def rects_of(row: Row) -> tuple[Rect, ...]:
-    """Return the touched element, (y, x, height, width) from 0 to 1; none if the row has none.
-
-    Raises:
-        ValueError: `sam2_bbox` is no box.
-    """
-    box = row.get("sam2_bbox")
-    if box is None or box == []:
-        return ()
-    if not isinstance(box, list) or len(box) != 4:
-        raise ValueError(f"sam2_bbox is {short(box)}")
-    (left, top), (right, bottom) = _pair(box[:2]), _pair(box[2:])
-    if left > right or top > bottom:
-        raise ValueError(f"sam2_bbox is {short(box)}, upside down")
-    return ((top / 1000, left / 1000, (bottom - top) / 1000, (right - left) / 1000),)
-
-
-def _split_files(data: Path) -> list[Path]:
-    return [path for path in walk(data) if path.suffix == ".json" and path.stem in SPLITS]
-
-
-def _read_splits(data: Path, note: Note) -> dict[str, dict[str, str]]:
-    """Episode -> split -> its part, as "random_test"."""
-    found: dict[str, dict[str, str]] = {}
-    for path in _split_files(data):
-        for name, part in read_splits(path, note).items():
-            tags = found.setdefault(name.removesuffix(".json"), {})
-            tags[path.stem] = f"{path.stem.removesuffix('split')}{part}"
-    return found
+# The steps.
 
 
 def read(data: Path, note: Note, *, low: bool, said: WordSense | None) -> Iterator[Step]:
@@ -221,9 +205,13 @@ def read(data: Path, note: Note, *, low: bool, said: WordSense | None) -> Iterat
         low: whether a step needs an instruction of its own.
         said: whose directions in words are, if the user says it.
     """
-    paths = FILES.find(data)
-    reader = _Reader(note, _read_splits(data, note), low)
-    if not _is_annotation(head_of(paths[0])):
+    paths, splits = FILES.find(data), dict[str, dict[str, str]]()
+    for path in _split_files(data):
+        for name, part in read_splits(path, note).items():
+            tags = splits.setdefault(name.removesuffix(".json"), {})
+            tags[path.stem] = f"{path.stem.removesuffix('split')}{part}"
+    reader = _Reader(note, splits, low)
+    if not _is_annotation(paths[0]):
         rows = step_rows.Reader(note, low, LABELS, said, _act, _EXPECTED_ROW, reader.parts)
         yield from rows.steps(FILES.rows(paths, note), data)
         return
@@ -231,27 +219,6 @@ def read(data: Path, note: Note, *, low: bool, said: WordSense | None) -> Iterat
     own = [path for path in paths if path.name != _WHOLE]
     for line in FILES.rows(own or paths, note):
         yield from reader.episode(line)
-
-
-class _Task(Struct, frozen=True):
-    instruction: Any = None
-    category: Any = None
-    meta_task: Any = None
-
-
-class _Device(Struct):
-    w: Any = None
-    h: Any = None
-    device_name: Any = None
-    product: Any = None
-
-
-class _Episode(Struct):
-    episode_id: Any
-    device_info: _Device
-    steps: list[Any]
-    task_info: _Task = _Task()
-    step_length: Any = None
 
 
 @dataclass(slots=True)
@@ -267,66 +234,49 @@ class _Reader:
 
     def episode(self, line: Line) -> Iterator[Step]:
         """Yield the steps of an annotation."""
-        place = RowContext(line.where, self.note)
-        try:
-            row = convert(line.row, _Episode)
-        except (ValidationError, UnicodeEncodeError) as error:  # half a character has no bytes
-            place.refuse("episode-unusable", str(error), _EPISODE)
+        row, place = line.row, RowContext(line.where, self.note)
+        name, task = as_name(row.get("episode_id")), row.get("task_info", {})
+        device, rows = row.get("device_info"), row.get("steps")
+        kinds = isinstance(task, dict), isinstance(device, dict), isinstance(rows, list)
+        if not name or not all(kinds):
+            expected = "an object with episode_id, device_info, task_info, step_length and steps"
+            place.refuse("episode-unusable", f"its keys are {short([*row])}", expected)
             return
-        name, goal = as_name(row.episode_id), row.task_info.instruction
-        if not name:
-            place.refuse("episode-unusable", "episode_id is no name", _EPISODE)
-            return
+        goal = task.get("instruction")
         if not isinstance(goal, str) or not goal.strip():
             place.refuse("instruction-missing", "task_info has no instruction", "an instruction")
             return
-        count, device = len(row.steps), row.device_info
-        ids = [f"{name}/{number}" for number in range(count)]
-        whole = RowContext(line.where, about(self.note, *ids))
-        if row.step_length not in (None, count):
+        ids = [f"{name}/{number}" for number in range(len(rows))]
+        whole, length = RowContext(line.where, about(self.note, *ids)), row.get("step_length")
+        if length not in (None, len(rows)):
             whole.warn(
                 "lengths-differ",
-                f"step_length is {short(row.step_length)}, there are {count} steps",
+                f"step_length is {short(length)}, there are {len(rows)} steps",
                 "the number of steps",
                 "download the annotations again: an episode with missing steps is never right",
             )
-        stated = stated_size(device.w, device.h, whole)
-        kind = as_name(device.device_name) or as_name(device.product)
-        told = {"category": as_name(row.task_info.category), "device": kind}
+        stated = stated_size(device.get("w"), device.get("h"), whole)
+        kind = as_name(device.get("device_name")) or as_name(device.get("product"))
+        told = {"category": as_name(task.get("category")), "device": kind}
         tags = {tag: text for tag, text in told.items() if text} | self.parts(name)
-        history: list[Action | None] = []
-        screens: list[Screen] = []
-        for number, (own, given) in enumerate(zip(ids, row.steps, strict=True)):
+        group = as_name(task.get("meta_task")) or ""
+        episode = EpisodeBuilder(name, tags, count=len(rows))
+        for own, given in zip(ids, rows, strict=True):
             at = RowContext(own, about(self.note, own))
             if not isinstance(given, dict):
                 at.refuse("row-unusable", "the step is not an object", _EXPECTED)
-                history.append(None)
-                screens.append(stated)
+                episode.skip(stated)
                 continue
-            action = _action(given, at)
-            shot = self._screenshot(given, line.path)
-            screen = size_of(shot)  # the picture's own, because a device may be turned
-            screen = stated if screen == (0, 0) else screen
+            action, shot = _action(given, at), self._screenshot(given, line.path)
+            size = size_of(shot)  # the picture's own, because a device may be turned
+            screen = stated if size == (0, 0) else size
             if self.low and not as_name(given.get("low_level_instruction")):
                 at.refuse("instruction-missing", "no low_level_instruction", "an instruction")
-            else:
-                yield Step(
-                    sample_id=own,
-                    episode_id=name,
-                    step_index=number,
-                    num_steps=count,
-                    instruction=goal,
-                    screen=screen,
-                    media={"screenshot": shot},
-                    history=tuple(history),
-                    history_screens=tuple(screens),
-                    action=action,
-                    tags=tags,
-                    source={**given, "episode_length": row.step_length},
-                    group=as_name(row.task_info.meta_task) or "",
-                )
-            history.append(action)
-            screens.append(screen)
+                episode.skip(screen, action)
+                continue
+            source = {**given, "episode_length": length}
+            media = {"screenshot": shot}
+            yield episode.step(own, goal, media, screen, action, source, group=group)
 
     def _screenshot(self, row: Row, path: Path) -> MediaRef | None:
         name = as_name(row.get("screenshot"))
@@ -337,19 +287,3 @@ class _Reader:
             found = walk(folder) if folder.is_dir() else ()
             self._shots[folder] = {shot.name: shot.relative_to(folder).as_posix() for shot in found}
         return MediaRef("image", folder, self._shots[folder].get(name, name))
-
-
-def _action(row: Row, place: RowContext) -> Action | None:
-    try:
-        rects_of(row)
-    except ValueError as error:
-        place.warn("box-unusable", str(error), "[x1, y1, x2, y2], or [] if there is none")
-    try:
-        action = action_of(row)
-    except ValueError as error:
-        place.leave_unjudged("action-unusable", str(error), _EXPECTED)
-        return None
-    points = [point for point in (*action.start, *action.end) if isinstance(point, Point)]
-    if any(not 0 <= side <= 1000 for point in points for side in (point.x, point.y)):
-        place.warn("target-outside", f"info is {short(row['info'])}", "places from 0 to 1000")
-    return action

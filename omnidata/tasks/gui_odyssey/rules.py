@@ -5,7 +5,7 @@ Source: OpenGVLab/GUI-Odyssey, `src/eval_mm/GUIOdyssey_action_matching.py` and
 touched, edges included, or at most 0.14 of the screen away; a scroll goes the same way; of two
 texts one is in the other, or half of the longer one or more is right; of keys and ends the kind
 decides. A text ends at its first colon, as an answer does when it is read, and an empty one is in
-every text. Mended, texts are whole, and an empty one matches an empty one alone.
+every text. Corrected, texts are whole, and an empty one matches only an empty one.
 """
 
 from __future__ import annotations
@@ -13,20 +13,19 @@ from __future__ import annotations
 import re
 from typing import Final
 
-import numpy as np
-
-from omnidata.actions import Action, Pair, Point, Space
+from omnidata.actions import Action, Point
 from omnidata.tasks.phones.actions import (
     BACK,
     COMPLETE,
-    DIRECTIONS,
     HOME,
     IMPOSSIBLE,
     RECENTS,
     Match,
     Truth,
+    as_direction,
     direction_of,
     holds,
+    is_within,
     kind_of,
     touch_of,
 )
@@ -66,35 +65,23 @@ def _match(truth: Truth, said: Action, wanted: str, given: str) -> Match:
     if kind_of(action) != kind_of(said):
         return False, False
     if action.kind in ("tap", "long_press"):
-        return True, _touches(truth, touch_of(said))
+        touch, own = touch_of(action), touch_of(said)
+        held = own and touch and any(holds(rect, own, more=0) for rect in truth.rects)
+        return True, bool(held) or is_within(touch, own, REACH)
     if action.kind == "swipe":
         return True, direction_of(action) == direction_of(said)
-    return True, action.kind != "type" or _alike(wanted, given)
-
-
-def _touches(truth: Truth, own: Pair | None) -> bool:
-    touch = touch_of(truth.action)
-    if own is None or touch is None:
-        return False
-    if any(holds(rect, own, more=0) for rect in truth.rects):
-        return True
-    return bool(np.linalg.norm(np.array(own) - np.array(touch)) <= REACH)
-
-
-def _alike(wanted: str, given: str) -> bool:
-    if wanted in given or given in wanted:
-        return True
+    if action.kind != "type" or wanted in given or given in wanted:
+        return True, True
     from rapidfuzz.distance import Levenshtein  # loads slowly, and few verdicts come here
 
     longest = max(len(wanted), len(given))
     far = Levenshtein.distance(wanted, given, score_cutoff=longest // 2)
-    return 1 - far / longest >= _ALIKE
+    return True, 1 - far / longest >= _ALIKE
 
 
+_COMMAND: Final = re.compile(r"([A-Z_]++)\s*+(?::(.*+))?+", re.DOTALL)
 _SIDE: Final = r"\s*+([-+]?+\d++(?:\.\d*+)?+)\s*+"
-_TOUCH: Final = re.compile(rf"(CLICK|LONG_PRESS)\s*+:\s*+[(\[]?+{_SIDE},{_SIDE}[)\]]?+\s*+")
-_WORDY: Final = re.compile(r"(SCROLL|TYPE)\s*+:(.*+)", re.DOTALL)
-_PLAIN: Final = re.compile(r"([A-Z_]++)\s*+(?::.*+)?+", re.DOTALL)
+_PLACE: Final = re.compile(rf"[(\[]?+{_SIDE},{_SIDE}[)\]]?+")
 _BARE: Final = {
     "PRESS_HOME": HOME,
     "PRESS_BACK": BACK,
@@ -102,7 +89,6 @@ _BARE: Final = {
     "COMPLETE": COMPLETE,
     "IMPOSSIBLE": IMPOSSIBLE,
 }
-_PLACES: Final[Space] = "norm1000"
 
 
 def read_command(text: str) -> Action | None:
@@ -115,15 +101,15 @@ def read_command(text: str) -> Action | None:
         ('12:30', 'SWIPE_UP')
         >>> read_command("CLICK: the button")
     """
-    text = text.strip()
-    if touched := _TOUCH.fullmatch(text):
-        point = Point(float(touched[2]), float(touched[3]), _PLACES)
-        return Action("tap" if touched[1] == "CLICK" else "long_press", (point,))
-    if wordy := _WORDY.fullmatch(text):
-        said = wordy[2].strip()
-        if wordy[1] == "TYPE":
-            return Action("type", text=said)
-        way = next((way for way in DIRECTIONS if way == said.lower()), None)
-        return Action("swipe", direction=way)
-    plain = _PLAIN.fullmatch(text)
-    return _BARE.get(plain[1]) if plain else None
+    command = _COMMAND.fullmatch(text.strip())
+    if command is None:
+        return None
+    name, said = command[1], command[2]
+    if said is None or name in _BARE:
+        return _BARE.get(name)
+    if name in ("CLICK", "LONG_PRESS") and (place := _PLACE.fullmatch(said.strip())):
+        point = Point(float(place[1]), float(place[2]), "norm1000")
+        return Action("tap" if name == "CLICK" else "long_press", (point,))
+    if name == "SCROLL":
+        return Action("swipe", direction=as_direction(said.strip().lower()))
+    return Action("type", text=said.strip()) if name == "TYPE" else None

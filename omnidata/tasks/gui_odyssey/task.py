@@ -1,4 +1,4 @@
-"""The task `gui-odyssey`: the next action across apps, told the goal or the step's instruction."""
+"""The task `gui-odyssey`: the next action across apps, for a goal or a step's instruction."""
 
 from __future__ import annotations
 
@@ -7,40 +7,36 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from omnidata.actions import Action, Pair, Screen
-from omnidata.tasks.benchmark import Card, Note, Paper
+from omnidata.actions import Action, Screen
+from omnidata.tasks.benchmark import Card, Note, Paper, hub_publication
 from omnidata.tasks.gui_odyssey import load as loader
 from omnidata.tasks.gui_odyssey import rules
 from omnidata.tasks.phones import agentcpm, answers, step_rows
-from omnidata.tasks.phones.actions import DIRECTIONS, HOME, RECENTS, Truth, direction_of, middle
+from omnidata.tasks.phones.actions import (
+    DIRECTIONS,
+    HOME,
+    RECENTS,
+    Truth,
+    as_direction,
+    direction_of,
+    truth_in_shares,
+)
 from omnidata.tasks.phones.gui_r1 import GUI_R1
-from omnidata.tasks.phones.rules import Evaluator, relative, without_size
+from omnidata.tasks.phones.rules import Evaluator
 from omnidata.tasks.phones.task import (
-    HISTORY,
     SENSES,
-    SPACES,
     PhoneBenchmark,
     PhoneRecord,
     PhoneView,
     Wording,
 )
 from omnidata.tasks.published import read_published
-from omnidata.types import LoadedDataset, Publication, Remote, Step
+from omnidata.types import LoadedDataset, Step
 
 _ODYSSEY = "GUI-Odyssey (Lu et al., 2024): its EM is the paper's AMS"
 _AGENTCPM = "AgentCPM-GUI (Zhang et al., 2025), which has no elements here"
 _MENDED = ", with its faults corrected"
 _POINT = "coordinate: [x, y]"
-_NAMES: Mapping[str, str] = {
-    "TAP": "CLICK",
-    "LONG_PRESS": "LONG_PRESS",
-    "BACK": "PRESS_BACK",
-    "HOME": "PRESS_HOME",
-    "RECENT": "PRESS_RECENT",
-    "TASK_COMPLETE": "COMPLETE",
-    "TASK_IMPOSSIBLE": "IMPOSSIBLE",
-}
-"""The dataset's names by the labels of actions."""
 
 
 def truth_of(row: Mapping[str, Any], screen: Screen) -> Truth | None:
@@ -48,13 +44,10 @@ def truth_of(row: Mapping[str, Any], screen: Screen) -> Truth | None:
     if step_rows.ROW in row:
         return step_rows.truth_of(row, screen)
     try:
-        action = relative(loader.action_of(row), screen)
+        action = loader.action_of(row)
     except ValueError:
         return None
-    try:
-        return Truth(action, loader.rects_of(row))
-    except ValueError:
-        return Truth(action)
+    return truth_in_shares(action, loader.boxes_of(row), (1000, 1000))
 
 
 def _agentcpm_truth(row: Mapping[str, Any], screen: Screen) -> Truth | None:
@@ -66,30 +59,24 @@ def _agentcpm_truth(row: Mapping[str, Any], screen: Screen) -> Truth | None:
 
 
 SOURCES: Final = (
-    Publication(
+    hub_publication(
         "GUIOdyssey",
-        "https://huggingface.co/datasets/hflqf88888/GUIOdyssey",
+        "hflqf88888/GUIOdyssey",
         "cc-by-4.0",
         paper="2406.08451",
-        remote=Remote(
-            "hf://datasets/hflqf88888/GUIOdyssey",
-            archives=("*.zip",),
-            note="the id that the authors recommend since 2025-07-31; OpenGVLab/GUI-Odyssey "
-            "is the first one. Its size is not verified",
-        ),
+        archives=("*.zip",),
+        note="the id that the authors recommend since 2025-07-31; OpenGVLab/GUI-Odyssey "
+        "is the first one. Its size is not verified",
     ),
-    Publication(
+    hub_publication(
         "GUI-Odyssey 2024",
-        "https://huggingface.co/datasets/OpenGVLab/GUI-Odyssey",
+        "OpenGVLab/GUI-Odyssey",
         "cc-by-4.0",
         paper="2406.08451",
-        remote=Remote(
-            "hf://datasets/OpenGVLab/GUI-Odyssey",
-            files=("annotations/*", "splits/*", "screenshots/*"),
-            note="the first id, of 171 GB with its zips, which hold the same and are left; the "
-            "authors recommend hflqf88888/GUIOdyssey. Users tell of screenshots and "
-            "annotations that are missing here",
-        ),
+        files=("annotations/*", "splits/*", "screenshots/*"),
+        note="the first id, of 171 GB with its zips, which hold the same and are left; the "
+        "authors recommend hflqf88888/GUIOdyssey. Users tell of screenshots and "
+        "annotations that are missing here",
     ),
 )
 
@@ -106,8 +93,8 @@ class GuiOdyssey(PhoneBenchmark):
         holds="predict the next action across apps of phones and tablets from screenshots",
         platform="mobile",
         sources=SOURCES,
-        tags=loader.TAGS,
-        roles=loader.ROLES,
+        tags=("category", "device", *loader.SPLITS),
+        roles={"screenshot": "image"},
         subsets=tuple(part for parts in loader.PARTS.values() for part in parts),
         detailed_actions=True,
         answer_type=PhoneRecord,
@@ -122,28 +109,32 @@ class GuiOdyssey(PhoneBenchmark):
     truth = staticmethod(truth_of)
     command = staticmethod(rules.read_command)
     evaluators: ClassVar[Mapping[str, Evaluator]] = {
-        "odyssey-ams": Evaluator(without_size(rules.match_released), 140, source=_ODYSSEY),
-        "odyssey-ams-fixed": Evaluator(
-            without_size(rules.match_fixed), 140, source=_ODYSSEY + _MENDED
-        ),
+        "odyssey-ams": Evaluator(rules.match_released, 140, source=_ODYSSEY),
+        "odyssey-ams-fixed": Evaluator(rules.match_fixed, 140, source=_ODYSSEY + _MENDED),
         "agentcpm": Evaluator(
-            without_size(agentcpm.match_released),
+            agentcpm.match_released,
             140,
             as_released="agentcpm",
             source=_AGENTCPM,
             truth=_agentcpm_truth,
         ),
-        "agentcpm-fixed": Evaluator(
-            without_size(agentcpm.match_fixed), 140, source=_AGENTCPM + _MENDED
-        ),
+        "agentcpm-fixed": Evaluator(agentcpm.match_fixed, 140, source=_AGENTCPM + _MENDED),
         "gui-r1": GUI_R1,
     }
     by: ClassVar[Mapping[str, Sequence[str]]] = {"category": (), "device": (), **loader.PARTS}
     allowed: Mapping[str, Sequence[str]] = {
         "level": ("high", "low"),
-        "history": HISTORY,
-        "coordinates": SPACES,
+        **PhoneBenchmark.allowed,
         "scroll": SENSES,
+    }
+    names: ClassVar[Mapping[str, str]] = {
+        "TAP": "CLICK",
+        "LONG_PRESS": "LONG_PRESS",
+        "BACK": "PRESS_BACK",
+        "HOME": "PRESS_HOME",
+        "RECENT": "PRESS_RECENT",
+        "TASK_COMPLETE": "COMPLETE",
+        "TASK_IMPOSSIBLE": "IMPOSSIBLE",
     }
     wording = Wording(
         actions=(
@@ -151,8 +142,8 @@ class GuiOdyssey(PhoneBenchmark):
             ("LONG_PRESS", _POINT),
             ("SCROLL", f"direction: {', '.join(DIRECTIONS)}"),
             ("TYPE", 'text: "string"'),
-            *((_NAMES[label], "") for label in ("BACK", "HOME", "RECENT")),
-            *((_NAMES[label], "") for label in ("TASK_COMPLETE", "TASK_IMPOSSIBLE")),
+            *((name, "") for name in ("PRESS_BACK", "PRESS_HOME", "PRESS_RECENT")),
+            *((name, "") for name in ("COMPLETE", "IMPOSSIBLE")),
         ),
         rules=(
             "The direction of SCROLL is that of the finger: up shows what is further down.",
@@ -185,8 +176,7 @@ class GuiOdyssey(PhoneBenchmark):
     def read_prompted(self, body: Mapping[str, Any]) -> tuple[Action, bool]:
         name = answers.name_of(body).upper()
         if name == "SCROLL":
-            said = str(body.get("direction")).lower()
-            way = next((way for way in DIRECTIONS if way == said), None)
+            way = as_direction(said := str(body.get("direction")).lower())
             if way is None:
                 raise ValueError(f"direction is {said!r:.40}, none of {', '.join(DIRECTIONS)}")
             action = Action("swipe", direction=way)
@@ -194,19 +184,11 @@ class GuiOdyssey(PhoneBenchmark):
             action = RECENTS
         else:
             action, _ = answers.read_prompted(body, self._space)
-        touch = middle(action.start) if action.kind in ("tap", "long_press") else None
-        return action, self.body(action, [list(touch)] if touch else []) == dict(body)
-
-    def places(self, action: Action) -> Sequence[Pair]:
-        """Return the touched place."""
-        touch = middle(action.start) if action.kind in ("tap", "long_press") else None
-        return (touch,) if touch else ()
+        return action, self.body(action, [[*pair] for pair in self.places(action)]) == dict(body)
 
     def body(self, action: Action, places: Sequence[Any]) -> dict[str, Any]:
         if direction := direction_of(action):
             return {"action_type": "SCROLL", "direction": direction}
         if action.kind == "type":
             return {"action_type": "TYPE", "text": action.text}
-        if action.label not in _NAMES:
-            raise ValueError(f"GUI-Odyssey has no {action.label}")
-        return {"action_type": _NAMES[action.label]} | ({"coordinate": places[0]} if places else {})
+        return super().body(action, places)

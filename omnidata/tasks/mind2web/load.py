@@ -68,21 +68,25 @@ def _task(own: str, lines: Sequence[Line], note: Note) -> Iterator[Step | None]:
         told += [None] * (index + 1 - len(told))
         done[index] = _action(row, told[index], screen, at)
         past = [done.get(number) or _past(told[number]) for number in range(index)]
-        split = next((split for split in SPLITS if line.path.name.startswith(f"{split}-")), "")
-        split = split or next((s for s in SPLITS if s == f"test_{row.get('split')}"), "")
-        named = {"split": split} | {tag: row.get(tag) for tag in ("domain", "subdomain", "website")}
+        splits = (split for split in SPLITS if line.path.name.startswith(f"{split}-"))
+        split = next(splits, f"test_{row.get('split')}")
+        named = {"split": split if split in SPLITS else ""} | {
+            tag: row.get(tag) for tag in ("domain", "subdomain", "website")
+        }
         tags = {tag: value for tag, value in named.items() if isinstance(value, str) and value}
         yield Step(
             name, own, index, len(lines), text, screen, {"screenshot": shot}, tuple(past),
             tuple(screens.get(number, screen) for number in range(index)),
-            done[index], tags, {"row": _plain(row)},
+            done[index], tags, {"row": {**row}},
         )  # fmt: skip
 
 
 def _normalize(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """UGround's pictures are blocks of a page, each with the boxes of its targets."""
-    if "pos_candidates" in row or not isinstance(row.get("operation"), str) or "bbox" not in row:
-        return row
+    """Return a row of the Hub or of UGround, whose pictures are blocks of a page with own boxes."""
+    done = row.get("operation")
+    if "pos_candidates" in row or not isinstance(done, str) or "bbox" not in row:
+        found = decode(done) if isinstance(done, str) else done
+        return {**row, "operation": done if found is BROKEN else found}
     blocks, folder, boxes = row.get("target_blocks"), row.get("blocks_path"), row["bbox"]
     shot = row.get("image")
     if isinstance(blocks, dict) and isinstance(folder, str):
@@ -93,7 +97,7 @@ def _normalize(row: Mapping[str, Any]) -> Mapping[str, Any]:
     return {
         **row,
         "confirmed_task": row.get("task"),
-        "operation": {"original_op": row["operation"], "value": row.get("value", "")},
+        "operation": {"original_op": done, "value": row.get("value", "")},
         "pos_candidates": [{"attributes": {"bounding_box_rect": rect}} for rect in rects],
         "target_action_index": row.get("step"),
         "action_reprs": row.get("previous_actions"),
@@ -115,14 +119,8 @@ def _past(words: object) -> Action | None:
     return Action("tap", words=words)
 
 
-def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
-    done = row.get("operation")
-    found = decode(done) if isinstance(done, str) else done
-    return {**row, "operation": done if found is BROKEN else found}
-
-
 def _action(row: Mapping[str, Any], words: object, screen: Screen, at: RowContext) -> Action | None:
-    operation, value = target_of(_plain(row))
+    operation, value = target_of(row)
     if operation is None:
         what = f"the operation is {short(row.get('operation'))}"
         expected = "original_op of CLICK, HOVER, ENTER, TYPE or SELECT, and value"

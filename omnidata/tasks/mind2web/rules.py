@@ -11,13 +11,14 @@ import math
 import re
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from sys import float_info
 from typing import Any, Final, Literal, TypedDict
 
 import numpy as np
 from msgspec import Struct
 
-from omnidata.actions import Action, Box, Kind, Point, Space
+from omnidata.actions import Action, Box, Kind, Point, Screen, Space
 from omnidata.dialects import UnreadError
 from omnidata.jsontext import objects
 from omnidata.metrics.row_tables import means
@@ -99,33 +100,29 @@ def parse_move(
     The reading "released" is that of SeeClick's script, which wants the object alone, as Python
     writes it; "fixed" takes the last object of any text, with places as Python's tuples too.
     """
-    found = (_last_object(text) if reading == "fixed" else None) or _literal(text)
+    found: Any = None
+    if reading == "fixed" and len(text) <= _LONGEST:
+        with suppress(RecursionError):
+            bodies = [*objects(_PAIR.sub(r"[\1, \2]", text))]
+            found = next((body for body in reversed(bodies) if "action_type" in body), None)
+    found = found or _literal(text)
     if not isinstance(found, dict) or "action_type" not in found:
         raise UnreadError("no object with an action_type")
     place = found.get("click_point")
     if reading == "released" and isinstance(place, list | tuple):
         place = place[:2]  # the script looks at no more
     point = point_of(place, space)
-    if point and (point.x != point.x or point.y != point.y):
-        point = None
-    if point:  # JSON has no infinity
-        most = float_info.max
+    if point and point.x == point.x and point.y == point.y:
+        most = float_info.max  # JSON has no infinity
         x, y = (max(-most, min(most, side)) for side in (point.x, point.y))
         point = Point(x, y, space)
+    else:
+        point = None
     return Move(found["action_type"], point, found.get("value")).as_answer(step, receipt)
 
 
-def _last_object(text: str) -> Any:
-    if len(text) > _LONGEST:
-        return None
-    try:
-        every = [one for one in objects(_PAIR.sub(r"[\1, \2]", text)) if "action_type" in one]
-    except RecursionError:
-        return None
-    return every[-1] if every else None
-
-
 def _literal(text: str) -> Any:
+    """The value of Python's literal; None for a text that is none."""
     if len(text) > _LONGEST:
         return None
     try:
@@ -148,18 +145,14 @@ def target_of(row: Mapping[str, Any]) -> tuple[Operation | None, str]:
     return OPERATIONS.get(str(name)), value if isinstance(value, str) else ""
 
 
-def aim_of(step: Step) -> Box | None:
+def aim_of(box: Box, screen: Screen) -> Box:
     """Return where an answer is right by both rules, in pixels: in the box and its rounded edges.
 
     On a page of 20000 pixels a thousandth is 20 of them, and a low element may have no such place:
     then it is the box.
     """
-    boxes = boxes_of(step)
-    if not boxes or min(step.screen) < 1:
-        return None
-    box = boxes[0]
-    edges = edges_in_shares(box, step.screen)
-    near = [round(e, 3) * extent for e, extent in zip(edges, step.screen * 2, strict=True)]
+    edges = edges_in_shares(box, screen)
+    near = [round(edge, 3) * extent for edge, extent in zip(edges, screen * 2, strict=True)]
     left, top = max(box.left, near[0]), max(box.top, near[1])
     right, bottom = min(box.right, near[2]), min(box.bottom, near[3])
     return Box(left, top, right, bottom, "px") if left <= right and top <= bottom else box
@@ -239,28 +232,20 @@ class InElement(Rule[Move]):
             edges = [[round(edge, 3) for edge in edges[0]]]
         point = move.point
         element = point is not None and any(is_within(point, e, step.screen) for e in edges)
-        score = (_f1_released if released else _f1_fixed)(move, operation, value.lower())
+        score = self._f1(move, operation, value.lower())
         return (element and score == 1, element, float(score))
 
-
-def _f1_released(move: Move, wanted: Operation, value: str) -> float:
-    """Whatever the type is, the script writes it out; it needs a place."""
-    if move.point is None:
-        return 0.0
-    said = str(move.code)
-    if move.code == 3 or move.code == 2:
-        if not isinstance(move.value, str):
+    def _f1(self, move: Move, wanted: Operation, value: str) -> float:
+        """The script writes out any type, known or not, and needs a place."""
+        said: str | None = move.operation
+        right, has_value = str(wanted), said != "CLICK"
+        if self._reading == "released":
+            said, right = str(move.code) if move.point else None, str(CODES[wanted])
+            has_value = move.code in (CODES["TYPE"], CODES["SELECT"])
+        if said is None or (has_value and not isinstance(move.value, str)):
             return 0.0
-        said += f" {move.value.lower()}"
-    return f1(said, f"{CODES[wanted]} {value}" if wanted != "CLICK" else "4")
-
-
-def _f1_fixed(move: Move, wanted: Operation, value: str) -> float:
-    op, given = move.operation, move.value
-    if op is None or (op != "CLICK" and not isinstance(given, str)):
-        return 0.0
-    said = f"{op} {given.lower()}" if op != "CLICK" else op
-    return f1(said, f"{wanted} {value}" if wanted != "CLICK" else wanted)
+        said = f"{said} {move.value.lower()}" if has_value else said
+        return f1(said, f"{right} {value}" if wanted != "CLICK" else right)
 
 
 def f1(said: str, wanted: str) -> float:

@@ -23,6 +23,7 @@ from omnidata.tasks.benchmark import (
     Receipt,
     Speech,
     Wordings,
+    hub_publication,
 )
 from omnidata.tasks.coordinates import answer_space, place
 from omnidata.tasks.mind2web import load as loader
@@ -37,8 +38,9 @@ from omnidata.tasks.mind2web.rules import (
     parse_move,
     target_of,
 )
+from omnidata.tasks.pointing import boxes_of
 from omnidata.tasks.points import UNITS
-from omnidata.types import PLACE, Publication, Remote, Step, Target
+from omnidata.types import PLACE, Step, Target
 
 _QUESTION: Final = """\
 Please generate the next move according to the ui screenshot, instruction and previous actions.
@@ -93,17 +95,14 @@ class Mind2Web(Benchmark):
         title="Multimodal-Mind2Web",
         holds="predict the next action on a web page from a screenshot of the whole page",
         sources=(
-            Publication(
+            hub_publication(
                 "Multimodal-Mind2Web",
-                "https://huggingface.co/datasets/osunlp/Multimodal-Mind2Web",
+                "osunlp/Multimodal-Mind2Web",
                 "openrail",
                 paper="2401.01614",
-                remote=Remote(
-                    "hf://datasets/osunlp/Multimodal-Mind2Web",
-                    files=("data/*.parquet",),
-                    bytes=13_600_000_000,
-                    note="the test splits alone: --only 'data/test_*'",
-                ),
+                files=("data/*.parquet",),
+                bytes=13_600_000_000,
+                note="the test splits alone: --only 'data/test_*'",
             ),
         ),
         platform="web",
@@ -141,11 +140,13 @@ class Mind2Web(Benchmark):
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
     ) -> Target | None:
-        aim, size = aim_of(step), size or step.screen
+        boxes, size = boxes_of(step), size or step.screen
         operation, value = target_of(step.source["row"])
-        if aim is None or operation is None or min(size) < 1:
+        if not boxes or operation is None or min(*step.screen, *size) < 1:
             return None
-        x, y = place(aim, step.screen, space=space or self._space, size=size)
+        x, y = place(
+            aim_of(boxes[0], step.screen), step.screen, space=space or self._space, size=size
+        )
         said = {"action_type": CODES[operation], "click_point": "\0"}
         text = compact(said | ({"value": value} if operation != "CLICK" else {}))
         hole = compact("\0")

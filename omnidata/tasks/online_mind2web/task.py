@@ -20,9 +20,9 @@ from omnidata.loaders.load import Note, RowContext, short
 from omnidata.loaders.row_files import head_of, read_rows
 from omnidata.media import unsafe
 from omnidata.metrics.rollouts import RATES
-from omnidata.tasks.benchmark import Card
+from omnidata.tasks.benchmark import Card, hub_publication
 from omnidata.tasks.outcomes import Outcomes, OutcomeScorer, Rollout, outer_first, outermost
-from omnidata.types import MediaRef, Publication, Remote
+from omnidata.types import MediaRef
 
 _EXPECTED: Final = (
     "human_label.json, lines of task_id and predicted_label, or folders TASK_ID/result.json with "
@@ -74,7 +74,11 @@ class _Scorer(OutcomeScorer):
         root = data if data.is_dir() else data.parent
         told: Told = {}
         tasks: dict[str, Mapping[str, Any]] = {}
-        paths = [path for path in walk(data) if self.knows(path) or _is_tasks(path)]
+        paths = [
+            path
+            for path in walk(data)
+            if self.knows(path) or (holds_rows(path) and b'"reference_length"' in head_of(path))
+        ]
         folders = {path.parent for path in paths if path.name == _RESULT}
         for path in outer_first(paths, folders):
             own_folder = outermost(path.parent, folders)
@@ -105,36 +109,24 @@ class _Scorer(OutcomeScorer):
 
 
 class OnlineMind2Web(Outcomes):
-    """Online-Mind2Web: what agents reached on the web, and whether a model sees that they did.
-
-    Args:
-        name: "online-mind2web".
-        options: `actions`; unknown ones are a `UsageError`.
-    """
+    """Online-Mind2Web: what agents reached on the web, and whether a model sees that they did."""
 
     card = Card(
         title="Online-Mind2Web",
         holds="score or judge whether agents on live web pages succeeded; results with screenshots",
         platform="web",
         sources=(
-            Publication(
+            hub_publication(
                 "Online-Mind2Web",
-                "https://huggingface.co/datasets/osunlp/Online-Mind2Web",
+                "osunlp/Online-Mind2Web",
                 "cc-by-4.0",
                 paper="2504.01382",
-                remote=Remote(
-                    "hf://datasets/osunlp/Online-Mind2Web",
-                    note="the list of tasks. The authors of each agent publish its results "
-                    "elsewhere; size and gating are not verified",
-                ),
+                note="the list of tasks. The authors of each agent publish its results "
+                "elsewhere; size and gating are not verified",
             ),
         ),
     )
     rollouts = _Scorer()
-
-
-def _is_tasks(path: Path) -> bool:
-    return holds_rows(path) and b'"reference_length"' in head_of(path)
 
 
 def _agent(folder: Path, path: Path, root: Path) -> str:

@@ -18,7 +18,15 @@ from omnidata.jsontext import as_name, hash_of, json_file
 from omnidata.loaders.files import RowFiles, look_for, picture_of, walk
 from omnidata.loaders.load import RowContext, about, size_of, stated_size
 from omnidata.loaders.row_files import Line
-from omnidata.tasks.benchmark import Benchmark, Card, Note, ParsedAnswer, Receipt, UnreadError
+from omnidata.tasks.benchmark import (
+    Benchmark,
+    Card,
+    Note,
+    ParsedAnswer,
+    Receipt,
+    UnreadError,
+    hub_publication,
+)
 from omnidata.tasks.coordinates import answer_space, place, point_said
 from omnidata.tasks.osworld_g.rules import (
     CAPABILITIES,
@@ -34,7 +42,7 @@ from omnidata.tasks.osworld_g.rules import (
 )
 from omnidata.tasks.pointing import Place, PointRecord, PointSpeech
 from omnidata.tasks.points import UNITS
-from omnidata.types import PLACE, Publication, Remote, Step, Target
+from omnidata.types import PLACE, Publication, Step, Target
 
 _COLUMNS: Final = "rows of instruction, box_type, box_coordinates and image_path, or image"
 _FILES: Final = RowFiles(
@@ -69,15 +77,12 @@ class OsWorldG(Benchmark):
                 "instructions are only there",
                 paper="2505.13227",
             ),
-            Publication(
+            hub_publication(
                 "OSWorld-G",
-                "https://huggingface.co/datasets/MMInstruction/OSWorld-G",
-                remote=Remote(
-                    "hf://datasets/MMInstruction/OSWorld-G",
-                    note="the Hub's form, with the original instructions alone; size, licence and "
-                    "gating are not verified",
-                ),
+                "MMInstruction/OSWorld-G",
                 paper="2505.13227",
+                note="the Hub's form, with the original instructions alone; size, licence and "
+                "gating are not verified",
             ),
         ),
         platform="desktop",

@@ -1,1 +1,1 @@
-"""What benchmarks of phones share: actions, answers, prompt and rules of matching."""
+"""Shared parts of phone benchmarks: actions, answers, prompt and rules of matching."""

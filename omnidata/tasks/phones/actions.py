@@ -1,4 +1,4 @@
-"""What is done on a phone, in the words of two datasets: Android in the Wild and AndroidControl.
+"""Actions on phones, in the words of two datasets: Android in the Wild and AndroidControl.
 
 Android in the Wild has one number for everything that a finger does: a dual point, which is a tap
 where the finger is lifted within `TAP_REACH` of where it touched, and a swipe otherwise.
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final, get_args
 
+import numpy as np
 from msgspec.structs import replace
 
 from omnidata.actions import (
@@ -33,6 +34,7 @@ from omnidata.actions import (
 )
 from omnidata.dialects import CannotSayError
 from omnidata.jsontext import is_coordinate, is_number
+from omnidata.tasks.coordinates import in_shares
 
 Rect = tuple[float, float, float, float]
 """y, x, height and width of an element, from 0 to 1, as Android in the Wild has them."""
@@ -68,6 +70,11 @@ STOP: Final = Action("done", words="STOP")
 """The end of the episode; whether the task is done is unknown."""
 
 
+def as_direction(word: object) -> Direction | None:
+    """Return a word as a direction; None for any other value."""
+    return next((way for way in DIRECTIONS if way == word), None)
+
+
 def open_app(name: str) -> Action:
     """Return the action that opens an app."""
     return Action("open_app", app=name, words=f'OPEN_APP app: "{name}"')
@@ -98,10 +105,12 @@ class Truth:
     Attributes:
         action: its places from 0 to 1.
         rects: the elements of the screen, in the order of the source.
+        screen: width and height in pixels, for rules that compute in pixels; (0, 0) if unknown.
     """
 
     action: Action
     rects: tuple[Rect, ...] = ()
+    screen: Screen = (0, 0)
 
 
 Match = tuple[bool, bool]
@@ -109,7 +118,7 @@ Match = tuple[bool, bool]
 
 
 def kind_of(action: Action) -> tuple[str, int, str | None]:
-    """Return what tells actions apart in kind: its name, how many taps, and how a task ended."""
+    """Return the kind of an action: its name, the number of taps, and how a task ended."""
     return action.kind, action.count, action.status
 
 
@@ -119,9 +128,9 @@ def truth_in_shares(
     """Return an expert's action and the boxes of elements from 0 to 1.
 
     Args:
-        action: in pixels.
-        boxes: left, top, right and bottom in pixels; not looked at for an action without a place.
-        screen: width and height in pixels.
+        action: its places in any unit.
+        boxes: left, top, right and bottom; not looked at for an action without a place.
+        screen: width and height in pixels, or in the boxes' unit.
 
     Returns:
         None for a place on a screen of unknown size.
@@ -135,8 +144,8 @@ def truth_in_shares(
         (top / height, left / width, (bottom - top) / height, (right - left) / width)
         for left, top, right, bottom in boxes
     )
-    start = tuple(convert(centre(region), "rel", screen) for region in action.start)
-    return Truth(replace(action, start=start), rects)
+    points = replace(action, start=tuple(map(centre, action.start)))
+    return Truth(in_shares(points, screen), rects)
 
 
 def is_tap(touch: Pair, lift: Pair) -> bool:
@@ -147,6 +156,13 @@ def is_tap(touch: Pair, lift: Pair) -> bool:
         (True, False)
     """
     return math.dist(touch, lift) <= TAP_REACH
+
+
+def is_within(one: Pair | None, other: Pair | None, reach: float) -> bool:
+    """Return whether two places are within reach, computed as released evaluators do."""
+    if one is None or other is None:
+        return False
+    return bool(np.linalg.norm(np.array(one) - np.array(other)) <= reach)
 
 
 def near(one: Pair, other: Pair, reach: float) -> bool:
@@ -167,7 +183,7 @@ def holds(rect: Rect, point: Pair, *, more: float) -> bool:
     Args:
         rect: the element.
         point: the place.
-        more: what is added to width and height, as a share of them.
+        more: added to width and height, as a share of them.
 
     Examples:
         >>> element = 0.4, 0.1, 0.2, 0.2
@@ -209,11 +225,10 @@ def read_call(action: object, *, space: Space = "px") -> Action:
     if name == "long_press":
         return Action("long_press", _place(action, space))
     if name == "scroll":
-        said = action.get("direction")
-        direction = next((OPPOSITE[d] for d in DIRECTIONS if d == said), None)
-        if direction is None:
+        way = as_direction(said := action.get("direction"))
+        if way is None:
             raise ValueError(f"direction is {said!r:.80}, none of {', '.join(DIRECTIONS)}")
-        return Action("swipe", direction=direction)
+        return Action("swipe", direction=OPPOSITE[way])
     if name == "type":
         return Action("type", _place(action, space), text=_text(action, "text"))
     if name == "input_text":

@@ -13,7 +13,7 @@ process_ac.py`. As released:
 * a scroll has the direction that the cosine makes the nearest, a press the same button;
 * of two texts, without spaces around them and in lower case, one is in the other.
 
-Mended: an empty text is in every text; waiting, success and failure are different things; an
+Corrected: an empty text is in every text; waiting, success and failure are different things; an
 enlarged element at the left or upper edge is moved instead of cut; and in AndroidControl the five
 nearest elements may be the whole screen, where every point would be right: there it is the
 smallest element that holds the expert's point. Long presses are long presses, and no step is left
@@ -26,8 +26,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
-import numpy as np
-
 from omnidata.actions import Action, Direction, Kind, Pair
 from omnidata.tasks.phones.actions import (
     Match,
@@ -35,6 +33,7 @@ from omnidata.tasks.phones.actions import (
     Truth,
     direction_of,
     holds,
+    is_within,
     middle,
     near,
     touch_of,
@@ -79,7 +78,9 @@ def _type_of(action: Action) -> Type | None:
 
 def match_released(truth: Truth, said: Action) -> Match:
     """Match as released for Android in the Zoo, CAGUI and GUI-Odyssey."""
-    return _match_released(truth, said, _holding(truth), REACH)
+    touch = touch_of(truth.action)
+    around = [rect for rect in map(_enlarge, truth.rects) if touch and _holds(rect, touch)]
+    return _match_released(truth, said, around, REACH)
 
 
 def match_released_ac(truth: Truth, said: Action) -> Match | None:
@@ -99,7 +100,7 @@ def _match_released(truth: Truth, said: Action, around: Sequence[Rect], reach: f
     if wanted in ("click", "long_point"):
         touch, own = touch_of(truth.action), touch_of(said)
         hit = own and any(_holds(rect, own) for rect in around)
-        return True, bool(hit) or _within(touch, own, reach)
+        return True, bool(hit) or is_within(touch, own, reach)
     if wanted == "scroll":
         return True, _direction(truth.action) == _direction(said)
     if wanted == "type":
@@ -110,11 +111,6 @@ def _match_released(truth: Truth, said: Action, around: Sequence[Rect], reach: f
 
 def _plain(action: Action) -> str:
     return (action.text or "").lower().strip()
-
-
-def _holding(truth: Truth) -> list[Rect]:
-    touch = touch_of(truth.action)
-    return [rect for rect in map(_enlarge, truth.rects) if touch and _holds(rect, touch)]
 
 
 def _nearest(truth: Truth) -> list[Rect]:
@@ -140,12 +136,6 @@ def _enlarge(rect: Rect) -> Rect:
 def _holds(rect: Rect, point: Pair) -> bool:
     y, x, height, width = rect
     return y <= point[1] <= y + height and x <= point[0] <= x + width
-
-
-def _within(one: Pair | None, other: Pair | None, reach: float) -> bool:
-    if one is None or other is None:
-        return False
-    return bool(np.linalg.norm(np.array(one) - np.array(other)) <= reach)
 
 
 def _direction(action: Action) -> Direction | None:

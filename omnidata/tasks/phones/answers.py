@@ -1,4 +1,4 @@
-"""Model text -> an action on a phone, in any of three forms, which the keys of the object tell.
+"""Read an action on a phone from a model's text, in any of three forms, known by their keys.
 
 A dataset whose own agents write commands in place of JSON reads those first.
 
@@ -16,7 +16,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec.structs import replace
 
-from omnidata.actions import Action, Box, Pair, Point, Region, Space
+from omnidata.actions import Action, Box, Point, Space
 from omnidata.dialects import UnreadError
 from omnidata.dialects.agentcpm import ACTS, Reading, fault_of, read_compact
 from omnidata.jsontext import decode, is_coordinate, is_number, objects
@@ -31,13 +31,13 @@ from omnidata.tasks.json_answers import (
 from omnidata.tasks.phones.actions import (
     BACK,
     COMPLETE,
-    DIRECTIONS,
     ENTER,
     HOME,
     IMPOSSIBLE,
     RECENTS,
     STOP,
     WAIT,
+    as_direction,
     middle,
     press,
 )
@@ -182,12 +182,11 @@ def read_prompted(body: Mapping[str, Any], space: Space = "norm1000") -> tuple[A
     bare = WAIT if label == "NONE" else Action.of(label)
     if bare.kind == "type":
         return replace(bare, text=found.text or ""), exact
-    start, end = (_points(pair, space) for pair in (found.start, found.end))
+    start, end = (
+        (Point(*pair, space),) if pair and all(map(is_coordinate, pair)) else ()
+        for pair in (found.start, found.end)
+    )
     return replace(bare, start=start, end=end), exact
-
-
-def _points(pair: Pair | None, space: Space) -> tuple[Region, ...]:
-    return (Point(*pair, space),) if pair and all(map(is_coordinate, pair)) else ()
 
 
 def _is_prompted(body: Mapping[str, Any], label: str) -> bool:
@@ -200,11 +199,12 @@ def _is_prompted(body: Mapping[str, Any], label: str) -> bool:
         keys = ("text",)
     if body.keys() != {"action_type", *keys}:
         return False
-    return all(isinstance(body[key], str) if key == "text" else _is_pair(body[key]) for key in keys)
-
-
-def _is_pair(value: object) -> bool:
-    return isinstance(value, list) and len(value) == 2 and all(map(is_coordinate, value))
+    if label == "INPUT":
+        return isinstance(body["text"], str)
+    values = [body[key] for key in keys]
+    return all(isinstance(pair, list) and len(pair) == 2 for pair in values) and all(
+        is_coordinate(side) for pair in values for side in pair
+    )
 
 
 def read_call(body: Mapping[str, Any], reading: Reading = "meant") -> Action:
@@ -236,8 +236,7 @@ def read_call(body: Mapping[str, Any], reading: Reading = "meant") -> Action:
         if "click" in name:
             return click
     if "scroll" in name:
-        direction = next((d for d in DIRECTIONS if d == args.get("direction")), None)
-        return Action("swipe", direction=direction)
+        return Action("swipe", direction=as_direction(args.get("direction")))
     if name == "input" or "type" in name:
         text = args.get("text", "")
         if not isinstance(text, str):

@@ -30,7 +30,7 @@ from omnidata.metrics.texts import token_f1
 from omnidata.tasks.benchmark import ParsedAnswer, Values
 from omnidata.tasks.coordinates import sent_size
 from omnidata.tasks.phones.actions import Truth, direction_of, kind_of, touch_of
-from omnidata.tasks.phones.rules import Evaluator, PhoneRule, TruthOf, without_size
+from omnidata.tasks.phones.rules import Evaluator, PhoneRule, TruthOf
 from omnidata.tasks.totals import Column, PartTotals
 from omnidata.types import Step, Verdict, VerdictColumns
 
@@ -77,9 +77,6 @@ class GuiR1Reader:
     """Takes the place and the text of an answer in GUI-R1's dialect, whichever its action is.
 
     What the action itself holds counts first; the released parser finds the rest.
-
-    Args:
-        truth: the expert's action of a step; None if it is unreadable.
     """
 
     dialect = "gui-r1"
@@ -132,12 +129,7 @@ def _words(action: Action) -> str | None:
 
 
 class GuiR1Totals(PartTotals):
-    """The three figures, each over the steps that it is about.
-
-    Args:
-        by: axes of the table.
-        truth: the expert's action of a step; None if it is unreadable.
-    """
+    """The three figures, each over the steps that it is about."""
 
     def __init__(
         self, by: Mapping[str, Sequence[str]], truth: Callable[[Step], Truth | None]
@@ -218,7 +210,7 @@ class GuiR1Rule(PhoneRule):
 
 
 GUI_R1: Final = Evaluator(
-    without_size(rule),
+    rule,
     140,
     source="GUI-R1 (Luo et al., 2025), eval_omni.py: places and texts count whatever the type is",
     leaves_out="EM and GR: steps without a place or a text",

@@ -6,9 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from msgspec.structs import replace
-
-from omnidata.actions import Action, Box, Region, Screen, Space, convert
+from omnidata.actions import Action, Screen, Space
 from omnidata.jsontext import is_integer
 from omnidata.tasks.benchmark import ParsedAnswer, Rule, Values
 from omnidata.tasks.phones.actions import Truth
@@ -17,17 +15,8 @@ from omnidata.tasks.totals import EpisodeTotals
 from omnidata.types import Step
 
 TruthOf = Callable[[Mapping[str, Any], Screen], Truth | None]
-Matching = Callable[[Truth, Action, Screen], tuple[bool, bool] | None]
+Matching = Callable[[Truth, Action], tuple[bool, bool] | None]
 """Type match and exact match; None for a step that the rule's source leaves out."""
-
-_UNIT: Screen = (1, 1)
-
-
-def without_size(
-    rule: Callable[[Truth, Action], tuple[bool, bool] | None],
-) -> Matching:
-    """Return a rule that needs no size of the screen."""
-    return lambda truth, said, screen: rule(truth, said)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +62,7 @@ class PhoneTotals(EpisodeTotals):
 
 
 class PhoneRule(Rule[Action]):
-    """An evaluator over the steps of a phone benchmark.
-
-    Args:
-        name: of the rule.
-        evaluator: compares actions.
-        truth: reads the expert's action and the elements from a row.
-        by: axes of the table.
-        space: the unit of coordinates that the prompt asks for.
-    """
+    """An evaluator over the steps of a phone benchmark."""
 
     def __init__(
         self,
@@ -109,33 +90,7 @@ class PhoneRule(Rule[Action]):
             return None, None, exact
         # What no answer can be held against is left out for all models alike: the expert's own
         # action says whether the rule's source has such a step.
-        found = self._match(truth, parsed.value if parsed else truth.action, step.screen)
+        found = self._match(truth, parsed.value if parsed else truth.action)
         if found is None:
             return None, None, exact
         return (*found, exact) if parsed else (False, False, exact)
-
-
-def relative(action: Action, screen: Screen) -> Action:
-    """Return an action with its points from 0 to 1 of the screen.
-
-    Boxes stay as they are: the middle of one in another unit may differ in its last digit.
-
-    Args:
-        action: pixels are those of the screen.
-        screen: width and height in pixels; (0, 0) if unknown, and then points in pixels are
-            dropped.
-    """
-
-    def to_relative(regions: tuple[Region, ...]) -> tuple[Region, ...]:
-        found = (_relative(region, screen) for region in regions)
-        return tuple(region for region in found if region)
-
-    return replace(action, start=to_relative(action.start), end=to_relative(action.end))
-
-
-def _relative(region: Region, screen: Screen) -> Region | None:
-    if isinstance(region, Box):
-        return region
-    if region.space != "px":
-        return convert(region, "rel", _UNIT)
-    return convert(region, "rel", screen) if min(screen) > 0 else None

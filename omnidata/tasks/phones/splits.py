@@ -1,4 +1,4 @@
-"""Files that say which part of a dataset an episode belongs to: part -> list of episode ids."""
+"""Files that list the episodes of each part of a dataset: part -> list of episode ids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of a picture, an instruction and an action: how others prepare steps on phones.
+"""Rows of a picture, an instruction and an action, as others prepare steps on phones.
 
 AndroidControl and GUI-Odyssey are prepared in the same forms. An action is
 
@@ -8,8 +8,8 @@ AndroidControl and GUI-Odyssey are prepared in the same forms. An action is
 
 A step's `source` has the features of an AndroidControl record with this step alone: `actions`, a
 list of one JSON text with its places in pixels and its direction that of the content, `goal` and
-`step_instructions`. Beside them stand `boxes`, what the row says may be clicked, `scroll`, what the
-row's direction is said of where it has one in words, and `row`, untouched.
+`step_instructions`. Beside them stand `boxes`, the clickable boxes, `scroll`, the sense of the
+row's direction if it has one in words, and `row`, untouched.
 """
 
 from __future__ import annotations
@@ -30,12 +30,14 @@ from omnidata.loaders.load import Note, RowContext, about, short, size_of, state
 from omnidata.loaders.row_files import Line, read_rows
 from omnidata.loaders.row_sizes import size_by_feeding, size_columns, warn_of_fed_sizes
 from omnidata.media import resolve
+from omnidata.tasks.loading import EpisodeBuilder
 from omnidata.tasks.phones.actions import (
     COMPLETE,
     DIRECTIONS,
     IMPOSSIBLE,
     RECENTS,
     Truth,
+    as_direction,
     read_call,
     truth_in_shares,
 )
@@ -45,7 +47,7 @@ from omnidata.types import LoadedDataset, MediaRef, Step
 Row = Mapping[str, Any]
 Box = list[float]
 WordSense = Literal["content", "finger"]
-"""What a direction in words is said of: what comes into sight, or the finger."""
+"""Whose direction words state: that of the content which comes into sight, or of the finger."""
 
 BOXES: Final = "boxes"
 ROW: Final = "row"
@@ -69,7 +71,7 @@ class Call(NamedTuple):
 
     Attributes:
         body: its places in pixels, its direction that of the content.
-        sense: what the row's direction is said of; None where it has none in words.
+        sense: of the row's direction; None if it has none in words.
     """
 
     body: dict[str, Any]
@@ -83,11 +85,11 @@ def call_of(
 
     Args:
         action: an object, or a text.
-        screen: width and height in pixels; (0, 0) where nobody knows.
-        labels: what a direction is said of in OS-Atlas's texts and GUI-R1's columns, which keep
-            the sense of the benchmark.
-        said: the same for all forms, where the user says it. Otherwise AndroidControl's own
-            actions scroll the content, and the finger of `mobile_use` swipes.
+        screen: width and height in pixels; (0, 0) if unknown.
+        labels: the sense of directions in OS-Atlas's texts and GUI-R1's columns, which keep that of
+            the benchmark.
+        said: that of all forms, if the user sets it. Otherwise AndroidControl's own actions scroll
+            the content, and the finger of `mobile_use` swipes.
 
     Raises:
         ValueError: it is none.
@@ -115,7 +117,8 @@ def call_of(
     if "action_type" in action:
         return _of_content(action, said or labels)
     if action.get("action") == "swipe" and action.get("direction") is None:
-        return Call(_swipe_call(action))
+        way = heading(_pair(action.get("coordinate")), _pair(action.get("coordinate2")))
+        return Call({"action_type": "scroll", "direction": OPPOSITE[way]})
     return _of_content(_mobile_use_call(action), said or "finger")
 
 
@@ -123,7 +126,7 @@ def _of_content(call: dict[str, Any], sense: WordSense) -> Call:
     """Directions become those in which the content moves."""
     if call.get("action_type") != "scroll":
         return Call(call)
-    way = next((way for way in DIRECTIONS if way == call.get("direction")), None)
+    way = as_direction(call.get("direction"))
     if way is None:
         named = ", ".join(DIRECTIONS)
         raise ValueError(f"direction is {short(call.get('direction'))}, none of {named}")
@@ -144,11 +147,6 @@ def _mobile_use_call(action: Row) -> dict[str, Any]:
     if name == "system_button":
         return {"action_type": f"navigate_{str(action.get('button')).strip().lower()}"}
     return {"action_type": name}
-
-
-def _swipe_call(action: Row) -> dict[str, Any]:
-    way = heading(_pair(action.get("coordinate")), _pair(action.get("coordinate2")))
-    return {"action_type": "scroll", "direction": OPPOSITE[way]}
 
 
 def _os_atlas_call(text: str, screen: Screen) -> dict[str, Any]:
@@ -242,17 +240,17 @@ def truth_of(source: Row, screen: Screen) -> Truth | None:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A step as any of the forms has it, nothing of it checked.
+    """A step as any of the forms has it, unchecked.
 
     Attributes:
-        own: what the row has of this step alone.
-        number: in its episode; None where the row does not say it.
-        goal, detail: what is to be done in the episode, and in the step.
+        own: the part of the row about this step alone.
+        number: in its episode; None if the row does not state it.
+        goal, detail: the instruction of the episode, and of the step.
         shot: the name of the picture.
         last: of the one after the last step, or None.
         size: width and height of the screenshot.
         action: in any spelling.
-        boxes: what may be clicked.
+        boxes: that may be clicked.
     """
 
     own: Row
@@ -270,7 +268,7 @@ def single(row: Row) -> tuple[str | None, list[Moment]]:
     """Return the episode that a row of one step names, or None, and the step.
 
     Raises:
-        DataError: it is what a planner said, and not what was done.
+        DataError: it is a planner's, with no recorded action.
     """
     own, row = row, as_row(row)
     _refuse_plan(row)
@@ -321,9 +319,9 @@ class Reader:
     Attributes:
         note: takes the findings.
         low: whether a step needs an instruction of its own.
-        labels, said: what a direction is said of, as in `call_of`.
-        read: what a call does; a `ValueError` for none of the benchmark's.
-        expected: what actions there are, for messages.
+        labels, said: as in `call_of`.
+        read: returns the action of a call; a `ValueError` if it is none of the benchmark's.
+        expected: the benchmark's actions in words, for messages.
         tags_of: the tags of an episode.
         moments: the steps of an object.
     """
@@ -402,49 +400,38 @@ class Reader:
     def _episode(
         self, name: str, parts: Sequence[tuple[Line, Moment]], *, grouped: bool
     ) -> Iterator[Step]:
-        tags = self.tags_of(name)
-        history: list[Action | None] = []
-        screens: list[Screen] = []
+        episode = EpisodeBuilder(name, self.tags_of(name), count=len(parts))
         for index, (line, moment) in enumerate(parts):
             own = f"{name}/{moment.number or index}" if grouped else name
             place = RowContext(line.where, about(self.note, own))
             shot = self._screenshot(line, moment.shot)
-            screen = self._screen(moment, shot, own, place)
+            screen = stated_size(*moment.size, place)
+            screen = size_of(shot) if screen == (0, 0) else screen
+            if screen == (0, 0):
+                screen = size_by_feeding(moment.own, own, self._as_fed)
             action, call = self._action(moment, screen, place)
             told = moment.detail if self.low else moment.goal
             if not isinstance(told, str) or not told.strip():
                 what = "the step has no instruction of its own" if self.low else "no goal"
                 place.refuse("instruction-missing", what, "a text")
-            else:
-                last = (
-                    {"final_screenshot": self._screenshot(line, moment.last)} if moment.last else {}
-                )
-                yield Step(
-                    sample_id=own,
-                    episode_id=name,
-                    step_index=index,
-                    num_steps=len(parts),
-                    instruction=moment.goal if isinstance(moment.goal, str) else told,
-                    screen=screen,
-                    media={"screenshot": shot, **last},
-                    history=tuple(history),
-                    history_screens=tuple(screens),
-                    action=action,
-                    tags=tags,
-                    source={
-                        "step": 0,
-                        "actions": [compact(call.body)] if call else [],
-                        "goal": [moment.goal],
-                        "step_instructions": [moment.detail],
-                        BOXES: moment.boxes,
-                        **({SCROLL: call.sense} if call and call.sense else {}),
-                        ROW: moment.own,
-                    },
-                    # Of a row without an episode, the goal alone tells what it belongs to.
-                    group="" if grouped else told,
-                )
-            history.append(action)
-            screens.append(screen)
+                episode.skip(screen, action)
+                continue
+            media = {"screenshot": shot}
+            if moment.last:
+                media["final_screenshot"] = self._screenshot(line, moment.last)
+            source = {
+                "step": 0,
+                "actions": [compact(call.body)] if call else [],
+                "goal": [moment.goal],
+                "step_instructions": [moment.detail],
+                BOXES: moment.boxes,
+                **({SCROLL: call.sense} if call and call.sense else {}),
+                ROW: moment.own,
+            }
+            goal = moment.goal if isinstance(moment.goal, str) else told
+            # Of a row without an episode, the goal alone tells what it belongs to.
+            group = "" if grouped else told
+            yield episode.step(own, goal, media, screen, action, source, group=group)
 
     def _action(
         self, moment: Moment, screen: Screen, place: RowContext
@@ -468,12 +455,6 @@ class Reader:
         elif 0 < max(x, y) <= 1:
             place.warn("target-tiny", f"({x}, {y}) is the first pixel", "pixels, not shares of 1")
         return action, call
-
-    def _screen(self, moment: Moment, shot: MediaRef | None, own: str, place: RowContext) -> Screen:
-        stated = stated_size(*moment.size, place)
-        if stated == (0, 0):
-            stated = size_of(shot)
-        return stated if stated != (0, 0) else size_by_feeding(moment.own, own, self._as_fed)
 
     def _screenshot(self, line: Line, value: object) -> MediaRef | None:
         if held := line.picture(IMAGE_KEYS):
@@ -559,10 +540,6 @@ def is_of_odyssey(path: Path, head: bytes) -> bool:
     AndroidControl has no action that ends an episode, and GUI-Odyssey none that waits or opens an
     app. Where the beginning of the file has neither, the rest is read; then the name of the file
     tells, and then whether a button leads home.
-
-    Args:
-        path: of the file.
-        head: its beginning.
     """
     names = _names_of(path, head)
     if not names or names & _OF_APPS:

@@ -1,25 +1,24 @@
-"""What benchmarks of phones share: prompt, reading, targets, baselines, rules, explanations."""
+"""The base class of phone benchmarks: prompt, reading, targets, baselines, explanations."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from importlib import resources
 from typing import Any, ClassVar, TypedDict, get_args
 
 from msgspec.structs import replace
 
-from omnidata.actions import Action, Pair, Point, Screen, Space, centre, convert, history_text
+from omnidata.actions import Action, Kind, Pair, Point, Screen, Space, centre, convert
 from omnidata.dialects import Asked, CannotSayError
 from omnidata.errors import plural
 from omnidata.jsontext import compact, hash_of
 from omnidata.loaders.row_sizes import fed_size
 from omnidata.tasks.benchmark import Benchmark, History, ParsedAnswer, Receipt, Speech
-from omnidata.tasks.coordinates import Side, place, to_screen
+from omnidata.tasks.coordinates import Side, in_shares, place, to_screen
 from omnidata.tasks.explaining import (
     RuleWords,
     by_action,
@@ -30,6 +29,7 @@ from omnidata.tasks.explaining import (
     is_inside,
     quote,
 )
+from omnidata.tasks.loading import prompt_text
 from omnidata.tasks.observation import (
     TELLS_PLACES,
     ScreenDisplay,
@@ -46,13 +46,14 @@ from omnidata.tasks.phones.actions import (
     Truth,
     as_finger,
     direction_of,
+    middle,
     touch_of,
     with_direction,
 )
 from omnidata.tasks.phones.answers import Form, as_dict
 from omnidata.tasks.phones.answers import parse as parse_form
 from omnidata.tasks.phones.gui_r1 import GUI_R1, GuiR1Rule
-from omnidata.tasks.phones.rules import Evaluator, PhoneRule, relative
+from omnidata.tasks.phones.rules import Evaluator, PhoneRule
 from omnidata.tasks.phones.step_rows import ROW, SCROLL, WordSense
 from omnidata.tasks.pointing import resizing_of
 from omnidata.tasks.profile import Profile
@@ -94,7 +95,7 @@ class Wording:
     Attributes:
         actions: the rows of the table: name and parameters.
         rules: its own, one sentence each.
-        examples: what for, and the answer.
+        examples: the purpose, and the answer.
     """
 
     actions: Sequence[tuple[str, str]]
@@ -103,8 +104,7 @@ class Wording:
 
     def system(self, space: Space) -> str:
         """Return the system prompt, which asks for places in a unit of coordinates."""
-        folder = resources.files("omnidata.tasks.phones").joinpath("prompts")
-        text = folder.joinpath("phone_v1.txt").read_text(encoding="utf-8").rstrip("\n")
+        text = prompt_text("phones", "phone_v1").rstrip("\n")
         actions = "\n".join(f"| {name} | {given or '(none)'} |" for name, given in self.actions)
         rules = "\n".join(f"- {rule}" for rule in self.rules)
         examples = "\n".join(f"- {what}: {answer}" for what, answer in self.examples)
@@ -150,13 +150,6 @@ class PhoneView(View):
             f"{plural(count, 'scroll')} in words: directions of the {sense}"
             for sense, count in senses.items()
         ]
-
-
-def _history_text(action: Action, screen: Screen) -> str:
-    """Leaves out pixels where the screen's size is unknown."""
-    if min(screen) < 1:
-        action = relative(action, screen)
-    return history_text(action, screen if min(screen) > 0 else (1, 1))
 
 
 class PhoneSpeech(Speech):
@@ -208,8 +201,11 @@ class PhoneBenchmark(Benchmark):
     Attributes:
         evaluators: by the names of their rules, the default first.
         by: the axes of their tables.
-        wording: what the dataset puts into the prompt.
+        wording: the dataset's part of the prompt.
         labels: the sense of directions in the labels that others make of the dataset.
+        names: of actions in the prompt, by the labels of actions; those that `body` writes itself
+            need none.
+        placed: the kinds of actions whose answers have a coordinate.
 
     Args:
         name: of the benchmark.
@@ -223,6 +219,8 @@ class PhoneBenchmark(Benchmark):
     by: ClassVar[Mapping[str, Sequence[str]]]
     wording: ClassVar[Wording]
     labels: ClassVar[WordSense] = "content"
+    names: ClassVar[Mapping[str, str]]
+    placed: ClassVar[Collection[Kind]] = ("tap", "long_press")
     allowed: Mapping[str, Sequence[str]] = {"history": HISTORY, "coordinates": SPACES}
     baselines: Sequence[str] = BASELINES
 
@@ -237,14 +235,13 @@ class PhoneBenchmark(Benchmark):
         self.system = reword(self.wording.system(self._space), kind)
         self.prompt_hash = hash_of([dict(self.options), self.system, _ASK, *texts(kind)])
         self.speech = PhoneSpeech(self)
-        self.rules = [self._rule(each, evaluator) for each, evaluator in self.evaluators.items()]
-
-    def _rule(self, name: str, evaluator: Evaluator) -> PhoneRule:
-        made = GuiR1Rule if evaluator is GUI_R1 else PhoneRule
-        rule = made(name, evaluator, self.truth, self.by, self._space)
-        if evaluator.as_released:
-            rule.parse = partial(self.parse, as_released=evaluator.as_released)
-        return rule
+        rules: list[PhoneRule] = []
+        for each, evaluator in self.evaluators.items():
+            made = GuiR1Rule if evaluator is GUI_R1 else PhoneRule
+            rules.append(made(each, evaluator, self.truth, self.by, self._space))
+            if evaluator.as_released:
+                rules[-1].parse = partial(self.parse, as_released=evaluator.as_released)
+        self.rules = rules
 
     @property
     def given_sense(self) -> WordSense | None:
@@ -267,13 +264,21 @@ class PhoneBenchmark(Benchmark):
         """
         return None
 
-    @abstractmethod
     def body(self, action: Action, places: Sequence[Any]) -> dict[str, Any]:
-        """Return an action in the prompt's form; raise a `ValueError` if it has none."""
+        """Return an action in the prompt's form.
 
-    @abstractmethod
+        Raises:
+            ValueError: it has no form.
+        """
+        if action.label not in self.names:
+            raise ValueError(f"{self.card.title} has no {action.label}")
+        named = {"action_type": self.names[action.label]}
+        return {**named, "coordinate": places[0]} if places else named
+
     def places(self, action: Action) -> Sequence[Pair]:
-        """Return the places of an action's answer, from 0 to 1."""
+        """Return the places of an action's answer, in the action's unit: that of its touch."""
+        touch = middle(action.start) if action.kind in self.placed else None
+        return (touch,) if touch else ()
 
     def goal(self, step: Step) -> str:
         """Return the task of the agent."""
@@ -285,12 +290,7 @@ class PhoneBenchmark(Benchmark):
 
     def prompt(self, step: Step, history: History) -> Conversation:
         """Return the system prompt, then the screen, the goal and the earlier actions."""
-        past = zip(history.actions(step), step.history_screens, strict=False)
-        lines = [
-            f"Step {number}: {_history_text(action, screen)}"
-            for number, (action, screen) in enumerate(past)
-            if action is not None
-        ]
+        lines = history.lines(step)
         blocks = [f"Goal: {self.goal(step)}", f"Step: {step.step_index}"]
         if lines:
             blocks.append("Action History:\n" + "\n".join(lines))
@@ -341,7 +341,7 @@ class PhoneBenchmark(Benchmark):
         if space == self._space:
             with suppress(ValueError):
                 record = self.body(action, [[point.x, point.y] for point in (*start, *end)])
-        value = relative(to_screen(action, resizing_of(step, receipt, space)), step.screen)
+        value = in_shares(to_screen(action, resizing_of(step, receipt, space)), step.screen)
         return ParsedAnswer(value, record, (done,) if done else (), is_exact)
 
     def target(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,9 +23,11 @@ from omnidata.tasks.benchmark import (
     Rule,
     Values,
     Wordings,
+    hub_publication,
 )
-from omnidata.tasks.coordinates import in_pixels, place
+from omnidata.tasks.coordinates import answer_space, in_pixels, place
 from omnidata.tasks.explaining import RuleWords
+from omnidata.tasks.loading import prompt_text
 from omnidata.tasks.pointing import (
     Place,
     PointRecord,
@@ -40,7 +41,7 @@ from omnidata.tasks.pointing import (
 from omnidata.tasks.points import NEGATIVE, UNITS, Reading
 from omnidata.tasks.profile import Profile
 from omnidata.tasks.screenspot import load as loader
-from omnidata.tasks.screenspot.load import BOXES, FORMS, is_negative, name_of_picture
+from omnidata.tasks.screenspot.load import BOXES, FORMS, TAGS, is_negative, name_of_picture
 from omnidata.tasks.totals import Column, PartTotals
 from omnidata.types import (
     PLACE,
@@ -52,11 +53,6 @@ from omnidata.types import (
     Verdict,
     VerdictColumns,
 )
-
-# ScreenSpot's rule: the point that an answer names lies in the box, edges included.
-#
-# ScreenSpot-Pro's evaluation has the same rule for a point, however a model's own reader got it,
-# and knows elements that are not on the screen, for which "negative" is right.
 
 TYPES: Final = ("text", "icon")
 PLATFORMS: Final = ("mobile", "desktop", "web")
@@ -95,12 +91,9 @@ class Accuracy(PartTotals):
 
 
 class InBox(Rule[Place]):
-    """The point lies in a box, or the answer is "negative" for an element that is absent.
+    """The point lies in a box, edges included, or the answer is "negative" for an absent element.
 
-    Args:
-        name: of the rule.
-        source: where it comes from.
-        space: the unit of coordinates that the prompt asks for.
+    ScreenSpot-Pro's evaluation has the same rule for a point, however a model's own reader got it.
     """
 
     totals = Accuracy()
@@ -144,39 +137,30 @@ SOURCES: Final = (
         ),
         paper="2401.10935",
     ),
-    Publication(
+    hub_publication(
         "ScreenSpot-v2",
-        "https://huggingface.co/datasets/OS-Copilot/ScreenSpot-v2",
+        "OS-Copilot/ScreenSpot-v2",
         "apache-2.0",
-        {"form": "screenspot-v2"},
-        Remote(
-            "hf://datasets/OS-Copilot/ScreenSpot-v2",
-            files=("screenspot_*_v2.json", "screenspotv2_image.zip"),
-            archives=("screenspotv2_image.zip",),
-            bytes=1_330_000_000,
-            note="the authors' files; lmms-lab/ScreenSpot-v2 and HongxinLi/ScreenSpot_v2 are "
-            "copies in Parquet",
-        ),
         paper="2410.23218",
+        where={"form": "screenspot-v2"},
+        files=("screenspot_*_v2.json", "screenspotv2_image.zip"),
+        archives=("screenspotv2_image.zip",),
+        bytes=1_330_000_000,
+        note="the authors' files; lmms-lab/ScreenSpot-v2 and HongxinLi/ScreenSpot_v2 are "
+        "copies in Parquet",
     ),
-    Publication(
+    hub_publication(
         "ScreenSpot-Pro",
-        "https://huggingface.co/datasets/likaixin/ScreenSpot-Pro",
-        where={"form": "screenspot-pro"},
-        remote=Remote(
-            "hf://datasets/likaixin/ScreenSpot-Pro",
-            files=("annotations/*.json", "images/*"),
-            note="the authors' files; lmms-lab/ScreenSpot-Pro is a copy in Parquet. Its card "
-            "has a licence, whose text was not seen",
-        ),
+        "likaixin/ScreenSpot-Pro",
         paper="2504.07981",
+        where={"form": "screenspot-pro"},
+        files=("annotations/*.json", "images/*"),
+        note="the authors' files; lmms-lab/ScreenSpot-Pro is a copy in Parquet. Its card "
+        "has a licence, whose text was not seen",
     ),
 )
 
 
-SPACES: tuple[Space, ...] = ("rel", "px", "norm1000")
-_ANY: Final[Screen] = (1000, 1000)
-"""The size of a screen whose pixels nobody asks for."""
 _RULE: Final = RuleWords(borderline="the profile compares in shares of the screen")
 
 
@@ -202,14 +186,14 @@ class ScreenSpot(Benchmark):
         title="ScreenSpot",
         holds="point at the element of an instruction on a screenshot (ScreenSpot, -v2, -Pro)",
         sources=SOURCES,
-        tags=loader.TAGS,
-        roles=loader.ROLES,
+        tags=TAGS,
+        roles={"screenshot": "image"},
         subsets=(*FORMS, *PLATFORMS, *TYPES),
         detailed_actions=False,
         answer_type=PointRecord,
     )
     allowed: Mapping[str, Sequence[str]] = {
-        "coordinates": SPACES,
+        "coordinates": ("rel", "px", "norm1000"),
         "boxes": BOXES,
         "language": ("en", "cn"),
         "negatives": ("off", "on"),
@@ -220,41 +204,31 @@ class ScreenSpot(Benchmark):
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         super().__init__(name, options)
-        self._space = next(space for space in SPACES if space == self.options["coordinates"])
-        self.question = _text("screenspot_v1").replace("{unit}", UNITS[self._space])
+        self._space: Space = answer_space(self.options) or "rel"
+        self.question = prompt_text("screenspot", "screenspot_v1")
+        self.question = self.question.replace("{unit}", UNITS[self._space])
         if self.options["negatives"] == "on":
-            self.question += _text("screenspot_negative_v1")
+            self.question += prompt_text("screenspot", "screenspot_negative_v1")
         self.prompt_hash = hash_of([self.question, self.options["language"]])
         self.speech = _Speech(self._space)
         source = "SeeClick's evaluation of ScreenSpot (Cheng et al., 2024)"
         fixed = InBox("screenspot-fixed", f"{source}, with more answer formats", self._space)
-        fixed.parse = partial(self._parse, reading="fixed")
+        fixed.parse = partial(self.parse, reading="fixed")
         self.rules = (InBox("screenspot", source, self._space), fixed)
 
     def steps(self, data: Path, note: Note) -> Iterable[Step | None]:
-        return loader.read(
-            data,
-            note,
-            boxes=next(boxes for boxes in BOXES if boxes == self.options["boxes"]),
-            language="cn" if self.options["language"] == "cn" else "en",
-        )
+        boxes, language = self.options["boxes"], self.options["language"]
+        return loader.read(data, note, boxes=boxes, language=language)
 
     def group(self, step: Step) -> Step:
-        """The step with its group: its page, which the instructions for one picture share.
-
-        A row is an episode of its own, whose name begins with the page: in other data the same
-        number stands for another row.
-        """
+        """Return the step in the group of its page; in other data its number is another row's."""
         page = name_of_picture(step.source["row"])
         if not isinstance(page, str) or not page:
             return step
         return replace(step, episode=f"{page}#{step.sample_id}", group=page)
 
-    def parse(self, text: str, step: Step, receipt: Receipt) -> ParsedAnswer[Place]:
-        return self._parse(text, step, receipt, reading="released")
-
-    def _parse(
-        self, text: str, step: Step, receipt: Receipt, *, reading: Reading
+    def parse(
+        self, text: str, step: Step, receipt: Receipt, reading: Reading = "released"
     ) -> ParsedAnswer[Place]:
         if is_negative(step.source["row"]):  # judged by whether there is a place at all
             receipt = None
@@ -272,7 +246,7 @@ class ScreenSpot(Benchmark):
         if min(*screen, *size) < 1:
             if "px" in (unit, box.space):
                 return None
-            screen = size = _ANY
+            screen = size = (1000, 1000)  # shares are the same of any size
         x, y = place(box, screen, space=unit, size=size)
         return Target(f"({x!r}, {y!r})", PLACE, ((x, y),))
 
@@ -302,8 +276,3 @@ class ScreenSpot(Benchmark):
             kinds=(NEGATIVE if absent else present, NEGATIVE if negative else "point"),
             other=(lambda record, right: other, "wrong_type") if other else None,
         )
-
-
-def _text(name: str) -> str:
-    folder = resources.files("omnidata.tasks.screenspot").joinpath("prompts")
-    return folder.joinpath(f"{name}.txt").read_text(encoding="utf-8")
