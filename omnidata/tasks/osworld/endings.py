@@ -44,16 +44,14 @@ def attempt_of(
     if run is None or not (run.turns or run.crashed):
         return Attempt(task, score)
     turns = run.turns
-    times = [turn.time for turn in turns]
-    known = [time for time in times if time is not None]
-    timed = turns and len(known) == len(times) and known == sorted(known)
+    times = run.times
     tokens = [found for turn in turns if (found := _tokens(turn)) is not None]
     return Attempt(
         task,
         score,
         _ending(run, action_space, limit, feasible=feasible, scored=score is not None),
         _number(run, turns[-1]) if turns else None,
-        (known[-1] - known[0]).total_seconds() if timed else None,
+        (times[-1] - times[0]).total_seconds() if times else None,
         sum(tokens) if tokens and len(tokens) == len(turns) else None,
     )
 

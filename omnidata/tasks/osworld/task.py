@@ -19,8 +19,10 @@ from msgspec import structs
 from omnidata.actions import Action, Pair, Point, Screen, Space, centre
 from omnidata.dialects.pyautogui import WORDS, Call, Code, Names, code_of
 from omnidata.dialects.pyautogui_actions import as_action
-from omnidata.errors import UsageError, plural
+from omnidata.errors import Finding, UsageError, plural
+from omnidata.files import staying_in
 from omnidata.jsontext import hash_of
+from omnidata.loaders.repository import is_repository
 from omnidata.table import TextTable
 from omnidata.tasks import overview
 from omnidata.tasks.asking import Asking
@@ -76,10 +78,9 @@ from omnidata.tasks.osworld.actions import (
     parse,
     type_of,
 )
-from omnidata.tasks.osworld.load import Results
 from omnidata.tasks.osworld.scoring import RolloutScorer
 from omnidata.tasks.osworld.suite import LIST, TaskFiles
-from omnidata.tasks.osworld.tree import EVALUATION, groups, sets
+from omnidata.tasks.osworld.tree import EVALUATION, groups, read_result, sets
 from omnidata.tasks.overview import share
 from omnidata.tasks.profile import Profile
 from omnidata.tasks.published import HISTORY, read_published
@@ -170,8 +171,16 @@ class View(overview.View):
 
     def __init__(self, source: LoadedDataset) -> None:
         super().__init__(source)
-        self.rollouts = _rollouts(source) if isinstance(source, Results) else {}
-        self.tasks = _tasks(source)
+        tasks = {(step.tags.get("domain"), step.group) for step in source.steps}
+        rollouts: dict[str, dict[str, int]] = {}
+        with staying_in(source.root):
+            found = () if is_repository(source.root) else loader.rollouts(source.root, _ignore)
+            for rollout in found:  # those without a turn too
+                tasks.add((rollout.domain, rollout.example_id))
+                row = rollouts.setdefault(rollout.domain or "unknown", dict.fromkeys(OUTCOMES, 0))
+                row[read_result(rollout, _ignore).outcome] += 1
+        self.rollouts = dict(sorted(rollouts.items()))
+        self.tasks = dict(sorted(Counter(domain or "unknown" for domain, _ in tasks).items()))
 
     @classmethod
     def read(cls, task: Asking, data: Path, *, strict: bool) -> LoadedDataset:
@@ -203,19 +212,8 @@ class View(overview.View):
         return [*tasks, rollouts] if total else tasks
 
 
-def _tasks(source: LoadedDataset) -> Mapping[str, int]:
-    found = {(step.tags.get("domain"), step.group) for step in source.steps}
-    if isinstance(source, Results):  # knows those without a turn too
-        found |= {(rollout.domain, rollout.example_id) for rollout, _ in source.results.values()}
-    return dict(sorted(Counter(domain or "unknown" for domain, _ in found).items()))
-
-
-def _rollouts(source: Results) -> Mapping[str, Mapping[str, int]]:
-    found: dict[str, dict[str, int]] = {}
-    for rollout, result in source.results.values():
-        row = found.setdefault(rollout.domain or "unknown", dict.fromkeys(OUTCOMES, 0))
-        row[result.outcome] += 1
-    return dict(sorted(found.items()))
+def _ignore(finding: Finding) -> None:
+    """The loader reports it."""
 
 
 # OSWorld's prompt for agents that see the screenshot alone (paper, Appendix C.2.1).

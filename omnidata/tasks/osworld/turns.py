@@ -90,6 +90,12 @@ class Run:
         self.doubts.append((turn, finding))
 
     @property
+    def times(self) -> list[datetime] | None:
+        """When the turns began; None if one has no time, or the times decrease."""
+        known = [time for turn in self.turns if (time := turn.time) is not None]
+        return known if len(known) == len(self.turns) and known == sorted(known) else None
+
+    @property
     def first_number(self) -> int:
         """The number of the first turn: 0 if a turn has that number, else 1."""
         return min((turn.number for turn in self.turns), default=1) and 1
