@@ -14,6 +14,7 @@ from omnidata.actions import Point
 from omnidata.data.validate import report
 from omnidata.errors import DataError, MediaError
 from omnidata.loaders.load import recognise
+from omnidata.loaders.steps_cache import Entry, reporting
 from omnidata.tasks import get_task
 from omnidata.tasks.osworld.load import dump, dump_lines, load
 from omnidata.types import LoadedDataset, MediaRef, Step, VideoSegment
@@ -30,6 +31,7 @@ from tests.loaders.osworld import (
     stamp,
     write_lines,
 )
+from tests.loaders.test_steps_cache import make_old
 
 fingerprint = get_task("osworld").benchmark.fingerprint
 TASKED: dict[str, Any] = {"instruction": "Open the menu"}
@@ -71,6 +73,19 @@ def test_a_tree_of_the_release_is_read_whole(tmp_path: Path) -> None:
     assert last.action.label == "TASK_COMPLETE"
     assert last.history == (first.action, second.action)
     assert codes(source) == ["instruction-missing"]
+
+
+def test_many_steps_are_kept_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMNIDATA_NO_CACHE")
+    monkeypatch.setenv("OMNIDATA_STEPS_IN_MEMORY", "0")
+    monkeypatch.setenv("OMNIDATA_CACHE", str(tmp_path / "cache"))
+    tree = make_old(plain(tmp_path / "tree"))
+    written: list[Entry] = []
+    with reporting(written.append):
+        first, second = load(tree), load(tree)
+        load(tree, align="pictures")  # which may place the clips elsewhere
+    assert second == first
+    assert [entry.steps for entry in written] == [3, 3]
 
 
 def test_a_screenshot_is_of_after_the_action_and_so_of_before_the_next(tmp_path: Path) -> None:

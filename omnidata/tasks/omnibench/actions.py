@@ -1,8 +1,7 @@
 """OmniBench's desktop actions: clicks, the wheel, keys, and the end (paper, Table 9).
 
-An action is the name of a function and its arguments there. Rows keep that spelling; this module
-reads it and writes it. What is typed stays in pywinauto's notation: `^` Ctrl, `+` Shift, `%` Alt,
-`{ENTER}`, `{TAB 2}`.
+An action is the name of a function and its arguments. Keys are in pywinauto's notation: `^` Ctrl,
+`+` Shift, `%` Alt, `{ENTER}`, `{TAB 2}`.
 """
 
 from __future__ import annotations
@@ -23,25 +22,24 @@ from omnidata.tasks.json_answers import Pair, ParseFailure, read_pair
 Function = Literal["click_input", "wheel_mouse_input", "keyboard_input", ""]
 BUTTONS: Final[tuple[Button, ...]] = get_args(Button)
 FUNCTIONS: Final[tuple[Function, ...]] = get_args(Function)
-"""The functions that an action may call; the empty one says that nothing is left to do."""
+"""The functions of actions; the empty one ends the task."""
 
 _TRUTH: Final = {"true": True, "false": False, "1": True, "0": False}
 _MOST_NOTCHES = 10**6
 
 
 def read_call(function: object, args: object = None) -> Action:
-    """What a function and its arguments mean; the place is not among them.
+    """Return the action of a function and its arguments, without its place.
 
-    Arguments that are left out have pywinauto's defaults: the left button, once. Numbers and truth
-    values may be texts, and the arguments a JSON text, as models write them.
+    Missing arguments have pywinauto's defaults: the left button, once. Numbers and truth values may
+    be texts, and the arguments a JSON text, as models write them.
 
     Args:
         function: one of `FUNCTIONS`, or None for the empty one.
         args: an object; None for an empty one.
 
     Raises:
-        ValueError: there is no such function, or an argument is missing or unusable; the message
-            says which.
+        ValueError: there is no such function, or an argument is missing or unusable.
 
     Examples:
         >>> read_call("click_input", {"button": "left", "double": True}).label
@@ -60,10 +58,21 @@ def read_call(function: object, args: object = None) -> Action:
         raise ValueError(f"there is no function {name!r:.80}")
     if not name:
         return Action("done", status="success")
-    given = _arguments(args)
+    if isinstance(args, str):
+        args = decode(args) if args.strip() else {}
+    given = {} if args is None else args
+    if given is BROKEN or not isinstance(given, Mapping):
+        raise ValueError("the arguments are no object")
     if name == "click_input":
-        button, double = _button(given.get("button", "left")), _truth(given.get("double", False))
-        return Action("tap", button=button, count=2 if double else 1)
+        button, double = given.get("button", "left"), given.get("double", False)
+        button_name = button.strip().lower() if isinstance(button, str) else button
+        if button_name not in BUTTONS:
+            raise ValueError(f"button is {button!r:.80}, none of {', '.join(BUTTONS)}")
+        known = isinstance(double, bool | int | str)
+        is_double = _TRUTH.get(str(double).strip().lower()) if known else None
+        if is_double is None:
+            raise ValueError(f"double is {double!r:.80}, neither true nor false")
+        return Action("tap", button=button_name, count=2 if is_double else 1)
     if name == "wheel_mouse_input":
         by = _notches(given.get("wheel_dist"))
         return Action("scroll", direction="up" if by > 0 else "down", amount=abs(by))
@@ -71,30 +80,6 @@ def read_call(function: object, args: object = None) -> Action:
     if not isinstance(keys, str) or not keys:
         raise ValueError(f"keys is {keys!r:.80}, no text")
     return Action("type", text=keys)
-
-
-def _arguments(args: object) -> Mapping[str, Any]:
-    if isinstance(args, str):
-        args = decode(args) if args.strip() else {}
-    if args is None:
-        return {}
-    if args is BROKEN or not isinstance(args, Mapping):
-        raise ValueError("the arguments are no object")
-    return args
-
-
-def _button(value: object) -> Button:
-    name = value.strip().lower() if isinstance(value, str) else value
-    if name not in BUTTONS:
-        raise ValueError(f"button is {value!r:.80}, none of {', '.join(BUTTONS)}")
-    return name
-
-
-def _truth(value: object) -> bool:
-    found = _TRUTH.get(str(value).strip().lower()) if isinstance(value, bool | int | str) else None
-    if found is None:
-        raise ValueError(f"double is {value!r:.80}, neither true nor false")
-    return found
 
 
 def _notches(value: object) -> int:
@@ -105,22 +90,16 @@ def _notches(value: object) -> int:
         except (ValueError, OverflowError):
             number = float("nan")
     if not 1 <= abs(number) <= _MOST_NOTCHES or number != int(number):
-        raise ValueError(f"wheel_dist is {_format_value(value)}, no whole number other than 0")
+        try:
+            text = f"{value!r:.80}"
+        except ValueError:  # more digits than Python writes
+            text = "a very large number"
+        raise ValueError(f"wheel_dist is {text}, no whole number other than 0")
     return int(number)
 
 
-def _format_value(value: object) -> str:
-    try:
-        return f"{value!r:.80}"
-    except ValueError:  # more digits than Python writes
-        return "a very large number"
-
-
 def call_of(action: Action) -> tuple[Function, dict[str, Any]]:
-    """The function and its arguments, all of them written out.
-
-    Args:
-        action: as `read_call` gives it.
+    """Return the function and all its arguments of an action from `read_call`.
 
     Examples:
         >>> call_of(Action("type", text="^s"))
@@ -134,22 +113,17 @@ def call_of(action: Action) -> tuple[Function, dict[str, Any]]:
 
 
 def notches(action: Action) -> int:
-    """How far a wheel turns: above 0 is up, below 0 is down.
-
-    Examples:
-        >>> notches(Action("scroll", direction="down", amount=5))
-        -5
-    """
+    """Return how far a wheel turns: above 0 is up, below 0 is down."""
     amount = int(action.amount or 0)
     return -amount if action.direction == "down" else amount
 
 
 def words(action: Action, target: str = "") -> str:
-    """The wording of a past action in a prompt.
+    """Return the wording of a past action in a prompt.
 
     Args:
-        action: what was done.
-        target: on what, e.g. a control's text in quotes; empty where nobody says it.
+        action: the action.
+        target: its target, e.g. a control's text in quotes; empty if unknown.
 
     Examples:
         >>> words(Action("tap", count=2), '"Excel"')
@@ -164,17 +138,17 @@ def words(action: Action, target: str = "") -> str:
     return f"{function}({given})" + (f" on {target}" if target else "")
 
 
-# Keys in pywinauto's notation, and what any agent presses.
+# Keys in pywinauto's notation, and those of any agent.
 
 _MODIFIERS: Final = {"ctrl": "^", "control": "^", "shift": "+", "alt": "%"}
 _SPELLED: Final = {"esc": "ESC", "escape": "ESC", "pageup": "PGUP", "pagedown": "PGDN"}
 
 
 def write_keys(action: Action) -> str:
-    """What is typed or pressed, in pywinauto's notation.
+    """Return the keys of an action in pywinauto's notation.
 
     Raises:
-        CannotSayError: pywinauto types nothing of that kind.
+        CannotSayError: the action types and presses nothing.
 
     Examples:
         >>> write_keys(Action("hotkey", keys=("ctrl", "s")))
@@ -203,7 +177,7 @@ def _write_key(key: str) -> str:
 
 
 def read_keys(text: str) -> tuple[Action, ...]:
-    """What a text in pywinauto's notation types and presses, one action after the other.
+    """Return the actions of a text in pywinauto's notation, in order.
 
     Examples:
         >>> [(one.kind, one.text, one.keys) for one in read_keys("^sab{ENTER}")]
@@ -233,7 +207,7 @@ _HELD: Final = {"^": "ctrl", "+": "shift", "%": "alt"}
 # Whether two texts in pywinauto's notation press the same keys.
 
 _MOST = 1000
-"""Repetitions that are written out; nobody presses a key more often."""
+"""Repetitions that are written out."""
 
 _TOKEN = re.compile(r"\{(?P<name>[^{}]+?|[{}])(?: (?P<times>\d{1,9}))?\}|(?P<plain>.)", re.DOTALL)
 _SAME = {
@@ -249,7 +223,7 @@ _SIGNS = {"~": "{ENTER}", "\n": "{ENTER}", "\t": "{TAB}"}
 
 
 def presses(text: str) -> list[str]:
-    """The keys that a text presses, one after the other.
+    """Return the keys that a text presses, in order.
 
     `~` and a line's end are `{ENTER}`, names have one spelling, repetitions are written out, and
     characters are in Unicode NFC. A modifier is a press of its own.
@@ -280,7 +254,7 @@ def _key(name: str) -> str:
 
 
 def same_keys(one: str, other: str) -> bool:
-    """Whether two texts press the same keys in the same order.
+    """Return whether two texts press the same keys in the same order.
 
     Examples:
         >>> same_keys("report~", "report{ENTER}"), same_keys("report", "Report")
@@ -291,10 +265,9 @@ def same_keys(one: str, other: str) -> bool:
 
 # Model text -> a desktop action, as OmniBench's prompt asks for it.
 #
-# The released environment drops seven characters before and three after where a text begins with a
-# backtick, reads the rest as JSON, and ends the episode on anything else than a known Function and
-# Status. Whatever it reads is read here; beside it an object anywhere in the text, in a fence or
-# not, and keys in any case.
+# The released environment drops seven characters before and three after if a text begins with a
+# backtick, reads the rest as JSON, and ends the episode without a known Function and Status. This
+# reader also takes an object anywhere in the text, and keys in any case.
 
 STATUSES: Final = ("CONTINUE", "FINISH")
 KEYS: Final = ("Status", "Observation", "Thought", "coordinates", "Function", "Args")
@@ -305,12 +278,12 @@ _FARTHEST = 1e9
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """An action as a model wrote it, and what a model says that is no part of an action.
+    """An action as a model wrote it.
 
     Attributes:
-        function: one of `FUNCTIONS`; it may be right where its arguments cannot be read.
-        action: what is done, without its place; None where the arguments cannot be read.
-        point: where, in the model's unit; None if it does not say, or names no place on earth.
+        function: one of `FUNCTIONS`, also if the arguments cannot be read.
+        action: without its place; None if the arguments cannot be read.
+        point: the place in the model's unit; None without a usable one.
         status: "CONTINUE", "FINISH", or empty for anything else.
         as_prompted: the whole output is one object with the prompt's keys, to the letter.
         fault: why the arguments cannot be read.
@@ -326,26 +299,18 @@ class Answer(msgspec.Struct, frozen=True):
     def as_dict(self) -> dict[str, Any]:
         body: dict[str, Any] = {"function": self.function, "status": self.status}
         if self.action is not None:
-            body["args"] = self._score_args()
+            body["args"] = call_of(self.action)[1]
+            if self.action.kind == "scroll":
+                body["args"] = {"notches": notches(self.action)}
+            elif self.action.kind == "type":
+                body["args"] = {"text": self.action.text}
         if self.point is not None:
             body["coordinates"] = self.point
         return body
 
-    def _score_args(self) -> dict[str, Any]:
-        assert self.action is not None
-        if self.action.kind == "scroll":
-            return {"notches": notches(self.action)}
-        return {"text": self.action.text} if self.action.kind == "type" else call_of(self.action)[1]
-
 
 def parse(text: str) -> Answer | ParseFailure:
-    """Read one model output.
-
-    Args:
-        text: the output as it came; none of it is trusted.
-
-    Returns:
-        The action, or the reason why there is none. Never raises.
+    """Return the action of a model's output, or the reason why there is none; never raises.
 
     Examples:
         >>> said = '{"Function": "click_input", "Args": {"button": "left"}, "coordinates": [9, 7]}'

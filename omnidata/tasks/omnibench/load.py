@@ -10,17 +10,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar
 
 from omnidata.actions import Action, Screen
 from omnidata.errors import DataError, Finding, MediaError, MissingMediaError
 from omnidata.jsontext import BROKEN
-from omnidata.loaders.files import SKIPPED, Look, RowFiles, check_media_files
-from omnidata.loaders.load import Note, RowContext, about, load_data, tag_of
+from omnidata.loaders.files import Look, RowFiles, check_media_files
+from omnidata.loaders.load import Note, RowContext, about, load_data, size_of, tag_of
 from omnidata.loaders.row_files import Line, head_of, read_rows
 from omnidata.loaders.steps import Steps, row_ids
 from omnidata.loaders.task_library import EVALUATIONS, Library, Subtask, TaskGraph, Trajectory
-from omnidata.media import Budget, image_size, resolve, unsafe
+from omnidata.media import Budget, resolve, unsafe
 from omnidata.tasks.omnibench.rows import (
     TaskReader,
     categories_of,
@@ -33,10 +33,10 @@ from omnidata.tasks.omnibench.rows import (
 )
 from omnidata.types import LoadedDataset, MediaRef, Modality, Step
 
-# Where OmniBench's metadata lie: JSON lines, or JSON files, known by their columns.
+# OmniBench's metadata: JSON lines, or JSON files, recognised by their columns.
 #
 # The paper names no files (Appendix C). A folder may hold them all, beside each other or one level
-# below; what a file is called does not matter. Files of other things are passed over.
+# below, under any names. Other files are skipped.
 
 Kind = Literal["subtask", "trajectory", "task"]
 
@@ -46,7 +46,7 @@ COLUMNS: Mapping[Kind, str] = {
     "trajectory": "trajectory_id, instruction, observations, actions, and subtask_id or task_id",
     "task": "task_instruction, dag, task_intent, successful_topo",
 }
-"""What the rows have (Appendix C); the first ones are what they are known by."""
+"""The columns of the rows (Appendix C)."""
 
 _PEEKED = 20
 _SIGNS = (b'"instruction_template"', b'"dag"', b'"actions"', b'"observations"')
@@ -54,7 +54,7 @@ _SUFFIXES = (".json", ".jsonl", ".ndjson", ".parquet")
 
 
 def kind_of(row: object) -> Kind | None:
-    """What a row is, by its columns.
+    """Return the kind of a row by its columns; None for other rows.
 
     Examples:
         >>> kind_of({"dag": {"A": ["B"]}}), kind_of({"actions": [], "action_space": []})
@@ -75,20 +75,16 @@ def _list_files(data: Path) -> Iterator[Path]:
         yield from [data] if data.exists() else []
         return
     for entry in sorted(_entries(data), key=lambda entry: entry.name):
-        if entry.is_dir():
-            below = [item for item in _entries(Path(entry.path)) if _is_candidate(item)]
-            yield from sorted(Path(item.path) for item in below)
-        elif _is_candidate(entry):
-            yield Path(entry.path)
+        inner = _entries(Path(entry.path)) if entry.is_dir() else [entry]
+        for item in sorted(inner, key=lambda item: item.path):
+            path = Path(item.path)
+            if item.name.endswith(_SUFFIXES) and path.exists() and not item.is_dir():
+                yield path
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
     with os.scandir(folder) as entries:
         return [entry for entry in entries if not entry.name.startswith(".")]
-
-
-def _is_candidate(entry: os.DirEntry[str]) -> bool:
-    return entry.name.endswith(_SUFFIXES) and Path(entry.path).exists() and not entry.is_dir()
 
 
 def _look(path: Path) -> Look:
@@ -114,24 +110,19 @@ FILES = RowFiles(
 # OmniBench's trajectories -> steps, one for each action.
 
 TAGS = ("kind", "app", "category", "platform", "intent")
-"""The tags of a step: subtask or task, its application and that one's category, the operating
-system, the task's intent. A task of several applications has `SEVERAL` for a name."""
+"""The tags of a step: subtask or task, the application and its category, the operating system, the
+task's intent. Several applications are `SEVERAL`."""
 
 ROLES: Mapping[str, Modality] = {"screenshot": "image"}
 SEVERAL = "several"
 
-UNKNOWN: Screen = (0, 0)
-"""The screen of a step whose screenshot is no file that can be read."""
+_UNKNOWN: Screen = (0, 0)
+"""The screen of a step without a readable screenshot."""
 
 
 @dataclass(slots=True)
-class StepReader:
-    """Turns the trajectories of a library into steps.
-
-    Attributes:
-        library: what there is.
-        note: takes the findings.
-    """
+class _StepReader:
+    """Turns the trajectories of a library into steps."""
 
     library: Library
     note: Note
@@ -148,16 +139,27 @@ class StepReader:
 
     def _steps(self, trajectory: Trajectory) -> Iterator[Step]:
         tags = self._tags(trajectory)
-        owner = _owner(trajectory)
+        ids = {"task_id": trajectory.task_id, "subtask_id": trajectory.subtask_id}
+        owner = {key: own for key, own in ids.items() if own}  # groups the steps, also in splits
         history: list[Action | None] = []
         screens: list[Screen] = []
         done = zip(trajectory.actions, trajectory.read_actions, strict=True)
         for number, (row, action) in enumerate(done):
             sample_id = f"{trajectory.id}/{number}"
+            place = RowContext(sample_id, about(self.note, sample_id))
             names = trajectory.observations[number : number + 1]
-            shot = self._picture(names[0], sample_id) if names and names[0] else None
+            shot = self._picture(names[0], place) if names and names[0] else None
             screen = self._size(shot)
-            self._check_rect(row, screen, sample_id)
+            box = rect_of(row) if screen != _UNKNOWN else None
+            if box and not (
+                min(box.left, box.top) >= 0 and box.right <= screen[0] and box.bottom <= screen[1]
+            ):
+                place.warn(
+                    "rect-outside",
+                    f"the rect [{box.left}, {box.top}, {box.right}, {box.bottom}] leaves the "
+                    f"screen of {screen[0]} x {screen[1]}",
+                    "a rect inside the screen",
+                )
             step = Step(
                 sample_id=sample_id,
                 episode_id=trajectory.id,
@@ -194,42 +196,22 @@ class StepReader:
         }
         return {tag: value for tag, value in found.items() if value}
 
-    def _picture(self, name: str, sample_id: str) -> MediaRef:
+    def _picture(self, name: str, place: RowContext) -> MediaRef:
         if reason := unsafe(name):
-            self.note(
-                Finding(
-                    "path-unsafe",
-                    "error",
-                    sample_id,
-                    f"screenshot: {reason}",
-                    f"a path relative to {self.library.root}",
-                    "correct the path; the step lacks the picture until then",
-                    (sample_id,),
-                )
+            place.refuse(
+                "path-unsafe",
+                f"screenshot: {reason}",
+                f"a path relative to {self.library.root}",
+                "correct the path; the step lacks the picture until then",
             )
         return MediaRef("image", self.library.root, name)
 
     def _size(self, shot: MediaRef | None) -> Screen:
         if shot is None:
-            return UNKNOWN
+            return _UNKNOWN
         if shot.path not in self._sizes:
-            try:
-                self._sizes[shot.path] = image_size(shot)
-            except MediaError:
-                self._sizes[shot.path] = UNKNOWN
+            self._sizes[shot.path] = size_of(shot)
         return self._sizes[shot.path]
-
-    def _check_rect(self, row: Mapping[str, Any], screen: Screen, sample_id: str) -> None:
-        box = rect_of(row)
-        if box is None or screen == UNKNOWN:
-            return
-        if min(box.left, box.top) < 0 or box.right > screen[0] or box.bottom > screen[1]:
-            RowContext(sample_id, about(self.note, sample_id)).warn(
-                "rect-outside",
-                f"the rect [{box.left}, {box.top}, {box.right}, {box.bottom}] leaves the screen of "
-                f"{screen[0]} x {screen[1]}",
-                "a rect inside the screen",
-            )
 
 
 def assign_group(step: Step) -> Step:
@@ -240,27 +222,16 @@ def assign_group(step: Step) -> Step:
 
 
 def task_of(step: Step) -> str:
-    """The task of a trajectory, which others word in another order; none for subtasks.
+    """Return the task of a trajectory, whose wordings differ in their order; empty for subtasks.
 
-    A subtask's instructions differ in their parameters, and so ask for other things.
+    A subtask's instructions differ in their parameters, so they are not wordings of one task.
     """
     return step.group if step.tags.get("kind") == "task" else ""
-
-
-def _owner(trajectory: Trajectory) -> dict[str, str]:
-    """Splits keep an owner's trajectories together."""
-    given = {"task_id": trajectory.task_id, "subtask_id": trajectory.subtask_id}
-    return {key: own for key, own in given.items() if own}
 
 
 def _one(values: Iterable[str]) -> str:
     found = list(dict.fromkeys(filter(None, values)))
     return found[0] if len(found) == 1 else SEVERAL if found else ""
-
-
-def picture_root(data: Path) -> Path:
-    """Return the folder above the dataset's pictures."""
-    return data if data.is_dir() else data.parent
 
 
 _STEPLESS = "the data have no trajectory with an action"
@@ -277,11 +248,7 @@ _Value = TypeVar("_Value", bound=_Named)
 
 @dataclass(frozen=True, slots=True)
 class Metadata(LoadedDataset):
-    """A source that knows more than its steps.
-
-    Attributes:
-        library: all that was read; None for a Parquet repository, which holds steps alone.
-    """
+    """A dataset with the library that its steps are from."""
 
     library: Library | None = None
 
@@ -291,20 +258,19 @@ def read_library(data: Path | str, *, check_orders: bool = True) -> Library:
 
     Args:
         data: JSON lines, a JSON file, or a folder with such files beside each other or one level
-            below. They are known by their columns, whatever they are called.
-        check_orders: look at the orders that tasks list, and find them where they do not.
+            below.
+        check_orders: check the orders of tasks, and compute missing ones.
 
     Returns:
-        What could be read, and a finding with file and line for everything that was skipped or is
-        doubtful.
+        The library, with a finding for everything that was skipped or is doubtful.
 
     Raises:
-        DataError: nothing is there, or nothing with OmniBench's columns that can be read.
+        DataError: nothing is there, or no readable row with OmniBench's columns.
     """
     data = Path(data)
     findings: list[Finding] = []
     note = findings.append
-    root = picture_root(data)
+    root = data if data.is_dir() else data.parent
     lines: dict[Kind, list[Line]] = {"subtask": [], "task": [], "trajectory": []}
     for line in FILES.rows(FILES.find(data), note):
         kind = kind_of(line.row)
@@ -324,7 +290,13 @@ def read_library(data: Path | str, *, check_orders: bool = True) -> Library:
             expected=first.expected,
             remedy="correct the rows, or name other data",
         )
-    subtasks = _unique(lines["subtask"], lambda line: _subtask(line, root, note), note)
+
+    def subtask_of(line: Line) -> Subtask | None:
+        place = RowContext(line.where, note)
+        subtask = read_subtask(line, place)
+        return subtask and replace(subtask, evaluation=_evaluation(subtask.id, root, place))
+
+    subtasks = _unique(lines["subtask"], subtask_of, note)
     reader = TaskReader(subtasks, note, check_orders)
     tasks = _unique(lines["task"], reader.task, note)
     reader.finish()
@@ -345,25 +317,14 @@ def _unique(
         if value is None:
             continue
         if value.id in found:
-            note(
-                Finding(
-                    "id-repeated",
-                    "error",
-                    line.where,
-                    f"another {kind_of(line.row)} already has the id {value.id!r:.80}",
-                    "an id of its own",
-                    SKIPPED,
-                )
+            RowContext(line.where, note).refuse(
+                "id-repeated",
+                f"another {kind_of(line.row)} already has the id {value.id!r:.80}",
+                "an id of its own",
             )
         else:
             found[value.id] = value
     return found
-
-
-def _subtask(line: Line, root: Path, note: Note) -> Subtask | None:
-    place = RowContext(line.where, note)
-    subtask = read_subtask(line, place)
-    return subtask and replace(subtask, evaluation=_evaluation(subtask.id, root, place))
 
 
 def _evaluation(own: str, root: Path, place: RowContext) -> str | None:
@@ -417,11 +378,9 @@ def load(
 ) -> LoadedDataset:
     """Read OmniBench's trajectories as steps, one for each action; no picture is decoded.
 
-    A step's `source` is the untouched action with the trajectory's `task_id` or `subtask_id` beside
-    it. Its `action`, and so the history of later steps, is the call, with
-    the control's text in its words. Its `screen` is the size of
-    its screenshot, (0, 0) where there is none. An observation after the last action is nobody's
-    screenshot.
+    A step's `source` is the untouched action with the trajectory's `task_id` or `subtask_id`. Its
+    `action` is the call, with the control's text in its words. Its `screen` is the size of its
+    screenshot, (0, 0) without one. An observation after the last action is not used.
 
     Args:
         data: as `read_library` takes it, or a Parquet repository.
@@ -430,7 +389,7 @@ def load(
         needs_steps: refuse data without a trajectory; otherwise that is a finding.
 
     Returns:
-        A `Metadata`; steps in the order of the rows, named `<trajectory id>/<number>`.
+        Steps in the order of the rows, named `<trajectory id>/<number>`.
 
     Raises:
         DataError: nothing readable as OmniBench is there, or no step, or `strict` and there is a
@@ -455,17 +414,13 @@ def load(
 def _read(data: Path, *, check_media: bool) -> LoadedDataset:
     library = read_library(data)
     findings = list(library.findings)
-    steps = Steps.of(StepReader(library, findings.append).steps())
+    steps = Steps.of(_StepReader(library, findings.append).steps())
     if not steps:
-        findings.append(
-            Finding(
-                "steps-absent",
-                "warning",
-                str(data),
-                _STEPLESS,
-                "trajectories, to ask a model about their steps",
-                "nothing to do for `omnidata score omnibench`, which needs only the tasks",
-            )
+        RowContext(str(data), findings.append).warn(
+            "steps-absent",
+            _STEPLESS,
+            "trajectories, to ask a model about their steps",
+            "nothing to do for `omnidata score omnibench`, which needs only the tasks",
         )
     elif check_media:
         check_media_files(steps, findings.append)

@@ -17,7 +17,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from omnidata.actions import Action, Box
-from omnidata.errors import DataError, Finding
+from omnidata.errors import DataError
 from omnidata.graphs import Graph, id_of
 from omnidata.jsontext import is_number
 from omnidata.loaders.files import SKIPPED
@@ -32,7 +32,7 @@ MAX_ACTIONS = 2000
 """Of one trajectory; every step holds the history before it, so length costs its square."""
 
 DOTS = "..."
-"""Where an example breaks off."""
+"""The end of an example that breaks off."""
 
 _FARTHEST = 1e9
 _PLACED = frozenset({"tap", "scroll"})
@@ -136,6 +136,10 @@ def read_trajectory(line: Line, place: RowContext) -> Trajectory | None:
     rows = tuple(action if isinstance(action, Mapping) else {} for action in actions)
     steps = [f"{own}/{number}" for number in range(len(rows))]
     place = RowContext(place.where, about(place.note, *steps))
+    listed = row.get("topological_order")
+    order = () if listed is None else ids_of(listed)
+    if order is None:
+        place.warn("order-unusable", f"topological_order is {short(listed)}", "a list of node ids")
     found = Trajectory(
         id=own,
         instruction=text_of(row, "instruction", "task_instruction"),
@@ -143,7 +147,7 @@ def read_trajectory(line: Line, place: RowContext) -> Trajectory | None:
         actions=rows,
         subtask_id=identity(row, "subtask_id") or "",
         task_id=identity(row, "task_id") or "",
-        order=_order(row, place),
+        order=order or (),
         intent=text_of(row, "intent", "task_intent"),
         source=row,
         read_actions=tuple(map(action_of, rows)),
@@ -175,14 +179,6 @@ def _observations(row: Row, actions: int, place: RowContext) -> tuple[str, ...]:
     if unusable:
         place.warn("observation-unusable", f"an observation is {unusable[0]}", "a picture's path")
     return tuple(name if isinstance(name, str) and name != DOTS else "" for name in names)
-
-
-def _order(row: Row, place: RowContext) -> tuple[str, ...]:
-    value = row.get("topological_order")
-    order = () if value is None else ids_of(value)
-    if order is None:
-        place.warn("order-unusable", f"topological_order is {short(value)}", "a list of node ids")
-    return order or ()
 
 
 def action_of(row: Mapping[str, Any]) -> Action | None:
@@ -239,21 +235,21 @@ def _check_action(action: Mapping[str, Any], place: RowContext) -> None:
         )
 
 
-# The orders that a task lists, and the one that a trajectory follows, held against the graph.
+# The orders of a task and of its trajectories, compared with the graph.
 
 MAX_ORDERS = 1000
-"""Orders of a task that are found anew where its source does not list them all."""
+"""Orders of a task that are computed if its source does not list them all."""
 
 _STATES = 10_000
-"""What counting a task's orders may cost; see `Graph.count_orders`."""
+"""Limit of counting a task's orders; see `Graph.count_orders`."""
 
 _NUMBERED = re.compile(r".*\((?P<number>\d{1,9})\)", re.DOTALL)
 
 
 def _valid_orders(row: Row, graph: Graph, place: RowContext) -> tuple[tuple[str, ...], ...]:
-    """The valid ones of the row's list; all, where there are few and the list lacks some.
+    """Return the valid orders of the row's list, or all if the list lacks some of a few.
 
-    A row may say in `orders_total` that its list is a sample; nothing is found in that.
+    A row may say in `orders_total` that its list is a sample.
     """
     listed = _valid(row.get("successful_topo"), graph, place)
     total = graph.count_orders(_STATES)
@@ -281,7 +277,7 @@ def _valid(value: object, graph: Graph, place: RowContext) -> tuple[tuple[str, .
         return ()
     found: dict[tuple[str, ...], None] = {}
     for number, listed in enumerate(value):
-        where = f"{place.where}, successful_topo {number}"
+        where = RowContext(f"{place.where}, successful_topo {number}", place.note)
         order = ids_of(listed)
         try:
             if order is None:
@@ -289,20 +285,19 @@ def _valid(value: object, graph: Graph, place: RowContext) -> tuple[tuple[str, .
             graph.check_order(order)
         except DataError as error:
             remedy = "correct the order; it is left out until then"
-            place.note(Finding("order-wrong", "warning", where, error.what, error.expected, remedy))
+            where.warn("order-wrong", error.what, error.expected, remedy)
             continue
         if order in found:
-            RowContext(where, place.note).warn(
-                "order-repeated", "the order is listed twice", "each once"
-            )
+            where.warn("order-repeated", "the order is listed twice", "each once")
         found[order] = None
     return tuple(found)
 
 
 def check_trajectory(trajectory: Trajectory, task: TaskGraph, place: RowContext) -> None:
-    """Hold the order of a task's trajectory against the task.
+    """Compare the order of a task's trajectory with the task.
 
-    Its id ends in the number of the order: "12(0)" is the first of task 12 (Appendix C.5).
+    The trajectory's id ends in the number of the order: "12(0)" is the first of task 12 (Appendix
+    C.5).
     """
     if not trajectory.order:
         return
@@ -328,15 +323,14 @@ def check_trajectory(trajectory: Trajectory, task: TaskGraph, place: RowContext)
 
 
 @cache
-def _content() -> Mapping[str, Any]:
-    text = resources.files("omnidata.tasks.omnibench").joinpath("table10.json").read_bytes()
-    content: Mapping[str, Any] = json.loads(text)
-    return content
+def _content() -> Any:
+    folder = resources.files("omnidata.tasks.omnibench")
+    return json.loads(folder.joinpath("table10.json").read_bytes())
 
 
 @cache
 def table10() -> Mapping[str, str]:
-    """Application -> category, as printed.
+    """Return the category of each application, as printed.
 
     Examples:
         >>> len(table10()), len(set(table10().values()))
@@ -347,7 +341,8 @@ def table10() -> Mapping[str, str]:
 
 
 @cache
-def _by_key() -> Mapping[str, str]:
+def _categories() -> Mapping[str, str]:
+    """Return the category by an application's key, also of the released code's spellings."""
     spellings = {said: table10()[app] for said, app in _content()["spellings"].items()}
     return {_key(app): category for app, category in {**table10(), **spellings}.items()}
 
@@ -356,41 +351,29 @@ def _key(app: str) -> str:
     return " ".join(app.split()).casefold()
 
 
-def _category_of(app: str) -> str | None:
-    """The category of an application; None for one that Table 10 does not have.
-
-    Case and repeated spaces do not count, and the released code's spellings are known. Nothing else
-    is guessed: the paper's own figure has an Outlook that the table lacks.
-
-    Examples:
-        >>> _category_of("excel"), _category_of("Outlook")
-        ('Office', None)
-    """
-    return _by_key().get(_key(app))
-
-
 def categories_of(apps: Iterable[str], given: Mapping[str, str] = {}) -> dict[str, str]:
-    """Application -> category; an unknown application is a category of its own.
+    """Return the category of each application; an unknown application is a category of its own.
+
+    Case and repeated spaces do not count; nothing else is guessed.
 
     Args:
         apps: the applications of a task.
-        given: what the source says, which comes first.
+        given: categories by the source, which come first.
 
     Examples:
         >>> categories_of(["Word", "Outlook"])
         {'Word': 'Office', 'Outlook': 'Outlook'}
     """
-    return {app: given.get(app) or _category_of(app) or app for app in apps}
+    return {app: given.get(app) or _categories().get(_key(app), app) for app in apps}
 
 
 # One row of OmniBench's task metadata -> a task graph, with a finding for every doubt.
 
 
 def subtask_of(node: str, subtasks: Mapping[str, Subtask]) -> Subtask | None:
-    """The subtask that a node is an instance of.
+    """Return the subtask that a node is an instance of.
 
-    A task that has a subtask more than once numbers its instances: C1, C2 of C. The longest id
-    that fits is meant.
+    Instances of a subtask are numbered: C1, C2 of C. The longest matching id counts.
 
     Examples:
         >>> known = {name: Subtask(name, "", "") for name in ("C", "C1")}
@@ -433,7 +416,7 @@ class TaskReader:
     Attributes:
         subtasks: of the same library, by id; empty if it has none.
         note: takes the findings.
-        check_orders: look at the orders that rows list, and find them where they do not.
+        check_orders: check the orders of rows, and compute missing ones.
     """
 
     subtasks: Mapping[str, Subtask]
@@ -450,13 +433,23 @@ class TaskReader:
         try:
             graph = Graph.read(row["dag"], where=f"task {own} ({line.where})")
         except DataError as error:
-            found = (error.where, error.what, error.expected, error.remedy or SKIPPED)
-            self.note(Finding("graph-broken", "error", *found))
+            RowContext(error.where, self.note).refuse(
+                "graph-broken", error.what, error.expected, error.remedy or SKIPPED
+            )
             return None
         subtasks = subtasks_of(graph.nodes, row, self.subtasks)
         applications = dict(self._applications(row, subtasks, place))
         given = row_categories(filter(None, subtasks.values())) | _texts(row.get("category"))
-        self._check_apps(applications.values(), given, place)
+        for app in applications.values():
+            if app in given or app in self._apps or _key(app) in _categories():
+                continue
+            self._apps.add(app)
+            place.warn(
+                "app-unknown",
+                f"Table 10 has no application {short(app)}",
+                'one of its 49, or "category": {application: name} in the row',
+                "none, if it is a category of its own, which it counts as until then",
+            )
         if row.get("successful_topo") is None:
             self._unlisted.append(line.where)
         orders = _valid_orders(row, graph, place) if self.check_orders else ()
@@ -485,15 +478,11 @@ class TaskReader:
             else:
                 untold.append(node)
         if unknown:
-            self.note(
-                Finding(
-                    "subtask-missing",
-                    "error",
-                    place.where,
-                    f"the data have no subtask {', '.join(map(short, unknown[:5]))}",
-                    "each node, or the node without its number, as the id of a subtask",
-                    "add the subtask, or correct the graph",
-                )
+            place.refuse(
+                "subtask-missing",
+                f"the data have no subtask {', '.join(map(short, unknown[:5]))}",
+                "each node, or the node without its number, as the id of a subtask",
+                "add the subtask, or correct the graph",
             )
         elif untold:
             place.warn(
@@ -503,30 +492,14 @@ class TaskReader:
                 "add it; the task cannot be scored until then",
             )
 
-    def _check_apps(self, apps: Any, given: Mapping[str, str], place: RowContext) -> None:
-        for app in apps:
-            if app in given or app in self._apps or _category_of(app):
-                continue
-            self._apps.add(app)
-            place.warn(
-                "app-unknown",
-                f"Table 10 has no application {short(app)}",
-                'one of its 49, or "category": {application: name} in the row',
-                "none, if it is a category of its own, which it counts as until then",
-            )
-
     def finish(self) -> None:
         """Note the findings about all tasks together."""
         if self.check_orders and self._unlisted:
-            self.note(
-                Finding(
-                    "orders-missing",
-                    "warning",
-                    self._unlisted[0],
-                    f"{len(self._unlisted)} tasks, of which this is the first, list no orders",
-                    "successful_topo, all valid orders",
-                    f"nothing to do: up to {MAX_ORDERS} orders are computed",
-                )
+            RowContext(self._unlisted[0], self.note).warn(
+                "orders-missing",
+                f"{len(self._unlisted)} tasks, of which this is the first, list no orders",
+                "successful_topo, all valid orders",
+                f"nothing to do: up to {MAX_ORDERS} orders are computed",
             )
 
 

@@ -1,6 +1,6 @@
-"""OmniBench's graph metrics over files: tasks, and the subtasks that an agent completed of each.
+"""OmniBench's graph metrics over files: tasks, and the subtasks that an agent completed.
 
-These are given as sequences, or found by the evaluator in the log of an agent's actions.
+The subtasks are sequences, or found by the evaluator in the log of an agent's actions.
 """
 
 from __future__ import annotations
@@ -107,13 +107,13 @@ class _Action(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class Executed:
-    """What an agent completed of a task.
+    """The subtasks of a task that an agent completed.
 
     Attributes:
         task_id: the task.
         nodes: in the order of their completion.
         where: file and line.
-        walk: how the evaluator found it; None where it was given.
+        walk: of the evaluator; None for a sequence.
     """
 
     task_id: str
@@ -142,19 +142,18 @@ class GraphScorer(OfflineScorer):
     def score(
         self, data: Path, answers: Path | None, *, profile: str, strict: bool = False
     ) -> tuple[Sequence[Scored], Sequence[Finding]]:
-        """Score what agents completed.
+        """Score the sequences of completed subtasks.
 
         Args:
-            data: tasks (`omnidata.tasks.omnibench.load.read_library`); every node's application
-                stands in the task's `application`, or the subtasks are there too.
+            data: tasks (`omnidata.tasks.omnibench.load.read_library`), with the applications of
+                their nodes or with the subtasks.
             answers: JSON lines of {"task_id", "executed": [node, ...]}, at most one for each task.
             profile: one of `profiles`.
             strict: make the first finding an error.
 
         Returns:
-            One agent's, for nothing says whose the sequences are; and what is doubtful: of the
-            tasks, and sequences of tasks that the data do not have, which are passed over. A task
-            without a sequence is `missing` and counts as one where nothing was done.
+            One agent, without a name, and the findings. Sequences of unknown tasks are skipped. A
+            task without a sequence is `missing` and counts as one with no completed subtask.
 
         Raises:
             DataError: a task cannot be read or scored, a sequence is no order of its task, or
@@ -164,7 +163,9 @@ class GraphScorer(OfflineScorer):
         assert answers is not None  # as `needs_answers` says
         tasks, findings = _tasks(data)
         done: dict[str, Executed] = {}
-        for found in _read_sequences(answers):
+        expected = '{"task_id": "...", "executed": ["node", ...]}'
+        for where, line in _read_lines(answers, _Sequence, "sequence", expected):
+            found = Executed(str(line.task_id), [str(node) for node in line.executed], where)
             if found.task_id in done:
                 raise PredictionError(
                     f"task {found.task_id!r:.80} already has a sequence",
@@ -184,16 +185,14 @@ class GraphScorer(OfflineScorer):
         Args:
             data: as in `score`.
             log: JSON lines of {"task_id", "passed": [node, ...], "status"}, one for each action in
-                its order: `passed` are the subtasks whose evaluation functions say that they are
-                done after it, and the status FINISH ends the task. Lines of several tasks may
-                alternate.
+                order: `passed` are the subtasks whose evaluation functions succeed after it, and
+                the status FINISH ends the task. Lines of several tasks may alternate.
             profile: one of `profiles`; the release evaluates in its own way.
             strict: make the first finding an error.
 
         Returns:
-            As `score`, with how the attempts ended. What comes after the end of a task is passed
-            over, and counted as `actions_after_end`; so is what passed before its time, as
-            `passed_early`.
+            As `score`, with how the attempts ended. Actions after the end of a task are skipped and
+            counted as `actions_after_end`, subtasks that passed too early as `passed_early`.
 
         Raises:
             DataError: a task cannot be read or scored, or `strict` and there is a finding.
@@ -201,7 +200,10 @@ class GraphScorer(OfflineScorer):
         """
         tasks, findings = _tasks(data)
         lines: dict[str, list[tuple[str, LoggedAction]]] = {}
-        for where, task_id, action in _read_actions(log):
+        expected = '{"task_id": "...", "passed": ["node", ...]}'
+        for where, line in _read_lines(log, _Action, "action", expected):
+            task_id, finished = str(line.task_id), (line.status or "").strip().upper() == "FINISH"
+            action = LoggedAction(frozenset(map(str, line.passed)), finished)
             if (task := tasks.get(task_id)) and not task.graph.index.keys() >= set(action.passed):
                 unknown = min(set(action.passed) - task.graph.index.keys())
                 raise PredictionError(
@@ -243,32 +245,27 @@ def _of_agent(
 ) -> tuple[Sequence[Scored], Sequence[Finding]]:
     if strict:
         refuse_findings(findings, data)
-    scores = [_score(task, done.get(task.id), data) for task in tasks.values()]
+    scores, attempts = [], []
+    for task in tasks.values():
+        found = done.get(task.id)
+        where = f"task {task.id} ({found.where if found else data})"
+        nodes = found.nodes if found else ()
+        score = score_task(task.graph, task.applications, task.categories, nodes, where=where)
+        scores.append(score)
+        if found and (walked := found.walk):
+            parts = [float(coverage(task.graph, [node])) for node in walked.executed]
+            gains = list(zip(walked.at, parts, strict=True))
+            cr = float(score.cr)
+            attempts.append(Attempt(task.id, cr, walked.ending, walked.steps, gains=gains))
     results = _results(profile, list(tasks.values()), scores, done)
     results["counts"] |= counts
-    attempts = [
-        Attempt(
-            task.id,
-            float(score.cr),
-            found.walk.ending,
-            found.walk.steps,
-            gains=_gains(task, found.walk),
-        )
-        for task, score in zip(tasks.values(), scores, strict=True)
-        if (found := done.get(task.id)) and found.walk
-    ]
     if attempts:
         results["rollouts"] = behaviour(attempts)
     return [Scored("", results, list(_lines(profile, tasks, scores, done)))], findings
 
 
-def _gains(task: TaskGraph, walk: Walk) -> list[tuple[int, float]]:
-    parts = [float(coverage(task.graph, [node])) for node in walk.executed]
-    return list(zip(walk.at, parts, strict=True))
-
-
 def _tasks(data: Path) -> tuple[Mapping[str, TaskGraph], list[Finding]]:
-    """Any unreadable task would be missing from every mean, so it is an error."""
+    """Return the tasks; an unreadable one is an error, since it would be missing from the means."""
     if is_repository(data):
         raise DataError(
             "a Parquet repository has steps, but no task graph",
@@ -291,20 +288,6 @@ def _tasks(data: Path) -> tuple[Mapping[str, TaskGraph], list[Finding]]:
                 remedy="name the file or folder of the tasks",
             )
     return library.tasks, list(library.findings)
-
-
-def _read_actions(path: Path) -> Iterator[tuple[str, str, LoggedAction]]:
-    expected = '{"task_id": "...", "passed": ["node", ...]}'
-    for where, found in _read_lines(path, _Action, "action", expected):
-        passed = frozenset(map(str, found.passed))
-        finished = (found.status or "").strip().upper() == "FINISH"
-        yield where, str(found.task_id), LoggedAction(passed, finished)
-
-
-def _read_sequences(path: Path) -> Iterator[Executed]:
-    expected = '{"task_id": "...", "executed": ["node", ...]}'
-    for where, found in _read_lines(path, _Sequence, "sequence", expected):
-        yield Executed(str(found.task_id), [str(node) for node in found.executed], where)
 
 
 Line = TypeVar("Line", _Action, _Sequence)
@@ -341,12 +324,6 @@ def _unknown(found: Executed) -> Finding:
     )
 
 
-def _score(task: TaskGraph, found: Executed | None, data: Path) -> TaskScore:
-    where = f"task {task.id} ({found.where})" if found else f"task {task.id} ({data})"
-    nodes = found.nodes if found else ()
-    return score_task(task.graph, task.applications, task.categories, nodes, where=where)
-
-
 def _results(
     profile: str,
     tasks: Sequence[TaskGraph],
@@ -354,7 +331,11 @@ def _results(
     done: Mapping[str, Executed],
 ) -> dict[str, Any]:
     intents = [task.intent or None for task in tasks]
-    labels = [_labels(task) for task in tasks]
+    labels = []
+    for task in tasks:
+        value = task.source.get("capability")
+        names = value if isinstance(value, list) else [value]
+        labels.append(tuple(name for name in names if isinstance(name, str) and name))
     rules = _PROFILES[profile]
     table = total(
         scores,
@@ -380,12 +361,6 @@ def _results(
     }
 
 
-def _labels(task: TaskGraph) -> tuple[str, ...]:
-    value = task.source.get("capability")
-    given = value if isinstance(value, list) else [value]
-    return tuple(name for name in given if isinstance(name, str) and name)
-
-
 def _lines(
     profile: str,
     tasks: Mapping[str, TaskGraph],
@@ -395,16 +370,12 @@ def _lines(
     for own, found in zip(tasks, scores, strict=True):
         sequence = done.get(own)
         walked = sequence.walk if sequence else None
+        at: dict[str, Any] = {"at": list(walked.at)} if walked else {}
         yield {
             "sample_id": own,
             "outcome": "ok" if sequence else "missing",
             "profile": profile,
             **found.values(_PROFILES[profile]),
             **({"ending": walked.ending, "turns": walked.steps} if walked else {}),
-            "parsed": _progress(sequence) if sequence else None,
+            "parsed": {"executed": list(sequence.nodes), **at} if sequence else None,
         }
-
-
-def _progress(found: Executed) -> dict[str, Any]:
-    at: dict[str, Any] = {"at": list(found.walk.at)} if found.walk else {}
-    return {"executed": list(found.nodes), **at}

@@ -1,11 +1,12 @@
 """The task `omnibench`: steps of OmniBench's trajectories, its prompt, and a profile of our own.
 
-What the paper scores, coverage and consistency of task graphs, needs no model's text:
-`omnidata score omnibench TASKS SEQUENCES`.
+The paper scores coverage and consistency of task graphs, which need no model's text: `omnidata
+score omnibench TASKS SEQUENCES`.
 """
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
@@ -20,7 +21,6 @@ from omnidata.actions import (
     Action,
     Box,
     Point,
-    Region,
     Screen,
     Space,
     centre,
@@ -31,7 +31,7 @@ from omnidata.dialects import CannotSayError
 from omnidata.errors import plural
 from omnidata.jsontext import compact, hash_of
 from omnidata.loaders.subsets import canonical
-from omnidata.loaders.task_library import Library, TaskGraph
+from omnidata.loaders.task_library import Library
 from omnidata.metrics.graph_complexity import DIMENSIONS, LEVELS, capabilities, complexity, eligible
 from omnidata.table import TextTable
 from omnidata.tasks import overview
@@ -99,10 +99,9 @@ from omnidata.types import (
 
 # The prompt, for a model that is shown the screenshot alone.
 #
-# The paper prints the prompt of its trajectory synthesis (Appendix E.1), and its evaluation asks in
-# the same parts: an annotated screenshot beside a plain one, and a list of all controls.
-# Trajectories hold neither, and so what is asked for here is a point, as the release asks agents
-# that see. Every sentence that differs is in this module; the rest is the paper's.
+# The paper prints the prompt of its trajectory synthesis (Appendix E.1) with an annotated
+# screenshot beside a plain one, and a list of all controls. Trajectories have neither, so this
+# prompt asks for a point. Every sentence that differs is in this module; the rest is the paper's.
 
 SPACES: tuple[Space, ...] = ("px", "norm1000", "rel")
 OPTIONS: Mapping[str, Sequence[str]] = {
@@ -110,7 +109,7 @@ OPTIONS: Mapping[str, Sequence[str]] = {
     "intent": ("off", "on"),
     "coordinates": SPACES,
 }
-"""The options of the task. `intent` tells the model what the task is for (section 5.3)."""
+"""`intent` shows the task's intent to the model (section 5.3)."""
 
 _UNITS: Mapping[Space, str] = {
     "px": "in pixels of the screenshot",
@@ -137,10 +136,7 @@ _POINT = (
 
 @cache
 def system_prompt(space: Space = "px") -> str:
-    """The system prompt.
-
-    Args:
-        space: the unit of the coordinates that are asked for.
+    """Return the system prompt that asks for coordinates in a unit.
 
     Examples:
         >>> [line for line in system_prompt().splitlines() if "screenshot of" in line]
@@ -166,34 +162,29 @@ def _read(name: str) -> str:
     return folder.joinpath(f"omnibench_{name}.txt").read_text(encoding="utf-8")
 
 
-# Is an answer the expert's next action? A step metric for OmniBench's trajectories, ours.
-#
-# The paper scores task graphs (coverage and consistency) in an environment; it has no metric of a
-# step. These rules judge what its trajectories hold.
+# `omnibench-step`: is an answer the expert's next action? Ours; the paper has no metric of a step.
 
 Match = tuple[bool | None, bool | None]
 
 
 def judge(target: Action | None, answer: Answer | None, point: Pair | None) -> Match:
-    """Hold an answer against the expert's action.
+    """Compare an answer with the expert's action.
 
     `type_match`: the function is the same. `exact_match`: it is, and
 
     * click_input: the same button, double or not, and the point lies in the control's rectangle,
       edges included;
-    * wheel_mouse_input: the same direction, and at least half and at most twice as far, for where
-      a scroll ends is seldom a matter of one notch;
+    * wheel_mouse_input: the same direction, and at least half and at most twice as far;
     * keyboard_input: the same keys (`same_keys`);
     * no function: the answer's status, if it has one, is FINISH.
 
     Args:
-        target: what the expert did, a click in pixels of the screenshot; None where the row cannot
-            be read.
-        answer: as the model wrote it; None where nothing could be read.
-        point: where the answer points, in pixels of the screenshot; None if nowhere.
+        target: the expert's action, in pixels of the screenshot; None if the row is unreadable.
+        answer: as the model wrote it; None if unreadable.
+        point: of the answer, in pixels of the screenshot, or None.
 
     Returns:
-        type_match and exact_match; None and None where the row says too little to judge by.
+        type_match and exact_match; None and None if the row says too little to judge by.
 
     Examples:
         >>> said, box = Answer("click_input", Action("tap")), Box(0, 0, 9, 9, "px")
@@ -206,29 +197,20 @@ def judge(target: Action | None, answer: Answer | None, point: Pair | None) -> M
         return None, None
     if answer is None or answer.function != call_of(target)[0]:
         return False, False
-    return True, _is_exact(target, answer, point)
-
-
-def _is_exact(target: Action, answer: Answer, point: Pair | None) -> bool:
     action = answer.action
     if action is None:
-        return False
+        return True, False
     if target.kind == "tap":
+        box = target.start[0]
+        assert isinstance(box, Box)  # rows have rectangles
         alike = (action.button, action.count) == (target.button, target.count)
-        return alike and point is not None and _inside(target.start[0], point)
+        hits = point and box.left <= point[0] <= box.right and box.top <= point[1] <= box.bottom
+        return True, bool(alike and hits)
     if target.kind == "scroll":
-        return 0.5 <= notches(action) / notches(target) <= 2
+        return True, 0.5 <= notches(action) / notches(target) <= 2
     if target.kind == "type":
-        return same_keys(action.text or "", target.text or "")
-    return answer.status != "CONTINUE"
-
-
-def _inside(region: Region, point: Pair) -> bool:
-    assert isinstance(region, Box)  # rows have rectangles
-    return region.left <= point[0] <= region.right and region.top <= point[1] <= region.bottom
-
-
-# `omnibench-step`: is an answer the expert's next action? Ours; the paper has no such metric.
+        return True, same_keys(action.text or "", target.text or "")
+    return True, answer.status != "CONTINUE"
 
 
 class StepRule(Rule[Answer]):
@@ -261,44 +243,36 @@ class StepRule(Rule[Answer]):
         return (*match, answer is not None and answer.as_prompted)
 
 
-def _parsed_answer(
-    answer: Answer, step: Step, receipt: Receipt, space: Space
-) -> ParsedAnswer[Answer]:
-    point, done = answer.point, answer.action
-    if done:
+def _read_place(answer: Answer, step: Step, receipt: Receipt, space: Space) -> ParsedAnswer[Answer]:
+    """Return an answer with its point in pixels of the screen."""
+    point, written = answer.point, answer.action
+    if written:
         where = f"[{point[0]:g}, {point[1]:g}]" if point else ""
         start = (Point(*point, space),) if point else ()
-        done = replace(done, start=start, words=words(done, where))
+        written = replace(written, start=start, words=words(written, where))
+    if point and space == "px":
+        resized = resizing_of(step, receipt, space)
+        point = resized.to_screen(point) if resized else point
+    elif point:
+        found = convert(Point(*point, space), "px", step.screen)
+        point = found.x, found.y
     return ParsedAnswer(
-        replace(answer, point=_on_screen(point, step, receipt, space)),
+        replace(answer, point=point),
         answer.as_dict(),
-        (done,) if done else (),
+        (written,) if written else (),
         answer.as_prompted,
         answer.fault,
     )
 
 
-def _on_screen(point: Pair | None, step: Step, receipt: Receipt, space: Space) -> Pair | None:
-    if point is None:
-        return None
-    if space == "px":
-        resized = resizing_of(step, receipt, space)
-        return resized.to_screen(point) if resized else point
-    found = convert(Point(*point, space), "px", step.screen)
-    return found.x, found.y
-
-
-# What OmniBench's metadata hold: subtasks and tasks by application, category, intent and level.
+# OmniBench's metadata: subtasks and tasks by application, category, intent and level.
 
 _MOST = 30
-"""Rows of a table that has one for each application or intent."""
+"""Rows of a table by application or intent."""
 
 
 class View(overview.View):
-    """The metadata, and how many steps their trajectories have.
-
-    A Parquet repository holds the steps alone.
-    """
+    """The metadata and the steps of trajectories; a Parquet repository holds the steps alone."""
 
     def __init__(self, source: LoadedDataset) -> None:
         super().__init__(source)
@@ -336,6 +310,7 @@ def _metadata(library: Library) -> dict[str, Any]:
     levels = [each.levels() for each in found]
     apps = dict.fromkeys(subtask.application for subtask in subtasks if subtask.application)
     categories = categories_of(apps, row_categories(subtasks))
+    sizes = Counter(_SIZES[bisect(_LEAST, len(task.orders))] for task in tasks)
     return {
         "apps": _pairs(
             [subtask.application or "unknown" for subtask in subtasks],
@@ -353,7 +328,7 @@ def _metadata(library: Library) -> dict[str, Any]:
         "eligible": _count_in_order(
             (name for each in found for name in eligible(each)), capabilities()
         ),
-        "orders": _orders(library),
+        "orders": {name: sizes[name] for name in _SIZES if sizes[name]},
         "tasks_measured": len(found),
     }
 
@@ -369,17 +344,9 @@ def _count_in_order(values: Iterable[str], order: Iterable[str]) -> dict[str, in
     return {name: counts[name] for name in order}
 
 
-def _orders(library: Library) -> dict[str, int]:
-    """Tasks with too many orders to count are under 0."""
-    counts = Counter(_size(task) for task in library.tasks.values())
-    return {name: counts[name] for name in ("unknown", "1", "2-9", "10-99", "100+") if counts[name]}
-
-
-def _size(task: TaskGraph) -> str:
-    count = len(task.orders)
-    if count < 2:
-        return str(count) if count else "unknown"
-    return "2-9" if count < 10 else "10-99" if count < 100 else "100+"
+_SIZES = ("unknown", "1", "2-9", "10-99", "100+")
+"""The tasks by their number of orders, which is unknown if there are too many to count."""
+_LEAST = (1, 2, 10, 100)
 
 
 def _tables(found: Mapping[str, Any]) -> Iterable[TextTable]:
@@ -433,31 +400,29 @@ class _Speech(Speech):
         self, actions: Sequence[Action], step: Step, receipt: Receipt
     ) -> ParsedAnswer[Answer]:
         """Return the actions as one call, if one call can type them."""
-        found = read_body(_body_of(actions))
+        first, is_one = actions[0], len(actions) == 1
+        point: list[float] = []
+        if first.kind == "tap" and is_one:
+            if first.count > 2 or first.button not in BUTTONS or first.held:
+                raise CannotSayError(f"click_input does no {first.label}")
+            if not first.start:
+                raise CannotSayError("click_input clicks at no place")
+            middle = centre(first.start[0])
+            point = [middle.x, middle.y]
+        elif first.kind == "scroll" and is_one:
+            way = finger_way(first)
+            whole = first.amount_unit == "notch" and first.amount and first.amount % 1 == 0
+            if way not in ("up", "down") or not whole or first.held:
+                raise CannotSayError("wheel_mouse_input turns up or down, by whole notches")
+            first = replace(first, direction=OPPOSITE[way], sense=None)
+        elif first.kind == "done" and is_one and first.status != "failure":
+            first = Action("done", status="success")
+        else:
+            first = Action("type", text="".join(map(write_keys, actions)))
+        found = read_body(_body(first, point))
         assert found
-        return _parsed_answer(
-            replace(found, as_prompted=found.action is not None), step, receipt, self._space
-        )
-
-
-def _body_of(actions: Sequence[Action]) -> dict[str, Any]:
-    first = actions[0]
-    if first.kind == "tap" and len(actions) == 1:
-        if first.count > 2 or first.button not in BUTTONS or first.held:
-            raise CannotSayError(f"click_input does no {first.label}")
-        if not first.start:
-            raise CannotSayError("click_input clicks at no place")
-        point = centre(first.start[0])
-        return _body(first, [point.x, point.y])
-    if first.kind == "scroll" and len(actions) == 1:
-        way = finger_way(first)
-        whole = first.amount_unit == "notch" and first.amount and first.amount % 1 == 0
-        if way not in ("up", "down") or not whole or first.held:
-            raise CannotSayError("wheel_mouse_input turns up or down, by whole notches")
-        return _body(replace(first, direction=OPPOSITE[way], sense=None), [])
-    if first.kind == "done" and len(actions) == 1 and first.status != "failure":
-        return _body(Action("done", status="success"), [])
-    return _body(Action("type", text="".join(map(write_keys, actions))), [])
+        found = replace(found, as_prompted=found.action is not None)
+        return _read_place(found, step, receipt, self._space)
 
 
 class _Wordings(Wordings):
@@ -521,11 +486,9 @@ class OmniBench(Benchmark):
         return self.load(data, check_media=False).steps
 
     def group(self, step: Step) -> Step:
-        """Group a task or subtask."""
         return loader.assign_group(step)
 
     def prompt(self, step: Step, history: History) -> Conversation:
-        """Return the system prompt, then the screenshot, the earlier actions and the task."""
         shot = step.media.get("screenshot")
         shown = (Part("image", media=shot, role="screenshot"),) if shot else ()
         lines = (
@@ -547,20 +510,20 @@ class OmniBench(Benchmark):
         found = parse(text)
         if isinstance(found, ParseFailure):
             raise UnreadError(found.reason)
-        return _parsed_answer(found, step, receipt, self._space)
+        return _read_place(found, step, receipt, self._space)
 
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
     ) -> Target | None:
-        """The expert's action as compact JSON, with its description and thought if it has them.
+        """Return the expert's action as compact JSON, with its description and thought.
 
         Args:
             step: of OmniBench.
-            space: the unit of coordinates; None for the one that the prompt asks for.
-            size: width and height of the screenshot as the model is shown it, in pixels.
+            space: the unit of coordinates; None for that of the prompt.
+            size: width and height of the screenshot as sent, in pixels.
 
         Returns:
-            None where the action cannot be read, or is a click without a place or on a screen of
+            None if the action cannot be read, or is a click without a place or on a screen of
             unknown size.
         """
         action = action_of(step.source)
@@ -587,27 +550,36 @@ class OmniBench(Benchmark):
         return TaskDiagram(task.graph, labels, task.applications)
 
     def policy(self, name: str, steps: Sequence[Step]) -> Callable[[Step], str]:
-        """The rule of a baseline.
+        """Return a baseline.
 
         `oracle` answers with the expert's action; `center` clicks at the middle of the screen;
         `majority` always gives the data's most frequent call, a click at the middle of the screen.
         """
+        space = self._space
+
+        def oracle(step: Step) -> str:
+            found, action = self.target(step), action_of(step.source)
+            if found is None and action and action.start and space == "px":
+                middle = centre(action.start[0])
+                return _format_answer(action, [middle.x, middle.y], step)
+            return found.text if found else ""
+
+        def blind(step: Step) -> str:
+            middle: Pair = (0.5, 0.5)
+            if space != "rel":
+                screen = step.screen if space == "px" else (1, 1)
+                point = convert(Point(*middle, "rel"), space, screen)
+                middle = point.x, point.y
+            return _format_answer(usual, list(middle) if usual.kind == "tap" else [])
+
         if name == "oracle":
-            return self._oracle
+            return oracle
         usual = read_call("click_input")
         if name == "majority":
             actions = (action for step in steps if (action := action_of(step.source)))
             calls = Counter(replace(action, start=(), words=None) for action in actions)
             usual = calls.most_common(1)[0][0] if calls else read_call("")
-        return lambda step: _blind(usual, step, self._space)
-
-    def _oracle(self, step: Step) -> str:
-        found = self.target(step)
-        action = action_of(step.source)
-        if found is None and action and action.start and self._space == "px":
-            middle = centre(action.start[0])
-            return _format_answer(action, [middle.x, middle.y], step)
-        return found.text if found else ""
+        return blind
 
     def explain(
         self,
@@ -654,7 +626,7 @@ def _body(action: Action, point: Any, step: Step | None = None) -> dict[str, Any
     function, args = call_of(action)
     row: Mapping[str, Any] = step.source if step else {}
     said = (text_of(row, "description"), text_of(row, "thought"))
-    if point == PLACE:  # what stands for a place stands for nothing else
+    if point == PLACE:  # a text may contain the mark of a place
         said = said[0].replace(PLACE, "bbox"), said[1].replace(PLACE, "bbox")
     return {
         "Status": "FINISH" if action.kind == "done" else "CONTINUE",
@@ -666,15 +638,7 @@ def _body(action: Action, point: Any, step: Step | None = None) -> dict[str, Any
     }
 
 
-def _blind(action: Action, step: Step, space: Space) -> str:
-    middle: Pair = (0.5, 0.5)
-    if space != "rel":
-        found = convert(Point(0.5, 0.5, "rel"), space, step.screen if space == "px" else (1, 1))
-        middle = found.x, found.y
-    return _format_answer(action, list(middle) if action.kind == "tap" else [])
-
-
-# How an action differs from the expert's, in words.
+# How an action differs from the expert's.
 
 
 def _function_name(function: object) -> str:

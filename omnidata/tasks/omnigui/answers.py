@@ -152,21 +152,17 @@ def _search(text: str) -> Answer | ParseFailure:
     value = decode(text) if text[:1] in _JSON_STARTS else BROKEN
     if value is BROKEN:
         value = next(_candidates(text), BROKEN)
-    if value is not BROKEN:
-        return _from_value(value)
-    return _function_call(text)
-
-
-_JSON_STARTS = frozenset('["-0123456789tfnNI')  # an object was tried before
-
-
-def _from_value(value: Any) -> Answer | ParseFailure:
+    if value is BROKEN:
+        return _function_call(text)
     if isinstance(value, dict):
         return read_object(value)
     if value is None or (isinstance(value, str | list) and not any(k in value for k in TRIGGERS)):
         return NO_ACTION
     # A bare number, or a string or list holding a key word, ends the released evaluation.
     return ParseFailure(f"the JSON is a {type(value).__name__}, not an object")
+
+
+_JSON_STARTS = frozenset('["-0123456789tfnNI')  # an object was tried before
 
 
 # --- where the JSON may hide ----------------------------------------------------------------------
@@ -296,13 +292,7 @@ def _tool_call(text: str) -> Answer | ParseFailure | None:
     return None if body is None else read_object(body)
 
 
-def _existing(body: Mapping[str, Any], *keys: str) -> Any:
-    return next((body[key] for key in keys if key in body), None)
-
-
 def _call_body(name: str, arguments: Mapping[str, Any]) -> dict[str, Any] | None:
-    if name in _SIMPLE:
-        return _simple_call(name, arguments)
     if name == "swipe":
         return _swipe_call(arguments)
     if name == "system_button":
@@ -314,31 +304,23 @@ def _call_body(name: str, arguments: Mapping[str, Any]) -> dict[str, Any] | None
         said = [arguments[key] for key in ("status", "reason") if key in arguments]
         done = not said or str(said[0]).lower().strip() in _SUCCESS
         return {"action_type": 10 if done else 11}
-    number = action_number(name)
+    number = _SIMPLE[name] if name in _SIMPLE else action_number(name)
     if number is None:
         return None
-    return _with_coordinate(
-        {"action_type": number}, _existing(arguments, "coordinate", "coordinates")
-    )
-
-
-def _with_coordinate(body: dict[str, Any], coordinate: Any) -> dict[str, Any]:
+    body: dict[str, Any] = {"action_type": number}
+    coordinate = _existing(arguments, "coordinate", "coordinates")
+    if name in _SIMPLE:
+        if name == "type" and (text := _existing(arguments, "text", "content", "input_text")):
+            body["text"] = text
+        coordinate = _existing(arguments, "coordinate", "coordinates", "position")
+        if coordinate is None and arguments.keys() >= {"x", "y"}:
+            coordinate = [arguments["x"], arguments["y"]]
+        with suppress(ValueError, TypeError):  # the release raises for an infinite time
+            seconds = float(_existing(arguments, "time", "duration") or 0)
+            int(seconds * 1000 if seconds < 100 else seconds)
     if isinstance(coordinate, list) and read_pair(coordinate) is not None:
         body["coordinate"] = coordinate
     return body
-
-
-def _simple_call(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    body: dict[str, Any] = {"action_type": _SIMPLE[name]}
-    if name == "type" and (text := _existing(arguments, "text", "content", "input_text")):
-        body["text"] = text
-    coordinate = _existing(arguments, "coordinate", "coordinates", "position")
-    if coordinate is None and arguments.keys() >= {"x", "y"}:
-        coordinate = [arguments["x"], arguments["y"]]
-    with suppress(ValueError, TypeError):
-        seconds = float(_existing(arguments, "time", "duration") or 0)
-        int(seconds * 1000 if seconds < 100 else seconds)
-    return _with_coordinate(body, coordinate)
 
 
 def _swipe_call(arguments: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -346,20 +328,16 @@ def _swipe_call(arguments: Mapping[str, Any]) -> dict[str, Any] | None:
     end = _existing(arguments, "coordinate2", "end_coordinate", "to")
     if not begin:
         return None
-    if not end:
-        return _start_call(begin, arguments.get("direction", "up"))
-    try:
-        start, stop = _ends(begin), _ends(end)
-    except (ValueError, TypeError, LookupError):
-        return None
-    dx, dy = stop[0] - start[0], stop[1] - start[1]
-    across, along = (6 if dx > 0 else 5), (4 if dy > 0 else 3)
-    kind = across if abs(dx) > abs(dy) else along
-    return {"action_type": kind, "start_coordinate": [*start], "end_coordinate": [*stop]}
-
-
-def _start_call(begin: Any, direction: Any) -> dict[str, Any] | None:
-    """A swipe without an end goes up unless it has a direction."""
+    if end:
+        try:
+            start, stop = _ends(begin), _ends(end)
+        except (ValueError, TypeError, LookupError):
+            return None
+        dx, dy = stop[0] - start[0], stop[1] - start[1]
+        across, along = (6 if dx > 0 else 5), (4 if dy > 0 else 3)
+        kind = across if abs(dx) > abs(dy) else along
+        return {"action_type": kind, "start_coordinate": [*start], "end_coordinate": [*stop]}
+    direction = arguments.get("direction", "up")
     if not isinstance(direction, str):
         raise CannotReadError("the direction of the swipe is not a text")
     body: dict[str, Any] = {"action_type": _DIRECTIONS.get(direction.lower(), 3)}
@@ -371,6 +349,10 @@ def _start_call(begin: Any, direction: Any) -> dict[str, Any] | None:
         except IndexError:
             raise CannotReadError("the start of the swipe has one coordinate") from None
     return body
+
+
+def _existing(body: Mapping[str, Any], *keys: str) -> Any:
+    return next((body[key] for key in keys if key in body), None)
 
 
 def _ends(value: Any) -> tuple[int, int]:

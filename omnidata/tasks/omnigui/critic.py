@@ -37,11 +37,11 @@ _LEAK = (
 
 
 class KnownOutcome(SameOutcome):
-    """The answer says of the episode what its rows say; without them it is not judged."""
+    """Compares the answer with `is_success` of the rows; without it, the answer is not judged."""
 
     def judge(self, step: Step, parsed: ParsedAnswer[bool] | None) -> Values:
         """Compare the answer with the row."""
-        if _success_of_step(step) is None:
+        if not isinstance(step.source.get("is_success"), bool):
             return (None, parsed.value if parsed else None)
         return super().judge(step, parsed)
 
@@ -49,9 +49,9 @@ class KnownOutcome(SameOutcome):
 class OmniGuiCritic(CriticBench):
     """CriticBench's question about every episode of an OmniGUI source.
 
-    The last step of an episode, where it has no action, is what was seen after the action before
-    it: so end recordings whose actions were labelled afterwards. Whether an episode succeeded is
-    known where its rows say `is_success`, its own or those of its steps.
+    A last step without an action is the observation after the action before it, as in recordings
+    whose actions were labelled afterwards. `is_success` of the rows of the episode or its steps is
+    the truth.
 
     Args:
         name: "omnigui-critic".
@@ -122,17 +122,11 @@ class OmniGuiCritic(CriticBench):
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
     ) -> Target | None:
         """Return whether the episode succeeded, as an answer; None if unknown."""
-        return super().target(step) if _success_of_step(step) is not None else None
-
-
-def _success_of_step(step: Step) -> bool | None:
-    """CriticBench's trajectories have the same column."""
-    success = step.source.get("is_success")
-    return success if isinstance(success, bool) else None
+        return super().target(step) if isinstance(step.source.get("is_success"), bool) else None
 
 
 def _question(steps: Sequence[Step], row: Mapping[str, Any]) -> Step:
-    """An episode with its row as a row of CriticBench, with a screenshot `observation_N` a step."""
+    """Return an episode as a row of CriticBench, with a screenshot `observation_N` per step."""
     actions = _acting_steps(steps)
     media: dict[str, MediaRef | None] = {
         f"observation_{number}": step.media.get("screenshot") for number, step in enumerate(steps)

@@ -1,4 +1,4 @@
-"""Where OmniGUI's annotations lie: the paper's tree, the released form, one JSON file of steps.
+"""The files of OmniGUI's annotations: the paper's tree, the released form, one JSON file of steps.
 
 The paper (Appendix B.1) has a folder per app: five `<dimension>.jsonl`, `dataset_<APP>.json`, and
 `media/<EP>/<EP>.json` beside the media. The release has one `merged_sorted.json` and a folder
@@ -10,9 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from itertools import chain, islice
 from pathlib import Path
@@ -24,13 +25,13 @@ from omnidata.jsontext import as_name
 from omnidata.loaders.episode_tree import DEPENDENCIES, DIMENSIONS, SIDE_FILE, label
 from omnidata.loaders.files import holds_rows, not_an_object
 from omnidata.loaders.instructions import Language
+from omnidata.loaders.load import Note, RowContext
 from omnidata.loaders.row_files import read_rows
 from omnidata.loaders.stored_rows import ScatteredRows, StoredRows
 from omnidata.loaders.subsets import canonical
 from omnidata.media import spelling_on_disk, unsafe
 
 Row = Mapping[str, Any]
-Note = Callable[[Finding], None]
 
 RELEASED = "merged_sorted.json"
 _NO_DATA = {"dataset_info.json", "dataset_infos.json"}  # what the hub keeps beside data
@@ -50,7 +51,7 @@ class Annotations:
     Attributes:
         app: the app's name; None where every row names its own.
         media_root: the folder that media paths are relative to.
-        rows: the steps as (row, the file it came from), to be gone through once.
+        rows: the steps as (row, its file), an iterator.
         listings: the metadata rows of the episodes of all apps, and their dimensions.
         episodes: ID -> the number in `listings`; None for one file of steps.
         doubts: ID -> findings about the episode; all are there once `rows` has ended.
@@ -80,19 +81,16 @@ class Files:
     steps: Path | None
     side: list[Path]
 
-    def all(self) -> Iterator[Path]:
-        for app in self.apps:
-            yield from (_dimension(app, name) for name in DIMENSIONS)
-            yield from _indexes(app)
-            yield from _episode_files(app)
-        if self.steps:
-            yield self.steps
-        yield from self.side
-
     def fingerprint(self) -> str:
+        """Return the SHA-256 of the annotations, in hexadecimal."""
         digest = hashlib.sha256()
+        paths: list[Iterable[Path]] = [
+            (*(_dimension(app, name) for name in DIMENSIONS), *_indexes(app), *_episode_files(app))
+            for app in self.apps
+        ]
+        paths += [[self.steps] if self.steps else [], self.side]
         with staying_in(self.root, *self.side):
-            for path in filter(Path.exists, self.all()):
+            for path in filter(Path.exists, chain.from_iterable(paths)):
                 name = "" if path == self.steps else path.name
                 if path.is_relative_to(self.root) and name:
                     name = path.relative_to(self.root).as_posix()
@@ -106,7 +104,7 @@ class Files:
 
 
 def find(data: Path) -> Files:
-    """Recognise the layout.
+    """Return the annotation files of a path.
 
     Raises:
         DataError: there is nothing at the path, or nothing that looks like OmniGUI.
@@ -202,72 +200,48 @@ def _media_root(steps: Path, rows: Sequence[Row]) -> Path:
     candidates = [folder / "benchmark", folder / "media", folder]
     named = [p for row in rows if isinstance(p := row.get("image_path"), str) and not unsafe(p)]
     for candidate in candidates:
-        if any(_exists(spelling_on_disk(candidate, path)) for path in named):
-            return candidate
+        for name in named:
+            with suppress(OSError):  # a name too long for the file system
+                if spelling_on_disk(candidate, name).is_file():
+                    return candidate
     return next((candidate for candidate in candidates if candidate.is_dir()), folder)
 
 
-def _exists(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:  # a name too long for the file system
-        return False
-
-
 def _app(folder: Path, listings: StoredRows[tuple[Row, str]], note: Note) -> Annotations:
-    found = Annotations(None, folder / "media", iter(()), listings, {})
-    named: dict[str, None] = {}
+    episodes: dict[str, int] = {}
+    doubts: dict[str, list[Finding]] = {}
+    apps: dict[str, None] = {}
     for dimension in DIMENSIONS:
-        path = _dimension(folder, dimension)
-        for where, row in _lines(path, note):
-            told = _add_episode(found, row, dimension, where, note)
-            if told and isinstance(row.get("app"), str):
-                named[row["app"]] = None
-    found.app = app = next(iter(named), folder.name)
-    for other in sorted(named.keys() - {app}):
-        note(
-            Finding(
-                "app-differs",
-                "warning",
-                str(folder),
-                f'a metadata row says app "{other}"',
-                f'"{app}", as the first row does',
-                "give every row of one folder the same app",
-            )
+        for where, row in _lines(_dimension(folder, dimension), note):
+            identity = as_name(row.get("ID"))
+            if identity is None:
+                RowContext(where, note).refuse(
+                    "episode-without-id",
+                    f"ID is {row.get('ID')!r}",
+                    "a non-empty string",
+                    "add the episode's ID",
+                )
+            elif (before := episodes.get(identity)) is not None:
+                RowContext(where, doubts.setdefault(identity, []).append).warn(
+                    "episode-repeated",
+                    f"episode {identity} is listed before, under {listings[before][1]}",
+                    "each episode once",
+                    "remove one of the two lines; the first is used",
+                )
+            else:
+                episodes[identity] = listings.append((row, dimension))
+                if isinstance(row.get("app"), str):
+                    apps[row["app"]] = None
+    app = next(iter(apps), folder.name)
+    for other in sorted(apps.keys() - {app}):
+        RowContext(str(folder), note).warn(
+            "app-differs",
+            f'a metadata row says app "{other}"',
+            f'"{app}", as the first row does',
+            "give every row of one folder the same app",
         )
-    found.rows = _steps(folder, found.doubts, note)
-    return found
-
-
-def _add_episode(found: Annotations, row: Row, dimension: str, where: str, note: Note) -> bool:
-    identity = as_name(row.get("ID"))
-    if identity is None:
-        note(
-            Finding(
-                "episode-without-id",
-                "error",
-                where,
-                f"ID is {row.get('ID')!r}",
-                "a non-empty string",
-                "add the episode's ID",
-            )
-        )
-        return False
-    assert found.episodes is not None
-    if (before := found.episodes.get(identity)) is not None:
-        found.doubts.setdefault(identity, []).append(
-            Finding(
-                "episode-repeated",
-                "warning",
-                where,
-                f"episode {identity} is listed before, under {found.listings[before][1]}",
-                "each episode once",
-                "remove one of the two lines; the first is used",
-            )
-        )
-        return False
-    found.episodes[identity] = found.listings.append((row, dimension))
-    return True
+    rows = _steps(folder, doubts, note)
+    return Annotations(app, folder / "media", rows, listings, episodes, doubts)
 
 
 def _steps(folder: Path, doubts: dict[str, list[Finding]], note: Note) -> Iterator[tuple[Row, str]]:
@@ -277,40 +251,30 @@ def _steps(folder: Path, doubts: dict[str, list[Finding]], note: Note) -> Iterat
         for row in _array(path):
             own = episodes.setdefault(str(row.get("episode_id")), len(episodes))
             index.add(own, (row, str(path)))
-    told: dict[str, Finding | None] = {}  # of the index's episodes that have files of their own
+    separate: set[str] = set()  # the index's episodes that have files of their own
     for path in _episode_files(folder):
         try:
             rows = list(_array(path))
         except DataError as error:
-            note(
-                Finding(
-                    "json-invalid", "error", error.where, error.what, error.expected, error.remedy
-                )
+            RowContext(error.where, note).refuse(
+                "json-invalid", error.what, error.expected, error.remedy
             )
             continue
         yield from ((row, str(path)) for row in rows)
         if path.stem in episodes:
             copies = [index[each] for each in index.numbers(episodes[path.stem])]
-            same = rows == [row for row, _ in copies]
-            told[path.stem] = None if same else _copies_differ(folder, path, rows, copies)
+            separate.add(path.stem)
+            if rows != [row for row, _ in copies]:
+                place = str(path if rows else folder)
+                RowContext(place, doubts.setdefault(path.stem, []).append).warn(
+                    "copies-differ",
+                    f"episode {path.stem} differs from its copy in {copies[0][1]}",
+                    "equal rows",
+                    "regenerate the index; until then the episode's own file is used",
+                )
     for name, number in episodes.items():
-        if name not in told:
+        if name not in separate:
             yield from (index[each] for each in index.numbers(number))
-        elif found := told[name]:
-            doubts.setdefault(name, []).append(found)
-
-
-def _copies_differ(
-    folder: Path, path: Path, own: Sequence[Row], copies: Sequence[tuple[Row, str]]
-) -> Finding:
-    return Finding(
-        "copies-differ",
-        "warning",
-        str(path if own else folder),
-        f"episode {path.stem} differs from its copy in {copies[0][1]}",
-        "equal rows",
-        "regenerate the index; until then the episode's own file is used",
-    )
 
 
 def dependencies(files: Files, note: Note) -> dict[tuple[str, str], str]:
@@ -323,27 +287,19 @@ def dependencies(files: Files, note: Note) -> dict[tuple[str, str], str]:
             level = label(row.get("dependency"), DEPENDENCIES)
             app, identity = as_name(row.get("app")), as_name(row.get("ID"))
             if level is None or app is None or identity is None:
-                note(
-                    Finding(
-                        "dependency-unreadable",
-                        "warning",
-                        where,
-                        json.dumps(row),
-                        '{"app", "ID", "dependency": "critical" | "supportive" | "present"}',
-                        "correct the line; the episode has no dependency label until then",
-                    )
+                RowContext(where, note).warn(
+                    "dependency-unreadable",
+                    json.dumps(row),
+                    '{"app", "ID", "dependency": "critical" | "supportive" | "present"}',
+                    "correct the line; the episode has no dependency label until then",
                 )
             elif levels.setdefault((app_key(app), identity), level) != level:
-                note(
-                    Finding(
-                        "dependency-contradicts",
-                        "warning",
-                        where,
-                        f"episode {app}/{identity} is {level} here and "
-                        f"{levels[app_key(app), identity]} in an earlier line",
-                        "one level per episode",
-                        "remove one of the two lines; the first is used",
-                    )
+                RowContext(where, note).warn(
+                    "dependency-contradicts",
+                    f"episode {app}/{identity} is {level} here and "
+                    f"{levels[app_key(app), identity]} in an earlier line",
+                    "one level per episode",
+                    "remove one of the two lines; the first is used",
                 )
     return levels
 
@@ -392,25 +348,22 @@ def table7() -> Mapping[str, Any]:
     return table
 
 
-@cache
-def _by_name() -> Mapping[str, Mapping[str, Any]]:
-    return {
-        canonical(name): row for row in table7()["apps"] for name in (row["app"], *row["aliases"])
-    }
-
-
+@lru_cache(maxsize=1024)
 def table7_row(app: str) -> Mapping[str, Any] | None:
-    """The app's row of Table 7, found under any of its spellings; None for an app not in it.
+    """Return the row of Table 7 for any spelling of an app; None for an app not in it.
 
     Examples:
         >>> table7_row("googletranslate")["app"], table7_row("Insta")["language"]
         ('GTrans', 'en')
     """
-    return _by_name().get(canonical(app))
+    names = {
+        canonical(name): row for row in table7()["apps"] for name in (row["app"], *row["aliases"])
+    }
+    return names.get(canonical(app))
 
 
 def app_key(app: str) -> str:
-    """What an app's spellings have in common: Table 7's name for those in it, in canonical form.
+    """Return the same name for all spellings of an app: Table 7's, in canonical form.
 
     Examples:
         >>> app_key("Google_Translate") == app_key("GTrans") == "gtrans"

@@ -23,7 +23,6 @@ from omnidata.types import (
     Annotation,
     Conversation,
     LoadedDataset,
-    MediaRef,
     Message,
     Modality,
     Part,
@@ -57,9 +56,8 @@ _ANNOTATION: Final = Annotation(
 class OmniGuiIdm(PrimitiveBenchmark):
     """Inverse dynamics on OmniGUI's episodes: every step that is followed by another.
 
-    The target is the expert's action, where the data have one. No history is shown, so that steps
-    do not depend on each other. The release judges by the raw row, which need not be where the
-    target is from, so its rule is missing here.
+    The target is the expert's action. No history is shown, so that steps do not depend on each
+    other. The released rule judges by the raw row, which need not have the target: it is missing.
 
     Args:
         name: "omnigui-idm".
@@ -90,22 +88,22 @@ class OmniGuiIdm(PrimitiveBenchmark):
         unasked: dict[str, str] = {}
 
         def questions() -> Iterator[Step]:
-            for step, following in _with_next(source.steps):
-                if reason := _unaskable(step, following):
-                    unasked[step.sample_id] = reason
-                elif following is not None:
-                    yield self._transition(step, following)
+            for step, other in pairwise(chain(source.steps, [None])):
+                assert step is not None
+                key = step.episode, step.step_index + 1
+                after = other if other and (other.episode, other.step_index) == key else None
+                first = step.media.get("screenshot")
+                second = after.media.get("screenshot") if after else None
+                if first is None:
+                    unasked[step.sample_id] = "no-screenshot"
+                elif after is None or second is None:
+                    unasked[step.sample_id] = "no-screenshot-after"
+                else:
+                    clips = {"between": after.media.get("video"), "before": step.media.get("video")}
+                    media = {"screenshot": first, "after": second, "video": clips.get(self._clip)}
+                    yield replace(step, media=media)
 
         return Questions(replace(source, steps=Steps.of(questions()), roles=ROLES), unasked)
-
-    def _transition(self, step: Step, following: Step) -> Step:
-        clips = {"between": following.media.get("video"), "before": step.media.get("video")}
-        media: dict[str, MediaRef | None] = {
-            "screenshot": step.media["screenshot"],
-            "after": following.media["screenshot"],
-            "video": clips.get(self._clip),
-        }
-        return replace(step, media=media)
 
     def prompt(self, step: Step, history: History) -> Conversation:
         labels = {**_SHOTS, "video": _CLIPS[self._clip]}
@@ -129,34 +127,7 @@ class OmniGuiIdm(PrimitiveBenchmark):
         return lambda step: answer(step) if step.action or name != "oracle" else ""
 
 
-def _with_next(steps: Sequence[Step]) -> Iterator[tuple[Step, Step | None]]:
-    """The next step is None after the last one and before a gap."""
-    for step, other in pairwise(chain(steps, [None])):
-        assert step is not None
-        follows = (
-            other is not None
-            and other.episode == step.episode
-            and other.step_index == step.step_index + 1
-        )
-        yield step, other if follows else None
-
-
-def _unaskable(step: Step, following: Step | None) -> str:
-    """Why a step cannot be asked about; empty if it can."""
-    if step.media.get("screenshot") is None:
-        return "no-screenshot"
-    if following is None or following.media.get("screenshot") is None:
-        return "no-screenshot-after"
-    return ""
-
-
 @cache
 def _system_prompt() -> str:
-    """The system prompt, of our own: `prompts/omnigui_idm_v1.txt`.
-
-    Examples:
-        >>> print(_system_prompt().partition(".")[0])
-        You are an inverse dynamics model for an Android phone
-    """
     folder = resources.files("omnidata.tasks.omnigui").joinpath("prompts")
     return folder.joinpath(f"{_VERSION}.txt").read_text(encoding="utf-8")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import merge
 from itertools import chain, islice, repeat
@@ -28,14 +28,13 @@ from omnidata.loaders.episode_tree import (
     label,
 )
 from omnidata.loaders.files import check_media_files
-from omnidata.loaders.load import about, check_screen, load_data, short, tag_of
+from omnidata.loaders.load import Note, RowContext, about, check_screen, load_data, short, tag_of
 from omnidata.loaders.row_files import HEAD, head_of, is_parquet, read_rows
 from omnidata.loaders.steps import Steps, row_ids
 from omnidata.loaders.stored_rows import RowsByName, ScatteredRows
 from omnidata.tasks.omnigui.files import (
     LAYOUTS,
     Annotations,
-    Note,
     Row,
     app_key,
     dependencies,
@@ -129,13 +128,15 @@ def _read(data: Path, *, check_media: bool) -> LoadedDataset:
     )
 
 
+_NO_METADATA: Row = {}
+
+
 class _Placed(NamedTuple):
     row: Row
-    where: str
-    number: int
-
-
-_NO_METADATA: Row = {}
+    where: str  # its file
+    number: int  # in its episode
+    sample_id: str
+    place: RowContext
 
 
 @dataclass(slots=True)
@@ -143,24 +144,26 @@ class _Episode:
     number: int
     app: str
     identity: str
-    part: Annotations
-    unlisted: str | None  # its first row's place, where metadata should be there and are not
-    doubts: Sequence[Finding]
+    media_root: Path
     metadata: Row
     dimension: str | None
+
+    @property
+    def name(self) -> str:
+        return f"{self.app}/{self.identity}"
 
 
 class _Builder:
     def __init__(self, note: Note) -> None:
         self.note = note
         self.levels: Mapping[tuple[str, str], str] = {}
-        self.rows: ScatteredRows[tuple[Row, str, int]] = ScatteredRows()  # as in `_Placed`
+        self.rows: ScatteredRows[tuple[Row, str, int]] = ScatteredRows()  # row, file, number
         self.skipped = 0
         self.episode_rows: RowsByName[Row] = RowsByName()
         self._episodes: dict[str, dict[str, int]] = defaultdict(dict)  # numbers, by app and id
         self._parts: list[Annotations] = []  # by episode, as the lists and dictionaries below
         self._there: list[int] = []  # the steps that have come, as bits
-        self._unlisted: dict[int, str] = {}
+        self._unlisted: dict[int, str] = {}  # the first row's place, where metadata are missing
         self._doubts: dict[int, list[Finding]] = defaultdict(list)
         self._without_steps: list[tuple[str, str]] = []
         self._guessed: set[str] = set()
@@ -170,25 +173,21 @@ class _Builder:
             if not self._add_row(part, row, where):
                 self.skipped += 1
                 self.rows.skip()
+        known = self._episodes[part.app or ""]
         for identity, doubts in part.doubts.items():
-            episode = self._episodes[part.app or ""].get(identity)
-            if episode is not None:
-                self._doubts[episode] += doubts
+            if identity in known:
+                self._doubts[known[identity]] += doubts
             else:
                 for doubt in doubts:
                     self.note(doubt)
         for identity in part.episodes or ():
-            if identity not in self._episodes[part.app or ""]:
+            if identity not in known:
                 self._without_steps.append((part.app or "", identity))
-                self.note(
-                    Finding(
-                        "episode-without-steps",
-                        "error",
-                        f"{part.app}/{identity}",
-                        "the episode is listed, but has no step",
-                        f"media/{identity}/{identity}.json or rows in dataset_{part.app}.json",
-                        "add the steps or remove the line",
-                    )
+                RowContext(f"{part.app}/{identity}", self.note).refuse(
+                    "episode-without-steps",
+                    "the episode is listed, but has no step",
+                    f"media/{identity}/{identity}.json or rows in dataset_{part.app}.json",
+                    "add the steps or remove the line",
                 )
 
     def _add_row(self, part: Annotations, row: Row, where: str) -> bool:
@@ -197,17 +196,12 @@ class _Builder:
         key = "step_index" if row.get("step_index") is not None else "step_id"
         index = whole_number(row.get(key))
         if identity is None or index is None or not 0 <= index < MAX_STEPS:
-            self.note(
-                Finding(
-                    "step-without-place",
-                    "error",
-                    where,
-                    f"episode_id is {row.get('episode_id')!r}, {key} is {row.get(key)!r}",
-                    f"an episode's id and a step number from 0 to {MAX_STEPS - 1}",
-                    "add them; the row is skipped until then",
-                )
+            return RowContext(where, self.note).refuse(
+                "step-without-place",
+                f"episode_id is {row.get('episode_id')!r}, {key} is {row.get(key)!r}",
+                f"an episode's id and a step number from 0 to {MAX_STEPS - 1}",
+                "add them; the row is skipped until then",
             )
-            return False
         episode = self._episodes[app].get(identity)
         if episode is None:
             episode = self._episodes[app][identity] = len(self._parts)
@@ -217,121 +211,87 @@ class _Builder:
                 self._unlisted[episode] = where
         elif self._there[episode] >> index & 1:
             sample_id = _sample_id(app, identity, index)
-            self.note(self._repetition(episode, row, where, index, sample_id))
-            return False
+            before = map(self.rows.__getitem__, self.rows.numbers(episode))
+            first = next(other for other, _, number in before if number == index)
+            same = "the same" if dict(first) == dict(row) else "another"
+            return RowContext(f"{sample_id} ({where})", about(self.note, sample_id)).refuse(
+                "step-repeated",
+                f"step {index} comes a second time, with {same} content",
+                "each step once",
+                "remove one of the two; the first is used",
+            )
         self._there[episode] |= 1 << index
         self.rows.add(episode, (row, where, index))
         return True
 
-    def _repetition(
-        self, episode: int, row: Row, where: str, index: int, sample_id: str
-    ) -> Finding:
-        before = map(self.rows.__getitem__, self.rows.numbers(episode))
-        first = next(other for other, _, number in before if number == index)
-        same = "the same" if dict(first) == dict(row) else "another"
-        return Finding(
-            "step-repeated",
-            "error",
-            f"{sample_id} ({where})",
-            f"step {index} comes a second time, with {same} content",
-            "each step once",
-            "remove one of the two; the first is used",
-            (sample_id,),
-        )
-
     def check_levels(self) -> None:
-        unmatched = dict.fromkeys(self.levels)
-        apps: set[str] = set()
-        for app, identity in chain(
-            ((app, identity) for app, own in self._episodes.items() for identity in own),
-            self._without_steps,
-        ):
-            key = app_key(app)
-            apps.add(key)
-            unmatched.pop((key, identity), None)
-        for app, identity in unmatched:
-            if app in apps:
-                self.note(
-                    Finding(
-                        "dependency-unmatched",
-                        "warning",
-                        f"{app}/{identity}",
-                        f"{SIDE_FILE} has a level for an unknown episode",
-                        "one line per episode of the data",
-                        "correct the ID or remove the line",
-                    )
+        own = ((app, identity) for app, ids in self._episodes.items() for identity in ids)
+        known = {(app_key(app), identity) for app, identity in chain(own, self._without_steps)}
+        apps = {app for app, _ in known}
+        for app, identity in self.levels:
+            if app in apps and (app, identity) not in known:
+                RowContext(f"{app}/{identity}", self.note).warn(
+                    "dependency-unmatched",
+                    f"{SIDE_FILE} has a level for an unknown episode",
+                    "one line per episode of the data",
+                    "correct the ID or remove the line",
                 )
 
     def steps(self) -> Iterator[Step]:
         apps = (zip(own.values(), own, repeat(app)) for app, own in self._episodes.items())
         for number, identity, app in merge(*apps):
-            episode = self._episode(number, identity, app)
-            numbers = self.rows.numbers(episode.number)
-            placed = {number: _Placed(*self.rows[number]) for number in numbers}
-            order = sorted(numbers, key=lambda each: placed[each].number)
+            part, metadata, dimension = self._parts[number], _NO_METADATA, None
+            if part.episodes and identity in part.episodes:
+                metadata, dimension = part.listings[part.episodes[identity]]
+            episode = _Episode(number, app, identity, part.media_root, metadata, dimension)
+            rows = {each: self.rows[each] for each in self.rows.numbers(number)}
+            order = sorted(rows, key=lambda each: rows[each][2])
             self.rows.became.extend(order)
-            for step in self._steps(episode, [placed[number] for number in order]):
+            for step in self._steps(episode, [self._placed(episode, *rows[n]) for n in order]):
                 yield step
-            if episode.metadata or step.episode in self.episode_rows:
-                self.episode_rows[step.episode] = episode.metadata
+            if metadata or step.episode in self.episode_rows:
+                self.episode_rows[step.episode] = metadata
 
-    def _episode(self, number: int, identity: str, app: str) -> _Episode:
-        part, metadata, dimension = self._parts[number], _NO_METADATA, None
-        if part.episodes and identity in part.episodes:
-            metadata, dimension = part.listings[part.episodes[identity]]
-        unlisted, doubts = self._unlisted.get(number), self._doubts.get(number, ())
-        return _Episode(number, app, identity, part, unlisted, doubts, metadata, dimension)
+    def _placed(self, episode: _Episode, row: Row, where: str, number: int) -> _Placed:
+        sample_id = _sample_id(episode.app, episode.identity, number)
+        place = RowContext(f"{episode.name}/{number} ({where})", about(self.note, sample_id))
+        return _Placed(row, where, number, sample_id, place)
 
     def _steps(self, episode: _Episode, placed: Sequence[_Placed]) -> Iterator[Step]:
-        ids = [_sample_id(episode.app, episode.identity, p.number) for p in placed]
-        note = about(self.note, *ids)
-        notes = [about(self.note, own) for own in ids]
-        for doubt in episode.doubts:
-            note(doubt)
-        self._check_listed(episode, note)
-        self._check_length(episode, placed, note)
-        self._check_success(episode, placed, note)
-        first = placed[0].row
-        tags = self._tags(episode, first, note)
+        note = about(self.note, *(p.sample_id for p in placed))
+        self._check_episode(episode, placed, note)
+        tags = self._tags(episode, placed[0].row, RowContext(episode.name, note))
         check_languages(
-            episode.metadata,
-            [(p.row, _place(episode, p), own) for p, own in zip(placed, notes, strict=True)],
-            where=f"{episode.app}/{episode.identity}",
+            [(episode.metadata, RowContext(episode.name, note))]
+            + [(p.row, p.place) for p in placed],
             language=tags["language"],
-            note=note,
         )
-        media = [
-            read_media(p.row, episode.part.media_root, _place(episode, p), own)
-            for p, own in zip(placed, notes, strict=True)
-        ]
+        media = [read_media(p.row, episode.media_root, p.place) for p in placed]
         screens = [
-            read_screen(p.row, refs["screenshot"], _place(episode, p), own)
-            for p, refs, own in zip(placed, media, notes, strict=True)
+            read_screen(p.row, refs["screenshot"], p.place)
+            for p, refs in zip(placed, media, strict=True)
         ]
         read = [
-            read_action(p.row, screen, _place(episode, p), own)
-            for p, screen, own in zip(placed, screens, notes, strict=True)
+            read_action(p.row, screen, p.place) for p, screen in zip(placed, screens, strict=True)
         ]
         past: dict[int, Action | None] = {}
         sizes: dict[int, Screen] = {}
         shots: dict[int, MediaRef | None] = {}
         histories = HistoryCheck(past, sizes)
-        for p, own, tell, screen, (action, usable), refs in zip(
-            placed, ids, notes, screens, read, media, strict=True
-        ):
+        for p, screen, (action, usable), refs in zip(placed, screens, read, media, strict=True):
             shots[p.number] = refs["screenshot"]
             if refs["history_screenshot"] is None:
                 refs["history_screenshot"] = shots.get(p.number - 2)
             history = tuple(past.get(index) for index in range(p.number))
             seen = tuple(sizes.get(index, screen) for index in range(p.number))
-            histories.look(p.row, index=p.number, where=_place(episode, p), note=tell)
+            histories.look(p.row, index=p.number, place=p.place)
             past[p.number], sizes[p.number] = action, screen
             step = Step(
-                sample_id=own,
+                sample_id=p.sample_id,
                 episode_id=episode.identity,
                 step_index=p.number,
                 num_steps=len(placed),
-                instruction=self._instruction(episode, p, tags["language"], tell),
+                instruction=_instruction(episode, p, tags["language"]),
                 screen=screen,
                 media=refs,
                 history=history,
@@ -342,94 +302,63 @@ class _Builder:
             )
             yield assign_group(step)
 
-    def _check_listed(self, episode: _Episode, note: Note) -> None:
-        if episode.unlisted is not None:
-            note(
-                Finding(
-                    "episode-without-metadata",
-                    "warning",
-                    f"{episode.app}/{episode.identity} ({episode.unlisted})",
-                    "no <dimension>.jsonl lists the episode",
-                    "one line in one of the five files",
-                    "add the line; the episode has no dimension until then",
-                )
+    def _check_episode(self, episode: _Episode, placed: Sequence[_Placed], note: Note) -> None:
+        for doubt in self._doubts.get(episode.number, ()):
+            note(doubt)
+        if (unlisted := self._unlisted.get(episode.number)) is not None:
+            RowContext(f"{episode.name} ({unlisted})", note).warn(
+                "episode-without-metadata",
+                "no <dimension>.jsonl lists the episode",
+                "one line in one of the five files",
+                "add the line; the episode has no dimension until then",
             )
-
-    def _check_length(self, episode: _Episode, placed: Sequence[_Placed], note: Note) -> None:
+        place = RowContext(f"{episode.name} ({placed[0].where})", note)
         missing = sorted(set(range(placed[-1].number + 1)) - {p.number for p in placed})
         stated = whole_number(placed[0].row.get("episode_length"))
-        where = f"{episode.app}/{episode.identity} ({placed[0].where})"
         if missing:
-            note(
-                Finding(
-                    "step-gap",
-                    "error",
-                    where,
-                    f"the episode lacks the steps {', '.join(map(str, missing[:8]))}",
-                    "steps 0, 1, 2, ... without a gap",
-                    "add them; histories and episode metrics lack them until then",
-                )
+            place.refuse(
+                "step-gap",
+                f"the episode lacks the steps {', '.join(map(str, missing[:8]))}",
+                "steps 0, 1, 2, ... without a gap",
+                "add them; histories and episode metrics lack them until then",
             )
         elif stated is not None and stated != len(placed):
-            note(
-                Finding(
-                    "length-differs",
-                    "warning",
-                    where,
-                    f"{plural(len(placed), 'step')}, but episode_length is {stated}",
-                    "as many steps as stated",
-                    "add the steps or correct episode_length",
-                )
+            place.warn(
+                "length-differs",
+                f"{plural(len(placed), 'step')}, but episode_length is {stated}",
+                "as many steps as stated",
+                "add the steps or correct episode_length",
             )
-
-    def _check_success(self, episode: _Episode, placed: Sequence[_Placed], note: Note) -> None:
         rows = (episode.metadata, *(p.row for p in placed))
-        if (told := success_values(rows)) and success_of(rows) is None:
-            note(
-                Finding(
-                    "success-unusable",
-                    "warning",
-                    f"{episode.app}/{episode.identity} ({placed[0].where})",
-                    f"is_success is {' and '.join(map(short, told[:4]))} in rows of one episode",
-                    "true or false, the same in all rows that say it",
-                    "correct the rows; the episode does not count as a success until then",
-                )
+        if (values := success_values(rows)) and success_of(rows) is None:
+            place.warn(
+                "success-unusable",
+                f"is_success is {' and '.join(map(short, values[:4]))} in rows of one episode",
+                "true or false, the same in all rows that say it",
+                "correct the rows; the episode does not count as a success until then",
             )
 
-    def _tags(self, episode: _Episode, row: Row, note: Note) -> dict[str, str]:
-        tags = {"app": episode.app, "language": self._language(episode, row, note)}
-        dimension = episode.dimension or label(row.get("dimension"), DIMENSIONS)
-        level = (
-            label(episode.metadata.get("dependency"), DEPENDENCIES)
-            or label(row.get("dependency"), DEPENDENCIES)
-            or self.levels.get((app_key(episode.app), episode.identity))
-        )
+    def _tags(self, episode: _Episode, row: Row, place: RowContext) -> dict[str, str]:
+        tags = {"app": episode.app, "language": self._language(episode, row, place)}
+        sources = (episode.metadata, row)
         for column, allowed in (("dimension", DIMENSIONS), ("dependency", DEPENDENCIES)):
-            self._check_label(episode, row, column, allowed, note)
-        if dimension:
-            tags["dimension"] = dimension
-        if level:
-            tags["dependency"] = level
-        return tags
-
-    def _check_label(
-        self, episode: _Episode, row: Row, column: str, allowed: Iterable[str], note: Note
-    ) -> None:
-        for source in (episode.metadata, row):
-            value = source.get(column)
-            if value not in (None, "") and label(value, allowed) is None:
-                note(
-                    Finding(
+            for value in (source.get(column) for source in sources):
+                if value not in (None, "") and label(value, allowed) is None:
+                    place.warn(
                         "label-unknown",
-                        "warning",
-                        f"{episode.app}/{episode.identity}",
                         f"{column} is {value!r}",
                         f"one of {', '.join(allowed)}",
                         "correct the column; it is ignored until then",
                     )
-                )
+        levels = (label(source.get("dependency"), DEPENDENCIES) for source in sources)
+        if dimension := episode.dimension or label(row.get("dimension"), DIMENSIONS):
+            tags["dimension"] = dimension
+        beside = self.levels.get((app_key(episode.app), episode.identity))
+        if level := next(filter(None, levels), beside):
+            tags["dependency"] = level
+        return tags
 
-    def _language(self, episode: _Episode, row: Row, note: Note) -> str:
+    def _language(self, episode: _Episode, row: Row, place: RowContext) -> str:
         stated = episode.metadata.get("language") or row.get("language")
         known = stated if stated in ("zh", "en") else language_of(episode.app)
         if known:
@@ -437,42 +366,33 @@ class _Builder:
         english, chinese = instructions(episode.metadata, row)
         if english and chinese and episode.app not in self._guessed:
             self._guessed.add(episode.app)
-            note(
-                Finding(
-                    "language-unknown",
-                    "warning",
-                    f"{episode.app}/{episode.identity}",
-                    f'app "{episode.app}" is not in Table 7 and its episodes have both languages',
-                    'a column "language" with "en" or "zh"',
-                    "add the column; Chinese is used until then, as in the released evaluator",
-                )
+            place.warn(
+                "language-unknown",
+                f'app "{episode.app}" is not in Table 7 and its episodes have both languages',
+                'a column "language" with "en" or "zh"',
+                "add the column; Chinese is used until then, as in the released evaluator",
             )
         return "en" if english and not chinese else "zh"
 
-    def _instruction(self, episode: _Episode, placed: _Placed, language: str, note: Note) -> str:
-        english, chinese = instructions(episode.metadata, placed.row)
-        wanted, other = (english, chinese) if language == "en" else (chinese, english)
-        if wanted is None:
-            note(
-                Finding(
-                    "instruction-missing",
-                    "warning" if other else "error",
-                    _place(episode, placed),
-                    f'no instruction in the app\'s language "{language}"',
-                    "instruction_en" if language == "en" else "instruction_zh or instruction",
-                    "add it; "
-                    + ("the other language is used" if other else "it is empty")
-                    + " until then",
-                )
-            )
-        return wanted or other or ""
+
+def _instruction(episode: _Episode, placed: _Placed, language: str) -> str:
+    english, chinese = instructions(episode.metadata, placed.row)
+    wanted, other = (english, chinese) if language == "en" else (chinese, english)
+    if wanted is None:
+        (placed.place.warn if other else placed.place.refuse)(
+            "instruction-missing",
+            f'no instruction in the app\'s language "{language}"',
+            "instruction_en" if language == "en" else "instruction_zh or instruction",
+            f"add it; {'the other language is used' if other else 'it is empty'} until then",
+        )
+    return wanted or other or ""
 
 
 def assign_group(step: Step) -> Step:
-    """The step with its group: its app, in any spelling, and its twins or else the episode.
+    """Return the step with its group: its app, in any spelling, and its twins or else the episode.
 
-    Synthetic episodes that the column `twins` puts together differ in one medium and the answer, so
-    three of them give the fourth's answers away.
+    Synthetic episodes with the same `twins` differ in one medium and the answer, so three of them
+    give the fourth's answers away.
     """
     app, _ = tag_of(step, "app"), tag_of(step, "language")
     check_screen(step)
@@ -489,7 +409,7 @@ def merge_groups(steps: Sequence[Step], note: Note) -> Sequence[Step]:
 
     Args:
         steps: each episode's by index.
-        note: is told of the episodes whose rows disagree.
+        note: takes the findings about episodes whose rows disagree.
     """
     twins = {own for step in steps if step.group != (own := _alone(step))}
     if not twins:
@@ -511,7 +431,14 @@ def merge_groups(steps: Sequence[Step], note: Note) -> Sequence[Step]:
         if (own := _alone(step)) in torn:
             torn[own].append(step)
     for own, found in torn.items():
-        note(_disagreeing(found, group_of[own]))
+        groups = list(dict.fromkeys(step.group for step in found))
+        others = [step.sample_id for step in found if step.group != group_of[own]]
+        RowContext(found[0].episode, about(note, *others)).warn(
+            "twins-differ",
+            f"its rows belong to {len(groups)} groups by the column twins: {', '.join(groups[:8])}",
+            "the same twins, or none, in each row of an episode",
+            f"set all to the same; the whole episode belongs to {group_of[own]} until then",
+        )
     return Steps.of(
         replace(step, group=group_of[own]) if (own := _alone(step)) in torn else step
         for step in steps
@@ -522,31 +449,13 @@ def _alone(step: Step) -> str:
     return f"{app_key(tag_of(step, 'app'))}/{step.episode_id}"
 
 
-def _disagreeing(steps: Sequence[Step], group: str) -> Finding:
-    groups = list(dict.fromkeys(step.group for step in steps))
-    others = tuple(step.sample_id for step in steps if step.group != group)
-    return Finding(
-        "twins-differ",
-        "warning",
-        steps[0].episode,
-        f"its rows belong to {len(groups)} groups by the column twins: {', '.join(groups[:8])}",
-        "the same twins, or none, in each row of an episode",
-        f"set all to the same; the whole episode belongs to {group} until then",
-        others,
-    )
-
-
-def _place(episode: _Episode, placed: _Placed) -> str:
-    return f"{episode.app}/{episode.identity}/{placed.number} ({placed.where})"
-
-
 def _sample_id(app: str, identity: str, index: int) -> str:
     """Slashes in names are escaped, or two steps could share an id."""
     app, identity = (name.replace("/", "%2F") for name in (app, identity))
     return f"{app}/{identity}/{index}"
 
 
-# How OmniGUI's data are told from other benchmarks'.
+# OmniGUI's data are recognised by their first rows.
 
 _PEEKED_ROWS = 20
 _SEEN = frozenset(

@@ -4,28 +4,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeGuard
 
 from msgspec.structs import replace
 
 from omnidata.actions import NUMBERS, Action, Box, Point, Region, Screen, convert
-from omnidata.errors import DataError, Finding, MediaError
+from omnidata.errors import DataError
 from omnidata.jsontext import BROKEN, decode, is_number, whole_number
 from omnidata.loaders.episode_tree import FARTHEST, MEDIA_COLUMNS, TARGET_COLUMNS
 from omnidata.loaders.files import OTHER_DATA
 from omnidata.loaders.instructions import foreign
-from omnidata.media import image_size, unsafe
+from omnidata.loaders.load import RowContext, size_of
+from omnidata.media import unsafe
 from omnidata.tasks.json_answers import LABELS
 from omnidata.tasks.omnigui.answers import PLACED
-from omnidata.tasks.omnigui.files import Note, Row
+from omnidata.tasks.omnigui.files import Row
 from omnidata.types import MediaRef, Modality
 
-# Every form in which OmniGUI rows write a target: text or lists, points, one or more rectangles.
+# Every form of a target in OmniGUI rows: text or lists, points, one or more rectangles.
 #
 # `docs/benchmarks/omnigui.md` lists the forms and how the released evaluator reads them. Where it
-# reads "no target", the target is unreadable here too, with the reason, so that both profiles judge
-# the same steps; several rectangles, on which it raises, are alternatives.
+# reads "no target", the target is unreadable here too, so that both profiles judge the same steps;
+# several rectangles, on which it raises, are alternatives.
 
 
 class TargetError(Exception):
@@ -33,7 +35,7 @@ class TargetError(Exception):
 
 
 def read_target(row: Mapping[str, Any], name: str) -> tuple[Region, ...]:
-    """The regions of one target, in pixels of the screenshot.
+    """Return the regions of one target, in pixels of the screenshot.
 
     Args:
         row: a step's row.
@@ -43,7 +45,7 @@ def read_target(row: Mapping[str, Any], name: str) -> tuple[Region, ...]:
         Alternatives in the order of the row; empty if the row names no target.
 
     Raises:
-        TargetError: there is something, but not in a form that the benchmark knows.
+        TargetError: the target has an unknown form.
 
     Examples:
         >>> read_target({"result_touch_xy": "[[210,786],[351,850]]"}, "touch")
@@ -65,36 +67,31 @@ def read_target(row: Mapping[str, Any], name: str) -> tuple[Region, ...]:
             raise TargetError("it is not JSON")
     if value is None or value == []:
         return ()
-    return tuple(_region(corners, swapped) for corners in _alternatives(value))
-
-
-def _alternatives(value: Any) -> list[list[Any]]:
     if not isinstance(value, list):
         raise TargetError(f"it is a {type(value).__name__}, not a list")
-    if all(isinstance(item, list) for item in value):
-        if all(item and all(isinstance(corner, list) for corner in item) for item in value):
-            return [_rectangle(item) for item in value]
-        return [_rectangle(value)]
-    if any(isinstance(item, list) for item in value) or len(value) != 2:
-        raise TargetError(f"it is a flat list of {len(value)}, not [x, y]")
-    return [[value]]
+    if not all(isinstance(item, list) for item in value):
+        if any(isinstance(item, list) for item in value) or len(value) != 2:
+            raise TargetError(f"it is a flat list of {len(value)}, not [x, y]")
+        return (_region([value], swapped),)
+    if all(item and all(isinstance(corner, list) for corner in item) for item in value):
+        return tuple(_rectangle(corners, swapped) for corners in value)
+    return (_rectangle(value, swapped),)
 
 
-def _rectangle(corners: list[Any]) -> list[Any]:
+def _rectangle(corners: list[Any], swapped: bool) -> Region:
     if len(corners) < 2:
         raise TargetError("it has one corner, and a rectangle needs two")
     if any(len(corner) != 2 for corner in corners[:2]):
         raise TargetError("a corner does not have two coordinates")
-    return corners[:2]
+    return _region(corners[:2], swapped)
 
 
 def _region(corners: list[Any], swapped: bool) -> Region:
-    for corner in corners:
-        for number in corner:
-            if not is_number(number):
-                raise TargetError(f"a coordinate is a {type(number).__name__}")
-            if not abs(number) <= FARTHEST:  # NaN too
-                raise TargetError("a coordinate is on no screen of this world")
+    for number in chain(*corners):
+        if not is_number(number):
+            raise TargetError(f"a coordinate is a {type(number).__name__}")
+        if not abs(number) <= FARTHEST:  # NaN too
+            raise TargetError("a coordinate is on no screen of this world")
     pairs = [(y, x) if swapped else (x, y) for x, y in corners]
     (x1, y1), (x2, y2) = pairs[0], pairs[-1]
     if len(pairs) == 1:
@@ -126,10 +123,9 @@ def refuse_other_benchmarks(rows: Sequence[tuple[Row, str]]) -> None:
         DataError: the rows are AITW or AITZ episodes.
     """
     for row, where in rows:
-        told = any(key.startswith("coat_") for key in row) or "android-in-the-wild" in str(
-            row.get("image_full_path", "")
-        )
-        if told or ("result_touch_xy" not in row and _is_relative(row.get("result_touch_yx"))):
+        path = str(row.get("image_full_path", ""))
+        is_other = any(key.startswith("coat_") for key in row) or "android-in-the-wild" in path
+        if is_other or ("result_touch_xy" not in row and _is_relative(row.get("result_touch_yx"))):
             raise DataError(
                 "these are Android in the Wild (AITW, AITZ) rows: their result_action_type is "
                 "another enum (4 is a touch, 5 back, 6 home), and their coordinates are (y, x)",
@@ -152,30 +148,25 @@ def _is_relative(value: object) -> bool:
     )
 
 
-def read_screen(row: Row, screenshot: MediaRef | None, where: str, note: Note) -> Screen:
+def read_screen(row: Row, screenshot: MediaRef | None, place: RowContext) -> Screen:
     """Return width and height in pixels: the row's, the file's, or the release's default."""
     width, height = whole_number(row.get("image_width")), whole_number(row.get("image_height"))
     if width and height and 0 < width <= FARTHEST and 0 < height <= FARTHEST:
         return width, height
-    try:
-        assumed = image_size(screenshot) if screenshot else DEFAULT_SCREEN
-    except MediaError:
+    assumed = size_of(screenshot)
+    if assumed == (0, 0):
         assumed = DEFAULT_SCREEN
-    note(
-        Finding(
-            "size-unknown",
-            "warning",
-            where,
-            f"image_width is {_short(row.get('image_width'))}, "
-            f"image_height {_short(row.get('image_height'))}",
-            "the screenshot's size in pixels",
-            f"add the size; {assumed[0]} x {assumed[1]} is assumed until then",
-        )
+    place.warn(
+        "size-unknown",
+        f"image_width is {_short(row.get('image_width'))}, "
+        f"image_height {_short(row.get('image_height'))}",
+        "the screenshot's size in pixels",
+        f"add the size; {assumed[0]} x {assumed[1]} is assumed until then",
     )
     return assumed
 
 
-def read_media(row: Row, root: Path, where: str, note: Note) -> dict[str, MediaRef | None]:
+def read_media(row: Row, root: Path, place: RowContext) -> dict[str, MediaRef | None]:
     """Return references by role; None if the row names no file."""
     media: dict[str, MediaRef | None] = {}
     for role, kind in ROLES.items():
@@ -190,15 +181,11 @@ def read_media(row: Row, root: Path, where: str, note: Note) -> dict[str, MediaR
             value = value.get("path", value)
         reason = unsafe(value) if isinstance(value, str) else f"it is a {type(value).__name__}"
         if reason:
-            note(
-                Finding(
-                    "path-unsafe",
-                    "error",
-                    where,
-                    f"{role} {_short(value)}: {reason}",
-                    f"a path relative to {root}",
-                    f"correct the path; the step has no {role.replace('_', ' ')} until then",
-                )
+            place.refuse(
+                "path-unsafe",
+                f"{role} {_short(value)}: {reason}",
+                f"a path relative to {root}",
+                f"correct the path; the step has no {role.replace('_', ' ')} until then",
             )
         if isinstance(value, str):  # an unsafe one too: opening it raises the MediaError
             media[role] = MediaRef(kind, root, value)
@@ -216,7 +203,7 @@ def states_target(row: Row) -> bool:
 
 
 def success_values(rows: Iterable[Mapping[str, Any]]) -> list[Any]:
-    """What rows say of an episode's success, each different value once; empty if none says it.
+    """Return the different values of `is_success` in the rows of an episode.
 
     Examples:
         >>> good, bad = {"is_success": True}, {"is_success": False}
@@ -233,9 +220,7 @@ def success_values(rows: Iterable[Mapping[str, Any]]) -> list[Any]:
 
 
 def success_of(rows: Iterable[Mapping[str, Any]]) -> bool | None:
-    """Whether an episode succeeded; None if no row says it, or they contradict each other.
-
-    What is neither true nor false says nothing.
+    """Return whether an episode succeeded; None if no row says it, or they contradict each other.
 
     Examples:
         >>> good, bad = {"is_success": True}, {"is_success": False}
@@ -246,140 +231,93 @@ def success_of(rows: Iterable[Mapping[str, Any]]) -> bool | None:
     return said[0] if len(said) == 1 else None
 
 
-def read_action(row: Row, screen: Screen, where: str, note: Note) -> tuple[Action | None, bool]:
-    """The action, for histories, and whether it can be a target.
+def read_action(row: Row, screen: Screen, place: RowContext) -> tuple[Action | None, bool]:
+    """Return the action, for histories, and whether it can be a target.
 
     Returns:
-        The action as far as it can be read (None without a known number), and True if nothing that
-        its primitive needs is missing. A finding tells why not.
+        The action as far as it can be read (None without a known number), and True if it has all
+        that its primitive needs; if not, a finding says why.
     """
     if not states_target(row):
-        note(
-            Finding(
-                "target-absent",
-                "warning",
-                where,
-                "the row has no target",
-                f"result_action_type, one of {_NUMBERS}",
-                "add it, or ignore this: verbs that need a target leave out the step",
-            )
+        place.warn(
+            "target-absent",
+            "the row has no target",
+            f"result_action_type, one of {_NUMBERS}",
+            "add it, or ignore this: verbs that need a target leave out the step",
         )
         return None, False
     number = whole_number(row.get("result_action_type"))
-    words = row.get("action_text")
-    words = words if isinstance(words, str) and words else None
     if number is None or number not in LABELS:
-        note(
-            _unusable(
-                "action-unknown",
-                where,
-                f"result_action_type is {row.get('result_action_type')!r}",
-                f"one of {_NUMBERS}",
-            )
-        )
-        return None, False
-    bare = replace(Action.of(LABELS[number]), words=words)
+        what = f"result_action_type is {row.get('result_action_type')!r}"
+        return None, _refuse_target(place, "action-unknown", what, f"one of {_NUMBERS}")
+    words = row.get("action_text")
+    bare = replace(
+        Action.of(LABELS[number]), words=words if isinstance(words, str) and words else None
+    )
     if bare.kind == "type":
         text = row.get("result_action_text")
-        if isinstance(text, str):
-            if not text:
-                note(
-                    Finding(
-                        "text-empty",
-                        "warning",
-                        where,
-                        "result_action_text is empty",
-                        "the typed text",
-                        "add it; until then an answer with an empty text is right",
-                    )
-                )
-            return replace(bare, text=text), True
-        note(_unusable("text-missing", where, f"result_action_text is {text!r}", "a string"))
-        return bare, False
+        if not isinstance(text, str):
+            what = f"result_action_text is {text!r}"
+            return bare, _refuse_target(place, "text-missing", what, "a string")
+        if not text:
+            place.warn(
+                "text-empty",
+                "result_action_text is empty",
+                "the typed text",
+                "add it; until then an answer with an empty text is right",
+            )
+        return replace(bare, text=text), True
     if bare.kind not in PLACED and bare.kind != "swipe":
         return bare, True
-    return _read_places(bare, row, screen, where, note)
-
-
-def _read_places(
-    bare: Action, row: Row, screen: Screen, where: str, note: Note
-) -> tuple[Action, bool]:
     try:
         start = read_target(row, "touch")
     except TargetError as error:
         value = row.get("result_touch_xy", row.get("result_touch_yx"))
-        note(
-            _unusable(
-                "target-unreadable",
-                where,
-                f"the touch target {_short(value)}: {error}",
-                "[[x1, y1], [x2, y2]] or [x, y] in pixels",
-            )
-        )
-        return bare, False
+        what = f"the touch target {_short(value)}: {error}"
+        return bare, _refuse_target(place, "target-unreadable", what, _TARGET_FORMS)
     end: tuple[Region, ...] = ()
     if bare.kind == "swipe":
         try:
             end = read_target(row, "lift")
         except TargetError as error:
-            note(
-                Finding(
-                    "lift-unreadable",
-                    "warning",
-                    where,
-                    f"the lift target: {error}",
-                    "[[x1, y1], [x2, y2]] or [x, y] in pixels",
-                    "correct it; the swipe is judged by its start until then",
-                )
+            place.warn(
+                "lift-unreadable",
+                f"the lift target: {error}",
+                _TARGET_FORMS,
+                "correct it; the swipe is judged by its start until then",
             )
     if not start:
-        note(
-            _unusable(
-                "target-missing",
-                where,
-                f"{bare.label} without a touch target",
-                "[[x1, y1], [x2, y2]] or [x, y] in pixels",
-            )
-        )
-        return bare, False
+        what = f"{bare.label} without a touch target"
+        return bare, _refuse_target(place, "target-missing", what, _TARGET_FORMS)
     for region in (*start, *end):
-        _check_inside(region, screen, where, note)
-    return replace(bare, start=start, end=end), True
-
-
-def _unusable(code: str, where: str, what: str, expected: str) -> Finding:
-    return Finding(
-        code,
-        "error",
-        where,
-        what,
-        expected,
-        "correct the row; until then the step has no usable target and omnigui-paper leaves it out",
-    )
-
-
-def _check_inside(region: Region, screen: Screen, where: str, note: Note) -> None:
-    if isinstance(region, Point):
-        edges = (region.x, region.y, region.x, region.y)
-    else:
-        edges = (region.left, region.top, region.right, region.bottom)
-    if min(edges) < 0 or edges[2] > screen[0] or edges[3] > screen[1]:
-        note(
-            Finding(
+        corners = (region, region) if isinstance(region, Point) else _corners(region)
+        edges = [edge for corner in corners for edge in (corner.x, corner.y)]
+        if min(edges) < 0 or edges[2] > screen[0] or edges[3] > screen[1]:
+            place.warn(
                 "target-outside",
-                "warning",
-                where,
-                f"the target {list(edges)} exceeds the screenshot of {screen[0]} x {screen[1]}",
+                f"the target {edges} exceeds the screenshot of {screen[0]} x {screen[1]}",
                 "pixels inside the screenshot",
                 "correct the target or the size; OmniGUI's targets are pixels, not 0-1000",
             )
-        )
+    return replace(bare, start=start, end=end), True
+
+
+_TARGET_FORMS = "[[x1, y1], [x2, y2]] or [x, y] in pixels"
+
+
+def _refuse_target(place: RowContext, code: str, what: str, expected: str) -> bool:
+    remedy = "the step has no usable target and omnigui-paper leaves it out"
+    return place.refuse(code, what, expected, f"correct the row; until then {remedy}")
+
+
+def _corners(box: Box) -> tuple[Point, Point]:
+    return Point(box.left, box.top, box.space), Point(box.right, box.bottom, box.space)
 
 
 # Do the texts of the rows agree with the rest: instructions, and histories in words?
 #
-# The wording of `action_history` is the data's own. Only what is written as the benchmark's own
-# formatter writes it (`TAP at [x, y]`, `INPUT text: "..."`) is held against a target without words.
+# The wording of `action_history` is the data's own. If the target has no words, only entries in the
+# form of the benchmark's own formatter (`TAP at [x, y]`, `INPUT text: "..."`) are compared.
 
 _SLACK = 5.0
 """Units of 0-1000 that a place in a history may lie beside its target: histories are rounded."""
@@ -404,43 +342,34 @@ def is_history(value: object) -> TypeGuard[list[Mapping[str, Any]]]:
     )
 
 
-def check_languages(
-    metadata: Row, rows: Sequence[tuple[Row, str, Note]], *, where: str, language: str, note: Note
-) -> None:
-    """Every text of an episode once: does it stand in the column of its language?
+def check_languages(rows: Sequence[tuple[Row, RowContext]], *, language: str) -> None:
+    """Report texts of an episode that are not in the column of their language, each once.
 
     Args:
-        metadata: the episode's row.
-        rows: its steps' rows, their places, and what takes the findings about them.
-        where: the episode's place.
+        rows: the episode's own row, then those of its steps, and their places.
         language: the one that the episode is asked in.
-        note: takes the findings about its own row.
     """
     columns = [("instruction_en", "en"), ("instruction_zh", "zh")]
     if language == "zh":  # in English apps the column may hold either
         columns.append(("instruction", "zh"))
     seen = set()
-    for row, place, tell in ((metadata, where, note), *rows):
+    for row, place in rows:
         for column, wanted in columns:
             text = row.get(column)
             if not isinstance(text, str) or (column, text) in seen:
                 continue
             seen.add((column, text))
             if reason := foreign(text, wanted):
-                tell(
-                    Finding(
-                        "language-differs",
-                        "warning",
-                        place,
-                        f"{column}, {reason}: {text[:60]!r}",
-                        f'a text in "{wanted}"',
-                        "move the text into the column of its language",
-                    )
+                place.warn(
+                    "language-differs",
+                    f"{column}, {reason}: {text[:60]!r}",
+                    f'a text in "{wanted}"',
+                    "move the text into the column of its language",
                 )
 
 
 class HistoryCheck:
-    """Holds the histories that an episode's rows bring against the targets of its steps.
+    """Compares the histories of an episode's rows with the targets of its steps.
 
     Args:
         past: by step, the actions of those that were read so far.
@@ -452,15 +381,8 @@ class HistoryCheck:
         self._screens = screens
         self._said: set[tuple[int, str]] = set()
 
-    def look(self, row: Row, *, index: int, where: str, note: Note) -> None:
-        """Check one row; what rows only carry on from the row before is said once.
-
-        Args:
-            row: of step `index`.
-            index: 0-based.
-            where: the row's place.
-            note: takes the finding.
-        """
+    def look(self, row: Row, *, index: int, place: RowContext) -> None:
+        """Check the row of step `index`; what rows repeat of the row before is reported once."""
         history = row.get("action_history")
         if not isinstance(history, list):  # as null: the row brings none
             return
@@ -469,15 +391,11 @@ class HistoryCheck:
         else:
             reason = f"an entry is not {{step_index, action_text}}: {str(history)[:60]}"
         if reason:
-            note(
-                Finding(
-                    "history-differs",
-                    "warning",
-                    where,
-                    f"action_history: {reason}",
-                    f"steps 0 to {index - 1}, as their targets say" if index else "no step",
-                    "rebuild the history from the targets",
-                )
+            place.warn(
+                "history-differs",
+                f"action_history: {reason}",
+                f"steps 0 to {index - 1}, as their targets say" if index else "no step",
+                "rebuild the history from the targets",
             )
 
     def _difference(self, history: Sequence[Mapping[str, Any]], index: int) -> str:
@@ -516,8 +434,7 @@ def _contradicts(text: str, target: Action, screen: Screen) -> str:
 
 def _near(point: Point, region: Region, screen: Screen) -> bool:
     if isinstance(region, Box):
-        low = convert(Point(region.left, region.top, region.space), "norm1000", screen)
-        high = convert(Point(region.right, region.bottom, region.space), "norm1000", screen)
+        low, high = (convert(corner, "norm1000", screen) for corner in _corners(region))
         reach = _SLACK
     else:
         low = high = convert(region, "norm1000", screen)

@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from typing import Any, Literal, NamedTuple, TypeGuard
+from functools import lru_cache, partial
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -69,7 +69,11 @@ def judge_paper(target: Action, screen: Screen, said: Action | None) -> Match:
     if said is None or said.kind != target.kind or said.label != target.label:
         return _NEITHER[extension]
     if target.kind == "type":
-        return _BOTH[0] if _same_text(target.text, said.text) else _TYPE_ONLY[0]
+        wanted, given = target.text, said.text
+        if wanted is None or given is None:
+            return _TYPE_ONLY[0]
+        same = wanted == given or _nfc(wanted) == _nfc(given)
+        return _BOTH[0] if same else _TYPE_ONLY[0]
     if not placed:
         return _BOTH[0]
     exact = _hits(target.start, said.start, screen)
@@ -85,12 +89,7 @@ def _has_point(regions: Sequence[Region]) -> bool:
     return Point in map(type, regions)
 
 
-def _same_text(wanted: str | None, given: str | None) -> bool:
-    if wanted is None or given is None:
-        return False
-    return wanted == given or unicodedata.normalize("NFC", wanted) == unicodedata.normalize(
-        "NFC", given
-    )
+_nfc = partial(unicodedata.normalize, "NFC")
 
 
 def _hits(regions: Sequence[Region], said: Sequence[Region], screen: Screen) -> bool:
@@ -185,21 +184,17 @@ def judge_release(row: Mapping[str, Any], said: Action | None) -> tuple[bool, bo
     if kind in (0, 2):
         return True, touch is not None and _hits_release(touch, said.start, screen)
     if said.kind == "swipe":
-        return True, _swipe(row, said, screen)
+        touch, lift = (_target(row, name, nested=True) for name in ("touch", "lift"))
+        if touch is None:
+            return True, False
+        exact = _hits_release(touch, said.start, screen)
+        if lift is not None and said.start and said.end:
+            # The released code reads the end in any case, and may raise.
+            exact = _hits_release(lift, said.end, screen) and exact
+        return True, exact
     if said.kind == "type":
         return True, _same_text_release(row.get("result_action_text"), said.text)
     return True, kind >= 8
-
-
-def _swipe(row: Mapping[str, Any], said: Action, screen: tuple[Any, Any]) -> bool:
-    touch, lift = (_target(row, name, nested=True) for name in ("touch", "lift"))
-    if touch is None:
-        return False
-    starts = _hits_release(touch, said.start, screen)
-    if lift is None or not said.start or not said.end:
-        return starts
-    ends = _hits_release(lift, said.end, screen)
-    return starts and ends
 
 
 def _same_text_release(target: Any, text: str | None) -> bool:
@@ -250,33 +245,20 @@ def _target(row: Mapping[str, Any], name: str, *, nested: bool) -> Corners | Non
             value = decode(value)
         except RecursionError:
             return None
-    if nested and _is_nested(value):
-        value = value[0]  # as an end of a swipe, the first of nested rectangles is read
+    if nested and isinstance(value, list) and value:
+        first = value[0]
+        if isinstance(first, list) and first and isinstance(first[0], list):
+            value = first  # as an end of a swipe, the first of nested rectangles is read
     corners = _corners(value)
     if corners is None:
         return None
     if len(corners) == 2:
-        _check_middle(corners)
+        (x1, y1), (x2, y2) = corners
+        try:  # the released code computes the middle; several rectangles make it fail
+            _ = (x1 + x2) / 2, (y1 + y2) / 2
+        except (TypeError, OverflowError) as error:
+            raise RaisesError(f"a target rectangle has no middle: {error}") from None
     return [[y, x] for x, y in corners] if swapped else corners
-
-
-def _check_middle(corners: Corners) -> None:
-    """The released code computes the middle of a rectangle; several rectangles make it fail."""
-    (x1, y1), (x2, y2) = corners
-    try:
-        _ = (x1 + x2) / 2, (y1 + y2) / 2
-    except (TypeError, OverflowError) as error:
-        raise RaisesError(f"a target rectangle has no middle: {error}") from None
-
-
-def _is_nested(value: Any) -> TypeGuard[list[Any]]:
-    return (
-        isinstance(value, list)
-        and bool(value)
-        and isinstance(value[0], list)
-        and bool(value[0])
-        and isinstance(value[0][0], list)
-    )
 
 
 def _corners(value: Any) -> list[Any] | None:
@@ -324,12 +306,11 @@ class ReleaseTotals(Totals):
     def _episodes(self, steps: Sequence[Step], runs: Runs) -> Ints:
         tags = (runs.tags[number] for number in runs.number.tolist())
         rows = as_steps(steps).sources("app", "subset", "episode_id")
-        return number_keys(map(_release_episode, rows, tags))
-
-
-def _release_episode(row: Mapping[str, Any], tags: Mapping[str, str]) -> str:
-    default = "unknown" if "app" in row else tags["app"]
-    return f"{row.get('subset', default)}-{row.get('episode_id', 'unknown')}"
+        return number_keys(
+            f"{row.get('subset', 'unknown' if 'app' in row else own['app'])}"
+            f"-{row.get('episode_id', 'unknown')}"
+            for row, own in zip(rows, tags, strict=True)
+        )
 
 
 class PaperRule(Rule[Action]):

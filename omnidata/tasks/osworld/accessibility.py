@@ -1,8 +1,8 @@
-"""OSWorld's accessibility trees: XML as its server gives it, kept beside the screenshots.
+"""OSWorld's accessibility trees: XML of its server, beside the screenshots.
 
-Source: OSWorld, Appendices A.2.2 and C.4. The release does not keep the trees that its agents were
-shown; here the tree of `step_1.png` is `step_1.xml` in the same folder. XML is read by expat as a
-stream; a document that declares a type, and so could define entities, is refused.
+Source: OSWorld, Appendices A.2.2 and C.4. The release does not keep the trees; here the tree of
+`step_1.png` is `step_1.xml` in the same folder. A document with a DTD, which could define entities,
+is refused.
 """
 
 from __future__ import annotations
@@ -33,18 +33,12 @@ _TAGS: Final = frozenset(
 """Table 11, with the spellings of the release's code where they differ."""
 
 
-def is_told(tag: str) -> bool:
-    """Whether elements of a tag are told (Table 11).
-
-    Examples:
-        >>> is_told("push-button"), is_told("document-web"), is_told("filler")
-        (True, True, False)
-    """
+def _is_shown(tag: str) -> bool:
     return tag.startswith("document") or tag.endswith(_ENDS) or tag in _TAGS
 
 
 def read_tree(content: bytes) -> list[Element]:
-    """The elements of a tree that have a tag of Table 11, in the order of the document.
+    """Return the elements of a tree with a tag of Table 11, in the order of the document.
 
     Args:
         content: XML; attributes lie in namespaces for states, for places (`screencoord`, `size`)
@@ -94,7 +88,7 @@ class _Reader:
     def end(self, name: str) -> None:
         place, tag, given, said = self._open.pop()
         self._is_before_children = False
-        if is_told(tag):
+        if _is_shown(tag):
             self.found[place] = _element(tag, given, "".join(said).strip())
 
 

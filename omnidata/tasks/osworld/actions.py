@@ -1,4 +1,4 @@
-"""What the actions of OSWorld's rollouts mean: `pyautogui`, `computer_13`, and the special ones.
+"""The actions of OSWorld's rollouts: `pyautogui`, `computer_13`, and the special ones.
 
 Nothing in an action is executed. Places are pixels of the screen (paper, Appendix A.3).
 """
@@ -23,7 +23,7 @@ from omnidata.loaders.load import short
 Flag = Literal["action-alias", "action-foreign", "action-space-differs"]
 
 _ALIASES: Final[Mapping[str, str]] = {"MOUSE_MOVE": "MOVE_TO", "TYPE": "TYPING", "KEY": "PRESS"}
-"""What the release's own prompt calls them in its examples."""
+"""Their names in the examples of the release's own prompt."""
 
 _CLICK_TYPES: Final[Mapping[str, tuple[str, int]]] = {
     "WHEEL_UP": ("vscroll", 1),
@@ -43,8 +43,8 @@ _FUNCTIONS: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
     "KEY_UP": ("keyUp", {"key": "key"}),
     "HOTKEY": ("hotkey", {"keys": "keys"}),
 }
-"""Of each type of `computer_13` (Table 6): the function that the release runs for it, and what its
-parameters are called there. SCROLL is two functions."""
+"""Of each type of `computer_13` (Table 6): the function that the release runs for it, and the names
+of its parameters there. SCROLL is two functions."""
 
 _NEEDED: Final = {"MOVE_TO": ("x", "y"), "DRAG_TO": ("x", "y"), "SCROLL": ("dx", "dy")}
 _DEEPEST: Final = 20
@@ -77,16 +77,13 @@ def calls_of(source: Mapping[str, Any]) -> Reading:
     reading = Reading()
     space = source.get("action_space", "")
     for row in source.get("rows", ()):
-        for action in _actions(row):
-            _read(action, space, reading, 0)
+        actions = row.get("actions")
+        if "action" in row:
+            _read(row["action"], space, reading, 0)
+        elif isinstance(actions, list):
+            for action in actions:
+                _read(action, space, reading, 0)
     return reading
-
-
-def _actions(row: Mapping[str, Any]) -> Iterator[Any]:
-    if "action" in row:
-        yield row["action"]
-    elif isinstance(row.get("actions"), list):
-        yield from row["actions"]
 
 
 def _read(action: object, space: str, reading: Reading, depth: int) -> None:
@@ -107,21 +104,17 @@ def _read(action: object, space: str, reading: Reading, depth: int) -> None:
 
 
 def _read_text(text: str, space: str, reading: Reading, depth: int) -> None:
-    if space == "computer_13" and text.strip() not in WORDS:
-        value = _decode(text)
-        if isinstance(value, dict | list) and depth < _DEEPEST:
-            _read(value, space, reading, depth + 1)
-        else:
-            reading.calls.append(Code(text, "no action of computer_13"))
+    if space != "computer_13" or text.strip() in WORDS:
+        reading.calls += read_turn(text)
         return
-    reading.calls += read_turn(text)
-
-
-def _decode(text: str) -> Any:
     try:
-        return decode(text)
+        value = decode(text)
     except RecursionError:
-        return BROKEN
+        value = BROKEN
+    if isinstance(value, dict | list) and depth < _DEEPEST:
+        _read(value, space, reading, depth + 1)
+    else:
+        reading.calls.append(Code(text, "no action of computer_13"))
 
 
 def _read_object(action: Mapping[str, Any], space: str, reading: Reading) -> None:
@@ -137,26 +130,19 @@ def _read_object(action: Mapping[str, Any], space: str, reading: Reading) -> Non
         return
     if space == "pyautogui":
         reading.flags["action-space-differs"] = "an action of computer_13 among those of pyautogui"
-    _read_type(kind, action, reading)
-
-
-def _read_type(kind: str, action: Mapping[str, Any], reading: Reading) -> None:
     name = kind.strip().upper()
-    given = dict(_parameters(action))
-    odd = name != kind or name in _ALIASES or "click_type" in given
-    if odd:
+    nested = action.get("parameters")
+    given = {
+        key: value for key, value in action.items() if key not in ("action_type", "parameters")
+    }
+    given |= nested if isinstance(nested, Mapping) else {}
+    given = {key: value for key, value in given.items() if value is not None}
+    if name != kind or name in _ALIASES or "click_type" in given:
         reading.flags["action-alias"] = f"action_type {short(kind)} as in the prompt's examples"
     try:
         reading.calls += _bind(_ALIASES.get(name, name), name == "KEY", given, short(action))
     except Unresolved as error:
         reading.calls.append(Code(short(action), str(error)))
-
-
-def _parameters(action: Mapping[str, Any]) -> Mapping[str, Any]:
-    nested = action.get("parameters")
-    flat = {key: value for key, value in action.items() if key not in ("action_type", "parameters")}
-    found = {**flat, **nested} if isinstance(nested, Mapping) else flat
-    return {key: value for key, value in found.items() if value is not None}
 
 
 def _bind(name: str, is_key: bool, given: dict[str, Any], raw: str) -> list[Call]:
@@ -186,31 +172,24 @@ def _bind(name: str, is_key: bool, given: dict[str, Any], raw: str) -> list[Call
 
 
 def _call(function: str, given: Mapping[str, Any], raw: str) -> Call:
-    return bind(
-        "pyautogui", function, (), {key: _value(given[key]) for key in given}, raw=raw, tag=""
-    )
+    values: dict[str, Value] = {}
+    for name, value in given.items():
+        listed = value if isinstance(value, list) else [value]
+        for one in listed:
+            if not (one is None or isinstance(one, str | int | float | bool)):
+                raise Unresolved(f"a {type(one).__name__} is no parameter")
+        values[name] = tuple(listed) if isinstance(value, list) else value
+    return bind("pyautogui", function, (), values, raw=raw, tag="")
 
 
-def _value(value: object) -> Value:
-    if isinstance(value, list):
-        return tuple(_scalar(item) for item in value)
-    return _scalar(value)
-
-
-def _scalar(value: object) -> str | int | float | bool | None:
-    if value is None or isinstance(value, str | int | float | bool):
-        return value
-    raise Unresolved(f"a {type(value).__name__} is no parameter")
-
-
-# What a turn on a desktop does, however it is written, and how near two turns are.
-
-# Of what the mouse does, `words` is the button as the call names it: a call that names none in so
-# many words clicks nothing, and is not the same as one of the left button.
+# The actions of a turn on a desktop, however it is written, and how near two turns are.
+#
+# `words` of an action of the mouse is the button as the call names it: a call without a button is
+# not the same as one of the left button.
 
 NEAR: Final = 0.01 * math.sqrt(2)
-"""How far a point may lie from the other, in shares of the screen's width and height: what
-AgentNetBench's evaluator takes for the same point where it knows no box."""
+"""Allowed distance of two points, in shares of the screen's width and height: AgentNetBench's
+evaluator takes them for the same point if it knows no box."""
 
 _TYPES: Final = {"tap": "click", "hold": "mouse_down", "release": "mouse_up", "done": "terminate"}
 _KEYED: Final = {"hold": "key_down", "release": "key_up"}
@@ -264,7 +243,9 @@ def _action(call: Call, before: Point | None, at: Point | None) -> Action:
     if call.kind == "terminate":
         failed = call.status.lower().startswith("fail")
         return Action("done", status="failure" if failed else "success")
-    keys = tuple(map(_key, call.text if call.text is not None else call.keys))
+    typed = call.text if call.text is not None else call.keys
+    names = (name.lower() if len(name) > 1 else name for name in typed)
+    keys = tuple(_NAMES.get(name, name) for name in names)
     if call.kind in ("write", "press"):
         return Action("keys", keys=keys * call.times)
     if call.kind == "hotkey":
@@ -275,9 +256,9 @@ def _action(call: Call, before: Point | None, at: Point | None) -> Action:
 
 
 def calls_for(action: Action) -> Iterator[Call]:
-    """What any agent does, as calls of pyautogui; a drag from somewhere begins with a move there.
+    """Yield an action of any agent as calls of pyautogui; a drag begins with a move to its start.
 
-    To press the enter key is to press it, and an end without a status is a success.
+    An end without a status is a success.
 
     Raises:
         CannotSayError: pyautogui has no such call.
@@ -353,14 +334,8 @@ def _pointing(action: Action, start: Sequence[Region], end: Sequence[Region]) ->
             yield _calling("dragTo", end, button=action.button)
 
 
-def _key(name: str) -> str:
-    if len(name) > 1:
-        name = name.lower()
-    return _NAMES.get(name, name)
-
-
 def type_of(action: Action) -> str:
-    """What an action is called where it is compared.
+    """Return the name by which actions are compared.
 
     Examples:
         >>> type_of(Action("release", keys=("shift",))), type_of(Action("release"))
@@ -373,10 +348,7 @@ def type_of(action: Action) -> str:
 
 
 def details_of(action: Action) -> tuple[str | int | None, ...]:
-    """What else must be the same, beside type and places.
-
-    The button and how often, which way the wheel turns, the keys, the status at the end.
-    """
+    """Return what else must be equal: button and count, direction, keys, or status."""
     if action.kind == "scroll":
         return (1 if action.direction in ("up", "right") else -1,)
     if action.kind == "tap":
@@ -438,16 +410,14 @@ def judge(
         return None, None
     if answer is None or list(map(type_of, reference)) != list(map(type_of, answer)):
         return False, False
-    pairs = zip(reference, answer, strict=True)
-    return True, all(_same(one, other, screen) for one, other in pairs)
-
-
-def _same(one: Action, other: Action, screen: Screen) -> bool:
-    if details_of(one) != details_of(other):
-        return False
-    if one.kind == "scroll":
-        return True
-    return _near(one.start, other.start, screen) and _near(one.end, other.end, screen)
+    return True, all(
+        details_of(one) == details_of(other)
+        and (
+            one.kind == "scroll"
+            or (_near(one.start, other.start, screen) and _near(one.end, other.end, screen))
+        )
+        for one, other in zip(reference, answer, strict=True)
+    )
 
 
 def _near(one: Sequence[Region], other: Sequence[Region], screen: Screen) -> bool:
@@ -459,8 +429,8 @@ def _near(one: Sequence[Region], other: Sequence[Region], screen: Screen) -> boo
 
 # A model's text as code: the blocks of it, or one of the words WAIT, DONE and FAIL.
 #
-# As OSWorld's own agent reads it (`parse_code_from_string`), less two mistakes: that one cuts the
-# text at every `;`, also within quotes, and takes a word before a line break for a language, so
+# As OSWorld's own agent reads it (`parse_code_from_string`), without two mistakes: that one cuts
+# the text at every `;`, also within quotes, and takes a word before a line break for a language, so
 # that "DONE" on a line of its own is lost.
 
 _FENCE: Final = "```"
@@ -469,12 +439,11 @@ _LANGUAGES: Final = frozenset({"python", "py", "python3", "code"})
 
 @dataclass(frozen=True, slots=True)
 class ParsedResponse:
-    """What a text says to do.
+    """The code of an answer.
 
     Attributes:
         statements: in order.
         code: the blocks, one below the other.
-        as_prompted: every statement is understood.
     """
 
     statements: tuple[Call | Code, ...]
@@ -502,17 +471,13 @@ def parse(text: str, names: Names | None = None) -> ParsedResponse | str:
     if text.strip() in WORDS:
         return ParsedResponse((WORDS[text.strip()],), text.strip())
     parts = text.split(_FENCE)
-    blocks = [_without_language(part) for part in parts[1:-1:2]]
+    blocks = []
+    for block in parts[1:-1:2]:
+        first, *rest = block.split(maxsplit=1) or [""]
+        blocks.append(("".join(rest) if first.lower() in _LANGUAGES else block).strip())
     if not blocks:
         return "there is no block of code"
     found = [one for block in blocks for one in read_turn(block, names=names)]
     if not found:
         return "the block of code is empty"
     return ParsedResponse(tuple(found), "\n".join(filter(None, blocks)))
-
-
-def _without_language(block: str) -> str:
-    first, *rest = block.split(maxsplit=1)[:2] or [""]
-    if first.lower() in _LANGUAGES:
-        block = rest[0] if rest else ""
-    return block.strip()

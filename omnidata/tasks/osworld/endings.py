@@ -1,9 +1,8 @@
-"""How OSWorld's rollouts ended, and what they took.
+"""How OSWorld's rollouts ended, and their turns, seconds and tokens.
 
-The release notes none of it. Its loop asks the agent until it says DONE or FAIL, or has had its
-turns (`max_steps` of `args.json`), writes a line for every action, and none for a turn in which the
-agent said nothing that could be run. Whatever breaks the loop off is written as the line
-"Time limit exceeded", be it that or not.
+The release does not note them. Its loop asks the agent until it says DONE or FAIL, or has had its
+turns (`max_steps` of `args.json`). It writes a line for every action, and none for a turn without a
+runnable one. Any exception is written as the line "Time limit exceeded".
 """
 
 from __future__ import annotations
@@ -31,29 +30,27 @@ def attempt_of(
     limit: int | None,
     feasible: bool | None,
 ) -> Attempt:
-    """What a trajectory says of an attempt.
+    """Return the facts of an attempt by its trajectory.
 
     Args:
-        run: the last one of the file; None where there is none.
+        run: the last one of the file, if any.
         task: `<domain>/<id>`.
-        score: of the evaluation; None where there is none.
+        score: of the evaluation, if any.
         action_space: the agent's.
-        limit: the turns that it was given; None where nobody says.
-        feasible: whether the task can be done; None where nothing says it.
+        limit: the turns that it was given, if known.
+        feasible: whether the task is feasible, if known.
     """
     if run is None or not (run.turns or run.crashed):
         return Attempt(task, score)
     turns = run.turns
-    times = [turn.time for turn in turns]
-    known = [time for time in times if time is not None]
-    timed = turns and len(known) == len(times) and known == sorted(known)
+    times = run.times
     tokens = [found for turn in turns if (found := _tokens(turn)) is not None]
     return Attempt(
         task,
         score,
         _ending(run, action_space, limit, feasible=feasible, scored=score is not None),
         _number(run, turns[-1]) if turns else None,
-        (known[-1] - known[0]).total_seconds() if timed else None,
+        (times[-1] - times[0]).total_seconds() if times else None,
         sum(tokens) if tokens and len(tokens) == len(turns) else None,
     )
 

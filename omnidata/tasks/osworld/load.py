@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -18,13 +19,13 @@ from omnidata.dialects.pyautogui import Code
 from omnidata.dialects.pyautogui_actions import as_action
 from omnidata.errors import DataError, FileError, Finding, MediaError, MissingMediaError
 from omnidata.loaders.files import check_media_files
-from omnidata.loaders.load import Note, RowContext, about, load_data
+from omnidata.loaders.load import Note, RowContext, about, load_data, size_of
 from omnidata.loaders.row_files import read_rows
 from omnidata.loaders.steps import Steps, row_ids
-from omnidata.media import Budget, image_size, resolve, unsafe
+from omnidata.media import Budget, resolve, unsafe
 from omnidata.tasks.observation import MAX_BYTES, Element, broken_tree, pack, unpack
 from omnidata.tasks.osworld.accessibility import SUFFIX, read_tree
-from omnidata.tasks.osworld.actions import Reading, calls_of
+from omnidata.tasks.osworld.actions import calls_of
 from omnidata.tasks.osworld.suite import TaskFiles
 from omnidata.tasks.osworld.tree import (
     EVALUATION,
@@ -72,33 +73,24 @@ ROLES: Final[Mapping[str, Modality]] = {
 """`screenshot` and `video` show what was there before the agent acted; what its action did is in
 `screenshot_after`, which is the one that the line names, and in `video_after`."""
 
-UNKNOWN: Final[Screen] = (0, 0)
+_UNKNOWN: Final[Screen] = (0, 0)
 """The screen of a step without a screenshot that can be read."""
 
 _FIRST: Final = "step_0.png"  # of forks that keep what the agent saw first
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What is known of a run beside its turns.
-
-    Attributes:
-        rollout: the folder.
-        run: the turns.
-        number: of the run in its file, 0-based.
-        runs: how many the file has; recording and result are about the last one.
-        result: the rollout's.
-    """
+class _Tried:
+    """A run, and what is known of it beside its turns."""
 
     rollout: Rollout
     run: Run
-    number: int
-    runs: int
+    number: int  # of the run in its file, from 0
+    runs: int  # in the file; recording and result are about the last one
     result: Result
 
     @property
     def is_last(self) -> bool:
-        """Whether recording and result belong to this run."""
         return self.number == self.runs - 1
 
     @property
@@ -107,7 +99,6 @@ class Told:
         return [self.sample_id(turn.number) for turn in self.run.turns]
 
     def sample_id(self, number: int) -> str:
-        """Return the id of a turn's step."""
         return f"{self.episode_id}/{number - self.run.first_number}"
 
     @property
@@ -116,95 +107,109 @@ class Told:
         place = self.rollout.example_id if self.rollout.path == "." else self.rollout.path
         return place + ("" if self.is_last else f"@{self.number + 1}")
 
+    def context(self, note: Note) -> RowContext:
+        return RowContext(self.episode_id, about(note, *self.sample_ids))
+
 
 @dataclass(slots=True)
-class StepReader:
-    """Turns the runs of rollouts into steps.
-
-    Attributes:
-        instructions: where the tasks are said.
-        align: how clips are cut.
-        note: takes the findings.
-    """
+class _StepReader:
+    """Turns the runs of rollouts into steps."""
 
     instructions: Instructions
     align: AlignBy
     note: Note
     _sizes: dict[tuple[Path, str], Screen] = field(default_factory=dict)
 
-    def steps(self, told: Told) -> Iterator[Step]:
+    def steps(self, tried: _Tried) -> Iterator[Step]:
         """Return the steps of a run, in order."""
-        turns = told.run.turns
-        if not turns:
+        rollout, run, ids = tried.rollout, tried.run, tried.sample_ids
+        if not run.turns:
             return
-        shown = self._pictures(told)
-        recording = self._recording(told)
-        if shown[0] is None and turns[0].shown_before is None:
-            shown[0] = self._first(told, recording)
-        line = self._timeline(told, recording, shown[1:])
-        tags = _tags(told, line)
-        usual = self._first_size(shown)
+        names = [run.reset, *(turn.shown_after for turn in run.turns)]
+        shown = [
+            self._picture(rollout, name, *ids[max(number - 1, 0) : number + 1])
+            for number, name in enumerate(names)
+        ]
+        recording = self._recording(tried)
+        if shown[0] is None and run.turns[0].shown_before is None:
+            shown[0] = self._first(tried, recording)
+        line = self._timeline(tried, recording, shown[1:])
+        sizes = (self._size(ref) for ref in shown if ref is not None and ref.cell is None)
+        usual = next((size for size in sizes if size != _UNKNOWN), _UNKNOWN)
+        tags = {
+            "domain": rollout.domain,
+            "group": group_of().get(rollout.domain, ""),
+            "action_space": rollout.action_space,
+            "observation_type": rollout.observation_type,
+            "model": rollout.model,
+            "outcome": tried.result.outcome if tried.is_last else "unfinished",
+            "alignment": line.alignment if line else "none",
+        }
+        tags = {tag: value for tag, value in tags.items() if value}
         history: list[Action | None] = []
         screens: list[Screen] = []
-        for number, turn in enumerate(turns):
-            index = turn.number - told.run.first_number
-            sample_id = f"{told.episode_id}/{index}"
-            before = self._picture(told.rollout, turn.shown_before, sample_id)
-            media = {
-                "screenshot": before or shown[number],
-                "screenshot_after": shown[number + 1],
-                "video": line.clip(number) if line else None,
-                "video_after": line.clip(number + 1) if line else None,
-            }
-            screen = self._screen(media, usual)
-            reading = calls_of({"action_space": told.rollout.action_space, "rows": turn.rows})
-            action = self._action(reading, turn, sample_id)
+        for number, (turn, sample_id) in enumerate(zip(run.turns, ids, strict=True)):
+            index = turn.number - run.first_number
+            shot = self._picture(rollout, turn.shown_before, sample_id) or shown[number]
+            own = _UNKNOWN
+            if shot is not None and (shot.cell is None or usual == _UNKNOWN):
+                own = self._size(shot)
+            screen = usual if own == _UNKNOWN else own
+            action = self._action(rollout.action_space, turn, sample_id)
             gap = index - len(history)  # turns in which the agent said nothing that could be run
             history += [None] * gap
             screens += [screen] * gap
-            source = _source(told, number, line) | self._tree(media["screenshot"], sample_id)
             yield Step(
                 sample_id=sample_id,
-                episode_id=told.episode_id,
+                episode_id=tried.episode_id,
                 step_index=index,
-                num_steps=len(turns),
-                instruction=self.instructions.of(told.rollout, turn.rows[0]),
+                num_steps=len(run.turns),
+                instruction=self.instructions.of(rollout, turn.rows[0]),
                 screen=screen,
-                media=media,
+                media={
+                    "screenshot": shot,
+                    "screenshot_after": shown[number + 1],
+                    "video": line.clip(number) if line else None,
+                    "video_after": line.clip(number + 1) if line else None,
+                },
                 history=tuple(history),
                 history_screens=tuple(screens),
                 action=action,
                 tags=tags,
-                source=source,
-                group=told.rollout.example_id,
+                source={
+                    "rows": turn.rows,
+                    "before": run.before if number == 0 else [],
+                    "after": turn.after,
+                    "path": rollout.path,
+                    "run": tried.number,
+                    "runs": tried.runs,
+                    "domain": rollout.domain,
+                    "example_id": rollout.example_id,
+                    "instruction_id": rollout.instruction_id,
+                    "action_space": rollout.action_space,
+                    "observation_type": rollout.observation_type,
+                    "model": rollout.model,
+                    "score": tried.result.score if tried.is_last else None,
+                    "start_s": line.starts[number] if line else None,
+                    "alignment": line.alignment if line else None,
+                    **self._tree(shot, sample_id),
+                },
+                group=rollout.example_id,
             )
             history.append(action)
             screens.append(screen)
-
-    def _pictures(self, told: Told) -> list[MediaRef | None]:
-        names = [told.run.reset, *(turn.shown_after for turn in told.run.turns)]
-        ids = told.sample_ids
-        return [
-            self._picture(told.rollout, name, *ids[max(number - 1, 0) : number + 1])
-            for number, name in enumerate(names)
-        ]
 
     def _picture(self, rollout: Rollout, name: str | None, *sample_ids: str) -> MediaRef | None:
         if name is None:
             return None
         if reason := unsafe(name):
-            self.note(
-                Finding(
-                    "path-unsafe",
-                    "error",
-                    rollout.path,
-                    f"screenshot: {reason}",
-                    "the name of a file in the same folder",
-                    "correct the name; the steps lack the picture until then",
-                    sample_ids,
-                )
+            RowContext(rollout.path, about(self.note, *sample_ids)).refuse(
+                "path-unsafe",
+                f"screenshot: {reason}",
+                "the name of a file in the same folder",
+                "correct the name; the steps lack the picture until then",
             )
-            return MediaRef("image", rollout.root, name)  # which nobody opens
+            return MediaRef("image", rollout.root, name)  # opening it raises the MediaError
         return MediaRef("image", rollout.root, rollout.name(name))
 
     def _tree(self, shot: MediaRef | None, sample_id: str) -> dict[str, str]:
@@ -228,33 +233,35 @@ class StepReader:
             return {TREE: ""}
         return {TREE: pack(content)}
 
-    def _first(self, told: Told, recording: Recording | None) -> MediaRef | None:
-        kept = MediaRef("image", told.rollout.root, told.rollout.name(_FIRST))
-        if self._size(kept) != UNKNOWN:
+    def _first(self, tried: _Tried, recording: Recording | None) -> MediaRef | None:
+        kept = MediaRef("image", tried.rollout.root, tried.rollout.name(_FIRST))
+        if self._size(kept) != _UNKNOWN:
             return kept
         if recording is not None:
-            return recording.first_frame(told.rollout.name("first_frame.png"))
-        RowContext(told.episode_id, about(self.note, told.sample_ids[0])).warn(
+            return recording.first_frame(tried.rollout.name("first_frame.png"))
+        RowContext(tried.episode_id, about(self.note, tried.sample_ids[0])).warn(
             "observation-missing",
             "the first screenshot is missing, and "
-            + ("no recording can be read" if told.is_last else "the recording is from a later run"),
+            + (
+                "no recording can be read" if tried.is_last else "the recording is from a later run"
+            ),
             f"{RECORDING}, whose first frame shows it",
             "add the recording; until then the first step has no screenshot",
         )
         return None
 
-    def _recording(self, told: Told) -> Recording | None:
-        ref = MediaRef("video", told.rollout.root, told.rollout.name(RECORDING))
-        if not told.is_last or not (ref.root / ref.path).exists():
+    def _recording(self, tried: _Tried) -> Recording | None:
+        ref = MediaRef("video", tried.rollout.root, tried.rollout.name(RECORDING))
+        if not tried.is_last or not (ref.root / ref.path).exists():
             return None
         try:
             return Recording.of(ref)
         except MediaError as error:
-            self._refuse_recording(told, error)
+            self._refuse_recording(tried, error)
             return None
 
-    def _refuse_recording(self, told: Told, error: MediaError) -> None:
-        RowContext(told.episode_id, about(self.note, *told.sample_ids)).refuse(
+    def _refuse_recording(self, tried: _Tried, error: MediaError) -> None:
+        tried.context(self.note).refuse(
             "recording-broken",
             f"{RECORDING}: {error.what}",
             error.expected,
@@ -262,14 +269,13 @@ class StepReader:
         )
 
     def _timeline(
-        self, told: Told, recording: Recording | None, pictures: Sequence[MediaRef | None]
+        self, tried: _Tried, recording: Recording | None, pictures: Sequence[MediaRef | None]
     ) -> Timeline | None:
         if recording is None:
             return None
-        times = [turn.time for turn in told.run.turns]
-        known = [time for time in times if time is not None]
-        if len(known) < len(times) or known != sorted(known):
-            RowContext(told.episode_id, about(self.note, *told.sample_ids)).warn(
+        times = tried.run.times
+        if times is None:
+            tried.context(self.note).warn(
                 "times-unusable",
                 "the turns have no times, or the times decrease",
                 "action_timestamp YYYYmmdd@HHMMSS, with or without microseconds",
@@ -278,32 +284,19 @@ class StepReader:
             return None
         try:
             if self.align == "pictures":
-                return match_start(recording, known, pictures)
+                return match_start(recording, times, pictures)
         except MediaError as error:
-            self._refuse_recording(told, error)
-        return estimate_start(recording, known)
-
-    def _screen(self, media: Mapping[str, MediaRef | None], usual: Screen) -> Screen:
-        own = media["screenshot"]
-        size = UNKNOWN
-        if own is not None and (own.cell is None or usual == UNKNOWN):
-            size = self._size(own)
-        return usual if size == UNKNOWN else size
-
-    def _first_size(self, shown: Sequence[MediaRef | None]) -> Screen:
-        files = (ref for ref in shown if ref is not None and ref.cell is None)
-        return next((size for ref in files if (size := self._size(ref)) != UNKNOWN), UNKNOWN)
+            self._refuse_recording(tried, error)
+        return estimate_start(recording, times)
 
     def _size(self, ref: MediaRef) -> Screen:
         key = ref.root, ref.path
         if key not in self._sizes:
-            try:
-                self._sizes[key] = image_size(ref)
-            except MediaError:
-                self._sizes[key] = UNKNOWN
+            self._sizes[key] = size_of(ref)
         return self._sizes[key]
 
-    def _action(self, reading: Reading, turn: Turn, sample_id: str) -> Action | None:
+    def _action(self, space: str, turn: Turn, sample_id: str) -> Action | None:
+        reading = calls_of({"action_space": space, "rows": turn.rows})
         place = RowContext(f"{sample_id} ({turn.where})", about(self.note, sample_id))
         for code, what in reading.flags.items():
             if code == "action-foreign":
@@ -314,12 +307,8 @@ class StepReader:
                     "name the task of that dataset; here the step has no action",
                 )
             else:
-                place.warn(
-                    code,
-                    what,
-                    "an action of the rollout's action space",
-                    "nothing to do: it is read",
-                )
+                expected = "an action of the rollout's action space"
+                place.warn(code, what, expected, "nothing to do: it is read")
         action = as_action(reading.calls, space="px", said=actions_text(turn.rows))
         if action is None:
             unread = next((one for one in reading.calls if isinstance(one, Code)), None)
@@ -343,43 +332,8 @@ def actions_text(rows: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-def _tags(told: Told, line: Timeline | None) -> dict[str, str]:
-    rollout = told.rollout
-    found = {
-        "domain": rollout.domain,
-        "group": group_of().get(rollout.domain, ""),
-        "action_space": rollout.action_space,
-        "observation_type": rollout.observation_type,
-        "model": rollout.model,
-        "outcome": told.result.outcome if told.is_last else "unfinished",
-        "alignment": line.alignment if line else "none",
-    }
-    return {tag: value for tag, value in found.items() if value}
-
-
-def _source(told: Told, number: int, line: Timeline | None) -> dict[str, Any]:
-    rollout, turn = told.rollout, told.run.turns[number]
-    return {
-        "rows": turn.rows,
-        "before": told.run.before if number == 0 else [],
-        "after": turn.after,
-        "path": rollout.path,
-        "run": told.number,
-        "runs": told.runs,
-        "domain": rollout.domain,
-        "example_id": rollout.example_id,
-        "instruction_id": rollout.instruction_id,
-        "action_space": rollout.action_space,
-        "observation_type": rollout.observation_type,
-        "model": rollout.model,
-        "score": told.result.score if told.is_last else None,
-        "start_s": line.starts[number] if line else None,
-        "alignment": line.alignment if line else None,
-    }
-
-
 def elements(step: Step) -> list[Element]:
-    """The elements of a step's screen.
+    """Return the elements of a step's screen.
 
     Raises:
         MediaError: the step has no tree, or one that is none.
@@ -397,18 +351,6 @@ TREE: Final = "accessibility_tree"
 """What a step's `source` has where there is a tree: packed, or empty if it cannot be read."""
 
 _BUDGET = Budget(max_bytes=4 * 1024**3)
-_SKIPPING = frozenset({"json-invalid", "turns-many"})
-
-
-@dataclass(frozen=True, slots=True)
-class Results(LoadedDataset):
-    """A source that knows the rollouts without a single step too.
-
-    Attributes:
-        results: by rollout, what the evaluation said; empty for a Parquet repository.
-    """
-
-    results: Mapping[str, tuple[Rollout, Result]] = field(default_factory=dict)
 
 
 def load(
@@ -437,7 +379,7 @@ def load(
         needs_steps: refuse data without a turn; otherwise that is no problem.
 
     Returns:
-        A `Results`; steps in the order of the folders, named `<folder>/<number of the turn>`.
+        Steps in the order of the folders, named `<folder>/<number of the turn>`.
 
     Raises:
         DataError: nothing readable as OSWorld is there, or no turn, or `strict` and there is a
@@ -446,8 +388,7 @@ def load(
     data = Path(data)
 
     def read() -> LoadedDataset:
-        told = Instructions(examples or TaskFiles.beside(data).examples)
-        source = _read(data, told, align, check_media=check_media)
+        source = _read(data, examples, align, check_media=check_media)
         if needs_steps and not source.steps:
             errors = (one for one in source.findings if one.severity == "error")
             first = next((f": {one.where}: {one.what}" for one in errors), "")
@@ -467,16 +408,17 @@ def load(
         strict=strict,
         check_media=check_media,
         beside=[examples] if examples else [],
+        depends=[align, str(examples)],
     )
 
 
 def rollouts(data: Path, note: Note, files: TaskFiles | None = None) -> list[Rollout]:
-    """The rollouts that are there, with or without a trajectory.
+    """Return the rollouts of the data, with or without a trajectory.
 
     Args:
         data: the tree, or a trajectory's file.
         note: takes the findings.
-        files: where the suite's tasks are said; None for what lies in the tree.
+        files: the suite's lists of tasks; None for those in the tree.
 
     Raises:
         DataError: nothing is there, or nothing like OSWorld's results.
@@ -487,7 +429,10 @@ def rollouts(data: Path, note: Note, files: TaskFiles | None = None) -> list[Rol
     try:
         if data.is_file() and not recognises(data):
             raise _unlike("no line is one of a trajectory", data)
-        found = find(data, note, _domains(data, files))
+        domains: frozenset[str] = frozenset()
+        with nullcontext() if files else suppress(DataError):
+            domains = (files or TaskFiles.beside(data)).domains()
+        found = find(data, note, domains)
     except FileError:
         raise
     except OSError as error:
@@ -497,62 +442,62 @@ def rollouts(data: Path, note: Note, files: TaskFiles | None = None) -> list[Rol
     return found
 
 
-def _domains(data: Path, files: TaskFiles | None) -> frozenset[str]:
-    if files is not None:
-        return files.domains()
-    try:
-        return TaskFiles.beside(data).domains()
-    except DataError:
-        return frozenset()
-
-
 def _unlike(what: str, data: Path) -> DataError:
     remedy = "name the folder of results; `omnidata info` lists the other tasks"
     return DataError(what, where=str(data), expected=FOUND, remedy=remedy)
 
 
-def _read(data: Path, instructions: Instructions, align: AlignBy, *, check_media: bool) -> Results:
+def _read(data: Path, examples: Path | None, align: AlignBy, *, check_media: bool) -> LoadedDataset:
     findings: list[Finding] = []
     note = findings.append
-    reader = StepReader(instructions, align, note)
-    results: dict[str, tuple[Rollout, Result]] = {}
-    steps = Steps.of(_steps(data, reader, results))
-    findings += _doubts(instructions, data)
+    instructions = Instructions(examples or TaskFiles.beside(data).examples)
+    steps = Steps.of(_steps(data, _StepReader(instructions, align, note)))
+    if missing := sorted(instructions.missing):
+        RowContext(str(data), note).warn(
+            "instruction-missing",
+            f"{len(missing)} rollouts have no task, the first: {missing[0]}",
+            "the text of the task",
+            f"put OSWorld's {EVALUATION} into the folder, or name it with -T examples=FOLDER",
+        )
     if check_media and steps:
         check_media_files(steps, note, always_shown=False)
-    return Results(
+    return LoadedDataset(
         "osworld",
         data,
         steps,
         findings,
-        sum(finding.code in _SKIPPING for finding in findings),
+        sum(finding.code in ("json-invalid", "turns-many") for finding in findings),
         ResultTree().fingerprint(data),
         row_ids(steps, range(len(steps))),
         TAGS,
         ROLES,
-        results=results,
     )
 
 
-def _steps(
-    data: Path, reader: StepReader, results: dict[str, tuple[Rollout, Result]]
-) -> Iterator[Step]:
+def _steps(data: Path, reader: _StepReader) -> Iterator[Step]:
     note = reader.note
     for rollout in rollouts(data, note):
         broken: list[Finding] = []
         result = read_result(rollout, broken.append)
-        results[rollout.path] = rollout, result
         file = data.name if data.is_file() else TRAJECTORY
         runs = runs_of(rollout, file, note)
-        every = [Told(rollout, run, number, len(runs), result) for number, run in enumerate(runs)]
+        every = [_Tried(rollout, run, number, len(runs), result) for number, run in enumerate(runs)]
         for finding in broken:  # the result is the last run's
             about(note, *(every[-1].sample_ids if every else ()))(finding)
         if len(runs) > 1:
-            note(_appended_finding(rollout.name(file), every))
-        for told in every:
-            for turn, finding in told.run.doubts:
-                about(note, *(told.sample_ids if turn is None else [told.sample_id(turn)]))(finding)
-            yield from reader.steps(told)
+            ids = [name for tried in every for name in tried.sample_ids]
+            RowContext(rollout.name(file), about(note, *ids)).warn(
+                "runs-appended",
+                f"the file holds {len(runs)} runs: step_num begins anew",
+                "one run",
+                "nothing to do: recording and result belong to the last run; the others are "
+                "separate episodes",
+            )
+        for tried in every:
+            for turn, finding in tried.run.doubts:
+                ids = tried.sample_ids if turn is None else [tried.sample_id(turn)]
+                about(note, *ids)(finding)
+            yield from reader.steps(tried)
 
 
 def runs_of(rollout: Rollout, file: str, note: Note) -> list[Run]:
@@ -560,52 +505,17 @@ def runs_of(rollout: Rollout, file: str, note: Note) -> list[Run]:
     ref = MediaRef("image", rollout.root, rollout.name(file))
     try:
         lines = read_rows(resolve(ref, budget=_BUDGET))
-        runs = read_runs(((line.where, line.row) for line in lines), note)
+        return read_runs(((line.where, line.row) for line in lines), note)
     except MissingMediaError:
         return []
     except (MediaError, OSError) as error:
-        what = error.what if isinstance(error, MediaError) else str(error.strerror)
-        note(
-            Finding(
-                "trajectory-unreadable",
-                "error",
-                ref.path,
-                what,
-                "a file of JSON lines in the example's own folder",
-                "correct the file; the rollout has no steps until then",
-            )
+        RowContext(ref.path, note).refuse(
+            "trajectory-unreadable",
+            error.what if isinstance(error, MediaError) else str(error.strerror),
+            "a file of JSON lines in the example's own folder",
+            "correct the file; the rollout has no steps until then",
         )
         return []
-    return runs
-
-
-def _appended_finding(where: str, runs: Sequence[Told]) -> Finding:
-    return Finding(
-        "runs-appended",
-        "warning",
-        where,
-        f"the file holds {len(runs)} runs: step_num begins anew",
-        "one run",
-        "nothing to do: recording and result belong to the last run; the others are "
-        "separate episodes",
-        tuple(name for run in runs for name in run.sample_ids),
-    )
-
-
-def _doubts(instructions: Instructions, data: Path) -> list[Finding]:
-    missing = sorted(instructions.missing)
-    if not missing:
-        return []
-    return [
-        Finding(
-            "instruction-missing",
-            "warning",
-            str(data),
-            f"{len(missing)} rollouts have no task, the first: {missing[0]}",
-            "the text of the task",
-            f"put OSWorld's {EVALUATION} into the folder, or name it with -T examples=FOLDER",
-        )
-    ]
 
 
 class ResultTree:
@@ -613,9 +523,7 @@ class ResultTree:
 
     columns = FOUND
 
-    def recognises(self, data: Path) -> bool:
-        """Return whether the data have a trajectory, or a result in the folder of a domain."""
-        return recognises(data)
+    recognises = staticmethod(recognises)
 
     def fingerprint(self, data: Path) -> str:
         """Return the SHA-256 over trajectories, results, instructions and trees.

@@ -1,8 +1,7 @@
-"""OSWorld's success rates over a tree of results, which holds the scores itself.
+"""OSWorld's success rates over a tree of results, which holds the scores.
 
-A tree may hold several agents' results: each action space, observation type and model is an agent
-with rates of its own, which are never pooled. An example has the same id for all agents, and
-attempts of one agent at an example are one line.
+A tree may hold results of several agents: each action space, observation type and model has rates
+of its own. Attempts of one agent at an example are one line.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from statistics import fmean
 from typing import Any, ClassVar
 
 from omnidata.errors import DataError, Finding, plural
-from omnidata.loaders.load import reading, refuse_findings
+from omnidata.loaders.load import Note, RowContext, reading, refuse_findings
 from omnidata.loaders.repository import is_repository
 from omnidata.metrics.intervals import method_column
 from omnidata.metrics.rollouts import RATES, Attempt, Example, behaviour, repetition, total
@@ -45,6 +44,8 @@ from omnidata.tasks.rollouts import Columns, OfflineScorer, Scored
 
 Key = tuple[str, str, str]
 """Agent, domain and example."""
+_Known = Mapping[tuple[str, str], "_Tried"]
+"""An agent's examples by domain and id."""
 
 
 @dataclass(slots=True)
@@ -74,13 +75,12 @@ def _mean(scores: Iterable[float | None]) -> float | None:
 
 
 class RolloutScorer(OfflineScorer):
-    """Reads the scores that a tree of results holds.
+    """Reads the scores of a tree of results.
 
-    The profiles are named after the sets of examples that are the whole of `SR_all` where a tree
-    has no others.
+    Profiles are named after the paper's sets of examples, over which `SR_all` is.
 
     Args:
-        files: where the tasks are said; None for what lies in the tree.
+        files: list the suite's tasks; None for those in the tree.
     """
 
     profiles: ClassVar[Mapping[str, Columns]] = dict.fromkeys(
@@ -95,47 +95,60 @@ class RolloutScorer(OfflineScorer):
         self._files = files
 
     def paired_totals(self, profile: str) -> Columns:
-        """Return the total over finished rollouts: only those can be paired."""
+        """Return the total over finished rollouts, the only ones that can be paired."""
         return {"SR_finished": "share"}
 
     def score(
         self, data: Path, answers: Path | None, *, profile: str, strict: bool = False
     ) -> tuple[Sequence[Scored], Sequence[Finding]]:
-        """Read every `result.txt` and trajectory of a tree; media are not looked at.
+        """Read every `result.txt` and trajectory of a tree; no media.
 
         Args:
             data: the tree, from any of its levels downwards.
-            answers: nothing; the tree holds the scores.
+            answers: none; the tree holds the scores.
             profile: one of `profiles`.
             strict: make the first finding an error.
 
         Returns:
-            What each agent reached, in the order of their names, and what is doubtful. Examples
-            that are none of the suite's tasks are counted and left out.
+            The scores of each agent, by their names, and the findings. Examples that are none of
+            the suite's tasks are counted and left out.
 
         Raises:
             DataError: nothing like OSWorld's results is there, or none of the set's domains; a list
-                of tasks is none; of an agent no result can be used, or its attempts had other
+                of tasks is unusable; an agent has no usable result, or its attempts had other
                 limits of turns; or `strict` and there is a finding.
         """
         findings: list[Finding] = []
-        _refuse_repository(data)
+        if is_repository(data):
+            raise DataError(
+                "a Parquet repository has steps, but no results of examples without steps",
+                where=str(data),
+                expected="a tree of results",
+                remedy="name the data it was converted from",
+            )
         with reading(data, "osworld", *(self._files.places if self._files else ())):
             files = self._files or TaskFiles.beside(data)
-            tried = _read_results(data, files, findings)
+            tried: dict[Key, _Tried] = {}
+            for rollout in rollouts(data, findings.append, files):
+                key = rollout.run, rollout.domain, rollout.example_id
+                result = read_result(rollout, findings.append)
+                attempts = tried.setdefault(key, _Tried()).results
+                attempts.setdefault(rollout.attempt, []).append((rollout, result))
             suite = self._suite(data, profile, tried, files)
             for (_, *task), found in tried.items():
                 _read_attempts(found, "/".join(task), suite, findings)
         known = {key: found for key, found in tried.items() if suite.has(key[1:])}
         _check_results(known, findings, data)
-        findings += _outside(tried, suite, profile, data)
-        findings += _too_many(known, suite, profile)
+        _outside(tried, suite, profile, data, findings.append)
         if strict:
             refuse_findings(findings, data)
-        return [
-            _score_agent(agent, tried, profile, suite, data)
-            for agent in sorted({key[0] for key in known})
-        ], findings
+        scored = []
+        for agent in sorted({key[0] for key in known}):
+            own = {key[1:]: found for key, found in tried.items() if key[0] == agent}
+            kept = {task: found for task, found in own.items() if suite.has(task)}
+            results = _results(agent, profile, suite, kept, len(own) - len(kept), data)
+            scored.append(Scored(agent, results, list(_lines(profile, kept))))
+        return scored, findings
 
     def _suite(
         self, data: Path, profile: str, tried: Mapping[Key, _Tried], files: TaskFiles
@@ -144,7 +157,7 @@ class RolloutScorer(OfflineScorer):
         own = sets()[profile]
         others = {one for name, found in sets().items() if name != profile for one in found}
         domains = {domain for _, domain, _ in tried}
-        # Other suites are scored by the first profile; by the others those with a domain of theirs.
+        # Other suites are scored by the first profile, or by one with a domain of theirs.
         is_own = not domains.isdisjoint(own)
         if not is_own and (profile != next(iter(self.profiles)) or domains <= others):
             raise DataError(
@@ -161,26 +174,6 @@ class RolloutScorer(OfflineScorer):
                 remedy="name the list of these tasks",
             )
         return suite
-
-
-def _refuse_repository(data: Path) -> None:
-    if is_repository(data):
-        raise DataError(
-            "a Parquet repository has steps, but no results of examples without steps",
-            where=str(data),
-            expected="a tree of results",
-            remedy="name the data it was converted from",
-        )
-
-
-def _read_results(data: Path, files: TaskFiles, findings: list[Finding]) -> dict[Key, _Tried]:
-    tried: dict[Key, _Tried] = {}
-    for rollout in rollouts(data, findings.append, files):
-        key = rollout.run, rollout.domain, rollout.example_id
-        result = read_result(rollout, findings.append)
-        found = tried.setdefault(key, _Tried())
-        found.results.setdefault(rollout.attempt, []).append((rollout, result))
-    return tried
 
 
 def _read_attempts(tried: _Tried, task: str, suite: Suite, findings: list[Finding]) -> None:
@@ -235,16 +228,15 @@ def _check_results(known: Mapping[Key, _Tried], findings: Sequence[Finding], dat
 
 
 def _outside(
-    tried: Mapping[Key, _Tried], suite: Suite, profile: str, data: Path
-) -> Iterator[Finding]:
+    tried: Mapping[Key, _Tried], suite: Suite, profile: str, data: Path, note: Note
+) -> None:
+    """Report the tasks that the rates do not include, and domains with too many examples."""
     if suite.source == "data":
-        named = ", ".join(sorted(suite.sizes.keys() - group_of().keys()))
-        yield Finding(
+        unknown = ", ".join(sorted(suite.sizes.keys() - group_of().keys()))
+        RowContext(str(data), note).warn(
             "domain-unknown",
-            "warning",
-            str(data),
-            f"{profile} has no {named}: SR_all is over the {sum(suite.sizes.values())} tasks that "
-            "agents tried here",
+            f"{profile} has no {unknown}: SR_all is over the {sum(suite.sizes.values())} tasks "
+            "that agents tried here",
             f"a list of all tasks, or the domains {', '.join(sets()[profile])} alone",
             f"name the suite's {EVALUATION} or {LIST} with -T examples=PATH, or put it into the "
             "folder; remove folders that are not domains",
@@ -252,36 +244,26 @@ def _outside(
     left = [key for key in tried if not suite.has(key[1:])]
     if suite.tasks is not None and left:
         where = suite.files.listing or suite.files.examples or data
-        yield Finding(
+        RowContext(str(where), note).warn(
             "task-unlisted",
-            "warning",
-            str(where),
             f"it lacks {plural(len({key[1:] for key in left}), 'task')} that agents tried, e.g. "
             f"{'/'.join(min(key[1:] for key in left))}",
             "the list of all tasks",
             "name the list that was run; the tasks are left out until then",
         )
-        return
-    for domain in sorted({domain for _, domain, _ in left}):
-        count = sum(key[1] == domain for key in tried)
-        yield Finding(
+        left = []
+    for domain, count in sorted(Counter(key[1] for key in left).items()):
+        RowContext(domain or "(no domain)", note).warn(
             "domain-unknown",
-            "warning",
-            domain or "(no domain)",
             f"{count} examples are of a domain that {profile} does not have",
             ", ".join(suite.sizes),
             "rename the folder if it is one of these domains; the examples are left out until then",
         )
-
-
-def _too_many(known: Mapping[Key, _Tried], suite: Suite, profile: str) -> Iterator[Finding]:
-    counts = Counter((agent, domain) for agent, domain, _ in known)
+    counts = Counter((key[0], key[1]) for key in tried if suite.has(key[1:]))
     for (agent, domain), count in counts.items():
         if count > suite.sizes[domain]:
-            yield Finding(
+            RowContext(f"{agent}: {domain}", note).warn(
                 "examples-many",
-                "warning",
-                f"{agent}: {domain}",
                 f"the domain has {count} examples",
                 f"the {suite.sizes[domain]} of {profile}",
                 "remove the examples that do not belong there; until then SR_all is over "
@@ -289,37 +271,18 @@ def _too_many(known: Mapping[Key, _Tried], suite: Suite, profile: str) -> Iterat
             )
 
 
-def _score_agent(
-    agent: str, tried: Mapping[Key, _Tried], profile: str, suite: Suite, data: Path
-) -> Scored:
-    own = {key[1:]: found for key, found in tried.items() if key[0] == agent}
-    known = {key: found for key, found in own.items() if suite.has(key)}
-    results = _results(agent, profile, suite, known, len(own) - len(known), data)
-    return Scored(agent, results, list(_lines(profile, known)))
-
-
-Known = Mapping[tuple[str, str], _Tried]
-"""An agent's examples by domain and id."""
-
-
 def _results(
-    agent: str, profile: str, suite: Suite, known: Known, outside: int, data: Path
+    agent: str, profile: str, suite: Suite, known: _Known, outside: int, data: Path
 ) -> dict[str, Any]:
     made = len({attempt for found in known.values() for attempt in found.results})
-    examples = [
-        Example(
-            domain,
-            found.score,
-            sum(score or 0.0 for score in found.scores) / made,
-            found.axes,
-        )
-        for (domain, _), found in known.items()
-    ]
+    examples = []
+    for (domain, _), found in known.items():
+        total_score = sum(score or 0.0 for score in found.scores)
+        examples.append(Example(domain, found.score, total_score / made, found.axes))
     axes = _axes(suite, examples)
     table = total(examples, sizes=suite.sizes, groups=suite.groups, axes=axes)
     overall = table["overall"]
     done = [example for example in examples if example.score is not None]
-    answered = {"SR_finished": overall["SR_finished"], "tasks": len(done)}
     attempts = [one for found in known.values() for one in found.attempts]
     return {
         "task": "osworld",
@@ -328,7 +291,7 @@ def _results(
         "overall": {name: overall[name] for name in RATES},
         "ci95": overall["ci95"],
         **method_column(overall.get("ci95_method", {})),
-        "answered": answered,
+        "answered": {"SR_finished": overall["SR_finished"], "tasks": len(done)},
         "by": table["by"],
         **({"attempts": repetition(attempts, made, overall["tasks"])} if made > 1 else {}),
         **_behaviour(agent, suite, known, attempts, axes, data),
@@ -355,33 +318,32 @@ def _axes(suite: Suite, examples: Sequence[Example]) -> dict[str, dict[str, int 
         "apps": sorted(apps, key=int),
         "difficulty": tuple(DIFFICULTIES),
     }
-    found = {axis: dict.fromkeys(groups) for axis, groups in named.items()}
-    return found | {
-        axis: {group: counts.get(group, 0) for group in {**dict.fromkeys(named[axis]), **counts}}
-        for axis, counts in _counts(suite).items()
-    }
-
-
-def _counts(suite: Suite) -> Mapping[str, Mapping[str, int]]:
     whole = sum(suite.sizes.values())
+    counts: dict[str, Mapping[str, int]] = {}
     if suite.tasks is None:
         several = sum(size for domain, size in suite.sizes.items() if domain in WORKFLOWS)
         never = sum(task.partition("/")[0] in suite.sizes for task in infeasible())
-        return {
-            "feasibility": {"feasible": whole - never, "infeasible": never},
-            "workflow": {"single app": whole - several, "several apps": several},
-        }
-    found: dict[str, Counter[str]] = {}
-    for task in sorted(suite.tasks):
-        for axis, group in suite.axes(task).items():
-            found.setdefault(axis, Counter())[group] += 1
-    return {axis: counts for axis, counts in found.items() if counts.total() == whole}
+        counts["feasibility"] = {"feasible": whole - never, "infeasible": never}
+        counts["workflow"] = {"single app": whole - several, "several apps": several}
+    else:
+        groups: dict[str, Counter[str]] = {}
+        for task in sorted(suite.tasks):
+            for axis, group in suite.axes(task).items():
+                groups.setdefault(axis, Counter())[group] += 1
+        counts |= {axis: found for axis, found in groups.items() if found.total() == whole}
+    empty: dict[str, dict[str, int | None]] = {
+        axis: dict.fromkeys(names) for axis, names in named.items()
+    }
+    return empty | {
+        axis: {group: found.get(group, 0) for group in {**empty[axis], **found}}
+        for axis, found in counts.items()
+    }
 
 
 def _behaviour(
     agent: str,
     suite: Suite,
-    known: Known,
+    known: _Known,
     attempts: Sequence[Attempt],
     axes: Mapping[str, Mapping[str, int | None]],
     data: Path,
@@ -397,19 +359,24 @@ def _behaviour(
         )
     if not any(attempt.ending for attempt in attempts):
         return {}
-    found: dict[str, dict[str, str]] = {"domain": {}, "group": {}, **{axis: {} for axis in axes}}
+    found: dict[str, dict[str, str]] = {name: {} for name in ("domain", "group", *axes)}
     for (domain, example), one in known.items():
-        task = f"{domain}/{example}"
         group = {"group": group_of()[domain]} if suite.groups and domain in group_of() else {}
-        tags = {"domain": domain, **group, **one.axes}
-        for axis, value in tags.items():
-            found[axis][task] = value
-    told = {axis: groups for axis, groups in found.items() if groups}
-    return {"rollouts": behaviour(attempts, limit=max(limits, default=None), axes=told)}
+        for axis, value in {"domain": domain, **group, **one.axes}.items():
+            found[axis][f"{domain}/{example}"] = value
+    used = {axis: groups for axis, groups in found.items() if groups}
+    return {"rollouts": behaviour(attempts, limit=max(limits, default=None), axes=used)}
 
 
-def _lines(profile: str, known: Known) -> Iterator[Mapping[str, Any]]:
+def _lines(profile: str, known: _Known) -> Iterator[Mapping[str, Any]]:
     for (domain, example), found in known.items():
+        columns: dict[str, list[Any]] = {
+            "scores": found.scores if len(found.attempts) > 1 else [None],
+            **{
+                name: [getattr(attempt, name) for attempt in found.attempts]
+                for name in ("ending", "turns", "seconds", "tokens")
+            },
+        }
         yield {
             "sample_id": f"{domain}/{example}",
             "outcome": "missing" if found.score is None else "ok",
@@ -417,21 +384,10 @@ def _lines(profile: str, known: Known) -> Iterator[Mapping[str, Any]]:
             "score": found.score,
             "SR_finished": found.score,
             "domain": domain,
-            **_attempt_columns(found),
+            **{
+                name: values if len(values) > 1 else values[0]
+                for name, values in columns.items()
+                if any(value is not None for value in values)
+            },
             "parsed": {rollout.path: result.text for rollout, result in found.folders},
         }
-
-
-def _attempt_columns(found: _Tried) -> dict[str, Any]:
-    columns = {
-        "scores": found.scores if len(found.attempts) > 1 else [None],
-        **{
-            name: [getattr(attempt, name) for attempt in found.attempts]
-            for name in ("ending", "turns", "seconds", "tokens")
-        },
-    }
-    return {
-        name: values if len(values) > 1 else values[0]
-        for name, values in columns.items()
-        if any(value is not None for value in values)
-    }

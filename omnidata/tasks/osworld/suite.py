@@ -1,4 +1,4 @@
-"""The tasks of a suite in OSWorld's layout: read from its own lists, or known by its domains.
+"""The tasks of a suite in OSWorld's layout, by its own lists or its domains.
 
 A suite has the folder `evaluation_examples` with `examples/<domain>/<id>.json`, or with a folder
 for each task, `examples/<domain>/<id>/<id>.json`, and lists of tasks beside it: `test_all.json` has
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from omnidata.errors import DataError, MediaError
 from omnidata.files import bounds, inside, real
@@ -23,7 +23,6 @@ from omnidata.types import MediaRef
 
 LIST: Final = "test_all.json"
 _EXAMPLES: Final = "examples"
-_EXPECTED: Final = 'an object of domains, each with a list of ids: {"chrome": ["...", ...]}'
 _BUDGET: Final = Budget(max_bytes=64 * 1024**2)
 
 Task = tuple[str, str]
@@ -33,12 +32,11 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class TaskFiles:
-    """Where a suite's tasks are said.
+    """The files that list a suite's tasks.
 
     Attributes:
-        examples: the folder with `<domain>/<id>.json` or `<domain>/<id>/<id>.json`; None where
-            there is none.
-        listing: the list of the tasks; None where there is none.
+        examples: the folder with `<domain>/<id>.json` or `<domain>/<id>/<id>.json`, or None.
+        listing: the list of the tasks, or None.
         is_named: whether the user named the place, so that its examples are the tasks.
     """
 
@@ -62,17 +60,13 @@ class TaskFiles:
         if not data.is_dir():
             return cls()
         within = bounds() or (real(data),)
-        places = [
-            place
+        found = [
+            replace(cls.at(place), is_named=False)
             for place in sorted(data.glob(f"{EVALUATION}*"))
             if place.is_dir() and inside(real(place), within)
         ]
-        found = [replace(cls.at(place), is_named=False) for place in places]
-        best = max(
-            found,
-            key=lambda one: (one.listing is not None, one.examples is not None),
-            default=cls(),
-        )
+        found.sort(key=lambda one: (one.listing is None, one.examples is None))
+        best = found[0] if found else cls()
         listing = data / LIST
         if best.listing is None and listing.is_file():
             return replace(best, listing=listing)
@@ -83,33 +77,35 @@ class TaskFiles:
         """The folders of the files, which may be opened."""
         return [path for path in (self.examples, self.listing) if path is not None]
 
-    def row(self, task: Task) -> Row:
-        """Return a task's entry in the examples; empty without one."""
-        return example_row(self.examples, *task)
-
     def tasks_of_list(self) -> frozenset[Task] | None:
-        """The tasks of the list; None where there is none.
+        """Return the tasks of the list; None without one.
 
         Raises:
-            DataError: the list is none.
+            DataError: the list is unusable.
         """
         if self.listing is None:
             return None
+        what = "it is not a list of tasks"
         try:
             ref = MediaRef("image", self.listing.parent, self.listing.name)
             found = json_file(resolve(ref, budget=_BUDGET), _BUDGET.max_bytes)
         except (MediaError, OSError) as error:
-            what = error.what if isinstance(error, MediaError) else error.strerror
-            raise _no_list(self.listing, f"the list of tasks cannot be read: {what}") from None
-        if not isinstance(found, dict) or not all(isinstance(ids, list) for ids in found.values()):
-            raise _no_list(self.listing, "it is not a list of tasks")
-        named = [(domain, as_name(own)) for domain, ids in found.items() for own in ids]
-        tasks = frozenset((domain, own) for domain, own in named if own)
-        if any(own is None for _, own in named):
-            raise _no_list(self.listing, "it is not a list of tasks")
-        if not tasks:
-            raise _no_list(self.listing, "the list has no task")
-        return tasks
+            why = error.what if isinstance(error, MediaError) else error.strerror
+            what, found = f"the list of tasks cannot be read: {why}", None
+        if isinstance(found, dict) and all(isinstance(ids, list) for ids in found.values()):
+            tasks = [
+                (key, own) for key, ids in found.items() for one in ids if (own := as_name(one))
+            ]
+            if len(tasks) == sum(map(len, found.values())):
+                if tasks:
+                    return frozenset(tasks)
+                what = "the list has no task"
+        raise DataError(
+            what,
+            where=str(self.listing),
+            expected='an object of domains, each with a list of ids: {"chrome": ["...", ...]}',
+            remedy=f"name OSWorld's {EVALUATION} or a list of it, or remove the file",
+        )
 
     def tasks_of_examples(self) -> frozenset[Task]:
         """Return the tasks in the folder of examples; empty without a folder."""
@@ -134,95 +130,38 @@ class TaskFiles:
         return frozenset(found)
 
     def domains(self) -> frozenset[str]:
-        """Those of the tasks, by the list and the examples.
+        """Return the domains of the tasks in the list and the examples.
 
         Raises:
-            DataError: the list is none.
+            DataError: the list is unusable.
         """
-        return frozenset(
-            domain for domain, _ in (self.tasks_of_list() or frozenset()) | self.tasks_of_examples()
-        )
+        tasks = (self.tasks_of_list() or frozenset()) | self.tasks_of_examples()
+        return frozenset(domain for domain, _ in tasks)
 
 
 def _folder(path: Path) -> Path | None:
     return path if path.is_dir() else None
 
 
-def _no_list(path: Path, what: str) -> DataError:
-    return DataError(
-        what,
-        where=str(path),
-        expected=_EXPECTED,
-        remedy=f"name OSWorld's {EVALUATION} or a list of it, or remove the file",
-    )
-
-
-# What kinds of tasks there are (Table 15).
+# The kinds of tasks (Table 15).
 
 WORKFLOWS: Final = frozenset({"multi_apps", "multi_app"})
 """The domains of tasks that need several applications (Table 15)."""
 DIFFICULTIES: Final[Mapping[str, float]] = {"easy": 60, "medium": 180, "hard": float("inf")}
 """Up to how many seconds people need (Appendix D.1)."""
 
-Feasibility = Literal["feasible", "infeasible"]
-
-
-def feasibility(task: str, row: Mapping[str, Any], *, of_osworld: bool) -> Feasibility | None:
-    """Whether a task can be done; None where nothing says it.
-
-    Args:
-        task: `<domain>/<id>`.
-        row: what its suite's examples say of it; empty where they are not there.
-        of_osworld: whether the task is OSWorld's, so that without a row the list of the release's
-            thirty decides.
-    """
-    evaluator = row.get("evaluator")
-    if isinstance(evaluator, Mapping):
-        named = evaluator.get("func")
-        listed = named if isinstance(named, list) else [named]
-        return "infeasible" if "infeasible" in listed else "feasible"
-    if not of_osworld:
-        return None
-    return "infeasible" if task in infeasible() else "feasible"
-
-
-def _axes_of(domain: str, task: str, row: Mapping[str, Any], *, of_osworld: bool) -> dict[str, str]:
-    """The groups of a task (Table 15), and of its own the applications that it needs.
-
-    Args:
-        domain: of the task.
-        task: `<domain>/<id>`.
-        row: what its suite's examples say of it. `related_apps` are the applications;
-            `human_seconds`, how long people need, is no column of the release.
-        of_osworld: whether the task is OSWorld's, whose domains tell workflows.
-    """
-    found: dict[str, str] = {}
-    if can := feasibility(task, row, of_osworld=of_osworld):
-        found["feasibility"] = can
-    apps = row.get("related_apps")
-    number = len(apps) if isinstance(apps, list) else 0
-    if of_osworld or number:
-        several = domain in WORKFLOWS if of_osworld else number > 1
-        found["workflow"] = "several apps" if several else "single app"
-    if number:
-        found["apps"] = str(number)
-    seconds = row.get("human_seconds")
-    if is_number(seconds) and seconds >= 0:
-        found["difficulty"] = next(name for name, most in DIFFICULTIES.items() if seconds <= most)
-    return found
-
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """The tasks that success rates are over.
+    """The tasks of success rates.
 
     Attributes:
         sizes: how many tasks each domain has.
-        tasks: all of them; None where only their numbers are known.
+        tasks: all of them; None if only their numbers are known.
         source: "set", those of the paper; "list" or "examples", as files say; "data", those that
             were tried.
-        files: what says more of the tasks.
-        known: the axes of tasks that were asked for: several agents have the same.
+        files: list the tasks.
+        known: the axes of tasks, which several agents share.
     """
 
     sizes: Mapping[str, int]
@@ -241,11 +180,36 @@ class Suite:
         return self.sizes.keys() <= group_of().keys()
 
     def axes(self, task: Task) -> Mapping[str, str]:
-        """Return a task's known groups beside its domain."""
-        if task not in self.known:
-            row = self.files.row(task)
-            self.known[task] = _axes_of(task[0], "/".join(task), row, of_osworld=self.is_osworld)
-        return self.known[task]
+        """Return a task's known groups of Table 15, and the number of its applications.
+
+        The task's entry in the examples says them. `related_apps` are the applications;
+        `human_seconds`, how long people need, is no column of the release. Without an entry, the
+        release's own lists hold for OSWorld's tasks.
+        """
+        if task in self.known:
+            return self.known[task]
+        axes: dict[str, str] = {}
+        row = example_row(self.files.examples, *task)
+        evaluator = row.get("evaluator")
+        if isinstance(evaluator, Mapping):
+            func = evaluator.get("func")
+            never = "infeasible" in (func if isinstance(func, list) else [func])
+            axes["feasibility"] = "infeasible" if never else "feasible"
+        elif self.is_osworld:
+            never = "/".join(task) in infeasible()
+            axes["feasibility"] = "infeasible" if never else "feasible"
+        apps = row.get("related_apps")
+        number = len(apps) if isinstance(apps, list) else 0
+        if self.is_osworld or number:
+            several = task[0] in WORKFLOWS if self.is_osworld else number > 1
+            axes["workflow"] = "several apps" if several else "single app"
+        if number:
+            axes["apps"] = str(number)
+        seconds = row.get("human_seconds")
+        if is_number(seconds) and seconds >= 0:
+            axes["difficulty"] = next(n for n, most in DIFFICULTIES.items() if seconds <= most)
+        self.known[task] = axes
+        return axes
 
     @property
     def groups(self) -> Mapping[str, Sequence[str]]:
@@ -254,19 +218,19 @@ class Suite:
 
 
 def suite_of(profile: str, tried: Iterable[Task], files: TaskFiles) -> Suite:
-    """Return the suite that the tried tasks belong to.
+    """Return the suite of the tried tasks.
 
-    A list decides, or examples that the user named. Without either the set's numbers hold where all
-    domains are those of a set of the paper; of another suite the tasks are those of its examples
-    where these have all that were tried, and else those that are there.
+    A list decides, or examples that the user named. Without either, the paper's set counts if all
+    domains are those of a set of the paper; the examples count if they have all tried tasks; else
+    the tasks are those of the data and the examples.
 
     Args:
         profile: one of `sets`.
         tried: by any agent.
-        files: what is said of the tasks.
+        files: list the tasks.
 
     Raises:
-        DataError: the list is none.
+        DataError: the list is unusable.
     """
     found = frozenset(tried)
     listed = files.tasks_of_list()

@@ -1,7 +1,7 @@
 """The task `osworld`: turns of OSWorld's rollouts, the paper's prompt, and a profile of our own.
 
-What the paper scores, the share of examples that succeed, needs no model's text:
-`omnidata score osworld RESULTS`.
+The paper scores the share of examples that succeed, which needs no model's text: `omnidata score
+osworld RESULTS`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ from msgspec import structs
 from omnidata.actions import Action, Pair, Point, Screen, Space, centre
 from omnidata.dialects.pyautogui import WORDS, Call, Code, Names, code_of
 from omnidata.dialects.pyautogui_actions import as_action
-from omnidata.errors import UsageError, plural
+from omnidata.errors import Finding, UsageError, plural
+from omnidata.files import staying_in
 from omnidata.jsontext import hash_of
+from omnidata.loaders.repository import is_repository
 from omnidata.table import TextTable
 from omnidata.tasks import overview
 from omnidata.tasks.asking import Asking
@@ -65,6 +67,7 @@ from omnidata.tasks.observation import (
 from omnidata.tasks.osworld import load as loader
 from omnidata.tasks.osworld.actions import (
     NEAR,
+    ParsedResponse,
     actions_of,
     calls_for,
     calls_of,
@@ -76,10 +79,9 @@ from omnidata.tasks.osworld.actions import (
     parse,
     type_of,
 )
-from omnidata.tasks.osworld.load import Results
 from omnidata.tasks.osworld.scoring import RolloutScorer
 from omnidata.tasks.osworld.suite import LIST, TaskFiles
-from omnidata.tasks.osworld.tree import EVALUATION, groups, sets
+from omnidata.tasks.osworld.tree import EVALUATION, groups, read_result, sets
 from omnidata.tasks.overview import share
 from omnidata.tasks.profile import Profile
 from omnidata.tasks.published import HISTORY, read_published
@@ -99,17 +101,17 @@ from omnidata.types import (
 )
 
 OUTCOMES: Final = ("success", "partial", "failure", "unfinished")
-"""How a rollout may end."""
+"""The outcomes of rollouts."""
 
 
-# `osworld-step`: does an answer do what the recorded agent did? Ours; the paper has no such rule.
+# `osworld-step`: does an answer do the same as the recorded agent? The paper has no such rule.
 #
 # The recorded agent may be wrong: this compares models with a rollout, or one rollout with another,
-# and says nothing of success, which `omnidata score osworld RESULTS` does.
+# not success.
 
 
 class Done(NamedTuple):
-    """What the code of an answer does, as `judge` compares it; None if it is not understood.
+    """The actions of an answer's code, as `judge` compares them; None if it is not understood.
 
     Attributes:
         on_screen: with places in pixels of the screen.
@@ -144,34 +146,37 @@ class _Record(TypedDict, total=False):
     code: str
 
 
-def _answer(
-    statements: Sequence[Call | Code], code: str, step: Step, receipt: Receipt
-) -> ParsedAnswer[Done]:
-    found = actions_of(statements)
+def _answer(answer: ParsedResponse, step: Step, receipt: Receipt) -> ParsedAnswer[Done]:
+    found = actions_of(answer.statements)
     resized = resizing(receipt, step.screen, where=step.sample_id)
     on_screen = move(found, resized.to_screen) if found and resized else found
-    told = as_action(statements, space="px", said=code)
+    action = as_action(answer.statements, space="px", said=answer.code)
     return ParsedAnswer(
         Done(on_screen, found),
-        {"code": code},
-        (structs.replace(told, then=()), *told.then) if told else (),
-        is_exact=not any(isinstance(one, Code) for one in statements),
+        {"code": answer.code},
+        (structs.replace(action, then=()), *action.then) if action else (),
+        is_exact=answer.as_prompted,
     )
 
 
-# What `omnidata info` counts: tasks and rollouts by domain, how many finished, and their turns.
+# The counts of `omnidata info`: tasks and rollouts by domain, and their turns.
 
 
 class View(overview.View):
-    """The rollouts, and how many steps they have.
-
-    A Parquet repository holds the steps alone.
-    """
+    """The rollouts and their steps; a Parquet repository holds the steps alone."""
 
     def __init__(self, source: LoadedDataset) -> None:
         super().__init__(source)
-        self.rollouts = _rollouts(source) if isinstance(source, Results) else {}
-        self.tasks = _tasks(source)
+        tasks = {(step.tags.get("domain"), step.group) for step in source.steps}
+        rollouts: dict[str, dict[str, int]] = {}
+        with staying_in(source.root):
+            found = () if is_repository(source.root) else loader.rollouts(source.root, _ignore)
+            for rollout in found:  # those without a turn too
+                tasks.add((rollout.domain, rollout.example_id))
+                row = rollouts.setdefault(rollout.domain or "unknown", dict.fromkeys(OUTCOMES, 0))
+                row[read_result(rollout, _ignore).outcome] += 1
+        self.rollouts = dict(sorted(rollouts.items()))
+        self.tasks = dict(sorted(Counter(domain or "unknown" for domain, _ in tasks).items()))
 
     @classmethod
     def read(cls, task: Asking, data: Path, *, strict: bool) -> LoadedDataset:
@@ -203,26 +208,14 @@ class View(overview.View):
         return [*tasks, rollouts] if total else tasks
 
 
-def _tasks(source: LoadedDataset) -> Mapping[str, int]:
-    found = {(step.tags.get("domain"), step.group) for step in source.steps}
-    if isinstance(source, Results):  # knows those without a turn too
-        found |= {(rollout.domain, rollout.example_id) for rollout, _ in source.results.values()}
-    return dict(sorted(Counter(domain or "unknown" for domain, _ in found).items()))
-
-
-def _rollouts(source: Results) -> Mapping[str, Mapping[str, int]]:
-    found: dict[str, dict[str, int]] = {}
-    for rollout, result in source.results.values():
-        row = found.setdefault(rollout.domain or "unknown", dict.fromkeys(OUTCOMES, 0))
-        row[result.outcome] += 1
-    return dict(sorted(found.items()))
+def _ignore(finding: Finding) -> None:
+    """The loader reports it."""
 
 
 # OSWorld's prompt for agents that see the screenshot alone (paper, Appendix C.2.1).
 #
 # The lines around it are those of the release's agent. It shows the last three screenshots with the
-# answers to them; a step holds one screenshot, and so the last three actions are said in words
-# here.
+# answers to them; here the last three actions are texts, since a step holds one screenshot.
 
 OPTIONS: Final[Mapping[str, Sequence[str]]] = {
     "history": ("gold", "none", "predicted"),
@@ -230,8 +223,8 @@ OPTIONS: Final[Mapping[str, Sequence[str]]] = {
     "examples": ("",),
     **OPTIONS_OF_TREES,
 }
-"""The options of the task. `alignment` says how clips are cut out of recordings; `examples` is the
-suite's folder of that name, which has the instructions, or a list of its tasks."""
+"""`alignment` sets how clips are cut out of recordings; `examples` is the suite's folder of that
+name, with the instructions, or a list of its tasks."""
 
 _TASK: Final = "\nYou are asked to complete the following task: {}"
 _NEXT: Final = (
@@ -257,8 +250,7 @@ _SEEN: Final[Mapping[Kind, str]] = {
     "tags; and 2) accessibility tree, which is based on AT-SPI library. And you will predict the "
     "action of the computer based on the image and text information.",
 }
-"""How the prompts for other observations differ: Appendix C.2.2 for marks, and the words of the
-release's agent where the paper only says that the words for screenshots are replaced."""
+"""The parts that differ by observation: of Appendix C.2.2 for marks, else of the release."""
 _CODE: Final = "Return one line or multiple lines"
 _MARKS: Final = """\
 You can replace x, y in the code with the tag of the element you want to operate with. such as:
@@ -283,10 +275,7 @@ _BY: Final = frozenset({"move_by", "drag_by"})
 
 @cache
 def system_prompt(kind: Kind = "screenshot") -> str:
-    """The system prompt without the task.
-
-    Args:
-        kind: what the model is shown.
+    """Return the system prompt without the task.
 
     Examples:
         >>> system_prompt().splitlines()[0]
@@ -314,7 +303,7 @@ class _Speech(Speech):
         lines = [
             code_of(call, f"{call.x!r}, {call.y!r}" if call.x is not None else "") for call in calls
         ]
-        return _answer(calls, "\n".join(lines), step, receipt)
+        return _answer(ParsedResponse(tuple(calls), "\n".join(lines)), step, receipt)
 
 
 class _Episodes(Episodes):
@@ -328,8 +317,7 @@ class OsWorld(Benchmark):
 
     Args:
         name: "osworld".
-        options: `history`, `alignment`, `examples`, `observation`, `a11y_tokens`; unknown ones are
-            a `UsageError`.
+        options: of `allowed`; unknown ones are a `UsageError`.
     """
 
     card = Card(
@@ -412,7 +400,13 @@ class OsWorld(Benchmark):
     def prompt(self, step: Step, history: History) -> Conversation:
         shot = step.media.get("screenshot")
         shown = [Part("image", media=shot, role="screenshot")] if shot else []
-        past = _history_text(step, history)
+        actions = history.actions(step)
+        first = max(0, len(actions) - (_LAST if history.window is None else history.window))
+        lines = [
+            f"\n{number}. {action.words if action and is_told(action) else _UNSAID}"
+            for number, action in enumerate(actions[first:], first + 1)
+        ]
+        past = _BEFORE + "".join(lines) if lines else ""
         asked = Part("text", _NEXT + past)
         if seen := self._screens.observation(step):
             text = _NEXT_OF[seen.kind].format(seen.text.rstrip("\n"))
@@ -425,41 +419,34 @@ class OsWorld(Benchmark):
         )
 
     def parse(self, text: str, step: Step, receipt: Receipt) -> ParsedAnswer[Done]:
-        found = parse(text, self._places(step, receipt))
+        names: Names = {}
+        if marked := self._screens.marked_elements(step):
+            done = actions_of(calls_of(step.source).calls) or ()
+            acted = [centre(region) for one in done for region in (*one.start, *one.end)]
+            resized = resizing(receipt, step.screen, where=step.sample_id)
+            places = [(point.x, point.y) for point in acted]
+            names = tags(marked, step.screen, places, resized=resized)
+        found = parse(text, names)
         if isinstance(found, str):
             raise UnreadError(found)
-        return _answer(found.statements, found.code, step, receipt)
-
-    def _places(self, step: Step, receipt: Receipt) -> Names:
-        """What the marks stand for that a model was shown."""
-        marked = self._screens.marked_elements(step)
-        if not marked:
-            return {}
-        done = actions_of(calls_of(step.source).calls) or ()
-        acted = [centre(region) for one in done for region in (*one.start, *one.end)]
-        return tags(
-            marked,
-            step.screen,
-            [(point.x, point.y) for point in acted],
-            resized=resizing(receipt, step.screen, where=step.sample_id),
-        )
+        return _answer(found, step, receipt)
 
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
     ) -> Target | None:
-        """The recorded turn as code, also where it was said in another action space.
+        """Return the recorded turn as code, whatever its action space.
 
         Args:
             step: of OSWorld.
             space: "px" or None.
-            size: width and height of the screenshot as the model is shown it, in pixels.
+            size: width and height of the screenshot as sent, in pixels.
 
         Returns:
-            None where the turn is not understood, or does something at a place that nobody says,
-            or on a screen of unknown size.
+            None if the turn is not understood, lacks a place, or needs the unknown size of the
+            screen.
 
         Raises:
-            UsageError: a unit other than pixels, in which code has its places.
+            UsageError: a unit other than pixels.
         """
         if space not in (None, "px"):
             raise UsageError(
@@ -476,10 +463,17 @@ class OsWorld(Benchmark):
         by = any(isinstance(call, Call) and call.kind in _BY for call in calls)
         if (needs_places(found) and min(step.screen) < 1) or (by and size != step.screen):
             return None
-        lines, template, points = [], [], []
+        lines: list[str] = []
+        template: list[str] = []
+        points: list[Pair] = []
         for call in calls:
             assert not isinstance(call, Code)  # `actions_of` understood them all
-            pair = _place(call, step.screen, size)
+            pair = None
+            if call.kind not in _BY and call.x is not None and call.y is not None:
+                pair = call.x, call.y
+                if min(step.screen) >= 1:
+                    point = Point(*pair, "px")
+                    pair = place(point, step.screen, space="px", size=size)
             tag = tag_at(marked, (call.x or 0, call.y or 0)) if pair else None
             if tag:
                 lines.append(code_of(call, tag))
@@ -521,24 +515,6 @@ class OsWorld(Benchmark):
         )
 
 
-def _history_text(step: Step, history: History) -> str:
-    past = history.actions(step)
-    first = max(0, len(past) - (_LAST if history.window is None else history.window))
-    lines = [
-        f"\n{number}. {action.words if action and is_told(action) else _UNSAID}"
-        for number, action in enumerate(past[first:], first + 1)
-    ]
-    return _BEFORE + "".join(lines) if lines else ""
-
-
-def _place(call: Call, screen: Screen, size: Screen) -> Pair | None:
-    if call.kind in _BY or call.x is None or call.y is None:
-        return None
-    if min(screen) < 1:
-        return call.x, call.y
-    return place(Point(call.x, call.y, "px"), screen, space="px", size=size)
-
-
 def _code_blocks(lines: Sequence[str]) -> str:
     blocks: list[str] = []
     code: list[str] = []
@@ -557,7 +533,7 @@ def _center(step: Step) -> str:
     return _code_blocks([f"pyautogui.click({width // 2}, {height // 2})"])
 
 
-# How an answer differs from what the recorded agent did.
+# How an answer differs from the recorded turn.
 
 
 def _turn(found: Sequence[Action] | None) -> Turn | None:

@@ -10,15 +10,15 @@ import json
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from itertools import islice
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final
 
-from omnidata.errors import Finding, MediaError, MissingMediaError, OmnidataError
+from omnidata.errors import MediaError, MissingMediaError, OmnidataError
 from omnidata.files import bounds, inside, read_text, real
 from omnidata.jsontext import is_integer, json_file
 from omnidata.loaders.files import check_depth, is_walked, refuse_far
@@ -32,40 +32,41 @@ from omnidata.types import MediaRef
 
 @cache
 def sets() -> Mapping[str, Mapping[str, int]]:
-    """The sets of examples: by domain, how many there are (Tables 8 and 9).
+    """Return the number of examples by domain, of each set (Tables 8 and 9).
 
     Examples:
         >>> {name: sum(found.values()) for name, found in sets().items()}
         {'osworld': 369, 'osworld-windows': 43}
     """
-    return MappingProxyType(_file()["sets"])
+    found: Mapping[str, Mapping[str, int]] = _file()["sets"]
+    return found
 
 
 @cache
 def groups() -> Mapping[str, tuple[str, ...]]:
-    """The groups of Table 5 and their domains, in the paper's order.
+    """Return the groups of Table 5 and their domains, in the paper's order.
 
     Examples:
         >>> groups()["Professional"]
         ('vs_code', 'gimp')
     """
-    return MappingProxyType({name: tuple(found) for name, found in _file()["groups"].items()})
+    return {name: tuple(found) for name, found in _file()["groups"].items()}
 
 
 @cache
 def group_of() -> Mapping[str, str]:
-    """The group of every domain.
+    """Return the group of every domain.
 
     Examples:
         >>> group_of()["libreoffice_calc"]
         'Office'
     """
-    return MappingProxyType({one: name for name, found in groups().items() for one in found})
+    return {one: name for name, found in groups().items() for one in found}
 
 
 @cache
 def infeasible() -> frozenset[str]:
-    """The tasks that cannot be done, `<domain>/<id>`, as the release's evaluation has them.
+    """Return the tasks that the release's evaluation calls infeasible, as `<domain>/<id>`.
 
     Examples:
         >>> len(infeasible())
@@ -126,21 +127,20 @@ class Rollout:
 
     @property
     def run(self) -> str:
-        """The agent that it is of: action space, observation type and model.
+        """The agent: action space, observation type and model.
 
-        Folders that say none of these are a part of it: two agents side by side are never one.
-        Attempts are those of one agent where their folders say so.
+        Other folders are a part of it: two agents side by side are never one.
         """
-        named = (self.action_space, self.observation_type, self.model)
-        told = (name for name in named if name and name not in self.folders)
-        return "/".join((*told, *self.folders)) or "."
+        names = (self.action_space, self.observation_type, self.model)
+        more = (name for name in names if name and name not in self.folders)
+        return "/".join((*more, *self.folders)) or "."
 
     def name(self, file: str) -> str:
         """Return a file of the folder, relative to `root`."""
         return file if self.path == "." else f"{self.path}/{file}"
 
     def text(self, file: str, *, budget: Budget = _SMALL) -> bytes:
-        """The content of a small file of the folder, as UTF-8 without a mark.
+        """Return the content of a small file of the folder, as UTF-8 without a byte order mark.
 
         Raises:
             MediaError: it is missing, too large, or outside the folder of results.
@@ -156,12 +156,12 @@ Parts = tuple[str, ...]
 
 
 def find(data: Path, note: Note, domains: Collection[str] = ()) -> list[Rollout]:
-    """The rollouts below a folder, sorted by path.
+    """Return the rollouts below a folder, sorted by path.
 
-    A folder counts that has a trajectory or a result, and every folder of a known domain and beside
-    a rollout's, for the release makes it before it begins. `onboard`, the suite's own tasks and
-    what begins with a dot are passed over, and so are links to folders of the tree. A rollout in
-    another's folder is one of the same agent, or passed over (`_inside`).
+    They are the folders with a trajectory or a result, and all folders in a known domain's or
+    beside a rollout's, since the release makes a folder before the rollout begins. Skipped are
+    `onboard`, the suite's own tasks, names that begin with a dot, and links to folders of the tree.
+    A rollout in another's folder is one of the same agent, or skipped.
 
     Args:
         data: the folder, or a trajectory's file.
@@ -179,8 +179,7 @@ def find(data: Path, note: Note, domains: Collection[str] = ()) -> list[Rollout]
     walked = _walk(root, (), (real(root),), far, note, namer.domains)
     found = list(walked) if data.is_dir() else [()]
     refuse_far(far, data)
-    named = _inside(found, namer, note)
-    return sorted(named, key=lambda rollout: rollout.path)
+    return sorted(_inside(found, namer, note), key=lambda rollout: rollout.path)
 
 
 def _walk(
@@ -208,7 +207,12 @@ def _walk(
             below += rollouts
             begun += [] if rollouts else [inner]
         elif is_walked(leads := real(path), trees):
-            note(_link(entry.path))
+            RowContext(entry.path, note).warn(
+                "link-skipped",
+                "the folder is a link to another folder of the tree",
+                "folders",
+                "copy that folder if it is a separate rollout; the link is ignored until then",
+            )
         elif inside(leads, bounds() or trees):
             below += _walk(root, inner, (*trees, leads), far, note, domains)
         else:
@@ -224,14 +228,24 @@ def _walk(
 def _inside(found: Sequence[Parts], namer: _Namer, note: Note) -> Iterator[Rollout]:
     above = _above_examples(found, namer) & set(found)
     for parts in sorted(above):
-        note(_above_finding("/".join((*parts, RESULT))))
+        RowContext("/".join((*parts, RESULT)), note).warn(
+            "result-outside",
+            "it is above the folders of domains",
+            "results in the folders of examples",
+            "move it if it belongs to an example; it is ignored until then",
+        )
     every = set(found) - above
-    owners = {parts: _outermost(parts, every) for parts in found if parts in every}
+    owners = {
+        parts: next((parts[:n] for n in range(len(parts)) if parts[:n] in every), None)
+        for parts in found
+        if parts in every
+    }
     tried = set()
-    for parts in (parts for parts, owner in owners.items() if owner is None):
-        rollout = namer.rollout_of(parts)
-        tried.add((rollout.run, rollout.domain, rollout.example_id))
-        yield rollout
+    for parts, owner in owners.items():
+        if owner is None:
+            rollout = namer.rollout_of(parts)
+            tried.add((rollout.run, rollout.domain, rollout.example_id))
+            yield rollout
     for parts, owner in owners.items():
         if owner is None:
             continue
@@ -252,11 +266,12 @@ def _inside(found: Sequence[Parts], namer: _Namer, note: Note) -> Iterator[Rollo
                 attempt=attempt,
             )
         else:
-            note(_copy_finding("/".join(parts), "/".join(owner) or "."))
-
-
-def _outermost(parts: Parts, every: Collection[Parts]) -> Parts | None:
-    return next((parts[:n] for n in range(len(parts)) if parts[:n] in every), None)
+            RowContext("/".join(parts), note).warn(
+                "rollout-inside",
+                f"it is in the folder of another rollout, {'/'.join(owner) or '.'}",
+                "a separate folder for each example",
+                "move it if it is a separate rollout; it is ignored until then",
+            )
 
 
 def _above_examples(found: Sequence[Parts], namer: _Namer) -> set[Parts]:
@@ -275,39 +290,6 @@ def _above_examples(found: Sequence[Parts], namer: _Namer) -> set[Parts]:
     }
 
 
-def _above_finding(path: str) -> Finding:
-    return Finding(
-        "result-outside",
-        "warning",
-        path,
-        "it is above the folders of domains",
-        "results in the folders of examples",
-        "move it if it belongs to an example; it is ignored until then",
-    )
-
-
-def _copy_finding(path: str, owner: str) -> Finding:
-    return Finding(
-        "rollout-inside",
-        "warning",
-        path,
-        f"it is in the folder of another rollout, {owner}",
-        "a separate folder for each example",
-        "move it if it is a separate rollout; it is ignored until then",
-    )
-
-
-def _link(path: str) -> Finding:
-    return Finding(
-        "link-skipped",
-        "warning",
-        path,
-        "the folder is a link to another folder of the tree",
-        "folders",
-        "copy that folder if it is a separate rollout; the link is ignored until then",
-    )
-
-
 class _Namer:
     def __init__(self, root: Path, domains: Set[str]) -> None:
         self._root = root
@@ -324,17 +306,19 @@ class _Namer:
         space = next((part for part in agent[-3:] if part in ACTION_SPACES), "")
         observed = next((part for part in agent[-2:] if part in OBSERVATION_TYPES), "")
         args = self._settings(parts)
-        told = args.get("model")
-        model = told if isinstance(told, str) else ""
+        model = args.get("model")
         return Rollout(
             self._root,
             "/".join(parts) or ".",
             known[at] if at >= 0 else "",
             known[at + 1] if at + 1 < len(known) else "",
             "/".join(known[at + 2 :]),
-            space or _one_of(args.get("action_space"), ACTION_SPACES),
-            observed or _one_of(args.get("observation_type"), OBSERVATION_TYPES),
-            agent[-1] if observed and agent[-1] != observed else model,
+            space or next((one for one in ACTION_SPACES if one == args.get("action_space")), ""),
+            observed
+            or next((one for one in OBSERVATION_TYPES if one == args.get("observation_type")), ""),
+            agent[-1]
+            if observed and agent[-1] != observed
+            else (model if isinstance(model, str) else ""),
             before[len(self._above) :],
             attempt,
             limit if is_integer(limit := args.get("max_steps")) and limit > 0 else None,
@@ -347,18 +331,20 @@ class _Namer:
         for length in range(len(parts), -1, -1):
             name = "/".join((*parts[:length], "args.json"))
             if name not in self._args:
-                self._args[name] = self._read(name)
+                self._args[name] = _read_object(self._root, name)
             if self._args[name]:
                 return self._args[name]
         return {}
 
-    def _read(self, name: str) -> Mapping[str, Any]:
-        ref = MediaRef("image", self._root, name)
-        try:
-            found = json_file(resolve(ref, budget=_SMALL), _SMALL.max_bytes)
-        except (MediaError, OSError):
-            return {}
-        return found if isinstance(found, dict) else {}
+
+def _read_object(root: Path, name: str) -> Mapping[str, Any]:
+    """Return the JSON object of a small file; empty if there is none."""
+    try:
+        path = resolve(MediaRef("image", root, name), budget=_SMALL)
+        found = json_file(path, _SMALL.max_bytes)
+    except (MediaError, OSError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _without_attempts(parts: Parts, domains: Set[str]) -> tuple[Parts, str]:
@@ -387,10 +373,6 @@ def _domain_at(parts: Parts, lowest: int, domains: Set[str]) -> int:
     return last - 1
 
 
-def _one_of(value: object, allowed: tuple[str, ...]) -> str:
-    return value if isinstance(value, str) and value in allowed else ""
-
-
 # Whether some data are OSWorld's results, by a look at a few files.
 
 FOUND: Final = (
@@ -403,7 +385,7 @@ _LINES: Final = 5
 
 
 def recognises(data: Path) -> bool:
-    """Whether a trajectory of OSWorld is there, or a result in the folder of a known domain.
+    """Return whether the data have a trajectory, or a result in the folder of a known domain.
 
     Raises:
         OSError: a file cannot be read.
@@ -411,9 +393,8 @@ def recognises(data: Path) -> bool:
     if data.is_file():
         return data.suffix == ".jsonl" and _is_trajectory(data)
     files = list(islice(_files(data), _LOOKS))
-    for path in files:
-        if path.name == TRAJECTORY and _is_trajectory(path):
-            return True
+    if any(path.name == TRAJECTORY and _is_trajectory(path) for path in files):
+        return True
     domains = (path.parent.parent.name for path in files if path.name == RESULT)
     return not group_of().keys().isdisjoint(domains)
 
@@ -434,12 +415,6 @@ def _is_trajectory(path: Path) -> bool:
 
 
 def _is_line(row: Any) -> bool:
-    """Whether a row is a line of a trajectory.
-
-    Examples:
-        >>> _is_line({"step_num": 1, "action": "DONE", "screenshot_file": "a.png"})
-        True
-    """
     if not isinstance(row, Mapping):
         return False
     acts = "step_num" in row and not row.keys().isdisjoint(("action", "actions"))
@@ -447,10 +422,10 @@ def _is_line(row: Any) -> bool:
     return acts and not row.keys().isdisjoint(marks)
 
 
-# What the agents of OSWorld's rollouts were asked, which the release does not keep with them.
+# The tasks of OSWorld's rollouts, which the release does not keep with them.
 
 INSTRUCTION: Final = "instruction.txt"
-"""What forks call the file of the task."""
+"""The file of the task in forks."""
 
 
 @dataclass(slots=True)
@@ -459,8 +434,8 @@ class Instructions:
 
     Attributes:
         examples: the release's folder `evaluation_examples/examples`, with `<domain>/<id>.json`;
-            None where there is none.
-        missing: rollouts whose task nobody says.
+            None without one.
+        missing: rollouts without a task.
     """
 
     examples: Path | None = None
@@ -468,7 +443,7 @@ class Instructions:
     _known: dict[str, str] = field(default_factory=dict)
 
     def of(self, rollout: Rollout, row: Mapping[str, Any]) -> str:
-        """What an agent was asked; empty where nobody says.
+        """Return the task of a rollout, or an empty string.
 
         Args:
             rollout: the folder.
@@ -478,42 +453,35 @@ class Instructions:
         if isinstance(own, str) and own:
             return own
         if rollout.path not in self._known:
-            self._known[rollout.path] = _beside(rollout) or self._list_path(rollout)
-        found = self._known[rollout.path]
-        if not found:
-            self.missing.add(rollout.path)
-        return found
-
-    def _list_path(self, rollout: Rollout) -> str:
-        row = example_row(self.examples, rollout.domain, rollout.example_id)
-        text = row.get("instruction")
-        return text if isinstance(text, str) else ""
+            text: object = ""
+            with suppress(MediaError, OSError, UnicodeDecodeError):
+                text = rollout.text(INSTRUCTION).decode("utf-8").strip()
+            if not text:
+                listed = example_row(self.examples, rollout.domain, rollout.example_id)
+                text = listed.get("instruction")
+            self._known[rollout.path] = text if isinstance(text, str) else ""
+            if not self._known[rollout.path]:
+                self.missing.add(rollout.path)
+        return self._known[rollout.path]
 
 
 def example_row(examples: Path | None, domain: str, example_id: str) -> Mapping[str, Any]:
-    """What a suite's examples say of a task; empty where they say nothing.
+    """Return the entry of a task in a suite's examples; empty if there is none.
 
     Args:
-        examples: the folder with `<domain>/<id>.json` or `<domain>/<id>/<id>.json`; None where
-            there is none.
+        examples: the folder with `<domain>/<id>.json` or `<domain>/<id>/<id>.json`; None without
+            one.
         domain: of the task.
         example_id: its id.
     """
     if examples is None or not domain or not example_id:
         return {}
-    for name in example_names(domain, example_id):
-        try:
-            path = resolve(MediaRef("image", examples, name), budget=_SMALL)
-            found = json_file(path, _SMALL.max_bytes)
-        except (MediaError, OSError):
-            continue
-        if isinstance(found, dict):
-            return found
-    return {}
+    rows = (_read_object(examples, name) for name in example_names(domain, example_id))
+    return next(filter(None, rows), {})
 
 
 def example_names(domain: str, example_id: str) -> tuple[str, str]:
-    """Where a suite's examples may have a task: a file, or one in a folder with the task's files.
+    """Return the places of a task in a suite's examples: a file, or one in a folder of its own.
 
     Examples:
         >>> example_names("os", "a")
@@ -522,18 +490,10 @@ def example_names(domain: str, example_id: str) -> tuple[str, str]:
     return f"{domain}/{example_id}.json", f"{domain}/{example_id}/{example_id}.json"
 
 
-def _beside(rollout: Rollout) -> str:
-    try:
-        return rollout.text(INSTRUCTION).decode("utf-8").strip()
-    except (MediaError, OSError, UnicodeDecodeError):
-        return ""
-
-
-# `result.txt`: what OSWorld's evaluation said of a rollout.
+# `result.txt`: the score of a rollout by OSWorld's evaluation.
 
 _BUDGET: Final = Budget(max_bytes=4096)
 _WORDS: Final = {"True": 1.0, "False": 0.0}
-_EXPECTED: Final = "a number from 0 to 1, True or False"
 
 
 @dataclass(frozen=True, slots=True)
@@ -541,8 +501,8 @@ class Result:
     """The score of a rollout.
 
     Attributes:
-        score: 0 to 1; None where there is none, or none that can be used.
-        text: what the file holds, stripped; None where there is no file that can be read.
+        score: 0 to 1; None without a usable one.
+        text: the stripped content of the file; None without a readable file.
     """
 
     score: float | None = None
@@ -557,13 +517,13 @@ class Result:
 
 
 def read_score(text: str) -> float:
-    """A score as it is written: a number, or else True or False to the letter.
+    """Return the score of a text: a number from 0 to 1, "True" or "False".
 
-    The release scores what is no number by the truth of its text, so that "False" counts as 1; here
-    it is 0. Nothing is evaluated.
+    The release takes any text that is no number for True, so there "False" counts as 1; here it is
+    0. Nothing is evaluated.
 
     Raises:
-        ValueError: it is none of these, or not from 0 to 1.
+        ValueError: the text is no score, or the score is not from 0 to 1.
 
     Examples:
         >>> read_score("0.25"), read_score("False"), read_score("True")
@@ -581,32 +541,23 @@ def read_score(text: str) -> float:
 
 
 def read_result(rollout: Rollout, note: Note) -> Result:
-    """The result of a rollout, with a finding where the file cannot be used.
-
-    Args:
-        rollout: the folder.
-        note: takes the findings.
-    """
-    place = RowContext(rollout.name(RESULT), note)
+    """Return the result of a rollout, and report a file that cannot be used."""
+    text = None
     try:
         text = rollout.text(RESULT, budget=_BUDGET).decode("utf-8").strip()
     except MissingMediaError:
         return Result()
     except (MediaError, OSError, UnicodeDecodeError) as error:
         what = error.what if isinstance(error, OmnidataError) else "it cannot be read as text"
-        _refuse(place, what)
-        return Result()
-    try:
-        return Result(read_score(text), text)
-    except ValueError as error:
-        _refuse(place, f"{error}: {short(text)}")
-        return Result(None, text)
-
-
-def _refuse(place: RowContext, what: str) -> None:
-    place.refuse(
+    else:
+        try:
+            return Result(read_score(text), text)
+        except ValueError as error:
+            what = f"{error}: {short(text)}"
+    RowContext(rollout.name(RESULT), note).refuse(
         "result-broken",
         what,
-        _EXPECTED,
+        "a number from 0 to 1, True or False",
         "correct the file; the example counts as unfinished until then",
     )
+    return Result(None, text)

@@ -1,4 +1,4 @@
-"""`traj.jsonl`: lines of an agent's actions -> turns, and the runs that were appended."""
+"""`traj.jsonl`: lines of an agent's actions -> turns and runs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _STAMP: Final = re.compile(r"(\d{8})@(\d{6})(\d{6})?", re.ASCII)
 
 @dataclass(slots=True)
 class Turn:
-    """What an agent did at once: lines with one `step_num`.
+    """A turn of an agent: the lines with one `step_num`.
 
     Attributes:
         number: the `step_num`; where a line has none, the one after the turn before.
@@ -71,7 +71,7 @@ class Turn:
 
 @dataclass(slots=True)
 class Run:
-    """One go at an example; a folder that was not cleaned before holds several.
+    """One attempt at an example; a folder that was not cleaned before holds several.
 
     Attributes:
         turns: in order.
@@ -90,6 +90,12 @@ class Run:
         self.doubts.append((turn, finding))
 
     @property
+    def times(self) -> list[datetime] | None:
+        """When the turns began; None if one has no time, or the times decrease."""
+        known = [time for turn in self.turns if (time := turn.time) is not None]
+        return known if len(known) == len(self.turns) and known == sorted(known) else None
+
+    @property
     def first_number(self) -> int:
         """The number of the first turn: 0 if a turn has that number, else 1."""
         return min((turn.number for turn in self.turns), default=1) and 1
@@ -106,10 +112,7 @@ def _file(value: object) -> str | None:
 
 
 def _read_stamp(value: object) -> datetime | None:
-    """A time as the runner writes it, with or without microseconds; it has no zone.
-
-    Returns:
-        With UTC for a zone, which means nothing: only differences do. None for anything else.
+    """Return a time as the runner writes it, without a zone: only differences mean something.
 
     Examples:
         >>> _read_stamp("20240501@120000250000") - _read_stamp("20240501@120000")
@@ -123,11 +126,6 @@ def _read_stamp(value: object) -> datetime | None:
     except ValueError:
         return None
     return whole + timedelta(microseconds=int(found[3] or 0))
-
-
-def _is_reset(row: Row) -> bool:
-    """A fork takes a screenshot before the agent's first turn."""
-    return row.get("action") == "reset" and row.get("step_num") in (0, None)
 
 
 def read_runs(lines: Iterable[tuple[str, Any]], note: Note) -> list[Run]:
@@ -147,9 +145,17 @@ def read_runs(lines: Iterable[tuple[str, Any]], note: Note) -> list[Run]:
             place.refuse(
                 "json-invalid", "the line is not a JSON object", "one JSON object in UTF-8"
             )
-        elif _is_error(row):
-            _crash(runs[-1], row, where)
-        elif _is_reset(row):
+        elif "Error" in row and row.keys().isdisjoint(("action", "actions", "step_num")):
+            run = runs[-1]
+            run.crashed = short(row["Error"])
+            (run.turns[-1].after if run.turns else run.before).append(row)
+            RowContext(where, partial(run.doubt, None)).warn(
+                "run-crashed",
+                f"the run ended with an error: {run.crashed}",
+                "a run that ends without an error",
+                "run the example again; the steps before it are kept",
+            )
+        elif row.get("action") == "reset" and row.get("step_num") in (0, None):  # of a fork
             if runs[-1].turns or runs[-1].before:
                 runs.append(Run())
             runs[-1].before.append(row)
@@ -195,21 +201,6 @@ def _with_turns(runs: Iterable[Run]) -> list[Run]:
     return [*kept, Run(crashed=rest.crashed)]
 
 
-def _is_error(row: Row) -> bool:
-    return "Error" in row and row.keys().isdisjoint(("action", "actions", "step_num"))
-
-
-def _crash(run: Run, row: Row, where: str) -> None:
-    run.crashed = short(row.get("Error"))
-    (run.turns[-1].after if run.turns else run.before).append(row)
-    RowContext(where, partial(run.doubt, None)).warn(
-        "run-crashed",
-        f"the run ended with an error: {run.crashed}",
-        "a run that ends without an error",
-        "run the example again; the steps before it are kept",
-    )
-
-
 def _number(row: Row, run: Run) -> tuple[int, bool]:
     value = row.get("step_num")
     if is_integer(value) and 0 <= value <= MOST_TURNS:
@@ -243,18 +234,18 @@ def _add(run: Run, turn: Turn) -> bool:
     return False
 
 
-# OSWorld's screen recordings: where in them each turn lies.
+# OSWorld's screen recordings: where each turn lies in them.
 #
-# A recording begins before the first turn and ends after the evaluation, and nobody notes when.
-# Where the clock of the turns stands in it is estimated from both ends, or told by the screenshots,
-# which the recording shows too.
+# A recording begins before the first turn and ends after the evaluation; the times are unknown. The
+# place of the turns is estimated from both ends, or found by the screenshots, which the recording
+# shows too.
 
 Alignment = Literal["exact", "estimated"]
 
 _SMALL: Final = (96, 54)
 _NOISE: Final = 12
-"""Levels of grey by which a cell of the small picture may differ for the loss of compression: in a
-real recording of a desktop beside its screenshots it was 7."""
+"""Levels of grey by which cells of the small picture may differ, for the loss of compression: in a
+real recording of a desktop it was 7."""
 _ODD_CELLS: Final = 4
 """Cells that may differ more: a blinking caret, the pointer. Of 5184; a letter that is typed is no
 more than that, a menu or a window many times as much."""
@@ -276,10 +267,10 @@ class Recording:
 
     @classmethod
     def of(cls, ref: MediaRef) -> Recording:
-        """The recording in a file.
+        """Return the recording in a file.
 
         Raises:
-            MediaError: it is missing or none.
+            MediaError: the file is missing or no video.
         """
         return cls(ref, recorded_seconds(ref))
 
@@ -295,7 +286,7 @@ class Timeline:
     Attributes:
         recording: what was recorded.
         starts: when each turn's first action began, in seconds after the first frame.
-        alignment: "exact": told by the screenshots, up to the second of the stamps and the moment
+        alignment: "exact": found by the screenshots, up to the second of the stamps and the moment
             that the screen takes to change; "estimated": from the two ends.
     """
 
@@ -304,13 +295,13 @@ class Timeline:
     alignment: Alignment
 
     def clip(self, number: int) -> MediaRef | None:
-        """What the recording shows up to a turn, from the turn before or from the beginning.
+        """Return the clip up to a turn, from the turn before or from the beginning.
 
         Args:
-            number: of the turn, 0-based; one more for what it shows from the last one to its end.
+            number: of the turn, from 0; one more for the clip from the last turn to the end.
 
         Returns:
-            None for less than a frame, or for what lies outside the recording.
+            None for less than a frame, or outside the recording.
         """
         seconds = self.recording.seconds
         start, end = (0.0, *self.starts, seconds)[number : number + 2]
@@ -318,11 +309,11 @@ class Timeline:
 
 
 def estimate_start(recording: Recording, times: Sequence[datetime]) -> Timeline:
-    """A recording whose beginning is estimated.
+    """Return the turns in a recording whose beginning is estimated.
 
-    The release ends it after the evaluation, so it begins at the last turn's time, and what comes
-    after that, less its length. What comes after is taken to last as long as the turns usually do,
-    or what is left over where that is less; of a single turn, half of what is left over.
+    The release ends it after the evaluation. The time from the last turn to the end is taken to be
+    the median time between turns, or less if the recording is too short; for a single turn it is
+    half of the recording.
 
     Args:
         recording: what was recorded.
@@ -340,20 +331,19 @@ def estimate_start(recording: Recording, times: Sequence[datetime]) -> Timeline:
 def match_start(
     recording: Recording, times: Sequence[datetime], pictures: Sequence[MediaRef | None]
 ) -> Timeline:
-    """A recording whose beginning is told by the screenshots, if they tell it.
+    """Return the turns in a recording whose beginning is found by the screenshots.
 
-    Each screenshot is looked for in the recording, in order; of one that shows the same as the one
-    before nothing can be learned. What an action does is seen after the action began, so that the
-    recording began at least as late as the latest of (a turn's time less when its screen is first
-    seen), and a screen reacts soon.
+    Each screenshot is looked for in the recording, in order, unless it shows the same as the one
+    before. An action is seen after it began, so the recording began at least as late as the latest
+    of (a turn's time less the moment when its screen is first seen), and a screen reacts soon.
 
     Args:
-        recording: what was recorded; it is decoded from beginning to end.
+        recording: is decoded from beginning to end.
         times: of the turns, not decreasing; at least one.
         pictures: the screenshot after each turn.
 
     Returns:
-        As `estimate_start` if fewer than two screenshots can tell, one is not found, or they
+        As `estimate_start` if fewer than two screenshots differ, one is not found, or they
         contradict the times.
 
     Raises:
@@ -394,26 +384,20 @@ def _first_seen(ref: MediaRef, pictures: Sequence[MediaRef | None]) -> dict[int,
 
 
 def _changes(pictures: Sequence[MediaRef | None], last: Small) -> list[tuple[int, Small]]:
+    import av
+
     found = []
     for number, ref in enumerate(pictures):
-        small = _small(ref)
-        if small is None:
+        if ref is None:
+            continue
+        try:
+            small = _shrunk(av.VideoFrame.from_ndarray(image(ref).pixels, format="rgb24"))
+        except MediaError:
             continue
         if _differ(small, last):
             found.append((number, small))
         last = small
     return found
-
-
-def _small(ref: MediaRef | None) -> Small | None:
-    import av
-
-    if ref is None:
-        return None
-    try:
-        return _shrunk(av.VideoFrame.from_ndarray(image(ref).pixels, format="rgb24"))
-    except MediaError:
-        return None
 
 
 def _shrunk(frame: VideoFrame) -> Small:
