@@ -23,7 +23,6 @@ from omnidata.errors import DataError, Finding, MediaError, plural
 from omnidata.jsontext import encode, hash_of
 from omnidata.loaders.steps import ids_of
 from omnidata.media import AUDIO_RATE, file_or_bytes, linkable, resolve, samples, wav
-from omnidata.remote import display_path as shown_path
 from omnidata.run.answer_choice import answer_key, answer_screen_size
 from omnidata.run.histories import Histories
 from omnidata.run.journal import Answers
@@ -136,14 +135,14 @@ def derive_critics(
         opened = [*_open_runs(task, source, runs)]
         for run in opened:
             files.enter_context(closing(run.answers))
-        plan = {
-            "data": shown_path(source.root),
-            "task": source.task,
-            "task_options": dict(task.options),
-            "fingerprint": source.fingerprint,
-            "rows_of": [each.name for each in tasks],
-            "profile": judge.name,
-            "runs": [
+        staging = _CriticStaging(
+            out,
+            task,
+            source,
+            tasks,
+            inputs=[run.path for run in opened],
+            profile=judge.name,
+            runs=[
                 {
                     "run": str(run.path),
                     "model": run.model,
@@ -151,9 +150,7 @@ def derive_critics(
                 }
                 for run in opened
             ],
-        }
-        inputs = {source.root, *(run.path for run in opened)}
-        staging = _CriticStaging(out, plan=plan, inputs=inputs, data=source.root)
+        )
         if report := staging.finished_report():
             return report
         with staging, wrap_os_error(staging.path):
@@ -161,8 +158,7 @@ def derive_critics(
             report = made.write(progress)
             for run in opened:
                 run.seen.check(allowed=changed_media, where=str(run.path))
-            staging.publish(report)
-    return {**staging.plan, **report}
+            return staging.publish(report)
 
 
 def _open_runs(task: Asking, source: LoadedDataset, runs: Sequence[Path]) -> Iterator[_Run]:

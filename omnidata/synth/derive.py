@@ -26,6 +26,7 @@ from omnidata.analysis.audit_learning import segments
 from omnidata.errors import DataError, Finding, MediaError, UsageError, plural
 from omnidata.jsontext import encode
 from omnidata.loaders.instructions import foreign
+from omnidata.loaders.steps import media_of
 from omnidata.media import file_or_bytes, resolve
 from omnidata.remote import display_path
 from omnidata.storage import atomic_write, copy_file, read_json, wrap_os_error
@@ -430,12 +431,47 @@ def _under(piece: Piece, other: Recording, design: Design = "swapped") -> list[P
 
 
 class RowsStaging(SynthStaging):
-    """The staging folder of rows."""
+    """The staging folder of rows.
+
+    Args:
+        out: where the rows belong.
+        task: of the data, with its options.
+        source: the data.
+        rows_of: the tasks of the rows.
+        inputs: folders that are read; None for those of the media.
+        plan: what else the rows depend on.
+    """
 
     noun = "rows"
     work = "writing rows"
     report = REPORT
     contents = frozenset({REPORT, PICTURES})
+
+    def __init__(
+        self,
+        out: Path,
+        task: Asking,
+        source: LoadedDataset,
+        rows_of: Sequence[Asking],
+        *,
+        inputs: Iterable[Path] | None = None,
+        **plan: Any,
+    ) -> None:
+        if inputs is None:
+            inputs = {ref.root for ref in media_of(source.steps)}
+        super().__init__(
+            out,
+            plan={
+                "data": display_path(source.root),
+                "task": source.task,
+                "task_options": dict(task.options),
+                "fingerprint": source.fingerprint,
+                "rows_of": [each.name for each in rows_of],
+                **plan,
+            },
+            inputs={source.root, *inputs},
+            data=source.root,
+        )
 
     def is_ours(self, folder: Path) -> bool:
         """Return whether the verb wrote the folder; the report lists its files."""
@@ -475,16 +511,7 @@ def derive(
         MediaError: a picture that a file of many holds cannot be read.
         UsageError: `out` holds something else.
     """
-    plan = {
-        "data": display_path(source.root),
-        "task": source.task,
-        "task_options": dict(task.options),
-        "fingerprint": source.fingerprint,
-        "rows_of": [each.name for each in tasks],
-        "seed": seed,
-    }
-    inputs = {source.root, *(ref.root for s in source.steps for ref in s.media.values() if ref)}
-    staging = RowsStaging(out, plan=plan, inputs=inputs, data=source.root)
+    staging = RowsStaging(out, task, source, tasks, seed=seed)
     if report := staging.finished_report():
         return report
     findings: list[Finding] = []
@@ -511,16 +538,20 @@ def derive(
     with staging, wrap_os_error(staging.path):
         album.write(staging.path / PICTURES, progress)
         for name, lines in rows.items():
-            with atomic_write(staging.path / name) as file:
-                file.writelines(encode(line) + b"\n" for line in lines)
+            write_rows(staging.path / name, lines)
         report = {
             "files": files,
             "episodes": {"used": len(recordings), "left_out": dict(left_out.most_common())},
             "made": made,
             "findings": [dict(finding.as_dict()) for finding in findings],
         }
-        staging.publish(report)
-    return {**staging.plan, **report}
+        return staging.publish(report)
+
+
+def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write rows as JSON lines."""
+    with atomic_write(path) as file:
+        file.writelines(encode(row) + b"\n" for row in rows)
 
 
 def derivation_of(task: Asking) -> Derivation:

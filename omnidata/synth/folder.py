@@ -186,17 +186,23 @@ class SynthStaging(StagedFolder):
                 remedy=f"use these settings, remove {self.path}, or choose another folder",
             )
 
-    def publish(self, report: Mapping[str, Any], *, scratch: Iterable[str] = ()) -> None:
+    def publish(
+        self, report: Mapping[str, Any], *, scratch: Iterable[str] = ()
+    ) -> Mapping[str, Any]:
         """Write the report, remove what only the making needed, and move the folder to its place.
 
         Args:
             report: what was made; the plan is put before it.
             scratch: files and folders that are not part of the result.
 
+        Returns:
+            The report with the plan.
+
         Raises:
             UsageError: something has appeared there in the meantime.
         """
-        write_json(self.path / self.report, {**self.plan, **report})
+        report = {**self.plan, **report}
+        write_json(self.path / self.report, report)
         for name in scratch:
             path = self.path / name
             if path.is_dir():
@@ -204,6 +210,7 @@ class SynthStaging(StagedFolder):
             else:
                 path.unlink(missing_ok=True)
         self.move()
+        return report
 
 
 def _is_new(folder: Path) -> bool:

@@ -114,8 +114,7 @@ def make_episodes(
             )
             join([part.path / _TREE for part in todo], staging.path)
             made = _count(settings, todo)
-        staging.publish({"made": made}, scratch=(staging.parts.name,))
-    return {**staging.plan, "made": made}
+        return staging.publish({"made": made}, scratch=(staging.parts.name,))
 
 
 def with_speech(settings: Settings) -> Settings:

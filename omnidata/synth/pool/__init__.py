@@ -107,8 +107,7 @@ def make_pool(out: Path, *, seed: int = 0, progress: Progress | None = None) -> 
                 ),
             }
         }
-        staging.publish(made)
-    return {**staging.plan, **made}
+        return staging.publish(made)
 
 
 def _make_library(folder: Path, seed: int, progress: Progress) -> Library:
