@@ -29,7 +29,7 @@ from omnidata.loaders.instructions import foreign
 from omnidata.loaders.steps import media_of
 from omnidata.media import file_or_bytes, resolve
 from omnidata.remote import display_path
-from omnidata.storage import atomic_write, copy_file, read_json, wrap_os_error
+from omnidata.storage import atomic_write, copy_file, wrap_os_error
 from omnidata.synth.folder import SynthStaging
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.derivation import MOST_OPERATIONS, PLATFORMS, Derivation, Trajectory
@@ -446,6 +446,7 @@ class RowsStaging(SynthStaging):
     work = "writing rows"
     report = REPORT
     contents = frozenset({REPORT, PICTURES})
+    listed = "files"
 
     def __init__(
         self,
@@ -472,14 +473,6 @@ class RowsStaging(SynthStaging):
             inputs={source.root, *inputs},
             data=source.root,
         )
-
-    def is_ours(self, folder: Path) -> bool:
-        """Return whether the verb wrote the folder; the report lists its files."""
-        if folder.is_symlink() or not (folder / REPORT).is_file():
-            return False
-        files = read_json(folder / REPORT).get("files", {})
-        ours = {*self.contents, *self.hidden, *(files if isinstance(files, dict) else ())}
-        return {path.name for path in folder.iterdir()} <= ours
 
 
 def derive(

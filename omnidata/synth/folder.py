@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -56,6 +57,15 @@ class Failure:
     """The reason why a part was not made."""
 
     why: str
+
+
+def add_tallies(axes: Iterable[str], files: Iterable[Path]) -> dict[str, Counter[str]]:
+    """Return the sums of counts that parts have written as JSON: by axis, then by name."""
+    total = {axis: Counter[str]() for axis in axes}
+    for file in files:
+        for axis, counts in read_json(file).items():
+            total[axis].update(counts)
+    return total
 
 
 def make_parts(
@@ -115,11 +125,13 @@ class SynthStaging(StagedFolder):
     Attributes:
         report: name of the report's file.
         contents: names of all that a whole folder may hold.
+        listed: where the report lists further names; empty if it does not.
     """
 
     hidden = (PLAN,)
     report: ClassVar[str]
     contents: ClassVar[frozenset[str]]
+    listed: ClassVar[str] = ""
 
     def __init__(
         self,
@@ -136,7 +148,9 @@ class SynthStaging(StagedFolder):
         """Return whether the folder has the verb's files and no others."""
         if folder.is_symlink() or not (folder / self.report).is_file():
             return False
-        return {path.name for path in folder.iterdir()} <= self.contents | {PLAN}
+        listed = read_json(folder / self.report).get(self.listed)
+        more = map(str, listed if isinstance(listed, list | dict) else ())
+        return {path.name for path in folder.iterdir()} <= {*self.contents, *self.hidden, *more}
 
     def finished_report(self) -> Mapping[str, Any] | None:
         """Return the report of the same call if it has finished, else None.

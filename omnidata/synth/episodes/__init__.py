@@ -7,7 +7,6 @@ interrupted run goes on; at the end they are joined.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections import Counter
@@ -26,7 +25,7 @@ from omnidata.storage import read_json, wrap_os_error, write_json
 from omnidata.synth.episodes.media import Files, make_files
 from omnidata.synth.episodes.plans import GroupPlan, plan
 from omnidata.synth.episodes.settings import CODES, MEDIA, Settings
-from omnidata.synth.folder import Failure, SynthStaging, make_parts
+from omnidata.synth.folder import Failure, SynthStaging, add_tallies, make_parts
 from omnidata.synth.sounds import speech
 from omnidata.types import Progress
 
@@ -113,7 +112,7 @@ def make_episodes(
                 progress=progress or (lambda done, total: None),
             )
             join([part.path / _TREE for part in todo], staging.path)
-            made = _count(settings, todo)
+            made = _total(settings, todo)
         return staging.publish({"made": made}, scratch=(staging.parts.name,))
 
 
@@ -128,12 +127,8 @@ def with_speech(settings: Settings) -> Settings:
     return replace(settings, cues=(*settings.all_cues, "speech"))
 
 
-def _count(settings: Settings, todo: list[Job]) -> dict[str, Any]:
-    tally: Tally = {axis: Counter() for axis in _AXES}
-    for job in todo:
-        part = json.loads((job.path / _TALLY).read_text(encoding="utf-8"))
-        for axis in _AXES:
-            tally[axis].update(part[axis])
+def _total(settings: Settings, todo: Sequence[Job]) -> dict[str, Any]:
+    tally = add_tallies(_AXES, (job.path / _TALLY for job in todo))
     counts = {axis: dict(sorted(found.items())) for axis, found in tally.items()}
     steps = counts["sizes"]["steps"]
     return {
