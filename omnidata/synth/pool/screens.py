@@ -149,8 +149,8 @@ class _Painter:
         self._seed = seed
         self._theme = _theme(seed, view.app)
         ground = shade(random.Random(f"{seed}/wall").random(), 0.32, 0.35)
-        self._canvas = Canvas(SIZE, ground)
-        self._controls = self._canvas.targets
+        self._canvas = Canvas.blank(SIZE, ground)
+        self._controls: dict[str, Rect] = {}
 
     def screen(self) -> Screen:
         if not self._view.app:
