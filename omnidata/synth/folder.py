@@ -1,7 +1,6 @@
-"""The folder that a synth verb makes: its plan while it is made, its report when it is whole.
+"""The folder that a synth verb makes: with its plan until it is whole, then with its report.
 
-Large results are made in parts, by processes, so that an interrupted call resumes with the parts
-that are whole.
+Processes make large results in parts, so that an interrupted call resumes with the whole ones.
 """
 
 from __future__ import annotations
@@ -38,11 +37,11 @@ class Part(Protocol):
 
     @property
     def path(self) -> Path:
-        """Where it goes."""
+        """The file or folder of the part."""
 
     @property
     def size(self) -> int:
-        """How much there is in it, in the unit of the progress."""
+        """Its size in the unit of the progress."""
 
     @property
     def whole(self) -> bool:
@@ -77,15 +76,15 @@ def make_parts(
     folder: Path,
     progress: Progress,
 ) -> None:
-    """Make the parts that are missing.
+    """Make the missing parts.
 
     Args:
-        make: makes one; of a module, so that another process can import it.
+        make: makes one; defined in a module, so that another process can import it.
         parts: all of them.
         workers: processes; 1 = this one.
         cluster: whose workers make them; None for this machine.
-        folder: that the parts lie in, which every machine has to see.
-        progress: called with what is there and with all, in the unit of `Part.size`.
+        folder: of the parts; every machine has to see it.
+        progress: called with the finished and the total size.
 
     Raises:
         RunError: a part could not be made.
@@ -116,11 +115,11 @@ def _is_whole(part: Part) -> bool:
 
 
 class SynthStaging(StagedFolder):
-    """See `StagedFolder`; nothing that is there is ever replaced.
+    """See `StagedFolder`; nothing is ever replaced.
 
     Args:
         out, inputs, data: as `StagedFolder`.
-        plan: all that the result depends on, as JSON values; the report has it as well.
+        plan: all that the result depends on, as JSON values; the report repeats it.
 
     Attributes:
         report: name of the report's file.
@@ -203,11 +202,7 @@ class SynthStaging(StagedFolder):
     def publish(
         self, report: Mapping[str, Any], *, scratch: Iterable[str] = ()
     ) -> Mapping[str, Any]:
-        """Write the report, remove what only the making needed, and move the folder to its place.
-
-        Args:
-            report: what was made; the plan is put before it.
-            scratch: files and folders that are not part of the result.
+        """Write the report after the plan, and move the folder without `scratch` to its place.
 
         Returns:
             The report with the plan.
@@ -239,12 +234,12 @@ _ANNOTATIONS = frozenset({".json", ".jsonl"})
 
 
 class TreeStaging(StagedFolder):
-    """See `StagedFolder`. A tree is replaced only if it is as it was written, to the last label.
+    """See `StagedFolder`. A tree of episodes is replaced only if it is exactly as it was written.
 
     Args:
         out, inputs, data: as `StagedFolder`.
-        report: the name of the file in the tree that says what was done.
-        made_by: what the tree was made from must be there, or it is not replaced.
+        report: the name of the report's file in the tree.
+        made_by: the source of the tree; a tree whose source is gone is not replaced.
     """
 
     noun = "a tree"
@@ -267,7 +262,7 @@ class TreeStaging(StagedFolder):
     def is_ours(self, folder: Path) -> bool:
         """Return whether the tree is as it was written: no label edited, no file added.
 
-        One that was moved out of the way was that, and may be half removed.
+        One that was moved out of the way was, and may be half removed.
         """
         written = read_json(folder / self._report).get("digest")
         if written is None or folder.is_symlink():
@@ -287,7 +282,7 @@ class TreeStaging(StagedFolder):
             remove_folders_first(self.path)
 
     def mark(self) -> None:
-        """Say of the folder, which has just been made, whose it is."""
+        """Mark the new folder as unfinished."""
         write_json(self.path / PLAN, {"report": self._report})
 
     def publish(self, report: Mapping[str, Any]) -> None:

@@ -261,9 +261,9 @@ def recaption(
         author: the model that writes.
         grounder: the model that locates the element, by the old and by the new instruction.
         limits: of rate, time and cost.
-        cluster: the machines that ask models which have a recipe; None for this one.
+        cluster: the machines that ask models with a recipe; None for this one.
         progress: called during a run.
-        count: see `omnidata.run.evaluate.evaluate`; called for each of its runs.
+        count: see `omnidata.run.evaluate.evaluate`; called for each run.
 
     Returns:
         The report, as in `rows.json`. If no instruction leads back, `files` is empty and nothing

@@ -1,8 +1,8 @@
 """Tasks of controlled complexity, composed from a pool of subtasks (OmniBench, section 3.2).
 
-Bottom up: subtasks of one intent are joined where one provides what another needs, see `order` for
-the rules. Batches of attempts and parts of the output are made in processes of their own, each kept
-when it is whole, so an interrupted call goes on; OUT appears when all is whole.
+Subtasks of one intent are joined if one provides what another needs; `graph_sampler` has the rules.
+Processes make batches of attempts and parts of the output, and whole ones are kept, so that an
+interrupted call resumes; OUT appears when all is whole.
 """
 
 from __future__ import annotations
@@ -182,15 +182,13 @@ def _jobs(
         yield parts.Job(
             folder=folder,
             number=number,
-            seed=settings.seed,
+            settings=settings,
             sketches=sketches,
             texts=some,
             cards={one: pool.cards[one] for one in sorted(used)},
             intents=[group.intent for group in pool.indexed.groups],
             initial={one: pool.indexed.resources[one] for one in sorted(initial)},
             known=known,
-            orders=settings.orders,
-            trajectories=settings.trajectories,
         )
 
 
@@ -214,12 +212,7 @@ def _join(jobs: Sequence[parts.Job], folder: Path, pool: Pool) -> list[str]:
 
 
 def _link(root: Path, name: str, folder: Path) -> None:
-    """Link a picture under the same relative path; copy it if the file system has no links.
-
-    Raises:
-        MediaError: it is missing, or lies outside the pool.
-        DataError: it is called like one of the files that are written.
-    """
+    """Link a picture under the same relative path; copy it if the file system has no links."""
     source, target = resolve(MediaRef("image", root, name)), folder / name
     if Path(name).parts[0] in {*ComposeStaging.contents, *ComposeStaging.hidden, _BATCHES, _PARTS}:
         raise DataError(

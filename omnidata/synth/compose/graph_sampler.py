@@ -155,8 +155,8 @@ def node_names(subtasks: Sequence[str], known: Collection[str]) -> tuple[str, ..
 
     Args:
         subtasks: ids, in order.
-        known: ids of all subtasks of the pool. Where an id with a number would be another one, or
-            could be taken for an instance of it, a sign stands before the number.
+        known: ids of all subtasks of the pool. A sign before the number keeps an id with a number
+            apart from them.
 
     Examples:
         >>> node_names(["A", "C", "B", "C"], {"A", "B", "C"})

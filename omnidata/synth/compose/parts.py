@@ -1,4 +1,4 @@
-"""A part of the tasks, written by a process from beginning to end."""
+"""A part of the tasks, written by one process."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from omnidata.synth.compose.graph_sampler import node_names
 from omnidata.synth.compose.instructions import instruct
 from omnidata.synth.compose.pool import Card
 from omnidata.synth.compose.search import Sketch
+from omnidata.synth.compose.settings import Settings
 from omnidata.synth.compose.trajectories import Orders, orders_of, stitch
 from omnidata.synth.folder import Failure, add_tallies
 from omnidata.tasks.statistics import words
@@ -74,31 +75,27 @@ class Job:
     Attributes:
         folder: of all parts.
         number: of the part, from 0 on.
-        seed: of the composition.
-        sketches: the tasks.
-        texts: their instructions, in the same order.
+        settings: of the composition.
+        sketches, texts: the tasks and their instructions.
         cards: the instances that they use, by number.
         intents: of the groups.
         initial: resources that exist initially, by number: category and value.
         known: ids of all subtasks of the pool.
-        orders, trajectories: see `Settings`.
     """
 
     folder: Path
     number: int
-    seed: int
+    settings: Settings
     sketches: Sequence[Sketch]
     texts: Sequence[Text]
     cards: Mapping[int, Card]
     intents: Sequence[str]
     initial: Mapping[int, tuple[str, str | None]]
     known: frozenset[str]
-    orders: int
-    trajectories: int
 
     @property
     def path(self) -> Path:
-        """What the names of the part's files begin with."""
+        """The prefix of the part's files."""
         return self.folder / f"{self.number:07d}"
 
     def file(self, kind: str) -> Path:
@@ -143,8 +140,8 @@ def _task(
     by_name = dict(zip(names, cards, strict=True))
     apps = {name: card.application for name, card in by_name.items()}
     categories = {card.application: card.category for card in cards}
-    rng = random.Random(f"{job.seed}/orders/{sketch.attempt}")
-    orders = orders_of(graph, most=job.orders, rng=rng)
+    rng = random.Random(f"{job.settings.seed}/orders/{sketch.attempt}")
+    orders = orders_of(graph, most=job.settings.orders, rng=rng)
     intent = job.intents[sketch.group] or cards[-1].instruction
     instruction = text.instruction or instruct(
         intent, [(card.application, card.instruction) for card in cards], sketch.edges
@@ -201,7 +198,7 @@ def _trajectories(
         (-coherence(order, apps), rng.random(), number)
         for number, order in enumerate(orders.listed)
     ]
-    chosen = sorted(number for _, _, number in sorted(ranked)[: job.trajectories])
+    chosen = sorted(number for _, _, number in sorted(ranked)[: job.settings.trajectories])
     rows = []
     for number in chosen:
         order = orders.listed[number]

@@ -1,7 +1,7 @@
-"""What decides composed tasks; equal settings and an equal pool make equal bytes.
+"""Settings of composed tasks: equal settings and an equal pool make equal bytes.
 
-The levels that are asked for are those of OmniBench, section 3.1, Table 2. What no graph can have
-is reported before anything is tried.
+The levels are those of OmniBench, section 3.1, Table 2. Levels that no graph can have are reported
+before anything is tried.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LEAST = 2
 """Subtasks of a task: one alone is no composition."""
 
 MOST = 16
-"""The most subtasks that can be asked for: what is counted of a graph doubles with each."""
+"""Subtasks of a task at most: the cost of counting orders doubles with each."""
 
 _WHAT: Mapping[Dimension, str] = {
     "dependency": "edges",
@@ -54,9 +54,9 @@ class ComplexityTarget:
     """The wanted complexity of a task.
 
     Attributes:
-        levels: those that were asked for.
+        levels: as asked for.
         most: subtasks.
-        connected: whether no part may stand alone.
+        connected: whether the graph must be.
         spans: of the values of all dimensions.
     """
 
@@ -71,7 +71,7 @@ class ComplexityTarget:
 
 
 def parse_levels(items: Iterable[str]) -> dict[Dimension, Level]:
-    """Levels as they are written on the command line.
+    """Return levels from the command line.
 
     Raises:
         UsageError: an unknown dimension or level, or a dimension twice.
@@ -97,11 +97,11 @@ def parse_levels(items: Iterable[str]) -> dict[Dimension, Level]:
 
 
 def complexity_target(levels: Levels, *, most: int) -> ComplexityTarget:
-    """Return the target of some levels; parts are disconnected only where they must be.
+    """Return the target of some levels; it is connected if a connected graph can have them.
 
     Args:
-        levels: asked for.
-        most: subtasks of a task.
+        levels: of the task.
+        most: subtasks of the task.
 
     Raises:
         UsageError: no graph can have these levels; the message names those that exclude each other.
@@ -216,15 +216,15 @@ class Settings:
     """The settings.
 
     Attributes:
-        seed: of everything that chance decides.
-        levels: of Table 2 that every task has.
+        seed: of all random choices.
+        levels: of Table 2, for every task.
         intents: an intent must contain one of these texts, in any case; empty = all.
-        edges: which edges there are, see `omnidata.synth.compose.graph_sampler`.
+        edges: see `omnidata.synth.compose.graph_sampler`.
         most: subtasks of a task.
-        orders: topological orders that a task lists at most; all, where there are no more.
+        orders: topological orders that a task lists at most.
         trajectories: of a task, each along another order; 0 = graphs alone.
-        initial: categories of resources that exist before a task begins; None = files, that is all
-            whose name ends with `_path`.
+        initial: categories of resources that exist before a task begins; None = files, whose names
+            end with `_path`.
     """
 
     seed: int = 0
