@@ -15,7 +15,7 @@ from omnidata.loaders.episode_tree import Dependency, Dimension
 from omnidata.loaders.instructions import Language
 
 if TYPE_CHECKING:
-    from omnidata.data.segment.many import Cuttings, Done
+    from omnidata.data.segment.many import Done
     from omnidata.run.engines import Cluster
 
 
@@ -91,16 +91,33 @@ def segment(
     out = places[-1]
     if recordings is None:
         with terminal.progress("cutting") as progress:
-            made = run(*places, labels=labels, cut=cut, progress=progress)
-        _print(Done.of(made), out, as_json)
-        findings = list(made.findings)
+            done = Done.of(run(*places, labels=labels, cut=cut, progress=progress))
+        findings = list(done.findings)
+        if as_json:
+            terminal.print_json({"out": str(out), **done.as_dict()})
+        else:
+            _print([done])
     else:
         jobs = read_list(recordings, labels=labels, cut=cut)
         with terminal.resumable(), terminal.progress("recordings") as progress:
-            all_made = segment_all(jobs, out, workers=workers, cluster=cluster, progress=progress)
-        _print_all(all_made, out, as_json)
-        findings = [*all_made.findings]
-        findings += [finding for _, done in all_made.episodes for finding in done.findings]
+            made = segment_all(jobs, out, workers=workers, cluster=cluster, progress=progress)
+        findings = [*made.findings, *(each for _, done in made.episodes for each in done.findings)]
+        if as_json:
+            episodes = [
+                {"recording": str(job.recording), **done.as_dict()} for job, done in made.episodes
+            ]
+            left_out = [finding.as_dict() for finding in made.findings]
+            terminal.print_json({"out": str(out), "episodes": episodes, "findings": left_out})
+        else:
+            _print([done for _, done in made.episodes])
+            terminal.print_kinds(made.findings)
+            steps = sum(done.steps for _, done in made.episodes)
+            terminal.say(
+                f"{plural(len(made.episodes), 'episode')}, {plural(steps, 'step')}; "
+                f"{plural(len(made.findings), 'recording')} left out"
+            )
+    if not as_json:
+        terminal.note(f"dataset: {out}")
     if any(finding.severity == "error" for finding in findings):
         raise typer.Exit(1)
 
@@ -133,43 +150,12 @@ def _check(
         )
 
 
-def _print(done: Done, out: Path, as_json: bool) -> None:
-    if as_json:
-        terminal.print_json({"out": str(out), **done.as_dict()})
-        return
-    _say(done)
-    terminal.note(f"dataset: {out}")
-
-
-def _print_all(made: Cuttings, out: Path, as_json: bool) -> None:
-    if as_json:
-        terminal.print_json(
-            {
-                "out": str(out),
-                "episodes": [
-                    {"recording": str(job.recording), **done.as_dict()}
-                    for job, done in made.episodes
-                ],
-                "findings": [finding.as_dict() for finding in made.findings],
-            }
-        )
-        return
-    for _, done in made.episodes:
-        _say(done)
-    terminal.print_kinds(made.findings)
-    steps = sum(done.steps for _, done in made.episodes)
-    terminal.say(
-        f"{plural(len(made.episodes), 'episode')}, {plural(steps, 'step')}; "
-        f"{plural(len(made.findings), 'recording')} left out"
-    )
-    terminal.note(f"dataset: {out}")
-
-
-def _say(done: Done) -> None:
-    terminal.print_kinds(done.findings)
-    line = f"{done.labels.app}/{done.labels.episode}: {plural(done.steps, 'step')}, "
-    line += f"{done.clip_seconds:.1f} s of clips "
-    line += f"from a recording of {done.recording_seconds:.1f} s"
-    if done.trimmed:
-        line += f"; {plural(done.trimmed, 'action')} outside --trim"
-    terminal.say(line)
+def _print(episodes: Sequence[Done]) -> None:
+    for done in episodes:
+        terminal.print_kinds(done.findings)
+        line = f"{done.labels.app}/{done.labels.episode}: {plural(done.steps, 'step')}, "
+        line += f"{done.clip_seconds:.1f} s of clips "
+        line += f"from a recording of {done.recording_seconds:.1f} s"
+        if done.trimmed:
+            line += f"; {plural(done.trimmed, 'action')} outside --trim"
+        terminal.say(line)

@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from omnidata.synth.compose import Author
     from omnidata.synth.compose.settings import EdgeRule
 
-_DIMENSIONS = ("dependency", "instruction", "knowledge", "hierarchy", "branch")
-_LEVELS = ("easy", "medium", "hard")
-
 app = group("Generate training data.", cls=synth_rows.Verbs)
 
 
@@ -94,7 +91,6 @@ def episodes(
     from omnidata.synth.episodes import Settings, make_episodes, with_speech
 
     screen = _size("--size", size)
-    clip = _size("--clip-size", clip_size) if clip_size else _half(screen)
     chosen: dict[str, Any] = _shares(only, audio_share, video_share)
     if cue:
         chosen["cues"] = tuple(cue)
@@ -103,7 +99,7 @@ def episodes(
     settings = Settings(
         seed=seed,
         size=screen,
-        clip_size=clip,
+        clip_size=_size("--clip-size", clip_size) if clip_size else _half(screen),
         fps=fps,
         seconds=seconds,
         max_steps=max_steps,
@@ -186,9 +182,15 @@ def _print_episodes(report: Mapping[str, Any]) -> None:
         )
 
 
+app.command("label", cls=Verb)(synth_label.label)
+app.command("filter", cls=Verb)(synth_label.filter_)
+app.command("recaption", cls=Verb)(synth_label.recaption)
+
+
 # Tasks composed of subtasks.
 
 
+@app.command("pool", cls=Verb)
 def pool(
     *,
     out: Path = argument("A new folder for the pool.", "OUT"),
@@ -216,6 +218,7 @@ def pool(
     terminal.note(f"pool: {out}, report: {out / REPORT}")
 
 
+@app.command("compose", cls=Verb)
 @asks
 @on_engine
 def compose(
@@ -313,13 +316,12 @@ def _author(model: str | None, asking: ModelOptions, edges: EdgeRule) -> Author 
             "--key-file": asking.key_file,
             "--models": asking.models,
         }
-        for flag, value in given.items():
-            if value:
-                raise UsageError(
-                    "this option is for a model, and no model is named",
-                    where=flag,
-                    expected="--model SPEC as well",
-                )
+        if unused := [flag for flag, value in given.items() if value]:
+            raise UsageError(
+                "this option is for a model, and no model is named",
+                where=unused[0],
+                expected="--model SPEC as well",
+            )
         return None
     if model.startswith("baseline:"):
         raise UsageError(
@@ -332,6 +334,8 @@ def _author(model: str | None, asking: ModelOptions, edges: EdgeRule) -> Author 
 
 
 def _print_tasks(report: Mapping[str, Any], as_json: bool) -> None:
+    from omnidata.metrics.graph_complexity import DIMENSIONS, LEVELS
+
     made = report["made"]
     terminal.print_kinds([Finding(**said) for said in made["findings"]])
     if as_json:
@@ -339,12 +343,15 @@ def _print_tasks(report: Mapping[str, Any], as_json: bool) -> None:
         return
     total = made["sums"]["tasks"]
     rows = []
-    for name in _DIMENSIONS:
+    for name in DIMENSIONS:
         counts = made["levels"][name]
-        shares = [terminal.percent(counts[level] / total) for level in _LEVELS]
-        cells = zip((counts[level] for level in _LEVELS), shares, strict=True)
-        rows.append([name, *(f"{count} ({share})" for count, share in cells)])
-    terminal.print_table(f"{plural(total, 'task')} by complexity (%)", ("", *_LEVELS), rows)
+        rows.append(
+            [
+                name,
+                *(f"{counts[each]} ({terminal.percent(counts[each] / total)})" for each in LEVELS),
+            ]
+        )
+    terminal.print_table(f"{plural(total, 'task')} by complexity (%)", ("", *LEVELS), rows)
     for axis in ("intents", "apps"):
         ranked = sorted(made[axis].items(), key=lambda pair: (-pair[1], pair[0]))
         rows = [[name or "-", str(n), terminal.percent(n / total)] for name, n in ranked]
@@ -371,10 +378,3 @@ def _print_tasks(report: Mapping[str, Any], as_json: bool) -> None:
             f"{plural(instructions['rejected'], 'task')} left out; "
             f"not accepted: {reasons or 'none'}"
         )
-
-
-app.command("label", cls=Verb)(synth_label.label)
-app.command("filter", cls=Verb)(synth_label.filter_)
-app.command("recaption", cls=Verb)(synth_label.recaption)
-app.command("pool", cls=Verb)(pool)
-app.command("compose", cls=Verb)(compose)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -27,8 +27,7 @@ from omnidata.errors import Finding, UsageError, plural
 if TYPE_CHECKING:
     from omnidata.run.cluster import Recipe
     from omnidata.run.engines import Cluster
-    from omnidata.synth import annotate as synth
-    from omnidata.synth.annotate import Asked, Done
+    from omnidata.synth.annotate import Annotator, Done
     from omnidata.tasks.asking import Asking
     from omnidata.types import Adapter, LoadedDataset, Step
 
@@ -65,22 +64,21 @@ def label(
 
     Example: omnidata synth label recording labelled --model openai:gpt-4o --known by-hand
     """
-    from omnidata.synth import label as labelling
+    from omnidata.synth.label import Labelling
 
-    who = _Model(model, asking, cluster)
-    task, asked = _load_questions("action", labelling.questions, data, known, task_options)
+    made = _load_questions(Labelling, "action", "labels the actions of", data, known, task_options)
     if dry_run:
-        who.preview(task, asked, out, as_json)
+        _preview(made, out, model, asking, as_json)
         return
-    done = who.ask(labelling.label, task, asked, out)
+    done = _annotate(made, out, model, asking, cluster)
     steps = done.report["steps"]
-    lines = [
-        ("all", steps["all"]),
-        ("with a target of their own", steps["with_target"]),
-        ("labelled", steps["labelled"]),
-        *((f"not labelled: {why}", count) for why, count in steps["unlabelled"].items()),
-    ]
-    _print(done, out, ("steps", lines), ("type", "exact"), as_json)
+    counts = {
+        "all": steps["all"],
+        "with a target of their own": steps["with_target"],
+        "labelled": steps["labelled"],
+        **{f"not labelled: {why}": count for why, count in steps["unlabelled"].items()},
+    }
+    _print(done, out, "steps", counts, ("type", "exact"), as_json)
     nothing = steps["all"] > steps["with_target"] and not steps["labelled"]
     _finish(done, "no step could be labelled" if nothing else "")
 
@@ -113,17 +111,15 @@ def filter_(
 
     Example: omnidata synth filter labelled kept --model openai:gpt-4o --known criticbench.jsonl
     """
-    from omnidata.synth import filter as filtering
+    from omnidata.synth.filter import Filtering
 
-    who = _Model(model, asking, cluster)
-    task, asked = _load_questions("success", filtering.questions, data, known, task_options)
+    made = _load_questions(Filtering, "success", "judges the success of", data, known, task_options)
     if dry_run:
-        who.preview(task, asked, out, as_json)
+        _preview(made, out, model, asking, as_json)
         return
-    done = who.ask(filtering.choose, task, asked, out)
+    done = _annotate(made, out, model, asking, cluster)
     episodes = done.report["episodes"]
-    lines = list(episodes.items())
-    _print(done, out, ("episodes", lines), ("precision", "recall"), as_json)
+    _print(done, out, "episodes", episodes, ("precision", "recall"), as_json)
     _finish(done, "" if episodes["accepted"] else "no episode is accepted")
 
 
@@ -199,13 +195,8 @@ def recaption(
         elements, grounded = report["elements"], report["grounded"]
         counts = [(label, str(elements[label])) for label in ("all", "captioned", "kept")]
         terminal.print_table("", ("elements", model), counts)
-        rows = [
-            (f"{label} recaptioning", terminal.percent(found["share"]),
-             terminal.interval(found["ci95"], "share"), f"{found['hits']} of {found['n']}")
-            for label, found in grounded.items()
-        ]  # fmt: skip
-        header = ("", "%", "95 % interval", "found")
-        terminal.print_table(f"elements that {finder.name} finds", header, rows)
+        shares = {f"{label} recaptioning": found for label, found in grounded.items()}
+        _print_shares(f"elements that {finder.name} finds", "found", shares)
         for why, count in elements["left_out"].items():
             terminal.say(f"{plural(count, 'step')} left out: {why}")
     if not report["files"]:
@@ -230,78 +221,65 @@ def _make_model(
 
 
 def _load_questions(
-    of: Literal["action", "success"],
-    questions: Callable[[Asking, LoadedDataset, LoadedDataset | None], Asked],
+    kind: type[Annotator[Any]],
+    of: str,
+    does: str,
     data: Path,
     known: Path | None,
     task_options: Mapping[str, str],
-) -> tuple[Asking, Asked]:
+) -> Annotator[Any]:
     from omnidata.loaders.load import task_for
     from omnidata.synth.annotate import about
     from omnidata.tasks import get_task
 
-    does = "labels the actions of" if of == "action" else "judges the success of"
+    def load(task: str, path: Path) -> LoadedDataset:
+        source = get_task(task).load(path)
+        kept = [f for f in source.findings if f.code != "target-absent"]
+        terminal.print_findings(replace(source, findings=kept))
+        return source
+
     name = task_for(data, lambda one: one.about is not None and one.about.annotation.of == of, does)
     task = get_task(name, task_options)
-    source = get_task(task.benchmark.data_of).load(data)
-    _print_findings(source)
-    others = None
-    if known is not None:
-        others = get_task(about(task).annotation.known_from).load(known)
-        _print_findings(others)
-    return task, questions(task, source, others)
+    source = load(task.benchmark.data_of, data)
+    others = load(about(task).annotation.known_from, known) if known else None
+    return kind(task, source, others)
 
 
-def _print_findings(source: LoadedDataset) -> None:
-    kept = [f for f in source.findings if f.code != "target-absent"]
-    terminal.print_findings(replace(source, findings=kept))
+def _preview(
+    made: Annotator[Any], out: Path, model: str, asking: ModelOptions, as_json: bool
+) -> None:
+    from omnidata.run.dry_run import dry_run
+    from omnidata.synth.annotate import run_folder
+
+    adapter = asking.adapter(model, made.task, made.asked.steps, asks=False)
+    run = run_folder(out)
+    runs.print_preview(dry_run(made.task, made.asked, adapter, run, asking.limits), as_json)
 
 
-@dataclass(frozen=True, slots=True)
-class _Model:
-    spec: str
-    asking: ModelOptions
-    cluster: Cluster | None
+def _annotate(
+    made: Annotator[Any], out: Path, model: str, asking: ModelOptions, cluster: Cluster | None
+) -> Done:
+    from omnidata.run.cluster import Recipe
+    from omnidata.synth.annotate import ModelSettings
 
-    def preview(self, task: Asking, asked: Asked, out: Path, as_json: bool) -> None:
-        from omnidata.run.dry_run import dry_run
-        from omnidata.synth.annotate import run_folder
-
-        adapter = self.asking.adapter(self.spec, task, asked.source.steps, asks=False)
-        run = run_folder(out)
-        runs.print_preview(dry_run(task, asked.source, adapter, run, self.asking.limits), as_json)
-
-    def ask(
-        self,
-        act: Callable[[Asking, Asked, Path, synth.ModelSettings], Done],
-        task: Asking,
-        asked: Asked,
-        out: Path,
-    ) -> Done:
-        from omnidata.run.cluster import Recipe
-        from omnidata.synth import annotate as synth
-
-        model = _make_model(self.asking, self.cluster, self.spec, task, asked.source.steps)
-        with (
-            terminal.resumable(),
-            runs.counting() as count,
-            terminal.progress(self.spec) as progress,
-        ):
-            run = synth.ModelSettings(
-                model,
-                options=self.asking.options,
-                limits=self.asking.limits,
-                cluster=self.cluster if isinstance(model, Recipe) else None,
-                progress=progress,
-                count=count,
-            )
-            return act(task, asked, out, run)
+    adapter = _make_model(asking, cluster, model, made.task, made.asked.steps)
+    with terminal.resumable(), runs.counting() as count, terminal.progress(model) as progress:
+        settings = ModelSettings(
+            adapter,
+            options=asking.options,
+            limits=asking.limits,
+            cluster=cluster if isinstance(adapter, Recipe) else None,
+            progress=progress,
+            count=count,
+        )
+        return made.annotate(out, settings)
 
 
 def _print(
     done: Done,
     out: Path,
-    counts: tuple[str, Sequence[tuple[str, int]]],
+    what: str,
+    counts: Mapping[str, int],
     measures: Sequence[str],
     as_json: bool,
 ) -> None:
@@ -313,8 +291,7 @@ def _print(
         place = str(out) if done.written else None
         terminal.print_json({**report, "out": place, "run": str(run)})
     else:
-        what, lines = counts
-        rows = [(name, str(count)) for name, count in lines]
+        rows = [(name, str(count)) for name, count in counts.items()]
         terminal.print_table("", (what, report["model"]), rows)
         if report["precision"]:
             _print_precision(report["precision"], measures)
@@ -325,14 +302,8 @@ def _print(
 
 
 def _print_precision(measured: Mapping[str, Any], measures: Sequence[str]) -> None:
-    rows = []
-    for name in measures:
-        found = measured[name]
-        interval = terminal.interval(found["ci95"], "share")
-        counts = f"{found['hits']} of {found['n']}"
-        rows.append((name, terminal.percent(found["share"]), interval, counts))
-    header = ("", "%", "95 % interval", "right")
-    terminal.print_table("where the truth is known", header, rows)
+    shares = {name: measured[name] for name in measures}
+    _print_shares("where the truth is known", "right", shares)
     if often := measured.get("most_frequent"):
         terminal.say(
             f"{measured['labelled']} of {plural(measured['known'], 'known step')} labelled; "
@@ -341,6 +312,15 @@ def _print_precision(measured: Mapping[str, Any], measures: Sequence[str]) -> No
         )
     if everything := measured.get("accept_all"):
         terminal.say(f"accepting everything: {terminal.percent(everything['share'])} % (precision)")
+
+
+def _print_shares(title: str, unit: str, shares: Mapping[str, Mapping[str, Any]]) -> None:
+    rows = []
+    for name, found in shares.items():
+        interval = terminal.interval(found["ci95"], "share")
+        counts = f"{found['hits']} of {found['n']}"
+        rows.append((name, terminal.percent(found["share"]), interval, counts))
+    terminal.print_table(title, ("", "%", "95 % interval", unit), rows)
 
 
 def _finish(done: Done, nothing: str) -> None:

@@ -1,6 +1,6 @@
-"""`omnidata synth criticbench`, `synth idm`: rows of benchmarks out of anybody's episodes and runs.
+"""`omnidata synth criticbench`, `synth idm`: rows of benchmarks from other episodes and runs.
 
-The verbs are those that tasks name in their `derivation`; none of ours is named here.
+Tasks name the verbs in their `derivation`.
 """
 
 from __future__ import annotations
@@ -85,14 +85,28 @@ def _command(verb: str, tasks: Sequence[str]) -> Any:
         seed: _Seed = 0,
         as_json: Json = False,
     ) -> None:
+        from omnidata.run.run_info import read_info
         from omnidata.synth.derive import REPORT, derive
+        from omnidata.training.preferences import run_options
 
-        wanted = of_answers if runs else of_episodes
         if runs:
-            _check_runs(verb, runs, wanted)
-            episodes = _task_of(runs[0], task, task_options)
+            if not of_answers:
+                raise UsageError(
+                    f"{verb} cannot make rows from answers",
+                    where=f"--run {runs[0]}",
+                    expected="episodes alone",
+                    remedy="drop --run",
+                )
+            name = task or read_info(runs[0])["task"]
+            had = run_options(name, runs[0], task_options, "--run")
+            episodes = get_task(name, had.values, texts=had.texts)
         else:
-            _check_no_runs(profile, changed_media=changed_media)
+            if profile or changed_media:
+                raise UsageError(
+                    "this option is for answers of a run, and no run is named",
+                    where=f"--profile {profile}" if profile else "--changed-media",
+                    expected="--run RUN as well",
+                )
             usage = f"omnidata synth {verb} EPISODES OUT --task TASK"
             name = task or only_task(data, usage, lambda name, place: usage.replace("TASK", name))
             episodes = get_task(name, task_options)
@@ -103,7 +117,7 @@ def _command(verb: str, tasks: Sequence[str]) -> Any:
                 from omnidata.synth.critics import derive_critics
 
                 report = derive_critics(
-                    [get_task(each) for each in wanted],
+                    [get_task(each) for each in of_answers],
                     episodes,
                     source,
                     runs,
@@ -113,15 +127,9 @@ def _command(verb: str, tasks: Sequence[str]) -> Any:
                     progress=progress,
                 )
             else:
-                report = derive(
-                    [get_task(each) for each in wanted],
-                    episodes,
-                    source,
-                    out,
-                    seed=seed,
-                    progress=progress,
-                )
-        terminal.print_kinds([Finding(**told) for told in report["findings"]])
+                wanted = [get_task(each) for each in of_episodes]
+                report = derive(wanted, episodes, source, out, seed=seed, progress=progress)
+        terminal.print_kinds([Finding(**each) for each in report["findings"]])
         if as_json:
             terminal.print_json(report)
         elif runs:
@@ -154,41 +162,12 @@ def _command(verb: str, tasks: Sequence[str]) -> Any:
     return typer.main.get_command(app)
 
 
-def _check_runs(verb: str, runs: Sequence[Path], tasks: Sequence[str]) -> None:
-    if not tasks:
-        raise UsageError(
-            f"{verb} cannot make rows from answers",
-            where=f"--run {runs[0]}",
-            expected="episodes alone",
-            remedy="drop --run",
-        )
-
-
-def _check_no_runs(profile: str | None, *, changed_media: bool) -> None:
-    if profile or changed_media:
-        raise UsageError(
-            "this option is for answers of a run, and no run is named",
-            where=f"--profile {profile}" if profile else "--changed-media",
-            expected="--run RUN as well",
-        )
-
-
-def _task_of(run: Path, named: str | None, options: Mapping[str, str]) -> Any:
-    from omnidata.run.run_info import read_info
-    from omnidata.tasks import get_task
-    from omnidata.training.preferences import run_options
-
-    name = named or read_info(run)["task"]
-    had = run_options(name, run, options, "--run")
-    return get_task(name, had.values, texts=had.texts)
-
-
 def _print(report: Mapping[str, Any]) -> None:
     rows = []
     for name, made in report["made"].items():
         rows.append([name, str(made["rows"]), str(made["groups"])])
-        told = {"successes": made["successes"]} if "successes" in made else {}
-        counts = {**told, **made.get("designs", {}), **made.get("operations", {})}
+        successes = {"successes": made["successes"]} if "successes" in made else {}
+        counts = {**successes, **made.get("designs", {}), **made.get("operations", {})}
         rows += [[f"  {label}", str(count), ""] for label, count in counts.items()]
         rows += [[f"  of {plural(int(n), 'action')}", str(count), ""]
                  for n, count in made["actions"].items()]  # fmt: skip
@@ -204,7 +183,7 @@ def _print_answers(report: Mapping[str, Any]) -> None:
         for name, made in report["made"].items()
     ]
     terminal.print_table("", ("", "rows", "groups", "right", "wrong"), rows)
-    for told in report["answers"]:
+    for each in report["answers"]:
         for kind in ("steps", "episodes"):
-            counts = ", ".join(f"{count} {name}" for name, count in told[kind].items())
-            terminal.say(f"{told['run']}, {kind}: {counts}")
+            counts = ", ".join(f"{count} {name}" for name, count in each[kind].items())
+            terminal.say(f"{each['run']}, {kind}: {counts}")

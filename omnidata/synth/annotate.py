@@ -1,19 +1,20 @@
-"""The common part of `label` and `filter`: ask a model about episodes and write them again.
+"""Ask a model about the episodes of some data, then keep or rewrite them.
 
-The questions are a task, asked by `evaluate` into a run folder beside the tree. Instructions,
-labels, media and unknown columns stay unchanged; only the targets and columns that the answers set
-differ. See `docs/label.md`.
+`label` and `filter` declare what is asked, how an answer is read, what becomes of an episode and
+what is measured. The questions are a task, asked by `evaluate` into a run folder beside the tree.
+Instructions, labels, media and unknown columns stay unchanged. See `docs/label.md`.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from omnidata import predictions
 from omnidata.actions import Action
@@ -47,7 +48,6 @@ from omnidata.tasks.asking import Asking
 from omnidata.tasks.benchmark import About
 from omnidata.types import (
     Adapter,
-    GenerationParams,
     LoadedDataset,
     MediaRef,
     Progress,
@@ -102,11 +102,7 @@ class Change:
 
 
 def read_episodes(source: LoadedDataset) -> tuple[list[Episode], list[Finding]]:
-    """Return the episodes that can be written, and a finding for each other one.
-
-    Args:
-        source: with its steps in order of episodes.
-    """
+    """Return the episodes that can be written, and a finding for each other one."""
     episodes: list[Episode] = []
     findings: list[Finding] = []
     taken: set[str] = set()
@@ -115,14 +111,31 @@ def read_episodes(source: LoadedDataset) -> tuple[list[Episode], list[Finding]]:
         app = steps[0].tags.get("app", source.task)
         row = source.episode_rows.get(name, {})
         episode = Episode(app, steps[0].episode_id, steps, row)
-        reason = _unwritable(episode, taken)
-        if reason:
-            findings.append(_exclusion(episode, reason))
+        if reason := _unwritable(episode, taken):
+            findings.append(
+                Finding(
+                    "episode-left-out",
+                    "error",
+                    episode.key,
+                    f"the episode cannot be written: {reason}",
+                    "an instruction, steps 0, 1, 2, ..., and names that folders can have",
+                    "correct the data; until then the episode is left out",
+                )
+            )
             continue
         taken.add(f"{app}/{name}".casefold())
         episodes.append(episode)
         if "dimension" not in steps[0].tags:
-            findings.append(_assumption(episode))
+            findings.append(
+                Finding(
+                    "dimension-assumed",
+                    "warning",
+                    episode.key,
+                    "the data state no dimension",
+                    f"one of {', '.join(DIMENSIONS)}",
+                    "localization is written; add it to the data",
+                )
+            )
     return episodes, findings
 
 
@@ -143,35 +156,13 @@ def _unwritable(episode: Episode, taken: set[str]) -> str:
     return ""
 
 
-def _exclusion(episode: Episode, reason: str) -> Finding:
-    return Finding(
-        "episode-left-out",
-        "error",
-        episode.key,
-        f"the episode cannot be written: {reason}",
-        "an instruction, steps 0, 1, 2, ..., and names that folders can have",
-        "correct the data; until then the episode is left out",
-    )
-
-
-def _assumption(episode: Episode) -> Finding:
-    return Finding(
-        "dimension-assumed",
-        "warning",
-        episode.key,
-        "the data state no dimension",
-        f"one of {', '.join(DIMENSIONS)}",
-        "localization is written; add it to the data",
-    )
-
-
 def _instructions(episode: Episode) -> tuple[str | None, str | None]:
     first = episode.steps[0]
     said = instructions(episode.row, first.source)
     return said if any(said) else (first.instruction or None, None)
 
 
-def retold(
+def tree_episode(
     episode: Episode,
     change: Callable[[Step], Change],
     note: Note,
@@ -193,7 +184,7 @@ def retold(
         episode.id,
         app=episode.app,
         dimension=label(tags.get("dimension"), DIMENSIONS) or "localization",
-        steps=_steps(episode.steps, change, note),
+        steps=(_tree_step(step, change(step), note) for step in episode.steps),
         instruction_en=english,
         instruction_zh=chinese,
         dependency=label(tags.get("dependency"), DEPENDENCIES),
@@ -201,23 +192,17 @@ def retold(
     )
 
 
-def _steps(
-    steps: Sequence[Step],
-    change: Callable[[Step], Change],
-    note: Note,
-) -> Iterator[TreeStep]:
-    for step in steps:
-        made = change(step)
-        gone = STEP_COLUMNS if made.keep else STEP_COLUMNS | TARGET_COLUMNS
-        kept = {key: value for key, value in step.source.items() if key not in gone}
-        yield TreeStep(
-            made.action,
-            screen=step.screen,
-            screenshot=_medium(step, "screenshot", note),
-            video=_medium(step, "video", note),
-            audio=_medium(step, "audio", note),
-            extra={**kept, **made.columns},
-        )
+def _tree_step(step: Step, change: Change, note: Note) -> TreeStep:
+    gone = STEP_COLUMNS if change.keep else STEP_COLUMNS | TARGET_COLUMNS
+    kept = {key: value for key, value in step.source.items() if key not in gone}
+    return TreeStep(
+        change.action,
+        screen=step.screen,
+        screenshot=_medium(step, "screenshot", note),
+        video=_medium(step, "video", note),
+        audio=_medium(step, "audio", note),
+        extra={**kept, **change.columns},
+    )
 
 
 _FORMS: Mapping[str, Literal[".png", ".mp4", ".wav"]] = {
@@ -281,97 +266,13 @@ def _is_png(found: Path | bytes) -> bool:
         return file.read(len(_PNG)) == _PNG
 
 
+# To ask, and what the answers make of the episodes.
+
 UNLIMITED = Limits()
-
-# The questions: about the data, and about other data with known answers.
-
 _OTHERS = "known:"
+"""Before the ids of questions that only measure the model."""
 
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """The questions to a model.
-
-    Attributes:
-        source: a step for each question; those about other data come last and only measure the
-            model (see `is_others`).
-        episodes: of the data that can be written.
-        unasked: reasons why questions are not asked, by the ids that they would have.
-        known: number of questions with a known answer, by its origin.
-        findings: episodes that are left out, and doubts.
-        caveat: why the measurement may be too good; empty if there is no reason.
-        own: ids of steps of the data with a target that no model made.
-    """
-
-    source: LoadedDataset
-    episodes: Sequence[Episode]
-    unasked: Mapping[str, str]
-    known: Mapping[str, int]
-    findings: Sequence[Finding]
-    _: KW_ONLY
-    caveat: str = ""
-    own: frozenset[str] = frozenset()
-
-
-def about(task: Asking) -> About:
-    """Return what a task asks about, and what its answers annotate.
-
-    Raises:
-        UsageError: they annotate nothing.
-    """
-    if task.benchmark.about is None:
-        raise UsageError(
-            f"the answers to {task.name} do not annotate data",
-            where=task.name,
-            expected="a benchmark with `about`",
-        )
-    return task.benchmark.about
-
-
-def with_others(asked: LoadedDataset, others: Sequence[Step], fingerprint: str) -> LoadedDataset:
-    """Return the questions, followed by those about other data.
-
-    Args:
-        asked: about the data.
-        others: about other data; each gets an id that no step of the data has.
-        fingerprint: of the other data.
-    """
-    both = f"{asked.fingerprint} {fingerprint}"
-    return replace(
-        asked,
-        steps=[
-            *asked.steps,
-            *(replace(step, sample_id=_OTHERS + step.sample_id) for step in others),
-        ],
-        fingerprint=hashlib.sha256(both.encode()).hexdigest(),
-    )
-
-
-def is_others(sample_id: str) -> bool:
-    """Return whether a question only measures the model."""
-    return sample_id.startswith(_OTHERS)
-
-
-def check_column(
-    source: LoadedDataset, column: str, ours: Callable[[Any], bool], verb: str
-) -> None:
-    """Refuse data that use the verb's column for something else.
-
-    Raises:
-        DataError: they do.
-    """
-    for step in source.steps:
-        value = step.source.get(column)
-        if value is not None and not ours(value):
-            raise DataError(
-                f'the rows have a column "{column}" that is not ours',
-                where=step.sample_id,
-                expected=f"no such column, or what `omnidata synth {verb}` writes",
-                remedy="rename the column",
-            )
-
-
-# To ask, and what came of it.
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,7 +282,6 @@ class ModelSettings:
     Attributes:
         model: a SPEC, how to make one, or an adapter of your own.
         options: as given with `-M key=value`.
-        params: how to decode; the model's own if None.
         limits: of rate, time and cost.
         cluster: the machines that ask; None for this one.
         progress: called during the run.
@@ -391,7 +291,6 @@ class ModelSettings:
     model: str | Adapter | Recipe
     _: KW_ONLY
     options: Mapping[str, str] = field(default_factory=dict)
-    params: GenerationParams | None = None
     limits: Limits = UNLIMITED
     cluster: Cluster | None = None
     progress: Progress | None = None
@@ -419,117 +318,222 @@ def run_folder(out: Path) -> Path:
     return out.with_name(f"{out.name}.run")
 
 
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """The answers of a model.
-
-    Attributes:
-        results: see `evaluate`.
-        model: the model's name in `run.json`.
-        lines: the answers so far, by sample id.
-    """
-
-    results: Mapping[str, Any]
-    model: str
-    lines: Mapping[str, Prediction]
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 over the answers; a run that goes on changes it."""
-        said = sorted((line.sample_id, line.delivery, line.output) for line in self.lines.values())
-        return hashlib.sha256(encode(said)).hexdigest()
+def ask(
+    task: Asking, source: LoadedDataset, run: Path, asking: ModelSettings, *, must_judge: bool
+) -> tuple[Mapping[str, Any], dict[str, Prediction]]:
+    """Return the results of a run (see `evaluate`), and the answers so far by sample id."""
+    results = evaluate(
+        task,
+        source,
+        asking.model,
+        run,
+        model_options=asking.options,
+        limits=asking.limits,
+        cluster=asking.cluster,
+        progress=asking.progress,
+        count=asking.count,
+        must_judge=must_judge,
+    )
+    return results, {line.sample_id: line for line in predictions.read_final(run / ANSWERS)}
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
-    """Return the result of the answers to all questions.
-
-    Attributes:
-        report: as JSON values.
-        precision: measured where the truth is known; None where it is known nowhere.
-        unmeasured: the missing data, for the warning.
-        episodes: given a function for further findings, yields the episodes to write; None for
-            none.
-    """
-
-    report: Mapping[str, Any]
-    precision: Mapping[str, Any] | None
-    unmeasured: str
-    episodes: Callable[[Note], Iterable[TreeEpisode]] | None
-
-
-def annotate(
-    task: Asking,
-    asked: Asked,
-    out: Path,
-    asking: ModelSettings,
-    *,
-    report: str,
-    read: Callable[[Answered], Result],
-) -> Done:
-    """Ask a model, and write the tree with its answers.
-
-    The same call resumes after an interruption and repeats unanswered questions.
-
-    Args:
-        task: of the questions.
-        asked: the questions.
-        out: a new or empty folder, or the result of the same call. The tree is staged beside it
-            until it is complete. Answers are in `run_folder(out)`.
-        asking: the model and its limits.
-        report: the name of the report's file in the tree.
-        read: parses the answers.
+def about(task: Asking) -> About:
+    """Return what a task asks about, and what its answers annotate.
 
     Raises:
-        UsageError: `out` has other content, or the model cannot be asked.
-        DataError: another process is writing to the same place, or it cannot be written.
-        RunError, PredictionError: the run folder cannot be used (see `evaluate`).
+        UsageError: they annotate nothing.
     """
-    run = run_folder(out)
-    root = asked.source.root
-    inputs = {root, *(ref.root for ref in media_of(asked.source.steps))}
-    with TreeStaging(out, inputs=inputs, data=root, report=report, made_by=run) as staging:
-        results = evaluate(
-            task,
-            asked.source,
-            asking.model,
-            run,
-            model_options=asking.options,
-            params=asking.params,
-            limits=asking.limits,
-            cluster=asking.cluster,
-            progress=asking.progress,
-            count=asking.count,
-            must_judge=False,
+    if task.benchmark.about is None:
+        raise UsageError(
+            f"the answers to {task.name} do not annotate data",
+            where=task.name,
+            expected="a benchmark with `about`",
         )
-        lines = predictions.read_final(run / ANSWERS)
-        by_id = {line.sample_id: line for line in lines}
-        answered = Answered(results, read_info(run)["model"], by_id)
-        found = read(answered)
-        told: Mapping[str, Any] = _report(task, asked, answered, found)
-        whole = found.episodes is not None and "stopped" not in answered.results
-        if found.episodes is not None and whole:
-            told = _write(staging, told, found.episodes)
-    return Done(told, answered.results, written=whole)
+    return task.benchmark.about
 
 
-def _report(task: Asking, asked: Asked, answered: Answered, found: Result) -> dict[str, Any]:
-    unmeasured = f"precision not measured: {found.unmeasured}; {about(task).annotation.truth}"
-    warnings = ("" if found.precision else unmeasured, asked.caveat)
-    return {
-        "data": display_path(asked.source.root),
-        "fingerprint": asked.source.fingerprint,
-        "model": answered.model,
-        "task": task.name,
-        "task_options": dict(task.options),
-        "prompt_hash": task.prompt_hash,
-        **found.report,
-        "known": dict(asked.known),
-        "precision": found.precision,
-        "answers": answered.digest,
-        "warnings": list(filter(None, warnings)),
-        "findings": [dict(finding.as_dict()) for finding in asked.findings],
-    }
+class Annotator(ABC, Generic[Answer]):
+    """Questions to a model about data, and what its answers make of the episodes.
+
+    Args:
+        task: asks the questions.
+        source: the data.
+        known: data with known answers, to measure the model.
+
+    Attributes:
+        verb: of `omnidata synth`, and the name of the report.
+        column: the column of the rows that holds the answers.
+        unmeasured: the missing data, for the warning.
+        asked: a step for each question; those about other data come last.
+        episodes: of the data that can be written.
+        unasked: reasons why questions are not asked, by the ids that they would have.
+        counts: number of questions with a known answer, by its origin.
+        findings: episodes that are left out, and doubts.
+
+    Raises:
+        DataError: nothing can be asked about, or the data use the column for something else.
+    """
+
+    verb: ClassVar[str]
+    column: ClassVar[str]
+    unmeasured: ClassVar[str]
+
+    def __init__(
+        self, task: Asking, source: LoadedDataset, known: LoadedDataset | None = None
+    ) -> None:
+        self.task = task
+        self.profile = task.profiles[task.default_profile]
+        self.about = about(task)
+        self.check_column(source)
+        self.episodes, self.findings = read_episodes(source)
+        steps = [self.prepare(step) for episode in self.episodes for step in episode.steps]
+        questions = self.about.questions(replace(source, steps=steps))
+        self.unasked = questions.unasked
+        if not questions.source.steps:
+            raise DataError(
+                self.describe_nothing(),
+                where=str(source.root),
+                expected=self.about.annotation.expected,
+                remedy=self.about.annotation.remedy,
+            )
+        self.asked, self.counts = self.add_known(questions.source, known)
+        self._caveat = self.about.annotation.caveat if known is not None else ""
+
+    def prepare(self, step: Step) -> Step:
+        """Return a step of the data as it is asked about."""
+        return step
+
+    @abstractmethod
+    def describe_nothing(self) -> str:
+        """Return why no question can be asked, for the error."""
+
+    @abstractmethod
+    def add_known(
+        self, asked: LoadedDataset, known: LoadedDataset | None
+    ) -> tuple[LoadedDataset, Mapping[str, int]]:
+        """Return the questions with those about other data, and the counts of known answers."""
+
+    @abstractmethod
+    def is_ours(self, value: Any) -> bool:
+        """Return whether the verb can have written a value of the column."""
+
+    @abstractmethod
+    def read(self, step: Step, line: Prediction) -> Answer:
+        """Return the answer to a question."""
+
+    @abstractmethod
+    def summary(self, answers: Mapping[str, Answer]) -> Mapping[str, Any]:
+        """Return the report of the answers, by sample id, as JSON values."""
+
+    @abstractmethod
+    def precision(self, answers: Mapping[str, Answer]) -> Mapping[str, Any] | None:
+        """Return how often answers are right; None if the truth is nowhere known."""
+
+    def keeps(self, episode: Episode, answers: Mapping[str, Answer]) -> bool:
+        """Return whether an episode is written."""
+        return True
+
+    @abstractmethod
+    def rewrite(
+        self, episode: Episode, answers: Mapping[str, Answer], model: str, note: Note
+    ) -> TreeEpisode:
+        """Return the annotated episode; `note` takes findings about its media."""
+
+    def annotate(self, out: Path, asking: ModelSettings) -> Done:
+        """Ask the model, and write the tree with its answers.
+
+        The same call resumes after an interruption and repeats unanswered questions.
+
+        Args:
+            out: a new or empty folder, or the result of the same call. The tree is staged beside
+                it until it is complete. Answers are in `run_folder(out)`.
+            asking: the model and its limits.
+
+        Raises:
+            UsageError: `out` has other content, or the model cannot be asked.
+            DataError: another process is writing to the same place, or it cannot be written.
+            RunError, PredictionError: the run folder cannot be used (see `evaluate`).
+        """
+        run, root, name = run_folder(out), self.asked.root, f"{self.verb}.json"
+        inputs = {root, *(ref.root for ref in media_of(self.asked.steps))}
+        with TreeStaging(out, inputs=inputs, data=root, report=name, made_by=run) as staging:
+            results, lines = ask(self.task, self.asked, run, asking, must_judge=False)
+            answers = {
+                step.sample_id: self.read(step, lines[step.sample_id])
+                for step in self.asked.steps
+                if step.sample_id in lines
+            }
+            model = read_info(run)["model"]
+            kept = [each for each in self.episodes if self.keeps(each, answers)]
+            report: Mapping[str, Any] = self._report(model, answers, lines)
+            if written := bool(kept) and "stopped" not in results:
+                report = _write(
+                    staging,
+                    report,
+                    lambda note: (self.rewrite(each, answers, model, note) for each in kept),
+                )
+        return Done(report, results, written)
+
+    def check_column(self, source: LoadedDataset) -> None:
+        """Refuse data that use the verb's column for something else.
+
+        Raises:
+            DataError: they do.
+        """
+        for step in source.steps:
+            value = step.source.get(self.column)
+            if value is not None and not self.is_ours(value):
+                raise DataError(
+                    f'the rows have a column "{self.column}" that is not ours',
+                    where=step.sample_id,
+                    expected=f"no such column, or what `omnidata synth {self.verb}` writes",
+                    remedy="rename the column",
+                )
+
+    def _report(
+        self, model: str, answers: Mapping[str, Answer], lines: Mapping[str, Prediction]
+    ) -> dict[str, Any]:
+        measured, truth = self.precision(answers), self.about.annotation.truth
+        unmeasured = f"precision not measured: {self.unmeasured}; {truth}"
+        warnings = ("" if measured else unmeasured, self._caveat)
+        # A run that goes on has another digest, so the tree is written anew.
+        said = sorted((line.sample_id, line.delivery, line.output) for line in lines.values())
+        return {
+            "data": display_path(self.asked.root),
+            "fingerprint": self.asked.fingerprint,
+            "model": model,
+            "task": self.task.name,
+            "task_options": dict(self.task.options),
+            "prompt_hash": self.task.prompt_hash,
+            **self.summary(answers),
+            "known": dict(self.counts),
+            "precision": measured,
+            "answers": hashlib.sha256(encode(said)).hexdigest(),
+            "warnings": list(filter(None, warnings)),
+            "findings": [dict(finding.as_dict()) for finding in self.findings],
+        }
+
+
+def with_others(asked: LoadedDataset, others: Sequence[Step], fingerprint: str) -> LoadedDataset:
+    """Return the questions, followed by those about other data under ids of their own.
+
+    Args:
+        asked: about the data.
+        others: about other data.
+        fingerprint: of the other data.
+    """
+    both = f"{asked.fingerprint} {fingerprint}"
+    renamed = (replace(step, sample_id=_OTHERS + step.sample_id) for step in others)
+    return replace(
+        asked,
+        steps=[*asked.steps, *renamed],
+        fingerprint=hashlib.sha256(both.encode()).hexdigest(),
+    )
+
+
+def is_others(sample_id: str) -> bool:
+    """Return whether a question only measures the model."""
+    return sample_id.startswith(_OTHERS)
 
 
 def _write(

@@ -1,8 +1,8 @@
-"""Rows that ask a critic: what a model was shown, what it answered, and whether that is right.
+"""Rows that ask a critic whether a model's answer to a prompt is right.
 
-The answers are those of runs, and the profile of their task says what is right. A row is an answer
-to a step, or all answers in an episode, which is right if each of them is. `docs/critics.md` has
-the rules. How rows are written is the benchmark's to say (`omnidata.tasks.derivation`).
+The answers are those of runs, and the profile of their task judges them. A row is an answer to a
+step, or all answers in an episode, which is right if each of them is. `docs/critics.md` has the
+rules; the benchmark writes its rows (`omnidata.tasks.derivation`).
 """
 
 from __future__ import annotations
@@ -16,14 +16,13 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
-from typing import IO, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from omnidata.adapters.media_budget import HISTORY
 from omnidata.errors import DataError, Finding, MediaError, plural
 from omnidata.jsontext import encode, hash_of
 from omnidata.loaders.steps import ids_of
 from omnidata.media import AUDIO_RATE, file_or_bytes, linkable, resolve, samples, wav
-from omnidata.remote import display_path as shown_path
 from omnidata.run.answer_choice import answer_key, answer_screen_size
 from omnidata.run.histories import Histories
 from omnidata.run.journal import Answers
@@ -63,19 +62,6 @@ class _CriticStaging(RowsStaging):
 
 @dataclass(slots=True)
 class _Run:
-    """A run whose answers are asked about.
-
-    Attributes:
-        path: the folder.
-        label: the run that was named.
-        sample: the number of the sample in it, from 1.
-        model: its name.
-        answers: by sample id, each read when it is asked for.
-        asked: the steps that it is about.
-        seen: what its media were.
-        counts: of its answers and of its episodes, by what became of them.
-    """
-
     path: Path
     label: str
     sample: int
@@ -117,17 +103,17 @@ def derive_critics(
         source: the data of the runs.
         runs: the folders; samples below one are runs as well.
         out: a new folder.
-        profile: says what is right; None for the task's default.
-        changed_media: take answers to media that have changed since.
-        progress: called with the episodes that are done and their number.
+        profile: judges the answers; None for the task's default.
+        changed_media: accept answers to media that have changed since.
+        progress: called with the finished episodes and their number.
 
     Returns:
-        The report, as it lies in `rows.json`.
+        The report, as in `rows.json`.
 
     Raises:
-        UsageError: a run is of another task or other data, or had other prompts; or `out` holds
-            something else.
-        RunError: a run is none, or has no answers, or media have changed since.
+        UsageError: a run is of another task or other data, or had other prompts; or `out` has other
+            content.
+        RunError: a folder is no run, or has no answers, or media have changed since.
         DataError: no row can be made, or `out` holds rows of other data, runs or settings.
         PredictionError: answers cannot be read.
     """
@@ -136,14 +122,14 @@ def derive_critics(
         opened = [*_open_runs(task, source, runs)]
         for run in opened:
             files.enter_context(closing(run.answers))
-        plan = {
-            "data": shown_path(source.root),
-            "task": source.task,
-            "task_options": dict(task.options),
-            "fingerprint": source.fingerprint,
-            "rows_of": [each.name for each in tasks],
-            "profile": judge.name,
-            "runs": [
+        staging = _CriticStaging(
+            out,
+            task,
+            source,
+            tasks,
+            inputs=[run.path for run in opened],
+            profile=judge.name,
+            runs=[
                 {
                     "run": str(run.path),
                     "model": run.model,
@@ -151,9 +137,7 @@ def derive_critics(
                 }
                 for run in opened
             ],
-        }
-        inputs = {source.root, *(run.path for run in opened)}
-        staging = _CriticStaging(out, plan=plan, inputs=inputs, data=source.root)
+        )
         if report := staging.finished_report():
             return report
         with staging, wrap_os_error(staging.path):
@@ -161,8 +145,7 @@ def derive_critics(
             report = made.write(progress)
             for run in opened:
                 run.seen.check(allowed=changed_media, where=str(run.path))
-            staging.publish(report)
-    return {**staging.plan, **report}
+            return staging.publish(report)
 
 
 def _open_runs(task: Asking, source: LoadedDataset, runs: Sequence[Path]) -> Iterator[_Run]:
@@ -208,9 +191,19 @@ class _Maker:
             ):
                 progress(done, total)
                 for name, row in self._of_episode(list(same)):
-                    self._put(out[name], name, row)
+                    out[name].write(encode(self._rows[name].row(row)) + b"\n")
+                    self._made[name].update(("rows", "right" if row.right else "wrong"))
+                    self._groups[name].add(row.group)
             if not any(each["rows"] for each in self._made.values()):
-                raise self._nothing()
+                counts = sum((run.counts + run.episodes for run in self._runs), Counter[str]())
+                fates = ", ".join(f"{name}: {count}" for name, count in counts.most_common())
+                raise DataError(
+                    f"no row can be made from {plural(len(self._runs), 'run')} "
+                    f"({fates or 'no answer'})",
+                    where=" ".join(f"--run {run.path}" for run in self._runs),
+                    expected="answers with a verdict",
+                    remedy="finish the runs, or name others",
+                )
         for name, derivation in self._rows.items():
             if not self._made[name]["rows"]:
                 (self._folder / derivation.file).unlink()
@@ -240,11 +233,6 @@ class _Maker:
             "findings": [dict(finding.as_dict()) for finding in self._findings.values()],
         }
 
-    def _put(self, file: IO[bytes], name: str, row: Judged) -> None:
-        file.write(encode(self._rows[name].row(row)) + b"\n")
-        self._made[name].update(("rows", "right" if row.right else "wrong"))
-        self._groups[name].add(row.group)
-
     def _of_episode(self, steps: Sequence[Step]) -> Iterator[tuple[str, Judged]]:
         known: set[str] = set()
         for run in self._runs:
@@ -256,10 +244,10 @@ class _Maker:
                 lacks = lacks or "cut"
             for reply in replies:
                 row = self._answer(run, reply)
-                run.counts[_became(row, known)] += 1
+                run.counts[_fate(row, known)] += 1
                 yield from self._new("answer", row, known)
             whole = None if lacks else self._answers(run, replies)
-            run.episodes[lacks or _became(whole, known)] += 1
+            run.episodes[lacks or _fate(whole, known)] += 1
             yield from self._new("answers", whole, known)
 
     def _new(self, of: str, row: Judged | None, known: set[str]) -> Iterator[tuple[str, Judged]]:
@@ -296,31 +284,14 @@ class _Maker:
         return found, lacks
 
     def _answer(self, run: _Run, reply: _Reply) -> Judged | None:
-        media: dict[str, tuple[Modality, str]] = {}
         step = reply.step
-        shown = self._store_parts(step, _flat_parts(reply.prompt), media, "")
-        if shown is None:
-            return None
-        size = answer_screen_size(self._task, step, reply.answer)
-        return Judged(
-            f"{step.sample_id}#{reply.key}",
-            step.group,
-            self._task.name,
-            run.model,
-            step.instruction,
-            step.screen,
-            (Turn(shown, reply.answer.text, size),),
-            media,
-            reply.right,
-            {
-                "of": {"sample_id": step.sample_id, "run": run.label, "sample": run.sample},
-                **({} if reply.right else {"cause": reply.cause}),
-            },
-        )
+        about = {"of": {"sample_id": step.sample_id, "run": run.label, "sample": run.sample}}
+        cause = {} if reply.right else {"cause": reply.cause}
+        shown = [(reply, _flat_parts(reply.prompt), "")]
+        return self._judged(run, f"{step.sample_id}#{reply.key}", shown, {**about, **cause})
 
     def _answers(self, run: _Run, replies: Sequence[_Reply]) -> Judged | None:
-        media: dict[str, tuple[Modality, str]] = {}
-        turns = []
+        shown = []
         before: set[str] = set()
         for number, reply in enumerate(replies):
             parts = _flat_parts(reply.prompt)
@@ -330,15 +301,37 @@ class _Maker:
                 own = (part.text if part.about else _new_lines(part.text, before) for part in words)
                 parts[:0] = [Part("text", text) for text in own if text]
             before = {line for part in words for line in part.text.split("\n")}
-            shown = self._store_parts(reply.step, parts, media, f"_{number}")
-            if shown is None:
+            shown.append((reply, parts, f"_{number}"))
+        episode = replies[0].step.episode
+        about = {
+            "of": {"episode": episode, "run": run.label, "sample": run.sample},
+            "wrong_steps": [reply.step.step_index for reply in replies if not reply.right],
+        }
+        key = hash_of([reply.key for reply in replies])[:16]
+        return self._judged(run, f"{episode}#{key}", shown, about)
+
+    def _judged(
+        self,
+        run: _Run,
+        name: str,
+        shown: Sequence[tuple[_Reply, list[Part], str]],
+        about: Mapping[str, Any],
+    ) -> Judged | None:
+        """Return a row; None if a medium is missing.
+
+        Each reply comes with the parts of its prompt and the end of their roles.
+        """
+        media: dict[str, tuple[Modality, str]] = {}
+        turns = []
+        for reply, parts, suffix in shown:
+            stored = self._store_parts(reply.step, parts, media, suffix)
+            if stored is None:
                 return None
             size = answer_screen_size(self._task, reply.step, reply.answer)
-            turns.append(Turn(shown, reply.answer.text, size))
-        first = replies[0].step
-        wrong = [reply.step.step_index for reply in replies if not reply.right]
+            turns.append(Turn(stored, reply.answer.text, size))
+        first = shown[0][0].step
         return Judged(
-            f"{first.episode}#{hash_of([reply.key for reply in replies])[:16]}",
+            name,
             first.group,
             self._task.name,
             run.model,
@@ -346,11 +339,8 @@ class _Maker:
             first.screen,
             tuple(turns),
             media,
-            not wrong,
-            {
-                "of": {"episode": first.episode, "run": run.label, "sample": run.sample},
-                "wrong_steps": wrong,
-            },
+            all(reply.right for reply, _, _ in shown),
+            about,
         )
 
     def _words(self, step: Step) -> list[Part]:
@@ -395,18 +385,8 @@ class _Maker:
             found.append(replace(part, role=role))
         return tuple(found)
 
-    def _nothing(self) -> DataError:
-        counts = sum((run.counts + run.episodes for run in self._runs), Counter[str]())
-        told = ", ".join(f"{name}: {count}" for name, count in counts.most_common())
-        return DataError(
-            f"no row can be made from {plural(len(self._runs), 'run')} ({told or 'no answer'})",
-            where=" ".join(f"--run {run.path}" for run in self._runs),
-            expected="answers with a verdict",
-            remedy="finish the runs, or name others",
-        )
 
-
-def _became(row: Judged | None, known: Collection[str]) -> str:
+def _fate(row: Judged | None, known: Collection[str]) -> str:
     if row is None:
         return "media_missing"
     return "repeated" if row.name in known else "right" if row.right else "wrong"

@@ -1,11 +1,10 @@
 """Derive rows of IDMBench's and CriticBench's kind from the episodes of any task.
 
-What was done between observations is asked about windows of one length, so that a prompt's form
-tells nothing of the answer. Whether a trajectory succeeds is asked about whole ones and about
-failures made of them, in pairs or fours whose members have the same form: the same trajectory once
-under the instruction that it fulfils and once under another, or two parts of one episode with the
-same number of actions and the same kinds of actions in the same order. `docs/derive.md` has the
-rules. How rows are written is the benchmark's to say (`omnidata.tasks.derivation`).
+Questions about actions are windows of one length, so that the form of a prompt does not reveal the
+answer. Questions about success are whole trajectories and failures made of them, in pairs or fours
+of one form: the same trajectory under its own instruction and under another, or two parts of one
+episode with equal kinds of actions in the same order. `docs/derive.md` has the rules; the benchmark
+writes its rows (`omnidata.tasks.derivation`).
 """
 
 from __future__ import annotations
@@ -26,9 +25,10 @@ from omnidata.analysis.audit_learning import segments
 from omnidata.errors import DataError, Finding, MediaError, UsageError, plural
 from omnidata.jsontext import encode
 from omnidata.loaders.instructions import foreign
+from omnidata.loaders.steps import media_of
 from omnidata.media import file_or_bytes, resolve
 from omnidata.remote import display_path
-from omnidata.storage import atomic_write, copy_file, read_json, wrap_os_error
+from omnidata.storage import atomic_write, copy_file, wrap_os_error
 from omnidata.synth.folder import SynthStaging
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.derivation import MOST_OPERATIONS, PLATFORMS, Derivation, Trajectory
@@ -37,13 +37,8 @@ from omnidata.types import LoadedDataset, MediaRef, Progress, Step
 REPORT: Final = "rows.json"
 PICTURES: Final = "images"
 _COMMON: Final = 5
-"""Episodes: what so many have in their words is looked at by `omnidata audit` as a text of its
-own."""
+"""Episodes: `omnidata audit` takes a text that so many have in their words for one of its own."""
 _SUFFIXES: Final = frozenset({".png", ".jpg", ".jpeg", ".webp"})
-_SAID_NOTHING: Final = "target-absent"
-"""The finding about a step that has no action and need not have one, as the last of a recording."""
-_OF_MEDIA: Final = "media-"
-"""How the codes of findings about media begin."""
 _IDLE: Final = frozenset({"wait", "none"})
 
 
@@ -55,14 +50,14 @@ class Recording:
     """An episode with a screenshot before every action.
 
     Attributes:
-        number: its place among those of the data.
-        app: the tag of its steps; empty where they have none.
+        number: its index in the data.
+        app: the tag of its steps, or empty.
         platform: as in `Trajectory`.
         language: of its screens and its instruction, as far as it is known.
         instructions: the instruction in every wording of the data, without case and space.
-        steps: those at which something was done, in order.
-        shots: the screenshots: one for each of them, and one more where the last action was
-            followed by a step that only looks, or only says that it is the end.
+        steps: those with an action, in order.
+        shots: a screenshot for each of them, and one more if a step without an action, or with the
+            end alone, follows.
     """
 
     number: int
@@ -106,8 +101,8 @@ def read_recordings(
 
     Args:
         task: of the data.
-        source: its steps come episode by episode.
-        note: gets a finding for each episode that is left out.
+        source: the data, with the steps of each episode together.
+        note: receives a finding for each episode that is left out.
     """
     found: list[Recording] = []
     left_out: Counter[str] = Counter()
@@ -120,7 +115,17 @@ def read_recordings(
             reason, detail = "has a last action that cannot be read", ""
         if reason:
             left_out[reason] += 1
-            note.append(_exclusion(name, detail or reason))
+            note.append(
+                Finding(
+                    "episode-left-out",
+                    "warning",
+                    name,
+                    f"no row is made from the episode: {detail or reason}",
+                    "a successful episode with an instruction, and a screenshot and an action at "
+                    "each step",
+                    "correct the data, or leave the episode out",
+                )
+            )
             continue
         acted = _acting_steps(steps)
         first = steps[0]
@@ -142,42 +147,41 @@ def read_recordings(
 
 
 def _doubtful_steps(findings: Sequence[Finding]) -> set[str]:
-    """Return the steps whose lack of an action may be a fault, and not that nothing was done.
+    """Return the steps whose lack of an action may be a fault.
 
-    Where the loader says that a row states no action, it is not, whatever else is wrong there. Nor
-    does a finding about a medium make it one: what a step must show is looked at for itself.
+    It is none if the loader reports that the row states no action (`target-absent`). Findings about
+    media do not matter here: screenshots are checked separately.
     """
     silent: set[str] = set()
     doubted: set[str] = set()
     for each in findings:
-        if each.code == _SAID_NOTHING:
+        if each.code == "target-absent":
             silent.update(each.sample_ids)
-        elif not each.code.startswith(_OF_MEDIA):
+        elif not each.code.startswith("media-"):
             doubted.update(each.sample_ids)
     return doubted - silent
 
 
 def platform_of(task: Asking, step: Step) -> str:
     """Return a step's platform: by its tag, or by its task."""
-    told = step.tags.get("platform", "").lower()
-    return told if told in PLATFORMS else task.benchmark.card.platform
+    platform = step.tags.get("platform", "").lower()
+    return platform if platform in PLATFORMS else task.benchmark.card.platform
 
 
 def _language_of(task: Asking, step: Step) -> str:
-    told = step.tags.get("language") or task.benchmark.wordings.language_of(
-        step.tags.get("app", "")
-    )
-    return told or ("other" if foreign(step.instruction, "en") else "en")
+    app = step.tags.get("app", "")
+    language = step.tags.get("language") or task.benchmark.wordings.language_of(app)
+    return language or ("other" if foreign(step.instruction, "en") else "en")
 
 
 def _acting_steps(steps: tuple[Step, ...]) -> tuple[Step, ...]:
-    """Return all but a last step that only looks, or only says that it is the end."""
+    """Return all but a last step without an action, or with the end alone."""
     last = steps[-1].action
     return steps[:-1] if last is None or last.kind == "done" else steps
 
 
 def _lacks(task: Asking, steps: tuple[Step, ...], row: Mapping[str, Any]) -> tuple[str, str]:
-    """Return why nothing can be made of an episode, and at which step; empty if something can."""
+    """Return why an episode is unusable, and at which step; empty if it is usable."""
     last = steps[-1].action
     if [step.step_index for step in steps] != list(range(steps[0].num_steps)):
         return "lacks steps", ""
@@ -205,17 +209,6 @@ def _lacks(task: Asking, steps: tuple[Step, ...], row: Mapping[str, Any]) -> tup
     return "", ""
 
 
-def _exclusion(name: str, why: str) -> Finding:
-    return Finding(
-        "episode-left-out",
-        "warning",
-        name,
-        f"no row is made from the episode: {why}",
-        "a successful episode with an instruction, and a screenshot and an action at each step",
-        "correct the data, or leave the episode out",
-    )
-
-
 # Parts of recordings that rows are made of.
 
 Design = Literal["", "cut", "extended", "swapped"]
@@ -226,12 +219,12 @@ class Piece:
     """Actions of one or two recordings, and the instruction under which they are shown.
 
     Attributes:
-        moments: a recording and the place of an action in it, for each action.
-        end: where to look for what was seen after the last; None where nothing is shown.
+        moments: for each action a recording and its index there.
+        end: likewise, of the observation after the last action, if any.
         asked: the recording whose instruction is shown.
         success: whether they fulfil it; None if it is not asked.
-        design: the origin of its truth; empty if it is not asked.
-        group: what it must never be torn apart from.
+        design: the origin of the truth; empty if it is not asked.
+        group: of related pieces, which are never split.
     """
 
     moments: tuple[tuple[Recording, int], ...]
@@ -255,13 +248,13 @@ def _part(recording: Recording, start: int, stop: int, *, after: bool = True) ->
 def windows(recordings: Sequence[Recording], space: Sequence[str], *, most: int) -> list[Piece]:
     """Return windows of consecutive actions with the observations before and after each.
 
-    All windows have the same number of actions: the usual one of the episodes (their median, of
-    those with two or more), and not more than a prompt shows. Windows of an episode do not overlap.
+    All windows have the same number of actions: the median of the episodes with two or more, and
+    not more than a prompt shows. Windows of an episode do not overlap.
 
     Args:
-        recordings: to be taken apart.
-        space: labels of the actions that can be asked about. One that is none of them, or is done
-            together with others in one step, is in no window.
+        recordings: the episodes.
+        space: labels of the actions that can be asked about; a window has no other action, and none
+            that shares its step with another.
         most: actions that a prompt shows; 1 asks about each alone.
     """
     runs: list[tuple[Recording, range]] = []
@@ -288,7 +281,7 @@ def make_pieces(recordings: Sequence[Recording], *, most: int, seed: int) -> lis
 
     Args:
         recordings: successful episodes.
-        most: actions that a prompt shows at most; no piece has more.
+        most: actions of a piece at most.
         seed: of partners and places.
     """
     rng = random.Random(seed)
@@ -328,12 +321,10 @@ Group = list[Recording]
 def _partners(
     recordings: Iterable[Recording], most: int, rng: random.Random
 ) -> Iterator[tuple[Group, Group]]:
-    """Groups in pairs whose episodes show as many actions and have instructions of like length.
+    """Pair groups of one platform and language, with as many actions and instructions as long.
 
-    Else a long instruction above a short trajectory would tell that they do not belong together. So
-    would an instruction in one language above what was typed in another, or above actions that
-    only another platform has: partners are of one platform and one language. They are of one app
-    where there are two; a group that is left over stays alone.
+    Otherwise a mismatch, such as a long instruction above a short trajectory, would reveal a swap.
+    Partners share the app if possible; a group that is left over stays alone.
     """
     groups: dict[str, Group] = {}
     for recording in recordings:
@@ -375,9 +366,9 @@ def _pair_groups(groups: Iterable[Group]) -> tuple[list[tuple[Group, Group]], li
 def _cut_pieces(
     recording: Recording, forms: Sequence[Form], most: int, rng: random.Random
 ) -> list[Piece]:
-    """Return the end of an episode, and a part that ends earlier and looks the same in form.
+    """Return the end of an episode, and a part of the same form that ends earlier.
 
-    Neither begins with the episode, which only a part could. The longest parts are taken.
+    Both are as long as possible. Neither begins with the episode, which only a part could.
     """
     total = len(forms)
     shown = total < len(recording.shots)
@@ -408,9 +399,9 @@ def _swap_instructions(a: Recording, b: Recording, most: int) -> list[Piece]:
 
 
 def _extend(a: Recording, b: Recording, most: int, rng: random.Random) -> list[Piece]:
-    found: list[Piece] = []
     if min(most, len(a.steps), len(b.steps)) < 2:
-        return found
+        return []
+    found: list[Piece] = []
     for left, done in ((a, b), (b, a)):
         begun = rng.randint(1, min(len(left.steps), most) - 1)
         end = _part(done, max(0, len(done.steps) - (most - begun)), len(done.steps))
@@ -430,20 +421,48 @@ def _under(piece: Piece, other: Recording, design: Design = "swapped") -> list[P
 
 
 class RowsStaging(SynthStaging):
-    """The staging folder of rows."""
+    """The staging folder of rows.
+
+    Args:
+        out: where the rows belong.
+        task: of the data, with its options.
+        source: the data.
+        rows_of: the tasks of the rows.
+        inputs: folders that are read; None for those of the media.
+        plan: what else the rows depend on.
+    """
 
     noun = "rows"
     work = "writing rows"
     report = REPORT
     contents = frozenset({REPORT, PICTURES})
+    listed = "files"
 
-    def is_ours(self, folder: Path) -> bool:
-        """Return whether the verb wrote the folder; the report lists its files."""
-        if folder.is_symlink() or not (folder / REPORT).is_file():
-            return False
-        files = read_json(folder / REPORT).get("files", {})
-        ours = {*self.contents, *self.hidden, *(files if isinstance(files, dict) else ())}
-        return {path.name for path in folder.iterdir()} <= ours
+    def __init__(
+        self,
+        out: Path,
+        task: Asking,
+        source: LoadedDataset,
+        rows_of: Sequence[Asking],
+        *,
+        inputs: Iterable[Path] | None = None,
+        **plan: Any,
+    ) -> None:
+        if inputs is None:
+            inputs = {ref.root for ref in media_of(source.steps)}
+        super().__init__(
+            out,
+            plan={
+                "data": display_path(source.root),
+                "task": source.task,
+                "task_options": dict(task.options),
+                "fingerprint": source.fingerprint,
+                "rows_of": [each.name for each in rows_of],
+                **plan,
+            },
+            inputs={source.root, *inputs},
+            data=source.root,
+        )
 
 
 def derive(
@@ -460,31 +479,22 @@ def derive(
     Equal data and equal seeds make equal rows.
 
     Args:
-        tasks: whose rows are to be made, by their `derivation`; they share a verb.
+        tasks: those of the rows, by their `derivation`; they share a verb.
         task: of the data.
         source: the episodes.
-        out: a new or empty folder, or what the same call has written.
-        seed: of what chance decides.
+        out: a new or empty folder, or the result of the same call.
+        seed: of all random choices.
         progress: called with the pictures that are copied and their number.
 
     Returns:
-        The report, as it lies in `rows.json`.
+        The report, as in `rows.json`.
 
     Raises:
         DataError: no row can be made, or `out` holds rows of other data or settings.
-        MediaError: a picture that a file of many holds cannot be read.
-        UsageError: `out` holds something else.
+        MediaError: a picture in a file of several cannot be read.
+        UsageError: `out` has other content.
     """
-    plan = {
-        "data": display_path(source.root),
-        "task": source.task,
-        "task_options": dict(task.options),
-        "fingerprint": source.fingerprint,
-        "rows_of": [each.name for each in tasks],
-        "seed": seed,
-    }
-    inputs = {source.root, *(ref.root for s in source.steps for ref in s.media.values() if ref)}
-    staging = RowsStaging(out, plan=plan, inputs=inputs, data=source.root)
+    staging = RowsStaging(out, task, source, tasks, seed=seed)
     if report := staging.finished_report():
         return report
     findings: list[Finding] = []
@@ -500,9 +510,9 @@ def derive(
             rows[derivation.file], made[each.name] = found, about
             files[derivation.file] = each.name
     if not rows:
-        told = "".join(f"; {count} left out: {why}" for why, count in left_out.items())
+        others = "".join(f"; {count} left out: {why}" for why, count in left_out.items())
         raise DataError(
-            f"no row can be made from {plural(len(recordings), 'episode')}{told}",
+            f"no row can be made from {plural(len(recordings), 'episode')}{others}",
             where=str(source.root),
             expected="episodes with a screenshot and an action at each step; to be judged, two of "
             "as many actions with different instructions, or one of three actions",
@@ -511,16 +521,20 @@ def derive(
     with staging, wrap_os_error(staging.path):
         album.write(staging.path / PICTURES, progress)
         for name, lines in rows.items():
-            with atomic_write(staging.path / name) as file:
-                file.writelines(encode(line) + b"\n" for line in lines)
+            write_rows(staging.path / name, lines)
         report = {
             "files": files,
             "episodes": {"used": len(recordings), "left_out": dict(left_out.most_common())},
             "made": made,
             "findings": [dict(finding.as_dict()) for finding in findings],
         }
-        staging.publish(report)
-    return {**staging.plan, **report}
+        return staging.publish(report)
+
+
+def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write rows as JSON lines."""
+    with atomic_write(path) as file:
+        file.writelines(encode(row) + b"\n" for row in rows)
 
 
 def derivation_of(task: Asking) -> Derivation:
@@ -607,10 +621,10 @@ class Album:
         return name
 
     def write(self, folder: Path, progress: Progress) -> None:
-        """Copy the pictures, but those that an interrupted call has already copied.
+        """Copy the pictures that an interrupted call has not copied.
 
         Raises:
-            MediaError: one that another file holds cannot be read.
+            MediaError: one in a file of several cannot be read.
             OSError: one cannot be written.
         """
         folder.mkdir(exist_ok=True)

@@ -153,10 +153,9 @@ class Theme:
     """The colours of an app.
 
     Attributes:
-        name: the app's name.
-        accent: bars and important buttons.
-        soft: a tint of the accent for backgrounds of icons.
-        ground, card, ink, faint: background, raised surfaces, text, secondary text.
+        name: of the app.
+        accent, soft: of bars and important buttons; a tint of it.
+        ground, card, ink, faint: of the background, raised surfaces, text, secondary text.
     """
 
     name: str
@@ -218,39 +217,27 @@ class Canvas:
     """A picture that is being drawn; all lengths are pixels of the finished one.
 
     Args:
-        size: width and height.
-        ground: colour of the background.
-        fine: shapes are drawn so many times larger and reduced, because Pillow's have no smooth
-            edges.
-
-    Attributes:
-        targets: what can be touched, by name.
+        image: what is drawn on.
+        fine: how many times larger it is: Pillow's shapes have no smooth edges until reduced.
+        origin: its left upper corner, where it is a part of a picture.
     """
 
-    def __init__(self, size: Screen, ground: Colour, *, fine: int = 1) -> None:
-        self._start(Image.new("RGB", (size[0] * fine, size[1] * fine), ground), fine)
-
-    def _start(self, image: Image.Image, fine: int) -> None:
-        self.targets: dict[str, Rect] = {}
+    def __init__(self, image: Image.Image, *, fine: int = 1, origin: Spot = (0, 0)) -> None:
         self.fine = fine
-        self._origin = (0, 0)
+        self._origin = origin
         self._image = image
         self._draw = ImageDraw.Draw(image)
 
     @classmethod
-    def over(cls, image: Image.Image) -> Canvas:
-        """Return a canvas with a copy of a picture."""
-        canvas = cls.__new__(cls)
-        canvas._start(image.copy(), 1)
-        return canvas
+    def blank(cls, size: Screen, ground: Colour, *, fine: int = 1) -> Canvas:
+        """Return an empty canvas of a width and height."""
+        return cls(Image.new("RGB", (size[0] * fine, size[1] * fine), ground), fine=fine)
 
     def part(self, rect: Rect) -> Canvas:
         """Return a copy of a part, which is drawn on with the coordinates of the whole."""
         left, top, right, bottom = (value * self.fine for value in rect)
-        canvas = Canvas.__new__(Canvas)
-        canvas._start(self._image.crop((left, top, right, bottom)), self.fine)
-        canvas._origin = (left, top)
-        return canvas
+        image = self._image.crop((left, top, right, bottom))
+        return Canvas(image, fine=self.fine, origin=(left, top))
 
     def finish(self) -> Image.Image:
         """Return the picture at its final size."""
@@ -313,15 +300,15 @@ class Canvas:
         face: Face = "plain",
         anchor: Literal["lm", "mm", "rm"] = "mm",
     ) -> None:
-        """Draw a line of text.
+        """Draw a line of ASCII text, which is all that Pillow's built-in fonts have.
 
         Args:
-            text: ASCII; Pillow's built-in fonts have nothing else.
-            at: its left end, its middle or its right end, by the anchor.
+            text: the line.
+            at: its left end, middle or right end, by the anchor.
             pixels: height of the type.
             fill: colour.
-            face: the built-in outline font, the same with thicker strokes, or the bitmap font.
-            anchor: as Pillow names it.
+            face: the outline font, the same with thicker strokes, or the bitmap font.
+            anchor: as in Pillow.
         """
         (x, y), high = self._spot(at), pixels * self.fine
         if face == "pixel":

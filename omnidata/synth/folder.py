@@ -1,7 +1,6 @@
-"""The folder that a synth verb makes: its plan while it is made, its report when it is whole.
+"""The folder that a synth verb makes: with its plan until it is whole, then with its report.
 
-Large results are made in parts, by processes, so that an interrupted call resumes with the parts
-that are whole.
+Processes make large results in parts, so that an interrupted call resumes with the whole ones.
 """
 
 from __future__ import annotations
@@ -9,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -37,11 +37,11 @@ class Part(Protocol):
 
     @property
     def path(self) -> Path:
-        """Where it goes."""
+        """The file or folder of the part."""
 
     @property
     def size(self) -> int:
-        """How much there is in it, in the unit of the progress."""
+        """Its size in the unit of the progress."""
 
     @property
     def whole(self) -> bool:
@@ -58,6 +58,15 @@ class Failure:
     why: str
 
 
+def add_tallies(axes: Iterable[str], files: Iterable[Path]) -> dict[str, Counter[str]]:
+    """Return the sums of counts that parts have written as JSON: by axis, then by name."""
+    total = {axis: Counter[str]() for axis in axes}
+    for file in files:
+        for axis, counts in read_json(file).items():
+            total[axis].update(counts)
+    return total
+
+
 def make_parts(
     make: Callable[[PartType], Failure | None],
     parts: Sequence[PartType],
@@ -67,15 +76,15 @@ def make_parts(
     folder: Path,
     progress: Progress,
 ) -> None:
-    """Make the parts that are missing.
+    """Make the missing parts.
 
     Args:
-        make: makes one; of a module, so that another process can import it.
+        make: makes one; defined in a module, so that another process can import it.
         parts: all of them.
         workers: processes; 1 = this one.
         cluster: whose workers make them; None for this machine.
-        folder: that the parts lie in, which every machine has to see.
-        progress: called with what is there and with all, in the unit of `Part.size`.
+        folder: of the parts; every machine has to see it.
+        progress: called with the finished and the total size.
 
     Raises:
         RunError: a part could not be made.
@@ -106,20 +115,22 @@ def _is_whole(part: Part) -> bool:
 
 
 class SynthStaging(StagedFolder):
-    """See `StagedFolder`; nothing that is there is ever replaced.
+    """See `StagedFolder`; nothing is ever replaced.
 
     Args:
         out, inputs, data: as `StagedFolder`.
-        plan: all that the result depends on, as JSON values; the report has it as well.
+        plan: all that the result depends on, as JSON values; the report repeats it.
 
     Attributes:
         report: name of the report's file.
         contents: names of all that a whole folder may hold.
+        listed: where the report lists further names; empty if it does not.
     """
 
     hidden = (PLAN,)
     report: ClassVar[str]
     contents: ClassVar[frozenset[str]]
+    listed: ClassVar[str] = ""
 
     def __init__(
         self,
@@ -136,7 +147,9 @@ class SynthStaging(StagedFolder):
         """Return whether the folder has the verb's files and no others."""
         if folder.is_symlink() or not (folder / self.report).is_file():
             return False
-        return {path.name for path in folder.iterdir()} <= self.contents | {PLAN}
+        listed = read_json(folder / self.report).get(self.listed)
+        more = map(str, listed if isinstance(listed, list | dict) else ())
+        return {path.name for path in folder.iterdir()} <= {*self.contents, *self.hidden, *more}
 
     def finished_report(self) -> Mapping[str, Any] | None:
         """Return the report of the same call if it has finished, else None.
@@ -186,17 +199,19 @@ class SynthStaging(StagedFolder):
                 remedy=f"use these settings, remove {self.path}, or choose another folder",
             )
 
-    def publish(self, report: Mapping[str, Any], *, scratch: Iterable[str] = ()) -> None:
-        """Write the report, remove what only the making needed, and move the folder to its place.
+    def publish(
+        self, report: Mapping[str, Any], *, scratch: Iterable[str] = ()
+    ) -> Mapping[str, Any]:
+        """Write the report after the plan, and move the folder without `scratch` to its place.
 
-        Args:
-            report: what was made; the plan is put before it.
-            scratch: files and folders that are not part of the result.
+        Returns:
+            The report with the plan.
 
         Raises:
             UsageError: something has appeared there in the meantime.
         """
-        write_json(self.path / self.report, {**self.plan, **report})
+        report = {**self.plan, **report}
+        write_json(self.path / self.report, report)
         for name in scratch:
             path = self.path / name
             if path.is_dir():
@@ -204,6 +219,7 @@ class SynthStaging(StagedFolder):
             else:
                 path.unlink(missing_ok=True)
         self.move()
+        return report
 
 
 def _is_new(folder: Path) -> bool:
@@ -218,12 +234,12 @@ _ANNOTATIONS = frozenset({".json", ".jsonl"})
 
 
 class TreeStaging(StagedFolder):
-    """See `StagedFolder`. A tree is replaced only if it is as it was written, to the last label.
+    """See `StagedFolder`. A tree of episodes is replaced only if it is exactly as it was written.
 
     Args:
         out, inputs, data: as `StagedFolder`.
-        report: the name of the file in the tree that says what was done.
-        made_by: what the tree was made from must be there, or it is not replaced.
+        report: the name of the report's file in the tree.
+        made_by: the source of the tree; a tree whose source is gone is not replaced.
     """
 
     noun = "a tree"
@@ -246,7 +262,7 @@ class TreeStaging(StagedFolder):
     def is_ours(self, folder: Path) -> bool:
         """Return whether the tree is as it was written: no label edited, no file added.
 
-        One that was moved out of the way was that, and may be half removed.
+        One that was moved out of the way was, and may be half removed.
         """
         written = read_json(folder / self._report).get("digest")
         if written is None or folder.is_symlink():
@@ -266,7 +282,7 @@ class TreeStaging(StagedFolder):
             remove_folders_first(self.path)
 
     def mark(self) -> None:
-        """Say of the folder, which has just been made, whose it is."""
+        """Mark the new folder as unfinished."""
         write_json(self.path / PLAN, {"report": self._report})
 
     def publish(self, report: Mapping[str, Any]) -> None:

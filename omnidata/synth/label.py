@@ -6,7 +6,7 @@ The questions are those of a task whose answers are actions (`Annotation.of`); s
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,31 +18,20 @@ from omnidata.media import file_or_bytes, read_bytes
 from omnidata.metrics.intervals import share
 from omnidata.predictions import Prediction
 from omnidata.synth.annotate import (
-    Answered,
-    Asked,
+    Annotator,
     Change,
     Done,
+    Episode,
     ModelSettings,
     Note,
-    Result,
-    about,
-    annotate,
-    check_column,
     is_others,
-    read_episodes,
-    retold,
-    run_folder,
+    tree_episode,
     with_others,
 )
 from omnidata.tasks.asking import Asking
-from omnidata.tasks.benchmark import About
-from omnidata.tasks.profile import Profile
 from omnidata.types import Delivery, LoadedDataset, Step
 
-__all__ = ["COLUMN", "REPORT", "Asked", "Done", "ModelSettings", "label", "questions", "run_folder"]
-
-
-# A model's answers as targets, where they can be; whatever else came back is none.
+__all__ = ["Done", "Label", "Labelling", "ModelSettings", "label", "lacks", "questions"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,39 +56,6 @@ class Label:
     type_match: bool | None = None
     exact_match: bool | None = None
     extension: bool = False
-
-    def column(self, model: str, *, used: bool) -> dict[str, Any]:
-        """Return the column of the step's row about its label.
-
-        Args:
-            model: the SPEC.
-            used: whether the target of the row is this answer.
-        """
-        said = {"model": model, "answer": self.answer, "outcome": self.outcome, "used": used}
-        return said | ({"why": self.why} if self.why else {})
-
-
-def _read_label(task: Asking, profile: Profile, step: Step, answer: Prediction) -> Label:
-    text = answer.output or ""
-    if answer.delivery != "ok":
-        return Label(answer.delivery, text, why=answer.error)
-    verdict = profile.judge(step, text, answer.receipt)
-    action = task.history_action(step, text, answer.receipt)
-    if action is None:
-        return Label("unparsed", text, why=verdict.reason)
-    if why := lacks(action, step.screen):
-        return Label("unusable", text, why=why)
-    if step.action is None:
-        return Label("ok", text, action)
-    said = dict(zip(profile.values, verdict.values, strict=True))
-    return Label(
-        "ok",
-        text,
-        action,
-        type_match=bool(said["type_match"]),
-        exact_match=bool(said["exact_match"]),
-        extension=bool(said.get("extension")),
-    )
 
 
 def lacks(action: Action, screen: Screen) -> str:
@@ -131,137 +87,171 @@ def _on_screen(region: Region, screen: Screen) -> bool:
     return 0 <= pixel.x <= screen[0] and 0 <= pixel.y <= screen[1]
 
 
-# How often labels are right, measured where the action is known.
+class Labelling(Annotator[Label]):
+    """Answers become targets of steps.
 
-
-def precision(asked: Iterable[tuple[Step, Label]]) -> dict[str, Any] | None:
-    """Return the table of the steps with a known action.
-
-    Precision is over the labels made; an unlabelled step lowers `coverage` instead.
-
-    Args:
-        asked: the steps in the questions, with their labels.
-
-    Returns:
-        `known` (steps), `labelled`, `coverage` (its share), `type` and `exact` (of the labels, the
-        right ones: see `metrics.intervals.share`), `by_extension`
-        (labels that a rule of ours judged, since the known action is a point), and
-        `most_frequent` (`primitive`, `share`: what answering nothing else would get for the type).
-        None if no action is known.
+    A step with a target keeps it, and is asked about to measure the model; a target that a model
+    made in an earlier call counts as none. Steps of the known data with equal ids and screenshots
+    are the same; others are only asked about. `counts` has the known actions of the "data"; "same",
+    steps of the data that the known data label; "others", steps of the known data alone;
+    "unusable", known actions that fit no question.
     """
-    known = [(step.action, label) for step, label in asked if step.action]
-    if not known:
-        return None
-    made = [label for _, label in known if label.action]
-    often = Counter(action.label for action, _ in known).most_common(1)[0]
-    return {
-        "known": len(known),
-        "labelled": len(made),
-        "coverage": len(made) / len(known),
-        "type": share(sum(bool(label.type_match) for label in made), len(made)),
-        "exact": share(sum(bool(label.exact_match) for label in made), len(made)),
-        "by_extension": sum(label.extension for label in made),
-        "most_frequent": {"primitive": often[0], "share": often[1] / len(known)},
-    }
 
+    verb = "label"
+    column = "idm"
+    unmeasured = "no step that the model was asked about has a known action"
 
-# What the model is asked: the steps to be labelled, and those whose action is known.
+    def prepare(self, step: Step) -> Step:
+        """Return the step without a target that a model made."""
+        return replace(step, action=None) if self._is_by_model(step) else step
 
-COLUMN = "idm"
-"""The column of a step that says what a model answered, and whether that is the target."""
+    def _is_by_model(self, step: Step) -> bool:
+        answered = step.source.get(self.column)
+        return bool(answered and answered["used"])
 
+    def is_ours(self, value: Any) -> bool:
+        """Return whether the value says how an answer was used."""
+        return isinstance(value, dict) and "used" in value
 
-def questions(task: Asking, source: LoadedDataset, known: LoadedDataset | None = None) -> Asked:
-    """Select the steps to ask about.
+    def describe_nothing(self) -> str:
+        """Return the first reason."""
+        reason = f": {self.findings[0]}" if self.findings else ""
+        return f"no step has a screenshot before and after its action{reason}"
 
-    A step with a target keeps it, and is asked to measure the model. A target that a model made in
-    an earlier call counts as none.
+    def add_known(
+        self, asked: LoadedDataset, known: LoadedDataset | None
+    ) -> tuple[LoadedDataset, Mapping[str, int]]:
+        """Take known actions from the data and from other data.
 
-    Args:
-        task: asks what was done at a step.
-        source: the data; steps may have targets or not.
-        known: data of the same task with targets. Steps with equal ids and screenshots are the
-            same; others are asked only to measure the model.
+        Raises:
+            DataError: the other data have no target.
+        """
+        own = [step for each in self.episodes for step in each.steps if self.prepare(step).action]
+        self._own = frozenset(step.sample_id for step in own)
+        counts = Counter(data=sum(step.action is not None for step in asked.steps))
+        counts["unusable"] = len(self._own) - counts["data"]
+        if known is None:
+            return asked, counts
+        self.check_column(known)
+        there = {step.sample_id: step for step in known.steps if self.prepare(step).action}
+        if not there:
+            raise DataError(
+                "no step there has a target from a person",
+                where=str(known.root),
+                expected=f"data of {known.task} with targets",
+                remedy="name other data, or drop --known",
+            )
+        counts["same"] = 0
+        steps = []
+        for step in asked.steps:
+            other = there.get(step.sample_id)
+            if other is not None and step.screen == other.screen and _has_same_shot(step, other):
+                del there[step.sample_id]
+                counts["same"] += step.action is None
+                step = replace(step, action=step.action or other.action)
+            steps.append(step)
+        others = [
+            step
+            for step in self.about.questions(known).source.steps
+            if step.sample_id in there and _has_pictures(step)
+        ]
+        counts["others"] = len(others)
+        counts["unusable"] += len(there) - len(others)
+        return with_others(replace(asked, steps=steps), others, known.fingerprint), counts
 
-    Returns:
-        The questions; the `action` of each is the known one, None = unknown. `known` counts those
-        that are from the "data"; "same", steps of the data that the other dataset knows; "others",
-        steps that only that one has; "unusable", known actions that no question fits.
-
-    Raises:
-        DataError: nothing can be asked about, the data use our column for something else, or the
-            known data have no target.
-    """
-    asks = about(task)
-    wanted = asks.annotation
-    _check_column(source)
-    episodes, findings = read_episodes(source)
-    steps = [_blank(step) for episode in episodes for step in episode.steps]
-    own = frozenset(step.sample_id for step in steps if step.action)
-    found = asks.questions(replace(source, steps=steps))
-    asked = found.source
-    if not asked.steps:
-        raise DataError(
-            "no step has a screenshot before and after its action"
-            + (f": {findings[0]}" if findings else ""),
-            where=str(source.root),
-            expected=wanted.expected,
-            remedy=wanted.remedy,
+    def read(self, step: Step, line: Prediction) -> Label:
+        """Return the answer as a target if it can be one."""
+        text = line.output or ""
+        if line.delivery != "ok":
+            return Label(line.delivery, text, why=line.error)
+        verdict = self.profile.judge(step, text, line.receipt)
+        action = self.task.history_action(step, text, line.receipt)
+        if action is None:
+            return Label("unparsed", text, why=verdict.reason)
+        if why := lacks(action, step.screen):
+            return Label("unusable", text, why=why)
+        if step.action is None:
+            return Label("ok", text, action)
+        values = dict(zip(self.profile.values, verdict.values, strict=True))
+        return Label(
+            "ok",
+            text,
+            action,
+            type_match=bool(values["type_match"]),
+            exact_match=bool(values["exact_match"]),
+            extension=bool(values.get("extension")),
         )
-    counts = Counter(data=sum(step.action is not None for step in asked.steps))
-    counts["unusable"] = len(own) - counts["data"]
-    if known is not None:
-        asked, more = _with_known(asks, asked, known)
-        counts.update(more)
-    caveat = wanted.caveat if known is not None else ""
-    return Asked(asked, episodes, found.unasked, counts, findings, caveat=caveat, own=own)
+
+    def summary(self, answers: Mapping[str, Label]) -> Mapping[str, Any]:
+        """Return the counts of steps, and of the labels' primitives."""
+        names = [step.sample_id for each in self.episodes for step in each.steps]
+        wanted = [name for name in names if name not in self._own]
+        found = [answers[name] for name in wanted if name in answers]
+        made = [label.action for label in found if label.action]
+        unlabelled = Counter(label.outcome for label in found if not label.action)
+        unlabelled.update(self.unasked[name] for name in wanted if name in self.unasked)
+        return {
+            "episodes": len(self.episodes),
+            "steps": {
+                "all": len(names),
+                "with_target": len(self._own),
+                "asked": sum(not is_others(name) for name in answers),
+                "labelled": len(made),
+                "unlabelled": dict(sorted(unlabelled.items())),
+            },
+            "primitives": dict(Counter(action.label for action in made).most_common()),
+        }
+
+    def precision(self, answers: Mapping[str, Label]) -> Mapping[str, Any] | None:
+        """Return the table of the steps with a known action.
+
+        Precision is over the labels made; an unlabelled step lowers `coverage` instead.
+
+        Returns:
+            `known` (steps), `labelled`, `coverage` (its share), `type` and `exact` (the right ones
+            of the labels: see `metrics.intervals.share`), `by_extension` (labels that a rule of
+            ours judged, since the known action is a point), and `most_frequent` (`primitive`,
+            `share`: the share of right types if every answer were this primitive). None if no
+            action is known.
+        """
+        known = [
+            (step.action, answers[step.sample_id])
+            for step in self.asked.steps
+            if step.action and step.sample_id in answers
+        ]
+        if not known:
+            return None
+        made = [label for _, label in known if label.action]
+        often = Counter(action.label for action, _ in known).most_common(1)[0]
+        return {
+            "known": len(known),
+            "labelled": len(made),
+            "coverage": len(made) / len(known),
+            "type": share(sum(bool(label.type_match) for label in made), len(made)),
+            "exact": share(sum(bool(label.exact_match) for label in made), len(made)),
+            "by_extension": sum(label.extension for label in made),
+            "most_frequent": {"primitive": often[0], "share": often[1] / len(known)},
+        }
+
+    def rewrite(
+        self, episode: Episode, answers: Mapping[str, Label], model: str, note: Note
+    ) -> TreeEpisode:
+        """Return the episode with answers as targets where it has none of its own."""
+
+        def change(step: Step) -> Change:
+            found, by_model = answers.get(step.sample_id), self._is_by_model(step)
+            if found is None:
+                gone = {self.column: None} if self.column in step.source else {}
+                return Change(keep=not by_model, columns=gone)
+            used = found.action is not None and step.sample_id not in self._own
+            said = {"model": model, "answer": found.answer, "outcome": found.outcome, "used": used}
+            columns = {self.column: {**said, **({"why": found.why} if found.why else {})}}
+            return Change(found.action if used else None, not used and not by_model, columns)
+
+        return tree_episode(episode, change, note)
 
 
-def _blank(step: Step) -> Step:
-    return replace(step, action=None) if _is_by_model(step) else step
-
-
-def _is_by_model(step: Step) -> bool:
-    answered = step.source.get(COLUMN)
-    return bool(answered and answered["used"])
-
-
-def _check_column(source: LoadedDataset) -> None:
-    check_column(source, COLUMN, lambda value: isinstance(value, dict) and "used" in value, "label")
-
-
-def _with_known(
-    asks: About, asked: LoadedDataset, known: LoadedDataset
-) -> tuple[LoadedDataset, Counter[str]]:
-    _check_column(known)
-    there = {step.sample_id: step for step in known.steps if _blank(step).action}
-    if not there:
-        raise DataError(
-            "no step there has a target from a person",
-            where=str(known.root),
-            expected=f"data of {known.task} with targets",
-            remedy="name other data, or drop --known",
-        )
-    counts = Counter(same=0, others=0, unusable=0)
-    steps = []
-    for step in asked.steps:
-        other = there.get(step.sample_id)
-        if other is not None and step.screen == other.screen and _same(step, other):
-            del there[step.sample_id]
-            counts["same"] += step.action is None
-            step = replace(step, action=step.action or other.action)
-        steps.append(step)
-    others = [
-        step
-        for step in asks.questions(known).source.steps
-        if step.sample_id in there and _has_pictures(step)
-    ]
-    counts["others"] = len(others)
-    counts["unusable"] = len(there) - len(others)
-    return with_others(replace(asked, steps=steps), others, known.fingerprint), counts
-
-
-def _same(step: Step, other: Step) -> bool:
+def _has_same_shot(step: Step, other: Step) -> bool:
     """Return whether two steps have the same screenshot; True if the other's cannot be read."""
     first, second = step.media.get("screenshot"), other.media.get("screenshot")
     if first is None or second is None:
@@ -286,67 +276,14 @@ def _has_pictures(step: Step) -> bool:
     return True
 
 
-REPORT = "label.json"
-_UNMEASURED = "no step that the model was asked about has a known action"
+def questions(task: Asking, source: LoadedDataset, known: LoadedDataset | None = None) -> Labelling:
+    """Return the questions about the actions of some data; see `Labelling`."""
+    return Labelling(task, source, known)
 
 
-def label(task: Asking, asked: Asked, out: Path, asking: ModelSettings) -> Done:
+def label(task: Asking, asked: Labelling, out: Path, asking: ModelSettings) -> Done:
     """Ask a model for the action of every step, and write the tree with its answers as targets.
 
-    Arguments and errors are those of `omnidata.synth.annotate.annotate`.
+    See `omnidata.synth.annotate.Annotator.annotate`.
     """
-
-    def read(answered: Answered) -> Result:
-        profile = task.profiles[task.default_profile]
-        labels = {
-            step.sample_id: _read_label(task, profile, step, answered.lines[step.sample_id])
-            for step in asked.source.steps
-            if step.sample_id in answered.lines
-        }
-        measured = precision(
-            (step, labels[step.sample_id])
-            for step in asked.source.steps
-            if step.sample_id in labels
-        )
-        steps = [step for episode in asked.episodes for step in episode.steps]
-        wanted = [step.sample_id for step in steps if step.sample_id not in asked.own]
-        found = {name: labels[name] for name in wanted if name in labels}
-        made = [label.action for label in found.values() if label.action]
-        unlabelled = Counter(label.outcome for label in found.values() if not label.action)
-        unlabelled.update(asked.unasked[name] for name in wanted if name in asked.unasked)
-        return Result(
-            {
-                "episodes": len(asked.episodes),
-                "steps": {
-                    "all": len(steps),
-                    "with_target": len(asked.own),
-                    "asked": sum(not is_others(name) for name in labels),
-                    "labelled": len(made),
-                    "unlabelled": dict(sorted(unlabelled.items())),
-                },
-                "primitives": dict(Counter(action.label for action in made).most_common()),
-            },
-            measured,
-            _UNMEASURED,
-            lambda note: _retold(asked, labels, answered.model, note),
-        )
-
-    return annotate(task, asked, out, asking, report=REPORT, read=read)
-
-
-def _retold(
-    asked: Asked, labels: Mapping[str, Label], model: str, note: Note
-) -> Iterator[TreeEpisode]:
-    def change(step: Step) -> Change:
-        found = labels.get(step.sample_id)
-        if found is None:
-            columns = {COLUMN: None} if COLUMN in step.source else {}
-            return Change(keep=not _is_by_model(step), columns=columns)
-        used = found.action is not None and step.sample_id not in asked.own
-        return Change(
-            found.action if used else None,
-            keep=not used and not _is_by_model(step),
-            columns={COLUMN: found.column(model, used=used)},
-        )
-
-    return (retold(episode, change, note) for episode in asked.episodes)
+    return asked.annotate(out, asking)

@@ -13,26 +13,30 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from omnidata import predictions, types
+from omnidata import types
 from omnidata.actions import Box, Screen, Space
 from omnidata.errors import DataError, MediaError, UnansweredError, UsageError, plural
-from omnidata.jsontext import encode
 from omnidata.media import image, png, resolve
 from omnidata.metrics.intervals import share
 from omnidata.predictions import Prediction
 from omnidata.registry import is_ours, working
-from omnidata.remote import display_path
 from omnidata.run.cluster import Recipe
 from omnidata.run.cost import Limits
 from omnidata.run.engines import Cluster
-from omnidata.run.evaluate import Count, evaluate
+from omnidata.run.evaluate import Count
 from omnidata.run.journal import TRANSIENT
-from omnidata.run.run_info import ANSWERS
 from omnidata.storage import atomic_write, file_name, wrap_os_error
-from omnidata.synth.annotate import UNLIMITED, run_folder
-from omnidata.synth.derive import PICTURES, Album, RowsStaging, derivation_of, platform_of
+from omnidata.synth.annotate import UNLIMITED, ModelSettings, ask, run_folder
+from omnidata.synth.derive import (
+    PICTURES,
+    Album,
+    RowsStaging,
+    derivation_of,
+    platform_of,
+    write_rows,
+)
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.benchmark import (
     Benchmark,
@@ -148,35 +152,14 @@ def writer_for(task: str) -> str:
 # Elements of any data, and what becomes of them.
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
-    """An element that gets an instruction.
-
-    Attributes:
-        step: of the data.
-        box: the element in pixels of the step's screen.
-        shot: its screenshot.
-    """
-
+class _Target(NamedTuple):
     step: Step
-    box: Box
+    box: Box  # in pixels of the step's screen
     shot: MediaRef
 
 
-def _read_targets(task: Asking, source: LoadedDataset) -> tuple[list[Target], Counter[str]]:
-    """Return the steps whose answer is a click in one box, and counts of the others by reason."""
-    found: list[Target] = []
-    left_out: Counter[str] = Counter()
-    for step in source.steps:
-        target = _target(task, step)
-        if isinstance(target, Target):
-            found.append(target)
-        else:
-            left_out[target] += 1
-    return found, left_out
-
-
-def _target(task: Asking, step: Step) -> Target | str:
+def _target(task: Asking, step: Step) -> _Target | str:
+    """Return the one box that the answer is a click in, or why there is none."""
     if step.action and (step.action.kind, step.action.button, step.action.count) != (
         "tap", "left", 1,
     ):  # fmt: skip
@@ -196,7 +179,7 @@ def _target(task: Asking, step: Step) -> Target | str:
     (box,) = boxes
     if box.left >= box.right or box.top >= box.bottom:
         return "a target without an area"
-    return Target(step, box, shot)
+    return _Target(step, box, shot)
 
 
 def draw_frame(shot: MediaRef, box: Box, screen: Screen) -> bytes:
@@ -278,9 +261,9 @@ def recaption(
         author: the model that writes.
         grounder: the model that locates the element, by the old and by the new instruction.
         limits: of rate, time and cost.
-        cluster: the machines that ask models which have a recipe; None for this one.
+        cluster: the machines that ask models with a recipe; None for this one.
         progress: called during a run.
-        count: see `omnidata.run.evaluate.evaluate`; called for each of its runs.
+        count: see `omnidata.run.evaluate.evaluate`; called for each run.
 
     Returns:
         The report, as in `rows.json`. If no instruction leads back, `files` is empty and nothing
@@ -293,18 +276,15 @@ def recaption(
         UsageError: `out` has other content, or a model cannot be asked.
     """
     derivation = derivation_of(rows_of)
-    plan = {
-        "data": display_path(source.root),
-        "task": source.task,
-        "task_options": dict(task.options),
-        "fingerprint": source.fingerprint,
-        "rows_of": [rows_of.name],
-        "model": author.name,
-        "model_options": dict(author.options),
-        "prompt_hash": Captions().prompt_hash,
-    }
-    inputs = {source.root, *(ref.root for s in source.steps for ref in s.media.values() if ref)}
-    staging = CaptionsStaging(out, plan=plan, inputs=inputs, data=source.root)
+    staging = CaptionsStaging(
+        out,
+        task,
+        source,
+        [rows_of],
+        model=author.name,
+        model_options=dict(author.options),
+        prompt_hash=Captions().prompt_hash,
+    )
     if report := staging.finished_report():
         if report["grounder"] != grounder.name:
             raise DataError(
@@ -314,7 +294,9 @@ def recaption(
                 remedy="give another OUT",
             )
         return report
-    targets, left_out = _read_targets(task, source)
+    framed = [_target(task, step) for step in source.steps]
+    targets = [each for each in framed if isinstance(each, _Target)]
+    left_out = Counter(each for each in framed if isinstance(each, str))
     if not targets:
         raise DataError(
             f"no element can be framed: {', '.join(left_out) or 'there is no step'}",
@@ -325,24 +307,21 @@ def recaption(
     # A model that cannot be made leaves nothing behind.
     writer = author.made(Asking(Captions()), [target.step for target in targets])
 
-    def ask(
+    def ask_all(
         task: Asking, asked: LoadedDataset, who: Asked, model: Adapter | Recipe
     ) -> list[Prediction]:
         # Captions stay when another model grounds them.
         name = "captions" if who is author and model is writer else f"by-{file_name(who.name)}"
-        run = run_folder(out) / name
-        evaluate(
-            task,
-            asked,
+        asking = ModelSettings(
             model,
-            run,
-            model_options=who.options,
+            options=who.options,
             limits=limits,
-            progress=progress,
             cluster=cluster if isinstance(model, Recipe) else None,
+            progress=progress,
             count=count,
         )
-        lines = {line.sample_id: line for line in predictions.read_final(run / ANSWERS)}
+        run = run_folder(out) / name
+        _, lines = ask(task, asked, run, asking, must_judge=True)
         found = [line for step in asked.steps if (line := lines.get(step.sample_id))]
         final = [line for line in found if line.delivery not in TRANSIENT]
         if waiting := len(asked.steps) - len(final):
@@ -356,7 +335,7 @@ def recaption(
 
     with staging, wrap_os_error(staging.path):
         targets, questions = _questions(targets, left_out, source, staging.path)
-        answers = ask(Asking(Captions()), questions, author, writer) if targets else []
+        answers = ask_all(Asking(Captions()), questions, author, writer) if targets else []
         album = Album()
         about = {"model": author.name, "grounder": grounder.name}
         elements, rejected = _collect_captions(task, targets, answers, about, album)
@@ -365,11 +344,11 @@ def recaption(
         before: list[bool] = []
         after: list[bool] = []
         if elements:
-            _write(file, map(derivation.row, elements))
+            write_rows(file, map(derivation.row, elements))
             rows = rows_of.load(file)
             both = _with_old(rows, elements)
             finder = grounder.made(rows_of, both.steps)
-            found = _grounded_ids(rows_of, both.steps, ask(rows_of, both, grounder, finder))
+            found = _grounded(rows_of, both.steps, ask_all(rows_of, both, grounder, finder))
             before, after = ([f"{of}{row}" in found for row in rows.row_ids] for of in (_OLD, ""))
         pairs = list(zip(elements, after, strict=True))
         kept = [element for element, found in pairs if found]
@@ -394,14 +373,14 @@ def recaption(
             ],
         }
         if kept:
-            _write(file, map(derivation.row, kept))
+            write_rows(file, map(derivation.row, kept))
             staging.publish(report)
     return {**staging.plan, **report}
 
 
 def _questions(
-    targets: Sequence[Target], left_out: Counter[str], source: LoadedDataset, folder: Path
-) -> tuple[list[Target], LoadedDataset]:
+    targets: Sequence[_Target], left_out: Counter[str], source: LoadedDataset, folder: Path
+) -> tuple[list[_Target], LoadedDataset]:
     marked = folder / MARKED
     marked.mkdir(exist_ok=True)
     kept, steps = [], []
@@ -433,7 +412,7 @@ def _questions(
 
 def _collect_captions(
     task: Asking,
-    targets: Sequence[Target],
+    targets: Sequence[_Target],
     answers: Sequence[Prediction],
     about: Mapping[str, str],
     album: Album,
@@ -463,22 +442,17 @@ def _collect_captions(
     return elements, rejected
 
 
-def _write(file: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    with atomic_write(file) as lines:
-        lines.writelines(encode(row) + b"\n" for row in rows)
-
-
 def _with_old(rows: LoadedDataset, elements: Sequence[Element]) -> LoadedDataset:
     raw = dict(zip(rows.row_ids, (element.raw for element in elements), strict=True))
     old = [
         replace(step, sample_id=f"{_OLD}{step.sample_id}", instruction=raw[step.sample_id])
         for step in rows.steps
     ]
-    told = hashlib.sha256(f"{_OLD}{rows.fingerprint}".encode()).hexdigest()
-    return replace(rows, steps=[*rows.steps, *old], fingerprint=told)
+    fingerprint = hashlib.sha256(f"{_OLD}{rows.fingerprint}".encode()).hexdigest()
+    return replace(rows, steps=[*rows.steps, *old], fingerprint=fingerprint)
 
 
-def _grounded_ids(task: Asking, steps: Sequence[Step], answers: Sequence[Prediction]) -> set[str]:
+def _grounded(task: Asking, steps: Sequence[Step], answers: Sequence[Prediction]) -> set[str]:
     profile = task.profiles[task.default_profile]
     return {
         step.sample_id

@@ -1,9 +1,7 @@
-"""The sample dataset of `omnidata demo`: synthetic episodes of five apps.
+"""The sample dataset of `omnidata demo`: synthetic episodes of five apps in OmniGUI's layout.
 
-It has the layout of OmniGUI, so that everything can be tried without the benchmark's data. Its
-episodes are those of `omnidata.synth.episodes`; some begin at the phone's start page, most end on a
-page that says that the task is over. Twins are the same up to a step at which one medium alone
-decides.
+Its episodes are those of `omnidata.synth.episodes`; some begin at the phone's start page, most end
+on a page for the end of the task. Twins are the same up to a step that one medium alone decides.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ import numpy as np
 from PIL import Image
 
 from omnidata.actions import Action, Box
-from omnidata.loaders.episode_tree import Dependency, Dimension, TreeStep, TreeWriter
+from omnidata.loaders.episode_tree import Dimension, TreeStep, TreeWriter
 from omnidata.loaders.instructions import Language
 from omnidata.media import encode_wav, png
 from omnidata.synth import sounds
@@ -40,23 +38,16 @@ _FRAME_S = 0.8  # seconds of the clips before and behind the steps that are deci
 
 @dataclass(frozen=True, slots=True)
 class _Chapter:
-    """Two groups of twins; the first has two of the four answers, the second has the others.
-
-    Attributes:
-        dimension: of the episodes.
-        questions: of the steps that are decided. After one that leaves the app nothing follows,
-            else a page that says that the task is over.
-        settings: of the generator, but the seed.
-        starts: whether the app is opened first.
-    """
+    """Two groups of twins; the first has two of the four answers, the second has the others."""
 
     dimension: Dimension
     questions: tuple[QuestionKind, ...]
     settings: Settings
-    starts: bool = False
+    starts: bool = False  # with the start page, where the app is opened
 
     @property
     def ends(self) -> bool:
+        """Whether a last page follows, since the app was not left."""
         return self.questions[-1] != "leave"
 
     @property
@@ -87,19 +78,19 @@ _CHAPTERS = (
 def make_sample(out: Path, *, seed: int = 0, progress: Progress | None = None) -> Path:
     """Write the sample dataset: about 150 steps, 20 MB.
 
-    The same seed gives the same bytes with the same versions of Pillow, PyAV and NumPy on the same
-    kind of machine; of screenshots the same pixels (`omnidata.media.png`).
+    The same seed gives the same bytes, and screenshots of the same pixels, with the same versions
+    of Pillow, PyAV and NumPy on the same kind of machine.
 
     Args:
         out: a new or empty folder.
-        seed: another one gives other colours, words, sounds and answers.
+        seed: of colours, words, sounds and answers.
         progress: called with the number of steps written and of all steps.
 
     Returns:
         `out`, the folder of the app folders.
 
     Raises:
-        DataError: if `out` holds something already.
+        DataError: `out` is not empty.
     """
     apps = demo_looks(seed)
     frames = _Frames(apps, seed)
@@ -140,7 +131,10 @@ def make_sample(out: Path, *, seed: int = 0, progress: Progress | None = None) -
                         episode,
                         id=f"{name[0]}{numbers[name]:03d}",
                         dimension=chapter.dimension,
-                        dependency=_dependency(chapter, group),
+                        # The chime of the last page supports what a sign decides.
+                        dependency="supportive"
+                        if chapter.ends and group.dependency == "present"
+                        else group.dependency,
                         steps=[
                             replace(step, extra={**step.extra, "twins": twins}) for step in steps
                         ],
@@ -153,13 +147,6 @@ def make_sample(out: Path, *, seed: int = 0, progress: Progress | None = None) -
                 if progress is not None:
                     progress(written, total)
     return out
-
-
-def _dependency(chapter: _Chapter, group: GroupPlan) -> Dependency:
-    """Return "supportive" where a chime says that the task is over, and a sign decides."""
-    if chapter.ends and group.dependency == "present":
-        return "supportive"
-    return group.dependency
 
 
 def _instruction(chapter: _Chapter, group: GroupPlan, language: Language) -> str:

@@ -113,7 +113,7 @@ def _music(rng: Rng, *, seconds: float) -> Samples:
     return sequence(notes, every=0.2)
 
 
-# Sounds that say one of four things, and sounds that do not matter.
+# Sounds that say one of four codes, and sounds without a meaning.
 
 PITCHES = (262.0, 523.0, 1047.0, 2093.0)
 """Hertz, an octave apart: each in mel bands of its own."""
@@ -126,11 +126,11 @@ _MAX_SPEECH_S = 10
 
 Noise = Literal["babble", "music", "claps"]
 NOISES: tuple[Noise, ...] = ("babble", "music", "claps")
-"""Sounds that say nothing."""
+"""Sounds without a meaning."""
 
 
 def noise(kind: Noise, rng: Rng, *, seconds: float) -> Samples:
-    """Return a sound that does not matter; it may be longer than `seconds`."""
+    """Return a sound without a meaning; it may be longer than `seconds`."""
     if kind == "babble":
         return _babble(rng, seconds=seconds)
     if kind == "music":
@@ -146,7 +146,7 @@ def signal(kind: str, code: int, *, seconds: float, language: Language, vary: fl
         code: 0 to 3.
         seconds: approximate length; speech is shorter.
         language: of speech.
-        vary: -1 to 1; a little higher or lower, so that no two episodes sound the same.
+        vary: pitch in [-1, 1], so that no two episodes sound the same.
     """
     bend = 1 + 0.04 * vary
     if kind == "pitch":

@@ -128,7 +128,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from omnidata.synth import episodes
 from tests.synth.making import TINY
-job = episodes.jobs(TINY, Path({str(tmp_path)!r}), first=0, episodes=16)[0]
+job = episodes.Job(TINY, Path({str(tmp_path)!r}), 0, 0, 16)
 get_context("spawn").Process(target=episodes.make, args=(job,)).start()
 os._exit(0)
 """

@@ -115,11 +115,3 @@ def test_a_stopped_command_goes_on(tmp_path: Path, stage: str, how: signal.Signa
     omnidata(*COMPOSE, sample_pool(), tmp_path / "whole", *alone)
     assert digests(tmp_path / "out") == digests(tmp_path / "whole")
     assert not list(tmp_path.glob(".out.unfinished"))
-
-
-def test_two_commands_do_not_write_to_one_place(tmp_path: Path) -> None:
-    from filelock import FileLock
-
-    with FileLock(tmp_path / ".out.lock"):
-        done = omnidata(*COMPOSE, sample_pool(), tmp_path / "out", "--tasks", "4", code=2)
-    assert "another process is composing tasks" in done.stderr

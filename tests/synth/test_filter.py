@@ -23,7 +23,6 @@ from tests.synth.recordings import (
     answering,
     ask,
     by_first,
-    command,
     episodes,
     picture,
     recording,
@@ -259,15 +258,6 @@ def test_a_failure_accepts_nothing_and_is_asked_again(tmp_path: Path) -> None:
         assert ask("filter", server, data, out)["episodes"]["accepted"] == 2
         assert server.count == 3
     assert [row["ID"] for row in episodes(out)] == ["E0", "E1"]
-
-
-def test_a_dry_run_shows_the_question_and_leaves_nothing(tmp_path: Path) -> None:
-    data = recording(tmp_path / "data", [TAP, END])
-    with answering(lambda seen: YES) as server:
-        arguments = command("filter", server, data, tmp_path / "out", "--dry-run")
-        assert "TAP at [375, 375]" in omnidata(*arguments).stdout
-        assert server.count == 0
-    assert [path.name for path in tmp_path.iterdir()] == ["data"]
 
 
 def test_the_questions_are_a_task_that_evaluate_runs(tmp_path: Path) -> None:

@@ -346,54 +346,46 @@ def test_bad_usage_is_said_and_nothing_is_written(
     tmp_path: Path, options: tuple[str, ...], told: str
 ) -> None:
     bare = recording(tmp_path / "bare", [None, None])
-    arguments: list[str | Path] = [
-        "synth",
-        "label",
-        bare,
-        tmp_path / "out",
-        "--model",
-        "baseline:center",
-        *options,
-    ]
-    assert told in omnidata(*arguments, code=2).stderr
+    model = ("--model", "baseline:center")
+    done = omnidata("synth", "label", bare, tmp_path / "out", *model, *options, code=2)
+    assert told in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["bare"]
 
 
-def test_known_data_without_targets_are_refused(tmp_path: Path) -> None:
-    bare = recording(tmp_path / "bare", [None, None])
-    arguments: list[str | Path] = [
-        "synth",
-        "label",
-        bare,
-        tmp_path / "out",
-        "--model",
-        "baseline:oracle",
-    ]
-    assert "no step there has a target" in omnidata(*arguments, "--known", bare, code=2).stderr
+@pytest.mark.parametrize(
+    ("extra", "known", "told"),
+    [
+        ({}, True, "no step there has a target"),
+        ({"idm": "Idaho"}, False, 'a column "idm" that is not ours'),
+    ],
+)
+def test_data_that_cannot_be_used_are_refused(
+    tmp_path: Path, extra: dict[str, Any], known: bool, told: str
+) -> None:
+    bare = recording(tmp_path / "bare", [None, None], extra=extra)
+    more = ("--known", bare) if known else ()
+    model = ("--model", "baseline:oracle", *more)
+    assert told in omnidata("synth", "label", bare, tmp_path / "out", *model, code=2).stderr
 
 
-def test_a_column_of_that_name_is_not_overwritten(tmp_path: Path) -> None:
-    bare = recording(tmp_path / "bare", [None, None], extra={"idm": "Idaho"})
-    arguments: list[str | Path] = [
-        "synth",
-        "label",
-        bare,
-        tmp_path / "out",
-        "--model",
-        "baseline:center",
-    ]
-    assert 'a column "idm" that is not ours' in omnidata(*arguments, code=2).stderr
-
-
-def test_a_dry_run_shows_the_question_and_leaves_nothing(tmp_path: Path) -> None:
-    bare = recording(tmp_path / "bare", [None, None])
+@pytest.mark.parametrize(
+    ("verb", "actions", "words", "name"),
+    [
+        ("label", [None, None], "[Screenshot after the action]:", "App/E0/0"),
+        ("filter", [TAP, END], "TAP at [375, 375]", "App/E0"),
+    ],
+)
+def test_a_dry_run_shows_the_question_and_leaves_nothing(
+    tmp_path: Path, verb: str, actions: list[Action | None], words: str, name: str
+) -> None:
+    data = recording(tmp_path / "data", actions)
     with answering(lambda seen: says(8)) as server:
-        arguments = command("label", server, bare, tmp_path / "out", "--dry-run")
+        arguments = command(verb, server, data, tmp_path / "out", "--dry-run")
         seen = as_json(omnidata(*arguments, "--json"))
-        assert "[Screenshot after the action]:" in omnidata(*arguments).stdout
+        assert words in omnidata(*arguments).stdout
         assert server.count == 0
-    assert (seen["requests"], seen["sample_id"]) == (1, "App/E0/0")
-    assert [path.name for path in tmp_path.iterdir()] == ["bare"]
+    assert (seen["requests"], seen["sample_id"]) == (1, name)
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]
 
 
 def test_what_nobody_changed_is_written_as_it_was(sample: Path, tmp_path: Path) -> None:

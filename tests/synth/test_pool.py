@@ -17,7 +17,7 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from omnidata.errors import DataError, UsageError
+from omnidata.errors import DataError
 from omnidata.synth.pool import make_pool
 from omnidata.synth.pool.catalogue import RECIPES
 from omnidata.tasks.omnibench.load import load, read_library
@@ -160,10 +160,3 @@ def test_a_pool_of_another_seed_is_refused(again: tuple[Path, Mapping[str, Any]]
     assert report == json.loads((pool / "pool.json").read_text("utf-8"))
     with pytest.raises(DataError, match="seed: 0 there, 1 now"):
         make_pool(pool, seed=1)
-
-
-def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "letter.txt").write_text("Dear")
-    with pytest.raises(UsageError, match="something here already"):
-        make_pool(tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,44 +35,44 @@ from omnidata.types import Progress
 __all__ = ["LEAD_S", "LONGEST_S", "Cut", "Labels", "Segmented", "segment"]
 
 
-# Spans of a recording -> steps with their media, in one pass.
+def _steps(
+    recording: Recording, spans: Sequence[Span], progress: Progress | None
+) -> Iterator[TreeStep]:
+    """Cut the steps in one pass over the recording; each is made on demand, and forgotten.
 
-
-def steps(recording: Recording, spans: Sequence[Span]) -> Iterator[TreeStep]:
-    """Cut the steps; each is made when it is asked for, and forgotten.
-
-    Args:
-        recording: decoded once, from the beginning to the last span.
-        spans: in the order of time.
-
-    Yields:
-        A step per span: a PNG of the upright frame in full size; an MP4 at the recording's rate,
-        an odd row or column cut off; a WAV. A span without a whole frame has no MP4 and no WAV,
-        and a recording without sound no WAV.
-
-    Raises:
-        MediaError: the recording is broken somewhere before the last span's end.
+    A span without a whole frame has neither MP4 nor WAV.
     """
-    with closing(Film(recording)) as film:
-        if not recording.has_sound:
-            yield from (_step(recording, film, None, span) for span in spans)
-            return
-        with closing(Track(recording)) as track:
-            yield from (_step(recording, film, track, span) for span in spans)
+    with ExitStack() as files:
+        film = files.enter_context(closing(Film(recording)))
+        track = files.enter_context(closing(Track(recording))) if recording.has_sound else None
+        for done, span in enumerate(spans, 1):
+            yield _step(recording, film, track, span)
+            if progress is not None:
+                progress(done, len(spans))
 
 
 def _step(recording: Recording, film: Film, track: Track | None, span: Span) -> TreeStep:
-    shot = _Shot(film, span.screenshot_s)
+    shot: Frame | None = None
+    width, height = (extent // 2 * 2 for extent in recording.screen)  # as H.264 needs it
+
+    def clip() -> Iterator[Frame]:
+        nonlocal shot
+        for number in range(span.frames):
+            moment = span.clip_s + float(number / recording.fps)
+            if shot is None and span.screenshot_s < moment:  # the film only runs forwards
+                shot = film.at(span.screenshot_s)
+            yield film.at(moment)[:height, :width]
+
     video = audio = None
     if span.frames:
-        video = encode_mp4(_clip(recording, film, span, shot), fps=recording.fps)
+        video = encode_mp4(clip(), fps=recording.fps)
     if span.frames and track:
         first, last = (round(moment * AUDIO_RATE) for moment in (span.clip_s, span.start_s))
         audio = encode_wav(track.read(first, last))
     return TreeStep(
         span.event.action,
         screen=recording.screen,
-        screenshot=shot.png(),
+        screenshot=_png(film.at(span.screenshot_s) if shot is None else shot),
         video=video,
         audio=audio,
         extra={
@@ -85,33 +85,12 @@ def _step(recording: Recording, film: Film, track: Track | None, span: Span) -> 
     )
 
 
-class _Shot:
-    """A screenshot that is taken when the film, which only runs forwards, comes to its moment."""
+def _png(pixels: Frame) -> bytes:
+    from PIL import Image
 
-    def __init__(self, film: Film, moment: float) -> None:
-        self._film = film
-        self._moment = moment
-        self._pixels: Frame | None = None
-
-    def before(self, moment: float) -> None:
-        if self._pixels is None and self._moment < moment:
-            self._pixels = self._film.at(self._moment)
-
-    def png(self) -> bytes:
-        from PIL import Image
-
-        buffer = io.BytesIO()
-        pixels = self._film.at(self._moment) if self._pixels is None else self._pixels
-        Image.fromarray(pixels).save(buffer, "PNG")
-        return buffer.getvalue()
-
-
-def _clip(recording: Recording, film: Film, span: Span, shot: _Shot) -> Iterator[Frame]:
-    width, height = (extent // 2 * 2 for extent in recording.screen)
-    for number in range(span.frames):
-        moment = span.clip_s + float(number / recording.fps)
-        shot.before(moment)
-        yield film.at(moment)[:height, :width]
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, "PNG")
+    return buffer.getvalue()
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +100,8 @@ class Segmented:
     Attributes:
         labels: of the episode, as written.
         spans: one per step.
-        recording: what it was cut from.
-        trimmed: actions of the recording that lie outside the part that was asked for.
+        recording: the source.
+        trimmed: number of actions outside the part that was asked for.
         findings: everything doubtful, left out or missing, in the order met.
     """
 
@@ -180,30 +159,19 @@ def cut_episode(
     cut: Cut = USUAL,
     progress: Progress | None = None,
 ) -> tuple[Segmented, TreeEpisode]:
-    """Return the result and the episode, whose steps are cut when they are read.
-
-    Args:
-        recording: as of `segment`, like the others.
-        events: the log.
-        labels: what the log does not state.
-        cut: how to cut.
-        progress: called with the steps cut and their number.
-
-    Raises:
-        DataError, MediaError: as `segment`, also when steps are asked for.
-    """
+    """Return the result and the episode, whose steps are cut when they are read; see `segment`."""
     logs = (
         benchmark.recorder(events) for _, benchmark in working() if benchmark.recorder is not None
     )
     log = next((log for log in logs if log is not None), None) or read_events(events)
     film = open_recording(recording)
     spans, trimmed, doubts = plan(log, film, cut)
-    named, guesses = _complete_labels(labels.over(log.labels), recording, events)
+    complete, guesses = _complete_labels(labels.over(log.labels), recording, events)
     ends = any(span.event.earliest_s is not None for span in spans)
     still_true = [each for each in log.findings if ends or each.code != "end-assumed"]
     findings = (*still_true, *film.findings, *doubts, *guesses)
-    made = _count_steps(steps(film, spans), len(spans), progress)
-    return Segmented(named, tuple(spans), film, trimmed, findings), episode(named, made)
+    made = Segmented(complete, tuple(spans), film, trimmed, findings)
+    return made, episode(complete, _steps(film, spans, progress))
 
 
 def _complete_labels(labels: Labels, recording: Path, events: Path) -> tuple[Labels, list[Finding]]:
@@ -217,11 +185,17 @@ def _complete_labels(labels: Labels, recording: Path, events: Path) -> tuple[Lab
     check_name(
         labels.episode or recording.stem, "episode id", str(recording), remedy="give --episode"
     )
-    language: Language | None = None
-    if labels.instruction_en and labels.instruction_zh:
-        _check_language(labels, events)
-    else:
-        language = "en" if labels.instruction_en else "zh"
+    two = labels.instruction_en and labels.instruction_zh
+    wordings = get_task(episode_tree_reader()).benchmark.wordings
+    if two and labels.language is None and wordings.language_of(labels.app) is None:
+        raise DataError(
+            f"the app {labels.app!r} is not one of the paper's apps, and there are two "
+            "instructions",
+            where=str(events),
+            expected="the language that the app is evaluated in",
+            remedy="give --language, or a language in the log's header",
+        )
+    language: Language | None = None if two else "en" if labels.instruction_en else "zh"
     guessed = Labels(episode=recording.stem, dimension="localization", language=language)
     if labels.dimension:
         return labels.over(guessed), []
@@ -236,31 +210,9 @@ def _complete_labels(labels: Labels, recording: Path, events: Path) -> tuple[Lab
     return labels.over(guessed), [finding]
 
 
-def _check_language(labels: Labels, events: Path) -> None:
-    assert labels.app
-    if (
-        labels.language is None
-        and get_task(episode_tree_reader()).benchmark.wordings.language_of(labels.app) is None
-    ):
-        raise DataError(
-            f"the app {labels.app!r} is not one of the paper's apps, and there are two "
-            "instructions",
-            where=str(events),
-            expected="the language that the app is evaluated in",
-            remedy="give --language, or a language in the log's header",
-        )
-
-
 def episode(labels: Labels, made: Iterable[TreeStep]) -> TreeEpisode:
-    """An episode with all its labels.
-
-    Args:
-        labels: with at least app, episode and dimension.
-        made: its steps.
-    """
-    assert labels.episode
-    assert labels.app
-    assert labels.dimension
+    """Return the episode of some steps; the labels name at least app, episode and dimension."""
+    assert labels.episode and labels.app and labels.dimension
     return TreeEpisode(
         labels.episode,
         app=labels.app,
@@ -271,15 +223,6 @@ def episode(labels: Labels, made: Iterable[TreeStep]) -> TreeEpisode:
         dependency=labels.dependency,
         language=labels.language,
     )
-
-
-def _count_steps(
-    made: Iterator[TreeStep], total: int, progress: Progress | None
-) -> Iterator[TreeStep]:
-    for done, step in enumerate(made, 1):
-        yield step
-        if progress is not None:
-            progress(done, total)
 
 
 def check_out(out: Path) -> Path:
@@ -306,10 +249,8 @@ def _impossible(out: Path, error: OSError | RuntimeError) -> DataError:
 def staging_tree(out: Path, *, keeps: bool = False) -> Iterator[Path]:
     """Provide a place for a tree in a hidden folder beside `out`, for one writer.
 
-    Args:
-        out: where the tree belongs.
-        keeps: leave what else lies in the folder for the next call, which may go on with it, where
-            the work ends early; else what a killed call has left is removed.
+    If the work ends early, the next call finds the finished parts in the folder if this one `keeps`
+    them.
 
     Raises:
         DataError: it cannot be made or written, or there is another writer.

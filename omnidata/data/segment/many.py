@@ -84,17 +84,20 @@ class _Row(msgspec.Struct, forbid_unknown_fields=True):
     until: float | str | None = None
 
 
+_TIMES = ("offset", "lead", "max_clip", "trim", "until")
+
+
 def read_list(path: Path, *, labels: Labels = UNLABELLED, cut: Cut = USUAL) -> list[Job]:
-    """Read which recordings are to be cut, and how.
+    """Read a list of recordings.
 
     Args:
-        path: JSON lines; `recording` and `events` are taken from the folder of the list, other keys
-            are called as the options of `omnidata segment`.
-        labels: what a line does not say; the log's own labels come last.
+        path: JSON lines; `recording` and `events` are relative to the folder of the list, other
+            keys have the names of the options of `omnidata segment`.
+        labels: defaults of a line; the log's own labels come last.
         cut: likewise.
 
     Raises:
-        DataError: the file is none, a line is not what a list allows, or there is no line.
+        DataError: the file cannot be read, a line has other contents, or there is no line.
         UsageError: a line has a time that makes no sense.
     """
     jobs = []
@@ -108,24 +111,10 @@ def read_list(path: Path, *, labels: Labels = UNLABELLED, cut: Cut = USUAL) -> l
                 expected='{"recording": FILE, "events": FILE}, and options by their names',
                 remedy="correct the line; docs/segment.md shows a list",
             ) from None
-        own = {name: getattr(row, name) for name in asdict(UNLABELLED)}
-        jobs.append(
-            Job(
-                path.parent / row.recording,
-                path.parent / row.events,
-                Labels(**own).over(labels),
-                cut_of(
-                    f"{where}, ".__add__,
-                    offset=row.offset,
-                    lead=row.lead,
-                    max_clip=row.max_clip,
-                    trim=row.trim,
-                    until=row.until,
-                    usual=cut,
-                ),
-                where,
-            )
-        )
+        own = Labels(**{name: getattr(row, name) for name in asdict(UNLABELLED)}).over(labels)
+        times = {name: getattr(row, name) for name in _TIMES}
+        how = cut_of(f"{where}, ".__add__, **times, usual=cut)
+        jobs.append(Job(path.parent / row.recording, path.parent / row.events, own, how, where))
     if not jobs:
         raise DataError(
             "the list has no recording",
@@ -137,15 +126,7 @@ def read_list(path: Path, *, labels: Labels = UNLABELLED, cut: Cut = USUAL) -> l
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True):
-    """The result for one recording.
-
-    Attributes:
-        labels: of the episode, as written.
-        steps, clips: how many were written.
-        clip_seconds, recording_seconds: their length.
-        trimmed: actions that lie outside the part that was asked for.
-        findings: as of `Segmented`.
-    """
+    """The result for one recording; see `Segmented`."""
 
     labels: Labels
     steps: int
@@ -157,7 +138,7 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, made: Segmented) -> Done:
-        """The description of an episode."""
+        """Return the summary of an episode."""
         clips = [span.start_s - span.clip_s for span in made.spans if span.frames]
         return cls(
             labels=made.labels,
@@ -170,27 +151,16 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """As a JSON object."""
-        return {
-            "app": self.labels.app,
-            "episode": self.labels.episode,
-            "steps": self.steps,
-            "clips": self.clips,
-            "clip_seconds": self.clip_seconds,
-            "recording_seconds": self.recording_seconds,
-            "trimmed": self.trimmed,
-            "findings": [finding.as_dict() for finding in self.findings],
-        }
+        """Return the result as JSON values."""
+        own = msgspec.structs.asdict(self)
+        findings = [finding.as_dict() for finding in own.pop("findings")]
+        labels: Labels = own.pop("labels")
+        return {"app": labels.app, "episode": labels.episode, **own, "findings": findings}
 
 
 @dataclass(frozen=True, slots=True)
 class Cuttings:
-    """The result for many recordings.
-
-    Attributes:
-        episodes: those that were written, in the order of the list.
-        findings: recordings without an episode.
-    """
+    """The written episodes in the order of the list, and a finding for each other recording."""
 
     episodes: Sequence[tuple[Job, Done]]
     findings: Sequence[Finding]
@@ -238,7 +208,17 @@ def segment_all(
                     writer.take(episode(found.labels, ()), part / _MEDIA)
                     done.append((job, found))
                 except OmnidataError as error:
-                    findings.append(_unusable(job, error))
+                    what = f"{error.what}: {error.where}" if error.where else error.what
+                    findings.append(
+                        Finding(
+                            "recording-unusable",
+                            "error",
+                            job.where or str(job.recording),
+                            what,
+                            error.expected or "a recording that its log fits",
+                            error.remedy or "correct it, or remove it from the list",
+                        )
+                    )
             if not done:
                 raise DataError(
                     f"none of {plural(len(jobs), 'recording')} can be cut, the first: "
@@ -262,12 +242,12 @@ def _parts(
     sees = [parts, *(folder for folder in sorted(inputs) if folder.exists())]
     items = [(job, place) for place, job in missing.items()]
     calls = each(_cut_recording, items, workers=workers, cluster=cluster, sees=sees)
-    told: dict[Path, OmnidataError | OSError | Lost | None] = {}
+    outcomes: dict[Path, OmnidataError | OSError | Lost | None] = {}
     with closing(calls) as answers:
         for job, place in zip(jobs, places, strict=True):
-            if place in missing and place not in told:
-                told[place] = next(answers)
-            answer = told.get(place)
+            if place in missing and place not in outcomes:
+                outcomes[place] = next(answers)
+            answer = outcomes.get(place)
             if isinstance(answer, OSError):
                 raise answer
             if isinstance(answer, Lost):
@@ -302,14 +282,3 @@ def _cut_recording(item: tuple[Job, Path]) -> OmnidataError | OSError | None:
     except (OmnidataError, OSError) as error:
         return error
     return None
-
-
-def _unusable(job: Job, error: OmnidataError) -> Finding:
-    return Finding(
-        "recording-unusable",
-        "error",
-        job.where or str(job.recording),
-        f"{error.what}: {error.where}" if error.where else error.what,
-        error.expected or "a recording that its log fits",
-        error.remedy or "correct it, or remove it from the list",
-    )

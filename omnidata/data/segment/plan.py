@@ -70,39 +70,33 @@ def cut_of(
     until: float | str | None = None,
     usual: Cut = USUAL,
 ) -> Cut:
-    """Return the settings that options describe.
+    """Return the settings that options describe; None leaves one as in `usual`.
 
-    Args:
-        place: where an option stands, of its name and value, for messages.
-        offset: as `Cut.offset_s`; None = as usual, like the others.
-        lead: as `Cut.lead_s`.
-        max_clip: as `Cut.longest_s`.
-        trim: START:END in seconds; either may be left out.
-        until: seconds, or "last-action".
-        usual: what is not said.
+    `trim` is START:END in seconds, either may be left out; `until` is in seconds, or "last-action".
+    Messages give the `place` of an option by its name and value.
 
     Raises:
         UsageError: a number makes no sense, or the part cannot be read.
     """
+
+    def seconds(name: str, value: float | None, usual: float, low: float) -> float:
+        if value is None:
+            return usual
+        if not (math.isfinite(value) and value >= low):
+            raise UsageError(
+                "the number is out of range",
+                where=place(f"{name} {value}"),
+                expected="seconds" + (f", {low:g} or more" if low > -math.inf else ""),
+            )
+        return value
+
     return Cut(
-        offset_s=_seconds(place, "offset", usual.offset_s if offset is None else offset, -math.inf),
-        lead_s=_seconds(place, "lead", usual.lead_s if lead is None else lead, 0),
-        longest_s=_seconds(
-            place, "max-clip", usual.longest_s if max_clip is None else max_clip, 0.001
-        ),
+        offset_s=seconds("offset", offset, usual.offset_s, -math.inf),
+        lead_s=seconds("lead", lead, usual.lead_s, 0),
+        longest_s=seconds("max-clip", max_clip, usual.longest_s, 0.001),
         trim=usual.trim if trim is None else _part(place, trim),
         until=usual.until if until is None else _moment(place, until),
     )
-
-
-def _seconds(place: Callable[[str], str], name: str, value: float, low: float) -> float:
-    if not (math.isfinite(value) and value >= low):
-        raise UsageError(
-            "the number is out of range",
-            where=place(f"{name} {value}"),
-            expected="seconds" + (f", {low:g} or more" if low > -math.inf else ""),
-        )
-    return value
 
 
 def _moment(place: Callable[[str], str], value: float | str) -> float | Literal["last-action"]:
@@ -138,14 +132,14 @@ def _part(place: Callable[[str], str], text: str) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The part of a recording that a step is cut from; seconds after the first frame.
+    """The part of a recording that a step is cut from; times are seconds after the first frame.
 
     Attributes:
         event: the action, by the log's clock.
-        screenshot_s: the moment of the screenshot.
-        clip_s: where clip and audio begin.
-        start_s: where the action begins, and clip and audio end.
-        end_s: where the action ends.
+        screenshot_s: time of the screenshot.
+        clip_s: start of clip and audio.
+        start_s: start of the action, and end of clip and audio.
+        end_s: end of the action.
         frames: of the clip, the span's length in frames, halves up; 0 = neither clip nor audio.
     """
 
@@ -160,18 +154,11 @@ class Span:
 def plan(log: Log, recording: Recording, cut: Cut) -> tuple[list[Span], int, list[Finding]]:
     """Give every action its span: from the end of all actions before it to its own start.
 
-    Actions that the log could not map count as well: no clip shows them.
-
-    Source: OmniGUI, section 3.3.
-
-    Args:
-        log: the actions.
-        recording: its length, rate and size count; it is not opened.
-        cut: how to cut it.
+    Actions that the log could not map count as well: no clip shows them (OmniGUI, section 3.3).
 
     Returns:
-        The spans in the order of time, how many actions lie outside the used part but within the
-        recording, and what was doubtful or left out.
+        The spans in the order of time, the number of actions outside the used part but within the
+        recording, and findings.
 
     Raises:
         DataError: no action lies in the used part, there are too many, or one follows the end; or
@@ -180,7 +167,17 @@ def plan(log: Log, recording: Recording, cut: Cut) -> tuple[list[Span], int, lis
     findings: list[Finding] = []
     events = sorted(log.events, key=lambda event: event.start_s)
     if events != list(log.events):
-        findings.append(_unordered_events(log.events))
+        late = next(b for a, b in pairwise(log.events) if b.start_s < a.start_s)
+        findings.append(
+            Finding(
+                "events-unordered",
+                "warning",
+                late.where,
+                "the action begins before the one above it",
+                "actions in the order of time",
+                "they are sorted; check the times",
+            )
+        )
     spans: list[Span] = []
     outside: list[tuple[Event, float]] = []
     others = deque(sorted(log.left_out))
@@ -303,18 +300,6 @@ def _check(spans: list[Span], log: Log, cut: Cut, seconds: float) -> None:
                 expected="TASK_COMPLETE or TASK_IMPOSSIBLE once, as the last action",
                 remedy="make one log per episode",
             )
-
-
-def _unordered_events(events: tuple[Event, ...]) -> Finding:
-    late = next(b for a, b in pairwise(events) if b.start_s < a.start_s)
-    return Finding(
-        "events-unordered",
-        "warning",
-        late.where,
-        "the action begins before the one above it",
-        "actions in the order of time",
-        "they are sorted; check the times",
-    )
 
 
 def _outside(events: list[tuple[Event, float]], seconds: float) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""What a screen recording is: how long, how fast, how large, and what is wrong with it."""
+"""Facts of a screen recording, and its picture and sound at any time."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ class Recording:
     Attributes:
         ref: the file.
         origin_s: the first frame's time by the container's clock.
-        seconds: from the first frame to the end of the last one, or of the sound where that lasts
-            longer: a recorder that writes a frame only on a change leaves the last one standing.
-        tick_s: how coarse the times of its frames are; Matroska rounds them to milliseconds.
+        seconds: from the first frame to the end of the last one, or of the sound if that lasts
+            longer: some recorders write a frame only on a change.
+        tick_s: resolution of the frames' times; Matroska rounds them to milliseconds.
         fps: frames per second of the clips that are cut from it.
-        coded: width and height of the frames as they are stored, in pixels.
-        turned: what makes them upright.
+        coded: width and height of the stored frames in pixels.
+        turned: the rotation that makes them upright.
         has_sound: whether there is an audio stream.
-        findings: streams that are passed over, an end that comes too early.
+        findings: ignored streams, an early end.
     """
 
     ref: MediaRef
@@ -105,8 +105,17 @@ def open_recording(path: Path) -> Recording:
         raise broken_media(
             ref, f"it lasts {end - begin:.1f} s", f"up to {BUDGET.max_seconds:.0f} s"
         )
-    findings = [_ends_early(ref, end - begin, stated)] if end - begin < stated - _SHORT_S else []
-    findings += _ignored_streams(ref, films, sounds)
+    findings = _ignored_streams(ref, films, sounds)
+    if end - begin < stated - _SHORT_S:
+        early = Finding(
+            "recording-short",
+            "warning",
+            str(ref.root / ref.path),
+            f"it ends after {end - begin:.2f} s, the header says {stated:.2f} s",
+            "a whole file",
+            "copy the file again; actions after its end are left out",
+        )
+        findings.insert(0, early)
     return Recording(ref, begin, end - begin, tick, fps, coded, turned, sounds > 0, tuple(findings))
 
 
@@ -181,17 +190,6 @@ def _ignored_streams(ref: MediaRef, films: int, sounds: int) -> list[Finding]:
     return found
 
 
-def _ends_early(ref: MediaRef, seconds: float, stated: float) -> Finding:
-    return Finding(
-        "recording-short",
-        "warning",
-        str(ref.root / ref.path),
-        f"it ends after {seconds:.2f} s, the header says {stated:.2f} s",
-        "a whole file",
-        "copy the file again; actions after its end are left out",
-    )
-
-
 # Picture and sound of a recording, each decoded once, from the beginning, and never held.
 #
 # Time 0 is the first frame. The file is opened twice, so that one whose tracks lie far apart costs
@@ -201,11 +199,7 @@ _JUMP_S = 0.04  # what a track may stray from its time stamps before they win
 
 
 class Film:
-    """The picture at any time, asked for in order; holds two frames.
-
-    Args:
-        recording: what to decode.
-    """
+    """The picture at any time, asked for in order; holds two frames."""
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
@@ -268,11 +262,7 @@ def _frames(recording: Recording) -> Generator[tuple[float, VideoFrame], None, N
 
 
 class Track:
-    """The sound of any span, asked for in order; holds little more than the span.
-
-    Args:
-        recording: with sound.
-    """
+    """The sound of any span, asked for in order; holds little more than the span."""
 
     def __init__(self, recording: Recording) -> None:
         self._blocks = _blocks(recording)

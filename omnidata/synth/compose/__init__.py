@@ -1,8 +1,8 @@
 """Tasks of controlled complexity, composed from a pool of subtasks (OmniBench, section 3.2).
 
-Bottom up: subtasks of one intent are joined where one provides what another needs, see `order` for
-the rules. Batches of attempts and parts of the output are made in processes of their own, each kept
-when it is whole, so an interrupted call goes on; OUT appears when all is whole.
+Subtasks of one intent are joined if one provides what another needs; `graph_sampler` has the rules.
+Processes make batches of attempts and parts of the output, and whole ones are kept, so that an
+interrupted call resumes; OUT appears when all is whole.
 """
 
 from __future__ import annotations
@@ -14,14 +14,13 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from omnidata.errors import DataError, UsageError
+from omnidata.errors import DataError, UnansweredError, UsageError
 from omnidata.loaders.task_library import CONTENTS, Library, write_library
 from omnidata.media import resolve
 from omnidata.run.engines import Cluster
-from omnidata.storage import atomic_write, copy_file, read_json, wrap_os_error
+from omnidata.storage import atomic_write, copy_file, wrap_os_error
 from omnidata.synth.compose import parts
-from omnidata.synth.compose.instructions import Author, Draft, Written, explain, write_instructions
-from omnidata.synth.compose.parts import Tally
+from omnidata.synth.compose.instructions import Author, Draft, Written, write_instructions
 from omnidata.synth.compose.pool import Pool, read_pool
 from omnidata.synth.compose.search import Found, Search, Sketch, find_tasks
 from omnidata.synth.compose.settings import MOST_TASKS, Settings
@@ -32,7 +31,6 @@ __all__ = ["REPORT", "Author", "Settings", "compose", "run_folder"]
 
 REPORT = "compose.json"
 _BATCHES, _PARTS = "lots", "parts"
-_MADE_BY = ("omnidata",)
 _JOINED = ("tasks.jsonl", "trajectories.jsonl")
 
 
@@ -43,14 +41,7 @@ class ComposeStaging(SynthStaging):
     work = "composing tasks"
     report = REPORT
     contents = frozenset({REPORT, *CONTENTS})
-
-    def is_ours(self, folder: Path) -> bool:
-        """Return whether the verb wrote the folder; the report lists its pictures."""
-        if folder.is_symlink() or not (folder / REPORT).is_file():
-            return False
-        pictures = read_json(folder / REPORT).get("pictures", ())
-        ours = {*self.contents, *self.hidden, *map(str, pictures)}
-        return {path.name for path in folder.iterdir()} <= ours
+    listed = "pictures"
 
 
 def run_folder(out: Path) -> Path:
@@ -72,22 +63,22 @@ def compose(
 ) -> Mapping[str, Any]:
     """Compose distinct tasks and write them in OmniBench's layout.
 
-    Equal settings and an equal pool make equal bytes, whatever the number of processes, and whether
-    or not the call was interrupted; a model's answers are kept beside `out` and never asked for
-    again. Task k is the same among any number of tasks.
+    Equal settings and an equal pool make equal bytes with any number of processes, interrupted or
+    not. A model's answers are kept beside `out` and never asked for again. Task k is the same among
+    any number of tasks.
 
     Args:
         pool: subtasks, and trajectories unless graphs alone are asked for.
-        out: the folder; new, empty, or what the same call made before.
-        settings: what decides the tasks.
-        tasks: how many; of those, `out` has all whose instruction is accepted.
+        out: a new or empty folder, or the result of the same call.
+        settings: of the tasks.
+        tasks: how many; `out` has those whose instruction is accepted.
         author: a model that writes instructions; None = by template.
         workers: processes; 1 = this one.
         cluster: whose workers try and write; None for this machine.
-        progress: called with the tasks that are there and their number, once for each stage.
+        progress: called in each stage with the finished tasks and their number.
 
     Returns:
-        The report, as it lies in `compose.json`.
+        The report, as in `compose.json`.
 
     Raises:
         UsageError: a value is out of range, no intent fits, or `out` holds something else or lies
@@ -100,7 +91,13 @@ def compose(
     if not 1 <= tasks <= MOST_TASKS:
         raise UsageError(f"{tasks} tasks", where="--tasks", expected=f"1 to {MOST_TASKS:,}")
     loaded = read_pool(pool, settings)
-    plan = _plan(loaded, settings, tasks, author)
+    plan = {
+        "tasks": tasks,
+        "settings": settings.as_dict(),
+        "pool": {"fingerprint": loaded.fingerprint},
+        "author": author.as_dict() if author else None,
+        "made_by": {"omnidata": version("omnidata")},
+    }
     staging = ComposeStaging(out, plan=plan, inputs=[pool], data=pool)
     if report := staging.finished_report():
         return report
@@ -134,18 +131,7 @@ def compose(
         )
         pictures = _join(jobs, staging.path, loaded)
         made = _report(loaded, found, jobs, written)
-        staging.publish({"pictures": pictures, "made": made}, scratch=(_BATCHES, _PARTS))
-    return read_json(staging.out / REPORT)
-
-
-def _plan(pool: Pool, settings: Settings, tasks: int, author: Author | None) -> dict[str, Any]:
-    return {
-        "tasks": tasks,
-        "settings": settings.as_dict(),
-        "pool": {"fingerprint": pool.fingerprint},
-        "author": author.as_dict() if author else None,
-        "made_by": {name: version(name) for name in _MADE_BY},
-    }
+        return staging.publish({"pictures": pictures, "made": made}, scratch=(_BATCHES, _PARTS))
 
 
 def _texts(
@@ -156,7 +142,13 @@ def _texts(
     drafts = [_draft(number, sketch, pool) for number, sketch in enumerate(found.sketches)]
     written = write_instructions(drafts, author, run, seed=settings.seed, rule=settings.edges)
     if written.unanswered or written.stopped:
-        raise explain(written, run)
+        what = f"{len(written.unanswered)} tasks wait for an answer"
+        raise UnansweredError(
+            f"{what}: {written.stopped or 'the model gave none'}",
+            where=str(run),
+            expected="an answer to every question; nothing is written before",
+            remedy="the same command asks again, and only for what is missing",
+        )
     if not written.accepted:
         raise DataError(
             f"none of {len(drafts)} tasks has an instruction that tells its graph",
@@ -190,15 +182,13 @@ def _jobs(
         yield parts.Job(
             folder=folder,
             number=number,
-            seed=settings.seed,
+            settings=settings,
             sketches=sketches,
             texts=some,
             cards={one: pool.cards[one] for one in sorted(used)},
             intents=[group.intent for group in pool.indexed.groups],
             initial={one: pool.indexed.resources[one] for one in sorted(initial)},
             known=known,
-            orders=settings.orders,
-            trajectories=settings.trajectories,
         )
 
 
@@ -222,12 +212,7 @@ def _join(jobs: Sequence[parts.Job], folder: Path, pool: Pool) -> list[str]:
 
 
 def _link(root: Path, name: str, folder: Path) -> None:
-    """Link a picture under the same relative path; copy it if the file system has no links.
-
-    Raises:
-        MediaError: it is missing, or lies outside the pool.
-        DataError: it is called like one of the files that are written.
-    """
+    """Link a picture under the same relative path; copy it if the file system has no links."""
     source, target = resolve(MediaRef("image", root, name)), folder / name
     if Path(name).parts[0] in {*ComposeStaging.contents, *ComposeStaging.hidden, _BATCHES, _PARTS}:
         raise DataError(
@@ -247,9 +232,6 @@ def _link(root: Path, name: str, folder: Path) -> None:
 def _report(
     pool: Pool, found: Found, jobs: Sequence[parts.Job], written: Written | None
 ) -> dict[str, Any]:
-    tally = Tally()
-    for job in jobs:
-        tally.merge(read_json(job.file("tally.json")))
     instructions: dict[str, Any] = {"by": "template"}
     if written is not None:
         rounds = [number for _, number in written.accepted.values()]
@@ -263,7 +245,7 @@ def _report(
             "not_accepted": dict(sorted(written.why.items())),
         }
     return {
-        **tally.as_dict(),
+        **parts.total(jobs),
         "search": found.as_dict(),
         "instructions": instructions,
         "initial": list(pool.initial),

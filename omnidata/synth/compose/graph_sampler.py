@@ -21,7 +21,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from omnidata.metrics.graph_complexity import Dimension
 from omnidata.synth.compose.pool import Group, IndexedPool
@@ -31,134 +31,103 @@ _START = -1
 """Stands for what exists initially among the makers of a resource."""
 
 
+@dataclass(slots=True)
 class PartialPlan:
     """Instances in an order in which they can be done, and the edges between their places.
 
-    Args:
-        indexed: whose instances.
-        rule: which edges there are.
-
     Attributes:
+        pool: of the instances.
+        rule: which edges there are.
         instances: in order.
         edges: pairs of places.
         depths: 1-based, of each place.
+        versions: resource -> the place that last made or changed it, in the order of making.
+        opened: resources that exist initially and were needed.
+        closed: resources that were only needed: never changed again.
+        clipboard: the resource in the clipboard.
+        seen: instance -> its last place, and the versions of its inputs there.
     """
 
-    __slots__ = (
-        "_closed",
-        "_opened",
-        "_pool",
-        "_rule",
-        "_seen",
-        "_slots",
-        "_versions",
-        "depths",
-        "edges",
-        "instances",
-    )
-
-    def __init__(self, indexed: IndexedPool, rule: EdgeRule) -> None:
-        self._pool = indexed
-        self._rule = rule
-        self.instances: list[int] = []
-        self.edges: list[tuple[int, int]] = []
-        self.depths: list[int] = []
-        self._versions: dict[int, int] = {}  # resource -> the place that last made or changed it
-        self._opened: set[int] = set()  # resources that exist initially and were needed
-        self._closed: set[int] = set()  # resources that were only needed: never changed again
-        self._slots: dict[int, int] = {}  # slot -> the resource in it
-        self._seen: dict[int, tuple[int, dict[int, int]]] = {}  # instance -> place, its versions
+    pool: IndexedPool
+    rule: EdgeRule
+    instances: list[int] = field(default_factory=list)
+    edges: list[tuple[int, int]] = field(default_factory=list)
+    depths: list[int] = field(default_factory=list)
+    versions: dict[int, int] = field(default_factory=dict)
+    opened: set[int] = field(default_factory=set)
+    closed: set[int] = field(default_factory=set)
+    clipboard: int | None = None
+    seen: dict[int, tuple[int, dict[int, int]]] = field(default_factory=dict)
 
     def copy(self) -> PartialPlan:
         """Return the same, to be continued in another way."""
-        other = PartialPlan(self._pool, self._rule)
-        other.instances = self.instances.copy()
-        other.edges = self.edges.copy()
-        other.depths = self.depths.copy()
-        other._versions = self._versions.copy()
-        other._opened = self._opened.copy()
-        other._closed = self._closed.copy()
-        other._slots = self._slots.copy()
-        other._seen = self._seen.copy()
-        return other
-
-    def has(self, resource: int) -> bool:
-        """Return whether a subtask has made the resource."""
-        return resource in self._versions
-
-    def needs(self, resource: int) -> bool:
-        """Return whether the resource was assumed to exist initially."""
-        return resource in self._opened
-
-    @property
-    def made(self) -> list[int]:
-        """The resources that subtasks have made or changed, those made first to the front."""
-        return list(self._versions)
-
-    @property
-    def opened(self) -> list[int]:
-        """The resources that must exist initially, sorted."""
-        return sorted(self._opened)
+        return PartialPlan(
+            self.pool,
+            self.rule,
+            self.instances.copy(),
+            self.edges.copy(),
+            self.depths.copy(),
+            self.versions.copy(),
+            self.opened.copy(),
+            self.closed.copy(),
+            self.clipboard,
+            self.seen.copy(),
+        )
 
     def refuses(self, instance: int) -> str:
         """Return the rule that forbids to add an instance; empty if none does."""
-        indexed = self._pool
-        inputs = indexed.inputs[instance]
+        inputs = self.pool.inputs[instance]
         for needed in inputs:
-            if needed not in self._versions and needed not in indexed.initial:
+            if needed not in self.versions and needed not in self.pool.initial:
                 return "an input is not there"
-        for made in indexed.outputs[instance]:
-            if made in self._closed:
+        for made in self.pool.outputs[instance]:
+            if made in self.closed:
                 return "something was done with an earlier state of what it changes"
-            if made not in inputs and made in self._versions:
+            if made not in inputs and made in self.versions:
                 return "what it creates is there already"
-            if self._slots.get(indexed.slots[made], made) != made:
+            if self._is_displaced(made):
                 return "something else is in the same place"
-        for needed in inputs:
-            if self._slots.get(indexed.slots[needed], needed) != needed:
-                return "something else is in the same place"
-        if instance in self._seen and not self._has_changed(instance):
+        if any(map(self._is_displaced, inputs)):
+            return "something else is in the same place"
+        if instance in self.seen and not self._has_changed(instance):
             return "it was done already, and nothing has changed since"
         return ""
 
+    def _is_displaced(self, resource: int) -> bool:
+        """Return whether the clipboard, where the resource belongs, holds another one."""
+        return resource in self.pool.clipboard and self.clipboard not in (None, resource)
+
     def _has_changed(self, instance: int) -> bool:
-        place, before = self._seen[instance]
-        for needed in self._pool.inputs[instance]:
-            now = self._versions.get(needed, _START)
-            if now not in (place, before[needed]):
-                return True
-        return False
+        place, before = self.seen[instance]
+        return any(
+            self.versions.get(needed, _START) not in (place, before[needed])
+            for needed in self.pool.inputs[instance]
+        )
 
     def add(self, instance: int) -> None:
         """Add an instance that `refuses` has nothing against."""
-        indexed = self._pool
         place = len(self.instances)
-        inputs, outputs = indexed.inputs[instance], indexed.outputs[instance]
-        versions = {needed: self._versions.get(needed, _START) for needed in inputs}
-        self._seen[instance] = place, versions
-        if self._rule == "latest":
+        inputs, outputs = self.pool.inputs[instance], self.pool.outputs[instance]
+        versions = {needed: self.versions.get(needed, _START) for needed in inputs}
+        self.seen[instance] = place, versions
+        if self.rule == "latest":
             before = sorted({maker for maker in versions.values() if maker != _START})
         else:
             wanted = set(inputs)
             before = [
                 earlier
                 for earlier, other in enumerate(self.instances)
-                if not wanted.isdisjoint(indexed.outputs[other])
+                if not wanted.isdisjoint(self.pool.outputs[other])
             ]
         self.edges += [(earlier, place) for earlier in before]
         self.depths.append(1 + max((self.depths[earlier] for earlier in before), default=0))
         self.instances.append(instance)
-        for needed in inputs:
-            if versions[needed] == _START:
-                self._opened.add(needed)
-            if needed not in outputs:
-                self._closed.add(needed)
-            if indexed.slots[needed] >= 0:
-                self._slots[indexed.slots[needed]] = needed
-        for made in outputs:
-            self._versions[made] = place
-            if indexed.slots[made] >= 0:
-                self._slots[indexed.slots[made]] = made
+        self.opened.update(needed for needed in inputs if versions[needed] == _START)
+        self.closed.update(needed for needed in inputs if needed not in outputs)
+        self.versions.update(dict.fromkeys(outputs, place))
+        for resource in (*inputs, *outputs):
+            if resource in self.pool.clipboard:
+                self.clipboard = resource
 
     @property
     def connected(self) -> bool:
@@ -186,8 +155,8 @@ def node_names(subtasks: Sequence[str], known: Collection[str]) -> tuple[str, ..
 
     Args:
         subtasks: ids, in order.
-        known: ids of all subtasks of the pool. Where an id with a number would be another one, or
-            could be taken for an instance of it, a sign stands before the number.
+        known: ids of all subtasks of the pool. A sign before the number keeps an id with a number
+            apart from them.
 
     Examples:
         >>> node_names(["A", "C", "B", "C"], {"A", "B", "C"})
@@ -219,58 +188,27 @@ _MAKE = 0.6
 """How often a file that may exist initially is made by a subtask, where one can."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Taste:
-    """What one attempt prefers, each in [-1, 1].
-
-    Attributes:
-        deep: longer chains.
-        wide: more subtasks of one depth.
-        mixed: more categories of applications.
-        dense: more edges.
-    """
-
-    deep: float
-    wide: float
-    mixed: float
-    dense: float
-
-
 def grow(
     indexed: IndexedPool, group: Group, target: ComplexityTarget, rule: EdgeRule, rng: random.Random
 ) -> PartialPlan | None:
-    """Compose one graph of a group's instances.
+    """Compose one graph of a group's instances; return None if the attempt fails.
 
-    Args:
-        indexed: the pool.
-        group: of the intent.
-        target: what it is to be like; it need not be when it comes back, but for its parts where
-            they must be connected.
-        rule: which edges there are.
-        rng: decides.
-
-    Returns:
-        None where the attempt came to nothing.
+    The graph leans towards the target, and need not have it. It is connected if the target is.
     """
     size = target.spans["instruction"]
     wanted = rng.randint(size.low, size.high)
     if "hard" in (target.levels.get("branch"), target.levels.get("hierarchy")):
         wanted = max(wanted, rng.randint(size.low, size.high))
-    taste = _Taste(
-        deep=_lean(target, "hierarchy", rng),
-        wide=_lean(target, "branch", rng),
-        mixed=_lean(target, "knowledge", rng),
-        dense=_lean(target, "dependency", rng),
-    )
+    leaning = [_lean(target, name, rng) for name in _LEANING]
     plan = PartialPlan(indexed, rule)
     while len(plan.instances) < wanted:
         best, score = None, float("-inf")
         for _ in range(_TRIED):
             instance = _candidate(plan, group, target, rng)
             tried = plan.copy()
-            if instance is None or not _reach(tried, instance, indexed, group, wanted, rng):
+            if instance is None or not _reach(tried, instance, group, wanted, rng):
                 continue
-            found = _score(plan, tried, indexed, target, taste)
+            found = _score(plan, tried, target, leaning)
             if found is not None and (found := found + rng.random()) > score:
                 best, score = tried, found
         if best is None:
@@ -279,6 +217,10 @@ def grow(
     if len(plan.instances) < LEAST:
         return None
     return None if target.connected and not plan.connected else plan
+
+
+_LEANING: tuple[Dimension, ...] = ("hierarchy", "branch", "knowledge", "dependency")
+"""What one attempt prefers more or less of, each in [-1, 1]."""
 
 
 def _lean(target: ComplexityTarget, name: Dimension, rng: random.Random) -> float:
@@ -291,30 +233,25 @@ def _candidate(
 ) -> int | None:
     if not target.connected or not plan.instances:
         return rng.choice(group.instances)
-    users = group.users.get(rng.choice(plan.made), ()) if plan.made else ()
+    made = list(plan.versions)
+    users = group.users.get(rng.choice(made), ()) if made else ()
     return rng.choice(users) if users else None
 
 
-def _reach(
-    plan: PartialPlan,
-    instance: int,
-    indexed: IndexedPool,
-    group: Group,
-    wanted: int,
-    rng: random.Random,
-) -> bool:
-    for needed in indexed.inputs[instance]:
-        if plan.has(needed):
+def _reach(plan: PartialPlan, instance: int, group: Group, wanted: int, rng: random.Random) -> bool:
+    """Add an instance after what it needs; return whether that is possible."""
+    for needed in plan.pool.inputs[instance]:
+        if needed in plan.versions:
             continue
         makers = group.makers.get(needed, ())
-        exists = needed in indexed.initial
-        if exists and (not makers or plan.needs(needed) or rng.random() >= _MAKE):
+        exists = needed in plan.pool.initial
+        if exists and (not makers or needed in plan.opened or rng.random() >= _MAKE):
             continue
         if not makers or len(plan.instances) + 2 > wanted:
             if exists:
                 continue
             return False
-        if not _reach(plan, rng.choice(makers), indexed, group, wanted - 1, rng):
+        if not _reach(plan, rng.choice(makers), group, wanted - 1, rng):
             return False
     if len(plan.instances) >= wanted or plan.refuses(instance):
         return False
@@ -323,14 +260,10 @@ def _reach(
 
 
 def _score(
-    before: PartialPlan,
-    after: PartialPlan,
-    indexed: IndexedPool,
-    target: ComplexityTarget,
-    taste: _Taste,
+    before: PartialPlan, after: PartialPlan, target: ComplexityTarget, leaning: Sequence[float]
 ) -> float | None:
-    depth, edges = max(after.depths), len(after.edges)
-    kinds = len({indexed.categories[one] for one in after.instances})
+    """Return how welcome the added instances are; None if they exceed the target."""
+    depth, edges, kinds = max(after.depths), len(after.edges), _kinds(after)
     spans = target.spans
     if depth > spans["hierarchy"].high or edges > spans["dependency"].high:
         return None
@@ -339,14 +272,16 @@ def _score(
     if not before.instances:
         return 0.0
     added = len(after.instances) - len(before.instances)
-    joined = (edges - len(before.edges)) / added
+    deep, wide, mixed, dense = leaning
     deeper = (depth - max(before.depths)) / added
-    kinds_before = len({indexed.categories[one] for one in before.instances})
-    more = (kinds - kinds_before) / added
     wider = (_widest(after) - _widest(before)) / added
-    return (
-        2 * taste.deep * deeper + 2 * taste.wide * wider + 2 * taste.mixed * more
-    ) + taste.dense * joined
+    more = (kinds - _kinds(before)) / added
+    joined = (edges - len(before.edges)) / added
+    return (2 * deep * deeper + 2 * wide * wider + 2 * mixed * more) + dense * joined
+
+
+def _kinds(plan: PartialPlan) -> int:
+    return len({plan.pool.categories[one] for one in plan.instances})
 
 
 def _widest(plan: PartialPlan) -> int:

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from omnidata.actions import Screen, Space
-from omnidata.errors import UnansweredError, UsageError
+from omnidata.errors import UsageError
 from omnidata.jsontext import BROKEN, decode, encode
 from omnidata.run.asker import LocalAsker, OpenModel
 from omnidata.run.cost import Budget, Limits
@@ -73,12 +73,6 @@ A reader of an earlier version got the dependencies wrong. That version was:
 Write another one that cannot be misread in this way."""
 
 
-def prompt_hash(rule: EdgeRule) -> str:
-    """Return SHA-256 of all fixed texts."""
-    texts = "\0".join((_WRITE, _READ, _RULES[rule], _AGAIN))
-    return hashlib.sha256(texts.encode()).hexdigest()
-
-
 @dataclass(frozen=True, slots=True)
 class Draft:
     """A task that needs an instruction.
@@ -102,17 +96,11 @@ class Draft:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Misread:
-    """An instruction that did not tell the graph.
-
-    Attributes:
-        instruction: the text.
-        read: the edges that were read from it; None where no answer could be read.
-    """
+class Misread(NamedTuple):
+    """An instruction from which a reader got other edges; None where no answer could be read."""
 
     instruction: str
-    read: frozenset[Edge] | None = field(default=None)
+    read: frozenset[Edge] | None = None
 
 
 def ask_to_write(draft: Draft, misread: Misread | None) -> Conversation:
@@ -121,7 +109,7 @@ def ask_to_write(draft: Draft, misread: Misread | None) -> Conversation:
     lines = [f"Goal: {draft.intent}", "Subtasks:"]
     lines += _lines(names, draft.subtasks)
     lines.append("Dependencies:")
-    lines += [f"{names[b]} needs the result of {names[a]}" for a, b in sorted(draft.edges)]
+    lines += [_need(*edge) for edge in sorted(draft.edges)]
     if not draft.edges:
         lines.append("none: the subtasks do not depend on each other")
     if misread is not None:
@@ -132,19 +120,17 @@ def ask_to_write(draft: Draft, misread: Misread | None) -> Conversation:
 def _why(draft: Draft, misread: Misread) -> str:
     if misread.read is None:
         return "No dependencies could be told from it."
-    missed = [f"S{b + 1} needs the result of S{a + 1}" for a, b in sorted(draft.edges)
-              if (a, b) not in misread.read]  # fmt: skip
-    wrong = [f"S{b + 1} needs the result of S{a + 1}" for a, b in sorted(misread.read)
-             if (a, b) not in draft.edges]  # fmt: skip
-    told = [f"It did not tell that {one}." for one in missed]
-    return "\n".join(told + [f"It seemed to tell that {one}, which is not so." for one in wrong])
+    missed, wrong = draft.edges - misread.read, misread.read - draft.edges
+    return "\n".join(
+        [
+            *(f"It did not tell that {_need(*edge)}." for edge in sorted(missed)),
+            *(f"It seemed to tell that {_need(*edge)}, which is not so." for edge in sorted(wrong)),
+        ]
+    )
 
 
-def letters(draft: Draft, rng: random.Random) -> list[str]:
-    """Return names of the subtasks by place, which do not reveal their order to a reader."""
-    names = [chr(ord("A") + number) for number in range(len(draft.subtasks))]
-    rng.shuffle(names)
-    return names
+def _need(first: int, second: int) -> str:
+    return f"S{second + 1} needs the result of S{first + 1}"
 
 
 def ask_to_read(
@@ -194,9 +180,15 @@ def read_edges(text: str, names: Sequence[str]) -> frozenset[Edge] | None:
         return None
     if value is BROKEN or not isinstance(value, dict):
         return None
+    pairs = value.get("edges", value)
+    if isinstance(pairs, dict):
+        several = (
+            (a, others if isinstance(others, list) else [others]) for a, others in pairs.items()
+        )
+        pairs = [(first, second) for first, others in several for second in others]
     places = {name: place for place, name in enumerate(names)}
     found = set()
-    for pair in _pairs(value.get("edges", value)):
+    for pair in pairs if isinstance(pairs, list) else [pairs]:
         if not (isinstance(pair, list | tuple) and len(pair) == 2):
             return None
         first, second = (places.get(name) if isinstance(name, str) else None for name in pair)
@@ -204,16 +196,6 @@ def read_edges(text: str, names: Sequence[str]) -> frozenset[Edge] | None:
             return None
         found.add((first, second))
     return frozenset(found)
-
-
-def _pairs(value: Any) -> list[Any]:
-    if isinstance(value, dict):
-        return [
-            (first, second)
-            for first, others in value.items()
-            for second in (others if isinstance(others, list) else [others])
-        ]
-    return value if isinstance(value, list) else [value]
 
 
 # Questions about drafts as a task of the runner, whose steps they are.
@@ -228,7 +210,8 @@ class Questions(Benchmark):
 
     def __init__(self, rule: EdgeRule) -> None:
         super().__init__("compose", {})
-        self.prompt_hash = prompt_hash(rule)
+        texts = "\0".join((_WRITE, _READ, _RULES[rule], _AGAIN))
+        self.prompt_hash = hashlib.sha256(texts.encode()).hexdigest()
 
     def steps(self, data: Path, note: Note) -> Iterable[Step]:
         """Raise an error: no files of questions exist.
@@ -254,8 +237,7 @@ class Questions(Benchmark):
         return None
 
 
-def question(sample_id: str, conversation: Conversation) -> Step:
-    """Return a question as the runner takes it: a step without media."""
+def _step(sample_id: str, conversation: Conversation) -> Step:
     return Step(
         sample_id=sample_id,
         episode_id=sample_id,
@@ -335,17 +317,10 @@ class Written:
 def write_instructions(
     drafts: Sequence[Draft], author: Author, run: Path, *, seed: int, rule: EdgeRule
 ) -> Written:
-    """Ask for an instruction of every draft, and take those from which the graph can be told.
+    """Ask for an instruction of every draft, and accept those from which the graph can be read.
 
-    Every answer is a line of the run folder as soon as it is there, and is never asked for again. A
+    Every answer is a line of the run folder as soon as it arrives, and is never asked for again. A
     failure of the API decides nothing: the task waits for the next call.
-
-    Args:
-        drafts: the tasks.
-        author: the model, and how to ask it.
-        run: the run folder.
-        seed: shuffles what readers see.
-        rule: which edges there are.
 
     Raises:
         RunError: the folder holds something else, or answers about other tasks.
@@ -376,23 +351,19 @@ def write_instructions(
         return rounds.found
 
 
+@dataclass(slots=True)
 class _Rounds:
-    def __init__(
-        self,
-        author: Author,
-        asker: LocalAsker,
-        folder: RunFolder,
-        budget: Budget,
-        seed: int,
-        rule: EdgeRule,
-    ) -> None:
-        self.found = Written()
-        self._author, self._asker, self._folder, self._budget = author, asker, folder, budget
-        self._seed, self._rule = seed, rule
+    author: Author
+    asker: LocalAsker
+    folder: RunFolder
+    budget: Budget
+    seed: int
+    rule: EdgeRule
+    found: Written = field(default_factory=Written)
 
     def work(self, drafts: Sequence[Draft]) -> None:
         waiting: dict[int, Misread | None] = {draft.number: None for draft in drafts}
-        for number in range(1, self._author.rounds + 1):
+        for number in range(1, self.author.rounds + 1):
             here = [draft for draft in drafts if draft.number in waiting]
             waiting = self._round(number, here, waiting)
             if not waiting or self.found.stopped:
@@ -405,14 +376,9 @@ class _Rounds:
         """Return the tasks that need another round, each with its misread instruction."""
         write = {draft.number: ask_to_write(draft, waiting[draft.number]) for draft in drafts}
         texts = self._ask(f"write/{number}", write)
-        names = {
-            draft.number: letters(
-                draft, random.Random(f"{self._seed}/read/{draft.number}/{number}")
-            )
-            for draft in drafts
-        }
+        names = {draft.number: self._names(draft, number) for draft in drafts}
         read = {
-            draft.number: ask_to_read(draft, text, names[draft.number], self._rule)
+            draft.number: ask_to_read(draft, text, names[draft.number], self.rule)
             for draft in drafts
             if (text := texts.get(draft.number))
         }
@@ -432,16 +398,22 @@ class _Rounds:
                 self.found.why["unreadable" if edges is None else "other edges"] += 1
         return still
 
+    def _names(self, draft: Draft, number: int) -> list[str]:
+        """Return names of the subtasks by place, which do not reveal their order to a reader."""
+        names = [chr(ord("A") + place) for place in range(len(draft.subtasks))]
+        random.Random(f"{self.seed}/read/{draft.number}/{number}").shuffle(names)
+        return names
+
     def _ask(self, what: str, questions: Mapping[int, Conversation]) -> dict[int, str | None]:
         """Return the final answers by task; None for one without a usable text."""
         if self.found.stopped:
             return dict.fromkeys(questions)
-        steps = {task: question(f"{task}/{what}", asked) for task, asked in questions.items()}
-        done, show = self._folder.done, self._author.progress
+        steps = {task: _step(f"{task}/{what}", asked) for task, asked in questions.items()}
+        done, show = self.folder.done, self.author.progress
         known, new = len(done), sum(step.sample_id not in done for step in steps.values())
         progress = (lambda count, _: show(count - known, new)) if show else None
-        self._asker.ask(list(steps.values()), self._folder, self._budget, progress)
-        self.found.stopped = self._asker.stopped
+        self.asker.ask(list(steps.values()), self.folder, self.budget, progress)
+        self.found.stopped = self.asker.stopped
         answers: dict[int, str | None] = {}
         for task, step in steps.items():
             completion = done.get(step.sample_id)
@@ -455,23 +427,10 @@ class _Rounds:
         return answers
 
 
-def explain(written: Written, run: Path) -> UnansweredError:
-    """Return the error for a call that has to be repeated, because tasks wait for an answer."""
-    what = f"{len(written.unanswered)} tasks wait for an answer"
-    return UnansweredError(
-        f"{what}: {written.stopped}" if written.stopped else f"{what}: the model gave none",
-        where=str(run),
-        expected="an answer to every question; nothing is written before",
-        remedy="the same command asks again, and only for what is missing",
-    )
-
-
 # Instructions by template, from which the graph can be read again.
 
-Edges = Sequence[tuple[int, int]]
 
-
-def instruct(intent: str, subtasks: Sequence[tuple[str, str]], edges: Edges) -> str:
+def instruct(intent: str, subtasks: Sequence[tuple[str, str]], edges: Sequence[Edge]) -> str:
     """Return the instruction: the subtasks, and their dependencies.
 
     Args:

@@ -1,28 +1,28 @@
-"""A part of the tasks, written by a process from beginning to end."""
+"""A part of the tasks, written by one process."""
 
 from __future__ import annotations
 
-import json
 import random
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from omnidata.errors import OmnidataError
 from omnidata.figures import save, spellings
 from omnidata.graphs import Graph
 from omnidata.jsontext import encode
-from omnidata.metrics.graph_complexity import DIMENSIONS, LEVELS, Complexity, complexity
+from omnidata.metrics.graph_complexity import DIMENSIONS, LEVELS, complexity
 from omnidata.metrics.graphs import coherence
-from omnidata.storage import atomic_write
+from omnidata.storage import atomic_write, write_json
 from omnidata.synth.compose.graph_sampler import node_names
 from omnidata.synth.compose.instructions import instruct
 from omnidata.synth.compose.pool import Card
 from omnidata.synth.compose.search import Sketch
+from omnidata.synth.compose.settings import Settings
 from omnidata.synth.compose.trajectories import Orders, orders_of, stitch
-from omnidata.synth.folder import Failure
+from omnidata.synth.folder import Failure, add_tallies
 from omnidata.tasks.statistics import words
 
 if TYPE_CHECKING:
@@ -30,90 +30,38 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-# What was composed, counted as OmniBench's figure 3 does; counts of parts add up.
+# What was composed, counted as OmniBench's figure 3 does.
 
-AXES = ("intents", "apps", "categories", "apps_per_task", "repeated_subtasks")
+_AXES = ("intents", "apps", "categories", "apps_per_task", "repeated_subtasks")
 """What is counted by tasks, beside the levels and the values of each dimension."""
 
+_BY_DIMENSION = tuple((axis, name) for axis in ("levels", "values") for name in DIMENSIONS)
+_TALLY = ("sums", *_AXES, *map("/".join, _BY_DIMENSION))
 
-class Tally:
-    """Counts of tasks."""
 
-    def __init__(self) -> None:
-        self._sums: Counter[str] = Counter()
-        self._axes: dict[str, Counter[str]] = {axis: Counter() for axis in AXES}
-        self._values: dict[str, Counter[int]] = {name: Counter() for name in DIMENSIONS}
-        self._levels: dict[str, Counter[str]] = {name: Counter() for name in DIMENSIONS}
-
-    def add(
-        self,
-        measured: Complexity,
-        *,
-        intent: str,
-        apps: Sequence[str],
-        categories: Iterable[str],
-        repeated: int,
-        sums: Mapping[str, int],
-    ) -> None:
-        """Count a task.
-
-        Args:
-            measured: its complexity.
-            intent: what it is for.
-            apps: of its nodes.
-            categories: of its applications.
-            repeated: subtasks that it has more than once.
-            sums: whatever is added up.
-        """
-        self._sums.update(tasks=1, edges=measured.dependency, subtasks=measured.instruction, **sums)
-        for name, level in measured.levels().items():
-            self._levels[name][level] += 1
-            self._values[name][getattr(measured, name)] += 1
-        self._axes["intents"][intent] += 1
-        self._axes["apps"].update(set(apps))
-        self._axes["categories"].update(set(categories))
-        self._axes["apps_per_task"][str(len(set(apps)))] += 1
-        self._axes["repeated_subtasks"][str(repeated)] += 1
-
-    def merge(self, other: Mapping[str, Any]) -> None:
-        """Add what `as_dict` gave of another one."""
-        self._sums.update(other["sums"])
-        for axis in AXES:
-            self._axes[axis].update(other[axis])
-        for name in DIMENSIONS:
-            self._levels[name].update(other["levels"][name])
-            self._values[name].update({int(k): n for k, n in other["values"][name].items()})
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the counts as JSON values, in the order of their names."""
-        return {
-            "sums": dict(sorted(self._sums.items())),
-            "levels": {
-                name: {level: self._levels[name][level] for level in LEVELS} for name in DIMENSIONS
-            },
-            "values": {
-                name: {
-                    str(value): self._values[name][value] for value in sorted(self._values[name])
-                }
-                for name in DIMENSIONS
-            },
-            **{axis: dict(sorted(counts.items())) for axis, counts in self._axes.items()},
+def total(jobs: Iterable[Job]) -> dict[str, Any]:
+    """Return the counts of all parts as JSON values, in the order of their names."""
+    tally = add_tallies(_TALLY, (job.file("tally.json") for job in jobs))
+    counts = {axis: dict(sorted(tally[axis].items())) for axis in ("sums", *_AXES)}
+    levels = {
+        name: {level: tally[f"levels/{name}"][level] for level in LEVELS} for name in DIMENSIONS
+    }
+    values = {
+        name: {
+            value: tally[f"values/{name}"][value]
+            for value in sorted(tally[f"values/{name}"], key=int)
         }
+        for name in DIMENSIONS
+    }
+    return {"sums": counts.pop("sums"), "levels": levels, "values": values, **counts}
 
 
 SIZE = 256
 """Tasks of a part: so much is lost where a process is killed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
-    """A task's instruction.
-
-    Attributes:
-        task: number of the task.
-        instruction: by a model; empty = by template.
-        written_by: what goes into the task's row about it.
-    """
+class Text(NamedTuple):
+    """A task's instruction by a model, and what its row says about that; empty = by template."""
 
     task: int
     instruction: str = ""
@@ -127,31 +75,27 @@ class Job:
     Attributes:
         folder: of all parts.
         number: of the part, from 0 on.
-        seed: of the composition.
-        sketches: the tasks.
-        texts: their instructions, in the same order.
+        settings: of the composition.
+        sketches, texts: the tasks and their instructions.
         cards: the instances that they use, by number.
         intents: of the groups.
         initial: resources that exist initially, by number: category and value.
         known: ids of all subtasks of the pool.
-        orders, trajectories: see `Settings`.
     """
 
     folder: Path
     number: int
-    seed: int
+    settings: Settings
     sketches: Sequence[Sketch]
     texts: Sequence[Text]
     cards: Mapping[int, Card]
     intents: Sequence[str]
     initial: Mapping[int, tuple[str, str | None]]
     known: frozenset[str]
-    orders: int
-    trajectories: int
 
     @property
     def path(self) -> Path:
-        """What the names of the part's files begin with."""
+        """The prefix of the part's files."""
         return self.folder / f"{self.number:07d}"
 
     def file(self, kind: str) -> Path:
@@ -171,7 +115,7 @@ class Job:
 
 def write(job: Job) -> Failure | None:
     """Write a part."""
-    tally = Tally()
+    tally = {axis: Counter[str]() for axis in _TALLY}
     try:
         with (
             atomic_write(job.file("tasks.jsonl")) as tasks,
@@ -181,15 +125,14 @@ def write(job: Job) -> Failure | None:
                 row, done = _task(job, sketch, text, tally)
                 tasks.write(encode(row) + b"\n")
                 trajectories.writelines(encode(one) + b"\n" for one in done)
-        with atomic_write(job.file("tally.json")) as file:
-            file.write(json.dumps(tally.as_dict()).encode())
+        write_json(job.file("tally.json"), tally)
     except (OSError, OmnidataError) as error:
         return Failure(str(error))
     return None
 
 
 def _task(
-    job: Job, sketch: Sketch, text: Text, tally: Tally
+    job: Job, sketch: Sketch, text: Text, tally: Mapping[str, Counter[str]]
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     cards = [job.cards[number] for number in sketch.instances]
     names = node_names([card.subtask for card in cards], job.known)
@@ -197,8 +140,8 @@ def _task(
     by_name = dict(zip(names, cards, strict=True))
     apps = {name: card.application for name, card in by_name.items()}
     categories = {card.application: card.category for card in cards}
-    rng = random.Random(f"{job.seed}/orders/{sketch.attempt}")
-    orders = orders_of(graph, most=job.orders, rng=rng)
+    rng = random.Random(f"{job.settings.seed}/orders/{sketch.attempt}")
+    orders = orders_of(graph, most=job.settings.orders, rng=rng)
     intent = job.intents[sketch.group] or cards[-1].instruction
     instruction = text.instruction or instruct(
         intent, [(card.application, card.instruction) for card in cards], sketch.edges
@@ -222,20 +165,24 @@ def _task(
         row["instruction_by"] = dict(text.written_by)
     done = _trajectories(job, orders, apps, by_name, rng, row)
     counts = Counter(card.subtask for card in cards)
-    tally.add(
-        measured,
-        intent=intent if job.intents[sketch.group] else "",
-        apps=list(apps.values()),
-        categories=categories.values(),
-        repeated=sum(count > 1 for count in counts.values()),
-        sums={
-            "words": words(instruction),
-            "trajectories": len(done),
-            "steps": sum(len(one["actions"]) for one in done),
-            "orders_listed": len(orders.listed),
-            "tasks_with_more_orders": int(orders.sampled),
-        },
+    tally["sums"].update(
+        tasks=1,
+        edges=measured.dependency,
+        subtasks=measured.instruction,
+        words=words(instruction),
+        trajectories=len(done),
+        steps=sum(len(one["actions"]) for one in done),
+        orders_listed=len(orders.listed),
+        tasks_with_more_orders=int(orders.sampled),
     )
+    for name, level in measured.levels().items():
+        tally[f"levels/{name}"][level] += 1
+        tally[f"values/{name}"][str(getattr(measured, name))] += 1
+    tally["intents"][intent if job.intents[sketch.group] else ""] += 1
+    tally["apps"].update(set(apps.values()))
+    tally["categories"].update(set(categories.values()))
+    tally["apps_per_task"][str(len(set(apps.values())))] += 1
+    tally["repeated_subtasks"][str(sum(count > 1 for count in counts.values()))] += 1
     return row, done
 
 
@@ -251,7 +198,7 @@ def _trajectories(
         (-coherence(order, apps), rng.random(), number)
         for number, order in enumerate(orders.listed)
     ]
-    chosen = sorted(number for _, _, number in sorted(ranked)[: job.trajectories])
+    chosen = sorted(number for _, _, number in sorted(ranked)[: job.settings.trajectories])
     rows = []
     for number in chosen:
         order = orders.listed[number]
@@ -280,29 +227,17 @@ _LONGEST = 52
 
 
 def draw(made: Mapping[str, Any], path: Path) -> None:
-    """Write the figure in one move.
-
-    Args:
-        made: of a report.
-        path: see `omnidata.figures.check`.
-    """
-    save(lambda: figure(made), path)
+    """Draw levels of each dimension, subtasks of a task, intents and apps; `made` is a report's."""
+    save(lambda: _figure(made), path)
 
 
-def figure(made: Mapping[str, Any]) -> Figure:
-    """Four panels: levels of each dimension, subtasks of a task, intents, apps.
-
-    Args:
-        made: of a report.
-    """
+def _figure(made: Mapping[str, Any]) -> Figure:
     from matplotlib.figure import Figure
 
     drawn = Figure(figsize=(12, 8), layout="constrained")
     panels = drawn.subplot_mosaic([["a", "b"], ["c", "d"]], width_ratios=(1.2, 1))
-    total = made["sums"]["tasks"]
-    _levels(panels["a"], made["levels"], total)
-    axes = panels["b"]
-    values = made["values"]["instruction"]
+    _draw_levels(panels["a"], made["levels"], made["sums"]["tasks"])
+    axes, values = panels["b"], made["values"]["instruction"]
     numbers = sorted(map(int, values))
     axes.bar(numbers, [values[str(number)] for number in numbers], color=_GREY)
     axes.set_xticks(numbers)
@@ -312,7 +247,7 @@ def figure(made: Mapping[str, Any]) -> Figure:
     return drawn
 
 
-def _levels(axes: Axes, levels: Mapping[str, Mapping[str, int]], total: int) -> None:
+def _draw_levels(axes: Axes, levels: Mapping[str, Mapping[str, int]], total: int) -> None:
     starts = [0] * len(DIMENSIONS)
     for level in LEVELS:
         counts = [levels[name][level] for name in DIMENSIONS]

@@ -45,18 +45,6 @@ def is_file(kind: str) -> bool:
     return kind.endswith(_FILE)
 
 
-def slot(kind: str) -> str:
-    """Return the place that resources of the category share; empty if each has its own.
-
-    There is one clipboard, so a table copied after a text replaces it.
-
-    Examples:
-        >>> slot("text_in_clipboard"), slot("xlsx_in_processing")
-        ('clipboard', '')
-    """
-    return "clipboard" if kind.endswith(_CLIPBOARD) else ""
-
-
 def resources(
     kinds: Iterable[str], every: Iterable[str], binding: Mapping[str, Any]
 ) -> tuple[Resource, ...]:
@@ -67,7 +55,7 @@ def resources(
 
     Args:
         kinds: the subtask's inputs, or its outputs.
-        every: its inputs and its outputs.
+        every: its inputs and outputs.
         binding: a value for every parameter.
 
     Examples:
@@ -87,14 +75,6 @@ def resources(
 
 
 def _format_resource(resource: Resource) -> str:
-    """Format a resource for a message.
-
-    Examples:
-        >>> _format_resource(("img_path", "./a.png"))
-        "img_path './a.png'"
-        >>> _format_resource(("table_in_clipboard", None))
-        'table_in_clipboard'
-    """
     kind, value = resource
     return kind if value is None else f"{kind} '{value}'"
 
@@ -111,9 +91,9 @@ class Group:
     """
 
     intent: str
-    instances: tuple[int, ...]
-    makers: Mapping[int, tuple[int, ...]]
-    users: Mapping[int, tuple[int, ...]]
+    instances: Sequence[int]
+    makers: Mapping[int, Sequence[int]]
+    users: Mapping[int, Sequence[int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,39 +103,29 @@ class IndexedPool:
     Attributes:
         resources: of all instances.
         inputs, outputs: of each instance, as numbers of resources.
-        subtasks: of each instance, the number of its subtask.
-        categories: of each instance, the number of its application's category.
+        categories: of the instances' applications.
         initial: resources that may be there before a task begins.
-        slots: of each resource, the number of what it takes turns in; -1 = nothing.
+        clipboard: resources in the clipboard: a table copied after a text replaces it.
         groups: by intent.
     """
 
     resources: tuple[Resource, ...]
     inputs: tuple[tuple[int, ...], ...]
     outputs: tuple[tuple[int, ...], ...]
-    subtasks: tuple[int, ...]
-    categories: tuple[int, ...]
+    categories: tuple[str, ...]
     initial: frozenset[int]
-    slots: tuple[int, ...]
+    clipboard: frozenset[int]
     groups: tuple[Group, ...]
 
 
-def group(
+def _group(
     intent: str,
     instances: Sequence[int],
     inputs: Sequence[tuple[int, ...]],
     outputs: Sequence[tuple[int, ...]],
     initial: frozenset[int],
 ) -> Group:
-    """Return the group of an intent, without instances whose inputs none of it provides.
-
-    Args:
-        intent: of the group.
-        instances: candidates.
-        inputs: of all instances, as numbers of resources.
-        outputs: likewise.
-        initial: resources that may be there before a task begins.
-    """
+    """Return the group of an intent, without instances whose inputs none of it provides."""
     there = set(initial)
     usable: list[int] = []
     waiting = set(instances)
@@ -171,11 +141,7 @@ def group(
         for made in outputs[one]:
             if made not in inputs[one]:
                 makers[made].append(one)
-    return Group(intent, tuple(sorted(usable)), _freeze(makers), _freeze(users))
-
-
-def _freeze(lists: Mapping[int, list[int]]) -> dict[int, tuple[int, ...]]:
-    return {number: tuple(ones) for number, ones in lists.items()}
+    return Group(intent, sorted(usable), dict(makers), dict(users))
 
 
 # Instances of a pool: subtasks with a binding, and what is known of them.
@@ -257,16 +223,21 @@ def _unused_subtask(code: str, subtask: Subtask, what: str, expected: str) -> Fi
 
 def _unused_findings(pool: Pool, wanted: frozenset[str]) -> Iterator[Finding]:
     indexed = pool.indexed
-    every = group("", range(len(pool.cards)), indexed.inputs, indexed.outputs, indexed.initial)
+    every = _group("", range(len(pool.cards)), indexed.inputs, indexed.outputs, indexed.initial)
     usable = set(every.instances)
     grouped = {one for each in indexed.groups for one in each.instances}
-    looked = _Look(indexed, pool.cards, usable)
+    there = indexed.initial.union(*(indexed.outputs[one] for one in usable))
+    makers: dict[int, list[int]] = defaultdict(list)
+    for number, made in enumerate(indexed.outputs):
+        for one in made:
+            if one not in indexed.inputs[number]:  # who changes a thing does not provide it
+                makers[one].append(number)
     by_subtask: dict[str, list[int]] = defaultdict(list)
     for number, card in enumerate(pool.cards):
         by_subtask[card.subtask].append(number)
     for name, numbers in by_subtask.items():
         if usable.isdisjoint(numbers):
-            yield looked.why(pool.subtasks[name], numbers[0])
+            yield _unusable_subtask(pool, numbers[0], there, makers)
         elif name in wanted and grouped.isdisjoint(numbers):
             yield _unused_subtask(
                 "provider-without-intent",
@@ -276,148 +247,47 @@ def _unused_findings(pool: Pool, wanted: frozenset[str]) -> Iterator[Finding]:
             )
 
 
-class _Look:
-    def __init__(self, indexed: IndexedPool, cards: Sequence[Card], usable: set[int]) -> None:
-        self._pool = indexed
-        self._cards = cards
-        self._there = indexed.initial.union(*(indexed.outputs[one] for one in usable))
-        self._makers: Mapping[int, list[int]] = defaultdict(list)
-        for number, made in enumerate(indexed.outputs):
-            for one in made:
-                if one not in indexed.inputs[number]:  # who changes a thing does not provide it
-                    self._makers[one].append(number)
-
-    def why(self, subtask: Subtask, instance: int) -> Finding:
-        missing = (one for one in self._pool.inputs[instance] if one not in self._there)
-        needed = next(missing)
-        resource, makers = self._pool.resources[needed], self._makers[needed]
-        if not makers:
-            others = self._others(resource)
-            return _unused_subtask(
-                "values-disagree" if others else "resource-unprovided",
-                subtask,
-                f"no subtask provides {_format_resource(resource)}"
-                + (", but other values" if others else ""),
-                "a subtask that provides it, or --initial with its category",
-            )
-        names = list(dict.fromkeys(self._cards[one].subtask for one in makers))[:_SHOWN]
-        lost = self._is_stuck(needed)
-        waits = "is not used itself" if lost else "waits for others in turn"
+def _unusable_subtask(
+    pool: Pool, instance: int, there: frozenset[int], makers: Mapping[int, Sequence[int]]
+) -> Finding:
+    subtask, every = pool.subtasks[pool.cards[instance].subtask], pool.indexed.resources
+    needed = next(one for one in pool.indexed.inputs[instance] if one not in there)
+    resource, providers = every[needed], makers.get(needed, ())
+    if not providers:
+        others = resource[0] in {every[one][0] for one in makers}
         return _unused_subtask(
-            "provider-unused" if lost else "resources-cyclic",
+            "values-disagree" if others else "resource-unprovided",
             subtask,
-            f"it needs {_format_resource(resource)}, and what provides that {waits}: "
-            f"{', '.join(names)}",
-            "a subtask that provides it and can be used, or --initial with its category",
+            f"no subtask provides {_format_resource(resource)}"
+            + (", but other values" if others else ""),
+            "a subtask that provides it, or --initial with its category",
         )
-
-    def _others(self, resource: Resource) -> bool:
-        kinds = {self._pool.resources[one][0] for one, makers in self._makers.items() if makers}
-        return resource[0] in kinds
-
-    def _is_stuck(self, needed: int) -> bool:
-        """Return whether all providers of a resource wait for something that none makes."""
-        seen, waiting = {needed}, [needed]
-        while waiting:
-            for one in self._makers[waiting.pop()]:
-                for other in self._pool.inputs[one]:
-                    if other not in self._there and other not in seen:
-                        if not self._makers[other]:
-                            return True
-                        seen.add(other)
-                        waiting.append(other)
-        return False
+    names = list(dict.fromkeys(pool.cards[one].subtask for one in providers))[:_SHOWN]
+    stuck = _is_stuck(pool.indexed, needed, there, makers)
+    waits = "is not used itself" if stuck else "waits for others in turn"
+    return _unused_subtask(
+        "provider-unused" if stuck else "resources-cyclic",
+        subtask,
+        f"it needs {_format_resource(resource)}, and what provides that {waits}: "
+        f"{', '.join(names)}",
+        "a subtask that provides it and can be used, or --initial with its category",
+    )
 
 
-# A pool's instances become numbers, joined by the resources that they have in common.
-
-
-class _Compiler:
-    def __init__(
-        self,
-        subtasks: Mapping[str, Subtask],
-        cards: Sequence[Card],
-        settings: Settings,
-        note: Note,
-    ) -> None:
-        self.cards: list[Card] = []
-        self._subtasks = subtasks
-        self._settings = settings
-        self._numbers: dict[Resource, int] = {}
-        self._inputs: list[tuple[int, ...]] = []
-        self._outputs: list[tuple[int, ...]] = []
-        told: set[str] = set()
-        for card in cards:
-            unknown = self._add(card)
-            if unknown and card.subtask not in told:
-                told.add(card.subtask)
-                what = f"no parameter says which {unknown[0]}"
-                expected = f"a parameter {unknown[0]}, or one `path` where there is one file"
-                note(
-                    _unused_subtask(
-                        "resource-without-value", subtasks[card.subtask], what, expected
-                    )
-                )
-
-    def _add(self, card: Card) -> list[str]:
-        subtask = self._subtasks[card.subtask]
-        every = (*subtask.inputs, *subtask.outputs)
-        needed = resources(subtask.inputs, every, card.binding)
-        made = resources(subtask.outputs, every, card.binding)
-        unknown = [kind for kind, value in (*needed, *made) if value is None and is_file(kind)]
-        if not unknown:
-            self.cards.append(card)
-            self._inputs.append(tuple(self._number(one) for one in needed))
-            self._outputs.append(tuple(self._number(one) for one in made))
-        return unknown
-
-    def _number(self, resource: Resource) -> int:
-        return self._numbers.setdefault(resource, len(self._numbers))
-
-    def initial_kinds(self) -> tuple[str, ...]:
-        """The categories of resources that exist before a task begins, of those that occur."""
-        return tuple(sorted({kind for kind, _ in self._numbers if self._exists(kind)}))
-
-    def _exists(self, kind: str) -> bool:
-        given = self._settings.initial
-        return is_file(kind) if given is None else kind in given
-
-    def index(self) -> IndexedPool:
-        """Return the instances as numbers.
-
-        Raises:
-            UsageError: no intent contains what was asked for.
-        """
-        initial = frozenset(
-            number for (kind, _), number in self._numbers.items() if self._exists(kind)
-        )
-        return IndexedPool(
-            resources=tuple(self._numbers),
-            inputs=tuple(self._inputs),
-            outputs=tuple(self._outputs),
-            subtasks=_number_names([card.subtask for card in self.cards]),
-            categories=_number_names([card.category for card in self.cards]),
-            initial=initial,
-            slots=self._slots(),
-            groups=tuple(self._groups(initial)),
-        )
-
-    def _slots(self) -> tuple[int, ...]:
-        names = [slot(kind) for kind, _ in self._numbers]
-        numbers = {name: number for number, name in enumerate(dict.fromkeys(filter(None, names)))}
-        return tuple(numbers.get(name, -1) for name in names)
-
-    def _groups(self, initial: frozenset[int]) -> Iterator[Group]:
-        members: dict[str, list[int]] = defaultdict(list)
-        for number, card in enumerate(self.cards):
-            for intent in _intents_of(self._subtasks[card.subtask]):
-                members[intent].append(number)
-        if not members:
-            members[""] = list(range(len(self.cards)))
-        for intent in _select_intents(list(members), self._settings):
-            found = group(intent, members[intent], self._inputs, self._outputs, initial)
-            if found.instances:
-                yield found
+def _is_stuck(
+    indexed: IndexedPool, needed: int, there: frozenset[int], makers: Mapping[int, Sequence[int]]
+) -> bool:
+    """Return whether all providers of a resource wait for something that none makes."""
+    seen, waiting = {needed}, [needed]
+    while waiting:
+        for one in makers[waiting.pop()]:
+            for other in indexed.inputs[one]:
+                if other not in there and other not in seen:
+                    if other not in makers:
+                        return True
+                    seen.add(other)
+                    waiting.append(other)
+    return False
 
 
 def _select_intents(intents: Sequence[str], settings: Settings) -> list[str]:
@@ -432,20 +302,11 @@ def _select_intents(intents: Sequence[str], settings: Settings) -> list[str]:
     return found
 
 
-def _number_names(names: Sequence[str]) -> tuple[int, ...]:
-    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
-    return tuple(numbers[name] for name in names)
-
-
 def read_pool(path: Path, settings: Settings) -> Pool:
     """Read a pool: subtasks, their trajectories where those are asked for, and their intents.
 
     Intents are in the column `task_intents` (a list of texts) or `task_intent` of a subtask's row;
     where no row has any, all subtasks are one group.
-
-    Args:
-        path: of the pool, as the task takes it whose data it is.
-        settings: of the composition.
 
     Raises:
         DataError: there are no subtasks, or none can be used: the message names the first reason.
@@ -466,16 +327,38 @@ def read_pool(path: Path, settings: Settings) -> Pool:
         )
     findings = list(library.findings)
     found = recordings(library, findings.append) if settings.trajectories else {}
-    cards = list(_cards(library, found, settings, findings.append))
-    compiler = _Compiler(library.subtasks, cards, settings, findings.append)
-    indexed, kinds = compiler.index(), compiler.initial_kinds()
+    cards, numbers, inputs, outputs = _number_resources(
+        library, list(_cards(library, found, settings, findings.append)), findings.append
+    )
+    given = settings.initial
+    exists = {kind: is_file(kind) if given is None else kind in given for kind, _ in numbers}
+    initial = frozenset(number for (kind, _), number in numbers.items() if exists[kind])
+    members: dict[str, list[int]] = defaultdict(list)
+    for number, card in enumerate(cards):
+        for intent in _intents_of(library.subtasks[card.subtask]):
+            members[intent].append(number)
+    if not members:
+        members[""] = list(range(len(cards)))
+    groups = [
+        _group(intent, members[intent], inputs, outputs, initial)
+        for intent in _select_intents(list(members), settings)
+    ]
+    indexed = IndexedPool(
+        resources=tuple(numbers),
+        inputs=tuple(inputs),
+        outputs=tuple(outputs),
+        categories=tuple(card.category for card in cards),
+        initial=initial,
+        clipboard=frozenset(n for (kind, _), n in numbers.items() if kind.endswith(_CLIPBOARD)),
+        groups=tuple(each for each in groups if each.instances),
+    )
     pool = Pool(
         root=library.root,
         fingerprint=fingerprint,
         subtasks=library.subtasks,
-        cards=compiler.cards,
+        cards=cards,
         indexed=indexed,
-        initial=kinds,
+        initial=tuple(sorted(kind for kind, there in exists.items() if there)),
         findings=findings,
     )
     findings += list(_unused_findings(pool, _wanted_subtasks(library, settings)))
@@ -536,3 +419,30 @@ def _cards(
                     "trajectory-missing", subtask, what, "one with the same instruction"
                 )
             )
+
+
+def _number_resources(
+    library: Library, cards: Sequence[Card], note: Note
+) -> tuple[list[Card], dict[Resource, int], list[tuple[int, ...]], list[tuple[int, ...]]]:
+    """Return the cards whose files have values, all resources, and each card's as numbers."""
+    usable: list[Card] = []
+    numbers: dict[Resource, int] = {}
+    inputs: list[tuple[int, ...]] = []
+    outputs: list[tuple[int, ...]] = []
+    reported: set[str] = set()
+    for card in cards:
+        subtask = library.subtasks[card.subtask]
+        every = (*subtask.inputs, *subtask.outputs)
+        needed = resources(subtask.inputs, every, card.binding)
+        made = resources(subtask.outputs, every, card.binding)
+        unknown = [kind for kind, value in (*needed, *made) if value is None and is_file(kind)]
+        if not unknown:
+            usable.append(card)
+            inputs.append(tuple(numbers.setdefault(one, len(numbers)) for one in needed))
+            outputs.append(tuple(numbers.setdefault(one, len(numbers)) for one in made))
+        elif card.subtask not in reported:
+            reported.add(card.subtask)
+            what = f"no parameter says which {unknown[0]}"
+            expected = f"a parameter {unknown[0]}, or one `path` where there is one file"
+            note(_unused_subtask("resource-without-value", subtask, what, expected))
+    return usable, numbers, inputs, outputs

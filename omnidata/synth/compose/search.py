@@ -6,7 +6,7 @@ import hashlib
 import math
 import random
 from collections import defaultdict
-from collections.abc import Generator, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Hashable, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
 from itertools import permutations, product
@@ -34,18 +34,14 @@ _MOST = 5040
 
 
 def identity(labels: Sequence[Hashable], edges: Sequence[tuple[int, int]]) -> bytes:
-    """Return a key that two graphs share if and only if they are isomorphic.
+    """Return 16 bytes that two graphs share if and only if they are isomorphic.
 
     Nodes are distinguished by their labels, then by those of their neighbours (colour refinement,
     by Weisfeiler and Leman). Equal nodes are numbered in every way, and the smallest result counts.
 
     Args:
-        labels: of the nodes: subtask and parameters. Any values that have the same `repr` in every
-            process.
+        labels: of the nodes; values with the same `repr` in every process.
         edges: pairs of nodes.
-
-    Returns:
-        16 bytes.
 
     Examples:
         >>> identity(["a", "b"], [(0, 1)]) == identity(["b", "a"], [(1, 0)])
@@ -83,8 +79,8 @@ def _refine(colours: list[str], edges: Sequence[tuple[int, int]]) -> list[str]:
             _digest(
                 (
                     colour,
-                    sorted(colours[other] for other in before[node]),
-                    sorted(colours[other] for other in after[node]),
+                    sorted(colours[n] for n in before[node]),
+                    sorted(colours[n] for n in after[node]),
                 )
             )
             for node, colour in enumerate(colours)
@@ -115,6 +111,13 @@ class Search:
     rule: EdgeRule
 
 
+Measured = tuple[int, ...]
+"""A value of each dimension, in their order."""
+
+Near = tuple[int, Measured]
+"""The distance of a graph from the levels, and its values."""
+
+
 class Sketch(msgspec.Struct, frozen=True, array_like=True):
     """A task that has been found.
 
@@ -125,7 +128,7 @@ class Sketch(msgspec.Struct, frozen=True, array_like=True):
         edges: between places in that order.
         initial: resources that must exist before it begins.
         key: equal for equal tasks, see `identity`.
-        measured: dependency, instruction, knowledge, hierarchy, branch.
+        measured: its complexity.
     """
 
     attempt: int
@@ -134,19 +137,7 @@ class Sketch(msgspec.Struct, frozen=True, array_like=True):
     edges: tuple[tuple[int, int], ...]
     initial: tuple[int, ...]
     key: bytes
-    measured: tuple[int, int, int, int, int]
-
-
-class Near(msgspec.Struct, frozen=True, array_like=True):
-    """The graph that came nearest to the levels without having them.
-
-    Attributes:
-        gap: how far it is from them.
-        measured: as in `Sketch`.
-    """
-
-    gap: int
-    measured: tuple[int, int, int, int, int]
+    measured: Measured
 
 
 class Batch(msgspec.Struct, frozen=True, array_like=True):
@@ -157,7 +148,7 @@ class Batch(msgspec.Struct, frozen=True, array_like=True):
         found: each task once.
         missed: numbers of the attempts that came to a graph of other levels.
         failed: numbers of those that came to no graph.
-        nearest: of the missed ones; None if there are none.
+        nearest: the missed one with the smallest distance.
     """
 
     number: int
@@ -189,55 +180,24 @@ def try_batch(job: Job) -> Batch:
         if plan is None:
             failed.append(attempt)
             continue
-        measured = measure(indexed, plan)
-        gap = search.target.gap(measured)
-        if gap:
+        measured = _measure(plan)
+        values = tuple(getattr(measured, name) for name in DIMENSIONS)
+        if gap := search.target.gap(measured):
             missed.append(attempt)
-            if nearest is None or gap < nearest.gap:
-                nearest = Near(gap, _values(measured))
+            if nearest is None or gap < nearest[0]:
+                nearest = gap, values
             continue
-        sketch = Sketch(
-            attempt,
-            place,
-            tuple(plan.instances),
-            tuple(plan.edges),
-            tuple(plan.opened),
-            identity(plan.instances, plan.edges),
-            _values(measured),
-        )
-        found.setdefault(sketch.key, sketch)
+        key = identity(plan.instances, plan.edges)
+        instances, edges, opened = tuple(plan.instances), tuple(plan.edges), sorted(plan.opened)
+        found.setdefault(key, Sketch(attempt, place, instances, edges, tuple(opened), key, values))
     return Batch(number, list(found.values()), missed, failed, nearest)
 
 
-def measure(indexed: IndexedPool, plan: PartialPlan) -> Complexity:
-    """Return the complexity of a graph in the making."""
+def _measure(plan: PartialPlan) -> Complexity:
     names = [str(place) for place in range(len(plan.instances))]
-    kinds = {
-        name: str(indexed.categories[one]) for name, one in zip(names, plan.instances, strict=True)
-    }
+    kinds = [plan.pool.categories[one] for one in plan.instances]
     graph = Graph(tuple(names), tuple((names[a], names[b]) for a, b in plan.edges))
-    return complexity(graph, kinds, {})
-
-
-def _values(measured: Complexity) -> tuple[int, int, int, int, int]:
-    return (
-        measured.dependency,
-        measured.instruction,
-        measured.knowledge,
-        measured.hierarchy,
-        measured.branch,
-    )
-
-
-def _new_tasks(batch: Batch, *, known: set[bytes], wanted: int) -> list[Sketch]:
-    new: list[Sketch] = []
-    for sketch in batch.found:
-        if len(new) == wanted:
-            break
-        if sketch.key not in known:
-            known.add(sketch.key)
-            new.append(sketch)
-    return new
+    return complexity(graph, dict(zip(names, kinds, strict=True)), {})
 
 
 # Enough tasks, each once: batches of attempts until there are as many as were asked for.
@@ -289,31 +249,23 @@ def find_tasks(
 ) -> Found:
     """Look for distinct tasks.
 
-    What is found does not depend on the number of processes, and the first tasks not on how many
-    are asked for. Batches that are whole are kept in the folder and not tried again.
-
-    Args:
-        indexed: the pool.
-        search: what tasks are to be like.
-        folder: for batches; made if missing.
-        tasks: how many.
-        workers: processes; 1 = this one.
-        cluster: whose workers try; None for this machine.
-        progress: called with the tasks found and their number.
+    The result does not depend on the number of processes, nor the first tasks on how many are asked
+    for. Whole batches are kept in the folder and not tried again.
 
     Raises:
         DataError: there are not so many; the message says how near the search came.
         RunError: a process was lost.
     """
-    found, known = Found(), set[bytes]()
-    idle = 0
+    found, known, idle = Found(), set[bytes](), 0
     # Closed here and not by the collector of garbage, which ignores Ctrl-C while it ends processes.
     with (
         connect(cluster) if cluster else nullcontext(),
         closing(_batches(indexed, search, folder, found, tasks, workers, cluster)) as batches,
     ):
         for batch in batches:
-            new = _new_tasks(batch, known=known, wanted=tasks - len(found.sketches))
+            new = [sketch for sketch in batch.found if sketch.key not in known]
+            new = new[: tasks - len(found.sketches)]
+            known.update(sketch.key for sketch in new)
             found.sketches += new
             _count(found, batch, new, ended=len(found.sketches) == tasks)
             idle = 0 if new else idle + 1
@@ -332,7 +284,7 @@ def _count(found: Found, batch: Batch, new: Sequence[Sketch], *, ended: bool) ->
     found.attempts += end - first
     found.missed += sum(attempt < end for attempt in batch.missed)
     found.failed += sum(attempt < end for attempt in batch.failed)
-    if batch.nearest and (found.nearest is None or batch.nearest.gap < found.nearest.gap):
+    if batch.nearest and (found.nearest is None or batch.nearest[0] < found.nearest[0]):
         found.nearest = batch.nearest
 
 
@@ -345,50 +297,33 @@ def _batches(
     workers: int,
     cluster: Cluster | None,
 ) -> Generator[Batch]:
+    """Yield batches without end, as many at a time as are likely to be needed."""
     folder.mkdir(parents=True, exist_ok=True)
     first = 0
     while True:
         rate = len(found.sketches) / found.attempts if found.attempts else 0.0
         missing = tasks - len(found.sketches)
         size = min(_AHEAD, math.ceil(missing / (rate * BATCH) * 1.05)) if rate else workers
-        numbers = range(first, first + size)
-        yield from _try_all(indexed, search, folder, numbers, workers, cluster)
+        paths = {n: folder / f"{n:07d}.msgpack" for n in range(first, first + size)}
+        jobs = [Job(indexed, search, n) for n, path in paths.items() if not path.is_file()]
+        tried = {job.number for job in jobs}
+        with closing(each(try_batch, jobs, workers=workers, cluster=cluster)) as answers:
+            for number, path in paths.items():
+                if number not in tried:
+                    yield msgspec.msgpack.decode(path.read_bytes(), type=Batch)
+                    continue
+                batch = next(answers)
+                if isinstance(batch, Lost):
+                    raise RunError(
+                        f"a process was lost: {batch.why}",
+                        where=str(folder),
+                        expected="enough memory",
+                        remedy="the same command resumes",
+                    )
+                with atomic_write(path) as file:
+                    file.write(msgspec.msgpack.encode(batch))
+                yield batch
         first += size
-
-
-def _try_all(
-    indexed: IndexedPool,
-    search: Search,
-    folder: Path,
-    numbers: range,
-    workers: int,
-    cluster: Cluster | None,
-) -> Generator[Batch]:
-    paths = {number: folder / f"{number:07d}.msgpack" for number in numbers}
-    open_ = [number for number, path in paths.items() if not path.is_file()]
-    jobs = [Job(indexed, search, number) for number in open_]
-    with closing(each(try_batch, jobs, workers=workers, cluster=cluster)) as answers:
-        yield from _all_batches(paths, set(open_), answers)
-
-
-def _all_batches(
-    paths: Mapping[int, Path], tried: set[int], answers: Iterator[Batch | Lost]
-) -> Generator[Batch]:
-    for number, path in paths.items():
-        if number not in tried:
-            yield msgspec.msgpack.decode(path.read_bytes(), type=Batch)
-            continue
-        batch = next(answers)
-        if isinstance(batch, Lost):
-            raise RunError(
-                f"a process was lost: {batch.why}",
-                where=str(path.parent),
-                expected="enough memory",
-                remedy="the same command resumes",
-            )
-        with atomic_write(path) as file:
-            file.write(msgspec.msgpack.encode(batch))
-        yield batch
 
 
 def _too_few(found: Found, target: ComplexityTarget, tasks: int) -> DataError:
@@ -407,7 +342,7 @@ def _too_few(found: Found, target: ComplexityTarget, tasks: int) -> DataError:
     if found.nearest:
         near = "the nearest has " + ", ".join(
             f"{name} {value} ({level(name, value)})"
-            for name, value in zip(DIMENSIONS, found.nearest.measured, strict=True)
+            for name, value in zip(DIMENSIONS, found.nearest[1], strict=True)
         )
     return DataError(
         f"none of {tried} gave a task with {asked}; {near}",

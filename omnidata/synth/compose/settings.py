@@ -1,7 +1,7 @@
-"""What decides composed tasks; equal settings and an equal pool make equal bytes.
+"""Settings of composed tasks: equal settings and an equal pool make equal bytes.
 
-The levels that are asked for are those of OmniBench, section 3.1, Table 2. What no graph can have
-is reported before anything is tried.
+The levels are those of OmniBench, section 3.1, Table 2. Levels that no graph can have are reported
+before anything is tried.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import combinations
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from omnidata.errors import UsageError
 from omnidata.metrics.graph_complexity import (
@@ -27,7 +27,7 @@ LEAST = 2
 """Subtasks of a task: one alone is no composition."""
 
 MOST = 16
-"""The most subtasks that can be asked for: what is counted of a graph doubles with each."""
+"""Subtasks of a task at most: the cost of counting orders doubles with each."""
 
 _WHAT: Mapping[Dimension, str] = {
     "dependency": "edges",
@@ -38,13 +38,8 @@ _WHAT: Mapping[Dimension, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
-    """The range of a value.
-
-    Attributes:
-        low, high: both included.
-    """
+class Span(NamedTuple):
+    """The range of a value, both ends included."""
 
     low: int
     high: int
@@ -59,9 +54,9 @@ class ComplexityTarget:
     """The wanted complexity of a task.
 
     Attributes:
-        levels: those that were asked for.
+        levels: as asked for.
         most: subtasks.
-        connected: whether no part may stand alone.
+        connected: whether the graph must be.
         spans: of the values of all dimensions.
     """
 
@@ -76,7 +71,7 @@ class ComplexityTarget:
 
 
 def parse_levels(items: Iterable[str]) -> dict[Dimension, Level]:
-    """Levels as they are written on the command line.
+    """Return levels from the command line.
 
     Raises:
         UsageError: an unknown dimension or level, or a dimension twice.
@@ -102,11 +97,11 @@ def parse_levels(items: Iterable[str]) -> dict[Dimension, Level]:
 
 
 def complexity_target(levels: Levels, *, most: int) -> ComplexityTarget:
-    """Return the target of some levels; parts are disconnected only where they must be.
+    """Return the target of some levels; it is connected if a connected graph can have them.
 
     Args:
-        levels: asked for.
-        most: subtasks of a task.
+        levels: of the task.
+        most: subtasks of the task.
 
     Raises:
         UsageError: no graph can have these levels; the message names those that exclude each other.
@@ -153,37 +148,26 @@ def _describe(levels: Levels) -> str:
     return " and ".join(parts)
 
 
-def _span_of(name: Dimension, level: Level, *, highest: int) -> Span:
-    """Return the values of a level (Table 2).
-
-    Examples:
-        >>> _span_of("branch", "medium", highest=10)
-        Span(low=3, high=4)
-    """
-    easy, medium = LIMITS[name]
-    return {
-        "easy": Span(0 if name == "dependency" else 1, easy),
-        "medium": Span(easy + 1, medium),
-        "hard": Span(medium + 1, highest),
-    }[level]
-
-
 def _level_spans(levels: Levels, most: int) -> dict[Dimension, Span]:
-    highest = dict.fromkeys(DIMENSIONS, most)
-    highest["dependency"] = most * (most - 1) // 2
-    return {
-        name: _span_of(name, levels[name], highest=highest[name])
-        if name in levels
-        else Span(0 if name == "dependency" else 1, highest[name])
-        for name in DIMENSIONS
-    }
+    """Return the values of the wanted levels (Table 2), and all values of other dimensions."""
+    spans = {}
+    for name in DIMENSIONS:
+        easy, medium = LIMITS[name]
+        low, high = int(name != "dependency"), most
+        if name == "dependency":
+            high = most * (most - 1) // 2
+        spans[name] = {
+            "easy": Span(low, easy),
+            "medium": Span(easy + 1, medium),
+            "hard": Span(medium + 1, high),
+        }.get(levels.get(name, ""), Span(low, high))
+    return spans
 
 
 def _tighten(levels: Levels, most: int, connected: bool) -> dict[Dimension, Span] | None:
     """Return the values that occur together in a graph; None if there are none.
 
-    Only what every graph obeys is asked here (Mirsky, Dilworth): whether a pool has such a graph is
-    seen when it is composed.
+    These are the laws of every graph (Mirsky, Dilworth); a pool may lack such a graph.
     """
     spans = _level_spans(levels, most)
     possible = [
@@ -211,13 +195,8 @@ def _shapes(spans: Mapping[Dimension, Span], connected: bool) -> Iterator[dict[D
                 highest = (nodes**2 - sum(size**2 for size in levels)) // 2  # Turan
                 for edges in _ends(spans["dependency"], fewest, highest):
                     for kinds in _ends(spans["knowledge"], 1, nodes):
-                        yield {
-                            "dependency": edges,
-                            "instruction": nodes,
-                            "knowledge": kinds,
-                            "hierarchy": depth,
-                            "branch": width,
-                        }
+                        values = (edges, nodes, kinds, depth, width)
+                        yield dict(zip(DIMENSIONS, values, strict=True))
 
 
 def _within(span: Span, most: int) -> Sequence[int]:
@@ -237,15 +216,15 @@ class Settings:
     """The settings.
 
     Attributes:
-        seed: of everything that chance decides.
-        levels: of Table 2 that every task has.
+        seed: of all random choices.
+        levels: of Table 2, for every task.
         intents: an intent must contain one of these texts, in any case; empty = all.
-        edges: which edges there are, see `omnidata.synth.compose.graph_sampler`.
+        edges: see `omnidata.synth.compose.graph_sampler`.
         most: subtasks of a task.
-        orders: topological orders that a task lists at most; all, where there are no more.
+        orders: topological orders that a task lists at most.
         trajectories: of a task, each along another order; 0 = graphs alone.
-        initial: categories of resources that exist before a task begins; None = files, that is all
-            whose name ends with `_path`.
+        initial: categories of resources that exist before a task begins; None = files, whose names
+            end with `_path`.
     """
 
     seed: int = 0
@@ -258,11 +237,8 @@ class Settings:
     initial: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        for name, value, low in (
-            ("orders", self.orders, 1),
-            ("trajectories", self.trajectories, 0),
-        ):
-            if value < low:
+        for name, low in (("orders", 1), ("trajectories", 0)):
+            if (value := getattr(self, name)) < low:
                 raise UsageError(
                     f"{value} {name} are asked for", where=f"--{name}", expected=f"{low} or more"
                 )

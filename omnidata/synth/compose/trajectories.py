@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from omnidata.errors import Finding, MediaError
-from omnidata.graphs import Graph
+from omnidata.graphs import Graph, places
 from omnidata.loaders.task_library import Library, Subtask, Trajectory, fill
 from omnidata.media import resolve
 from omnidata.types import MediaRef
@@ -38,11 +38,7 @@ def recordings(
     """Return the trajectories of a pool by subtask and index of the binding.
 
     A trajectory belongs to the binding that makes its instruction out of the template; failing
-    that, to the only one whose values its instruction all contains.
-
-    Args:
-        library: the pool.
-        note: takes the findings: what cannot be used.
+    that, to the only one whose values its instruction all contains. Unusable ones are findings.
     """
     by_subtask: dict[str, list[Trajectory]] = defaultdict(list)
     for trajectory in library.trajectories:
@@ -121,41 +117,32 @@ def _usable(
 
 
 def _without_end(trajectory: Trajectory) -> Recorded:
-    pictures, actions, last = (
-        trajectory.observations,
-        trajectory.actions,
-        trajectory.read_actions[-1],
-    )
+    pictures, actions = trajectory.observations, trajectory.actions
+    last = trajectory.read_actions[-1]
     if last is not None and last.kind == "done":
         size = len(actions) - 1
         return Recorded(pictures[:size], actions[:-1], pictures[size], actions[-1])
     size = len(actions)
-    end = pictures[size] if len(pictures) > size else ""
-    return Recorded(pictures[:size], actions, end)
+    return Recorded(pictures[:size], actions, pictures[size] if len(pictures) > size else "")
 
 
 # A task's trajectory: those of its subtasks, one after another (OmniBench, appendix C.5).
 
-_STEP = "step"
-_STATUS = ("status", "Status")
-_GOING_ON = "CONTINUE"
+_STATUS = {"status", "Status"}
 _END: Mapping[str, Any] = {"function": "", "args": {}, "status": "FINISH"}
 
 
 def stitch(recorded: Sequence[Recorded]) -> tuple[list[str], list[Mapping[str, Any]]]:
-    """Screens and actions of a whole task.
+    """Return observations and actions of a whole task, as many of both.
 
-    What ends a subtask (the action without a function, the picture after the last action) is kept
-    of the last one only; a status other than CONTINUE, of the very last action only. Where there is
-    a picture after the last subtask's actions and none of them is without a function, one is added,
-    so that a model trained on the task learns to end it. Where actions have a number of their own
-    in `step`, or a `history` of earlier ones, these are written anew for the task.
+    The end of a subtask (the action without a function, the picture after the last action) is kept
+    of the last one only; a status other than CONTINUE, of the very last action only. If a picture
+    follows the last subtask's actions and none of them ends it, such an action is added, so that a
+    model trained on the task learns to end it. The number `step` of an action and its `history` of
+    earlier ones are written anew for the task.
 
     Args:
         recorded: of the subtasks, in the order in which they are done; not empty.
-
-    Returns:
-        Observations and actions, as many of both.
     """
     observations = [picture for part in recorded for picture in part.observations]
     done = [action for part in recorded for action in part.actions]
@@ -165,25 +152,18 @@ def stitch(recorded: Sequence[Recorded]) -> tuple[list[str], list[Mapping[str, A
         done.append(final.last or _END)
     actions: list[Mapping[str, Any]] = []
     for place, action in enumerate(done):
-        actions.append(_renumber(action, place, actions, going_on=place < len(done) - 1))
+        changed: dict[str, Any] = {}
+        if "step" in action:
+            changed["step"] = place
+        if isinstance(action.get("history"), list):
+            changed["history"] = [
+                {name: value for name, value in earlier.items() if name != "history"}
+                for earlier in actions
+            ]
+        if place < len(done) - 1:
+            changed |= dict.fromkeys(_STATUS & action.keys(), "CONTINUE")
+        actions.append({**action, **changed})
     return observations, actions
-
-
-def _renumber(
-    action: Mapping[str, Any], place: int, before: Sequence[Mapping[str, Any]], *, going_on: bool
-) -> Mapping[str, Any]:
-    changed: dict[str, Any] = {}
-    if _STEP in action:
-        changed[_STEP] = place
-    if isinstance(action.get("history"), list):
-        changed["history"] = [
-            {name: value for name, value in earlier.items() if name != "history"}
-            for earlier in before
-        ]
-    for name in _STATUS:
-        if going_on and name in action:
-            changed[name] = _GOING_ON
-    return {**action, **changed} if changed else action
 
 
 # Topological orders of a task: all of them where they are few, else a fair sample.
@@ -195,7 +175,7 @@ class Orders:
 
     Attributes:
         listed: some or all of them, sorted by the places of their nodes in the graph.
-        total: how many there are.
+        total: number of all orders.
     """
 
     listed: tuple[tuple[str, ...], ...]
@@ -213,11 +193,6 @@ def orders_of(graph: Graph, *, most: int, rng: random.Random) -> Orders:
     The number of orders from each set of done nodes on is counted first, so the cost is the number
     of such sets: at most two to the number of nodes.
 
-    Args:
-        graph: of a task.
-        most: orders to list.
-        rng: draws the sample.
-
     Examples:
         >>> graph = Graph(("a", "b", "c"), (("a", "c"),))
         >>> orders_of(graph, most=9, rng=random.Random(0)).listed
@@ -233,7 +208,8 @@ def orders_of(graph: Graph, *, most: int, rng: random.Random) -> Orders:
         if done == whole:
             return 1
         if done not in choices:
-            choices[done] = [(bit, ways(done | bit)) for bit in _bits(graph.available(done))]
+            bits = (1 << place for place in places(graph.available(done)))
+            choices[done] = [(bit, ways(done | bit)) for bit in bits]
         return sum(count for _, count in choices[done])
 
     total = ways(0)
@@ -242,8 +218,8 @@ def orders_of(graph: Graph, *, most: int, rng: random.Random) -> Orders:
     drawn: set[tuple[int, ...]] = set()
     while len(drawn) < most:
         drawn.add(tuple(_order_of(choices, whole, rng.randrange(total))))
-    named = (tuple(graph.nodes[place] for place in order) for order in sorted(drawn))
-    return Orders(tuple(named), total)
+    listed = (tuple(graph.nodes[place] for place in order) for order in sorted(drawn))
+    return Orders(tuple(listed), total)
 
 
 def _order_of(
@@ -258,12 +234,3 @@ def _order_of(
             bit, count = next(steps)
         done |= bit
         yield bit.bit_length() - 1
-
-
-def _bits(mask: int) -> list[int]:
-    found = []
-    while mask:
-        lowest = mask & -mask
-        found.append(lowest)
-        mask ^= lowest
-    return found

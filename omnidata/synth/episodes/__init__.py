@@ -1,22 +1,21 @@
-"""Episodes for training: invented apps whose steps one medium alone decides.
+"""Episodes for training: invented apps in which one medium alone decides each step.
 
-Episodes come in groups of four twins, see `plans`. Parts of a few
-groups are made in processes of their own, each in a folder that is renamed when it is whole, so an
-interrupted run goes on; at the end they are joined.
+Episodes come in groups of four twins, see `plans`. Processes make parts of a few groups, each in a
+folder that is renamed when it is whole, so that an interrupted run resumes; at the end the parts
+are joined.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.metadata import version
 from multiprocessing import parent_process
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from omnidata.errors import OmnidataError, PlatformError, RunError, UsageError
 from omnidata.loaders.episode_tree import TreeEpisode, TreeStep, TreeWriter, join
@@ -26,7 +25,7 @@ from omnidata.storage import read_json, wrap_os_error, write_json
 from omnidata.synth.episodes.media import Files, make_files
 from omnidata.synth.episodes.plans import GroupPlan, plan
 from omnidata.synth.episodes.settings import CODES, MEDIA, Settings
-from omnidata.synth.folder import Failure, SynthStaging, make_parts
+from omnidata.synth.folder import Failure, SynthStaging, add_tallies, make_parts
 from omnidata.synth.sounds import speech
 from omnidata.types import Progress
 
@@ -53,23 +52,22 @@ def make_episodes(
     """Write a tree of synthetic episodes.
 
     Equal settings make equal bytes, and screenshots of equal pixels, with the same versions of
-    Pillow, PyAV, NumPy (and espeak-ng) on the same kind of machine, whatever the number of
-    processes, and whether or not the run was interrupted; episode k is the same in a dataset of any
-    length.
+    Pillow, PyAV, NumPy (and espeak-ng) on the same kind of machine, with any number of processes,
+    interrupted or not. Episode k is the same in a dataset of any length.
 
     Args:
-        out: the folder of the app folders; new, empty, or what the same call made before. Until
-            all is whole the work lies beside it, in `.<name>.unfinished`; `.<name>.lock` stays.
+        out: the folder of the app folders; new, empty, or the result of the same call. Unfinished
+            work is beside it, in `.<name>.unfinished`; `.<name>.lock` stays.
         settings: of the episodes.
         episodes: how many; a multiple of four makes all groups of twins whole.
-        first: the number of the first, a multiple of four: what comes before is left out, so that
-            two datasets of one seed have the same apps and no episode in common.
+        first: the number of the first, a multiple of four. Two datasets of one seed with other
+            numbers have the same apps and no common episode.
         workers: processes; 1 = this one.
         cluster: its workers make the parts; None = this machine.
         progress: called with the number of finished episodes and of all.
 
     Returns:
-        The report, as it lies in `synth.json`.
+        The report, as in `synth.json`.
 
     Raises:
         UsageError: `episodes` or `first` is out of range, or nothing can be written at `out`.
@@ -103,7 +101,10 @@ def make_episodes(
     with wrap_os_error(out), staging:
         made = staging.counts()
         if made is None:
-            todo = jobs(settings, staging.parts, first=first, episodes=episodes)
+            todo = [
+                Job(settings, staging.parts, number, first, first + episodes)
+                for number in range(-(-episodes // (_GROUPS * CODES)))
+            ]
             make_parts(
                 make,
                 todo,
@@ -113,9 +114,8 @@ def make_episodes(
                 progress=progress or (lambda done, total: None),
             )
             join([part.path / _TREE for part in todo], staging.path)
-            made = _count(settings, todo)
-        staging.publish({"made": made}, scratch=(staging.parts.name,))
-    return {**staging.plan, "made": made}
+            made = _total(settings, todo)
+        return staging.publish({"made": made}, scratch=(staging.parts.name,))
 
 
 def with_speech(settings: Settings) -> Settings:
@@ -129,12 +129,8 @@ def with_speech(settings: Settings) -> Settings:
     return replace(settings, cues=(*settings.all_cues, "speech"))
 
 
-def _count(settings: Settings, todo: list[Job]) -> dict[str, Any]:
-    tally: Tally = {axis: Counter() for axis in _AXES}
-    for job in todo:
-        part = json.loads((job.path / _TALLY).read_text(encoding="utf-8"))
-        for axis in _AXES:
-            tally[axis].update(part[axis])
+def _total(settings: Settings, todo: Sequence[Job]) -> dict[str, Any]:
+    tally = add_tallies(_AXES, (job.path / _TALLY for job in todo))
     counts = {axis: dict(sorted(found.items())) for axis, found in tally.items()}
     steps = counts["sizes"]["steps"]
     return {
@@ -190,16 +186,8 @@ def _count_group(tally: Tally, group: GroupPlan, files: Sequence[Sequence[Files]
             tally[axis][name] += twins
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
-    """A part to be made.
-
-    Attributes:
-        settings: of all parts.
-        folder: of all parts.
-        number: of the part, from 0 on.
-        first, end: the dataset's first episode, and the one after its last.
-    """
+class Job(NamedTuple):
+    """A part of the dataset's episodes from `first` to `end` - 1."""
 
     settings: Settings
     folder: Path
@@ -226,13 +214,6 @@ class Job:
     def group(self) -> int:
         """The first group of the part."""
         return self.first // CODES + self.number * _GROUPS
-
-
-def jobs(settings: Settings, folder: Path, *, first: int, episodes: int) -> list[Job]:
-    """Return all parts of a dataset."""
-    count = -(-episodes // (_GROUPS * CODES))
-    end = first + episodes
-    return [Job(settings, folder, number, first, end) for number in range(count)]
 
 
 def make(job: Job) -> Failure | None:
@@ -323,11 +304,7 @@ def tree_episode(
 
 
 class EpisodesStaging(SynthStaging):
-    """See `SynthStaging`.
-
-    Attributes:
-        parts: the folder of the parts.
-    """
+    """See `SynthStaging`; `parts` is the folder of the parts."""
 
     noun = "episodes"
     work = "writing episodes"

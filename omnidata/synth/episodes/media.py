@@ -1,4 +1,4 @@
-"""The media of a group's steps: what the twins share is drawn once and encoded once."""
+"""The media of a group's steps; those that the twins share are drawn and encoded once."""
 
 from __future__ import annotations
 
@@ -35,14 +35,7 @@ class Files(NamedTuple):
 def make_files(
     settings: Settings, group: GroupPlan, index: int, *, twins: Sequence[int] = range(CODES)
 ) -> Sequence[Files]:
-    """Return the media of a step in some twins; what they share is the same object.
-
-    Args:
-        settings: sizes.
-        group: the plan.
-        index: of the step, from 0 on.
-        twins: their numbers, from 0 on.
-    """
+    """Return the media of step `index` in some twins, by number; shared ones are one object."""
     step = group.steps[index]
     codes = [step.codes[twin] for twin in twins]
     maker = _Maker(settings, group, index)
@@ -71,7 +64,7 @@ def still_clip(screen: Image.Image, look: Look, settings: Settings, *, seconds: 
     return encode_mp4(frames, fps=settings.fps)
 
 
-# Files of one size: how many bytes a picture or a clip takes must not tell what it shows.
+# Files of one size, so that the size of a picture or a clip does not reveal its content.
 
 _END = 12  # bytes of a PNG file's last chunk
 
@@ -140,7 +133,7 @@ class _Maker:
         stage, panel = _scale(self.drawing.signs, ratio), _scale(self._step.layout.page, ratio)
 
         def paint(share: float) -> Canvas:
-            canvas = Canvas.over(behind)
+            canvas = Canvas(behind.copy())
             if drift is not None:
                 _paint_drift(canvas, drift, share, panel, look)
             if motion is not None:

@@ -28,7 +28,8 @@ from omnidata.synth.drawing import (
     shade,
 )
 from omnidata.synth.episodes.screens import ICON_NAMES, Layout, Look, Pen, layout
-from omnidata.synth.episodes.settings import CODES, Kind, QuestionKind, labels
+from omnidata.synth.episodes.settings import CODES, Kind, QuestionKind
+from omnidata.synth.episodes.settings import labels as labels_of
 
 _DARK: Colour = (16, 16, 22)
 _RED: Colour = (214, 61, 66)
@@ -36,18 +37,17 @@ _RED: Colour = (214, 61, 66)
 
 @dataclass(frozen=True, slots=True)
 class _Kit:
-    """What the pages of a kind of app show; parts of a text are separated by bars.
+    """The content of the pages of a kind of app; parts of a text are separated by bars.
 
     Attributes:
         icons: of the labels, in their order; one for all if there is one.
-        notes, tails: second lines, and what is at the right end.
+        notes, tails: second lines, and texts at the right end.
         pages: by question the title, a heading and its second line; {} is a label.
-        lines: comments, messages.
-        big: icon and name of the big button.
-        buttons: icons and names of small ones.
+        big, buttons: icons and names of the big button and of small ones.
         bars: icons of the navigation, and one for the title.
-        results: what is said at the end.
-        pad: an icon for what is swiped over; empty = that of the label.
+        results: messages at the end.
+        lines: comments or messages.
+        pad: the icon of a swiped card; empty = that of the label.
         wide: the name of a wide button.
     """
 
@@ -165,14 +165,14 @@ class Drawing:
 
     Args:
         look: of the app.
-        layout: where things are.
+        layout: of the screen.
         size: of the screen in pixels.
         question: what can be touched.
         labels: of the buttons; as many as the question needs.
         icons: of the buttons and the panel of a small screen, names of `ICONS`.
         passed: share of the episode's steps up to this one; two steps in a row never look the same.
-        seed: of what else is on the page.
-        result: what is said at the end of an episode.
+        seed: of everything else on the page.
+        result: the message at the end of an episode.
 
     Attributes:
         signs: the place of signs and motions, in pixels.
@@ -195,8 +195,12 @@ class Drawing:
         self._pen = pen = Pen(look, layout, size)
         self._unit = pen.unit
         self._kit = kit = _KITS[look.kind]
-        self._rng = random.Random(seed)
-        self._shuffle(question, labels)
+        rng = random.Random(seed)
+        known = labels_of(look.kind, look.words)
+        rest = [label for label in known if question != "tap" or label not in labels]
+        self._rest = rng.sample(rest, len(rest))
+        self._about = self._rest[0]  # the label that the page is about
+        self._turn = rng.randrange(100)
         title = _pick(kit.pages.get(question, ""), 0).format(self._about) or look.name
         pen.bars(passed, title, kit.bars.split("|"), 0 if question == "tap" else 2)
         self.signs = _inner(layout)
@@ -205,14 +209,6 @@ class Drawing:
         else:
             self._draw_small(question, labels, icons)
         self._bare = pen.canvas.finish()
-
-    def _shuffle(self, question: QuestionKind, given: Sequence[str]) -> None:
-        """Choose the labels of what is on the page besides, and the one that the page is about."""
-        known = labels(self._look.kind, self._look.words)
-        rest = [label for label in known if question != "tap" or label not in given]
-        self._rest = self._rng.sample(rest, len(rest))
-        self._about = self._rest[0]
-        self._turn = self._rng.randrange(100)
 
     @cached_property
     def plain(self) -> Image.Image:
@@ -393,7 +389,7 @@ class Drawing:
         return _pick(self._kit.tails, self._number(label))
 
     def _number(self, label: str) -> int:
-        return labels(self._look.kind, self._look.words).index(label)
+        return labels_of(self._look.kind, self._look.words).index(label)
 
     def _row(self, rect: Rect, number: int, label: str) -> None:
         """Draw an entry of a list: a picture, a name, a second line, and what is at the right."""

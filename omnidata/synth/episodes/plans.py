@@ -1,9 +1,8 @@
 """The steps of a group of twins, decided by the seed and the number of the group alone.
 
-The episodes of a group are the same in all but one medium at each step, and in the answer: the
-step's medium says another code to each of them. So nothing but that medium can tell the answers
-apart. The codes of a step are shuffled among the twins anew, independently of all steps before:
-the history says nothing either.
+The episodes of a group differ at each step in one medium, which says another code to each of them,
+and in the answer. So only that medium distinguishes the answers. The codes of each step are
+shuffled independently, so the history does not help.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import get_args
+from typing import NamedTuple, get_args
 
 from omnidata.actions import Action, Box, Direction
 from omnidata.loaders.episode_tree import Dependency, Dimension
@@ -50,29 +49,21 @@ _DIMENSIONS: dict[Medium, Dimension] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Motion:
-    """Something that says a code.
-
-    Attributes:
-        kind: a video cue.
-        code: 0 to 3.
-        seed: of what is the same for all codes: the numbers before the last one.
-    """
+class Motion(NamedTuple):
+    """A video cue that says a code; the seed decides what is the same for all codes."""
 
     kind: str
     code: int
     seed: int
 
 
-@dataclass(frozen=True, slots=True)
-class Drift:
-    """Something that moves all the time and does not matter.
+class Drift(NamedTuple):
+    """A moving icon without a meaning.
 
     Attributes:
         icon: a name of `ICONS`.
         turns: how often it crosses the screen; negative = from the right to the left.
-        height: where, in [0, 1] of the panel.
+        height: in [0, 1] of the panel.
     """
 
     icon: str
@@ -82,14 +73,11 @@ class Drift:
 
 @dataclass(frozen=True, slots=True)
 class Distraction:
-    """What is there and does not matter; the same for all twins.
+    """Irrelevant content, the same for all twins.
 
     Attributes:
-        noise: a sound that says nothing.
-        sound: an audio cue and its code, where sounds do not matter.
-        drift: something that moves about.
-        motion: something that says a code, where motions do not matter.
-        sign: a screen cue and its code, where signs do not matter.
+        noise, drift: a sound and a moving icon without a meaning.
+        sound, motion, sign: cues of media that do not decide.
     """
 
     noise: Noise | None = None
@@ -109,17 +97,16 @@ class StepPlan:
 
     Attributes:
         kind: of the app.
-        layout: where things are on the screen.
-        medium: the one that decides.
-        cue: how it says the code.
+        layout: of the screen.
+        medium, cue: which medium says the code, and how.
         question: what is asked.
-        labels: of buttons, or texts to type; empty where the question needs none.
+        labels: of buttons, or texts to type; empty if the question needs none.
         icons: of buttons.
-        actions: the answers, by their number.
-        answer_of: the answer that each code stands for.
-        codes: the code that each twin is told.
-        distraction: what does not matter.
-        seed: of sounds, and of what else varies and is the same for all twins.
+        actions: the answers by number.
+        answer_of: code -> number of the answer.
+        codes: of each twin.
+        distraction: irrelevant content.
+        seed: of everything else that varies.
     """
 
     kind: Kind
@@ -161,13 +148,7 @@ class StepPlan:
 
 @dataclass(frozen=True, slots=True)
 class GroupPlan:
-    """A group of twins.
-
-    Attributes:
-        number: of the group, from 0 on; its episodes are `CODES * number` and the next ones.
-        look: of the app.
-        steps: at least one.
-    """
+    """A group of twins; its episodes are `CODES * number` and the next ones."""
 
     number: int
     look: Look
@@ -203,7 +184,7 @@ def plan(
     app: Look | None = None,
     questions: Sequence[QuestionKind] = (),
 ) -> GroupPlan:
-    """Decide a group; nothing depends on how many there are.
+    """Return the plan of a group; it does not depend on the number of groups.
 
     Args:
         settings: of all groups.

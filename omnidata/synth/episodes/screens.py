@@ -34,20 +34,9 @@ _FINE_BELOW = 2048 * 2048  # pixels of a screen that is drawn at twice the size:
 _RICH = 3.0  # pixels of a unit; smaller screens show no more than what is touched and what decides
 
 _FIRST = (
-    "Ara",
-    "Belo",
-    "Ciro",
-    "Dova",
-    "Elki",
-    "Fino",
-    "Gala",
-    "Hilo",
-    "Juno",
-    "Kavi",
-    "Luma",
-    "Miro",
-)
-_LAST = ("ly", "tor", "nest", "wave", "dash", "mint", "hub", "pad")
+    "Ara", "Belo", "Ciro", "Dova", "Elki", "Fino", "Gala", "Hilo", "Juno", "Kavi", "Luma", "Miro",
+)  # fmt: skip
+_LAST = ["ly", "tor", "nest", "wave", "dash", "mint", "hub", "pad"]
 
 Arrangement = Literal["grid", "column", "row", "stairs"]
 _ARRANGEMENTS: tuple[Arrangement, ...] = ("grid", "column", "row", "stairs")
@@ -67,14 +56,13 @@ class Look:
         kind: decides the pages.
         language: of its instructions.
         words: the language of its screens, one of `LANGUAGES`.
-        theme: its colours.
-        arrangement: how four buttons lie.
-        style: of the buttons.
+        theme: colours.
+        arrangement, style: of the four buttons.
         face: of the texts.
         radius: of corners, in [0, 0.5] of the shorter side.
-        stage_first: whether the stage, where signs and motions are, lies above the buttons.
+        stage_first: whether the stage, with signs and motions, is above the buttons.
         title, navigation: whether there is a bar at the top, at the bottom.
-        icons: whether the buttons have one.
+        icons: whether the buttons have icons.
     """
 
     name: str
@@ -145,13 +133,13 @@ class Layout:
     """Where things are on a screen of an app, in pixels.
 
     Attributes:
-        title, navigation: the bars; None where there is none.
-        progress: a line that tells how far the episode has come.
+        title, navigation: the bars, if any.
+        progress: a line for the progress of the episode.
         stage: for signs and motions.
         head: for a heading; None on small screens.
         page: all below the heading.
         panel: the part of the page that is touched.
-        options: four buttons of the page; on large screens some behind that no answer touches.
+        options: the four buttons; on large screens followed by some that no answer touches.
         unit: a hundredth of the width of a phone's screen, for the size of texts.
     """
 
@@ -251,17 +239,10 @@ class Pen:
         self.rich = layout.rich
         fine = 2 if size[0] * size[1] < _FINE_BELOW else 1
         self._width, self._height = size
-        self.canvas = Canvas(size, look.theme.ground, fine=fine)
+        self.canvas = Canvas.blank(size, look.theme.ground, fine=fine)
 
     def bars(self, passed: float, title: str, icons: Sequence[str], chosen: int) -> None:
-        """Draw all bars.
-
-        Args:
-            passed: share of the episode's steps.
-            title: of the page.
-            icons: of the navigation, and one for the right end of the title.
-            chosen: that of the page.
-        """
+        """Draw all bars; `icons` are of the navigation, and one for the right end of the title."""
         theme, layout, unit = self.look.theme, self._layout, self.unit
         ink = theme.ink
         if layout.title is not None:
@@ -350,10 +331,7 @@ class Pen:
     def field(self, rect: Rect, hint: str, *, low: bool) -> Rect:
         """Draw a field with a hint, and a keyboard; return the space between or above.
 
-        Args:
-            rect: for all of it.
-            hint: in the field.
-            low: whether the field is right above the keyboard, for a message, or at the top.
+        A `low` field is right above the keyboard, another one at the top.
         """
         theme, canvas = self.look.theme, self.canvas
         left, upper, right, bottom = rect

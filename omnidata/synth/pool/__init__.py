@@ -1,7 +1,7 @@
 """A sample pool of subtasks for composition: invented desktop apps with drawn screens.
 
-What OmniBench's pool has (appendix C): subtasks with resources and bindings, a trajectory for every
-binding, an evaluation function as text. Nothing is downloaded, nothing is anybody's.
+As OmniBench's pool (appendix C), it has subtasks with resources and bindings, a trajectory for
+every binding, and an evaluation function as text. Nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _WHEEL = 3
 
 
 class PoolStaging(SynthStaging):
-    """A pool that is being made."""
+    """The staging folder of a pool."""
 
     noun = "a pool"
     work = "making a pool"
@@ -70,15 +70,15 @@ def make_pool(out: Path, *, seed: int = 0, progress: Progress | None = None) -> 
     and Pillow on the same kind of machine.
 
     Args:
-        out: the folder; new, empty, or what the same call made before.
+        out: a new or empty folder, or the result of the same call.
         seed: of names, colours and bindings.
-        progress: called with the subtasks that are done and their number.
+        progress: called with the finished subtasks and their number.
 
     Returns:
-        The report, as it lies in `pool.json`.
+        The report, as in `pool.json`.
 
     Raises:
-        UsageError: `out` holds something else.
+        UsageError: `out` has other content.
         DataError: `out` holds a pool of another seed, or another process is writing there.
     """
     plan = {
@@ -107,8 +107,7 @@ def make_pool(out: Path, *, seed: int = 0, progress: Progress | None = None) -> 
                 ),
             }
         }
-        staging.publish(made)
-    return {**staging.plan, **made}
+        return staging.publish(made)
 
 
 def _make_library(folder: Path, seed: int, progress: Progress) -> Library:
@@ -293,12 +292,12 @@ def _evaluation(recipe: Recipe, places: Sequence[str]) -> str:
         if isinstance(act, Ask):
             calls.append(("check_mouse_clicks", repr(act.button), f"the click on {act.button}"))
             calls.append(("check_keyboard_types", _text(act.value), act.question.lower()))
+        elif isinstance(act, Press):
+            calls.append(("check_mouse_clicks", repr(act.button), f"the click on {act.button}"))
         elif isinstance(act, Pick):
             calls.append(("check_mouse_clicks", _text(act.entry), "the choice in the list"))
-        elif isinstance(act, Keys):
-            calls.append(("check_keyboard_types", repr(act.keys), f"the shortcut {act.keys}"))
         else:
-            calls.append(("check_mouse_clicks", repr(act.button), f"the click on {act.button}"))
+            calls.append(("check_keyboard_types", repr(act.keys), f"the shortcut {act.keys}"))
     body = "".join(
         _CHECK.format(call=f"{check}(text={text})", what=what, done=number, total=len(calls))
         for number, (check, text, what) in enumerate(calls)

@@ -1,7 +1,7 @@
-"""The subtasks of the sample pool: what each needs and leaves, and how it is done.
+"""The subtasks of the sample pool, with the resources and the actions of each.
 
 Resources are kinds in snake_case, as in OmniBench's appendix C: a kind that ends with `_path` is a
-file, whose name is the parameter of that name; any other is a state that is there or is not.
+file, whose name is the parameter of that name; any other is a state.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ class Recipe:
     """A subtask.
 
     Attributes:
-        app: whose.
-        template: the instruction; its places are the parameters.
+        app: of the subtask.
+        template: the instruction with parameters.
         inputs, outputs: kinds of resources.
         acts: after the app was opened.
         intents: keys of `INTENTS`.
@@ -94,7 +94,7 @@ INTENTS: Mapping[str, str] = {
     "gallery": "Prepare pictures for a gallery",
     "week": "Plan the week and share the plan",
 }
-"""What tasks are for."""
+"""Purposes of tasks, by key."""
 
 
 def _open(kind: str) -> Ask:
@@ -386,11 +386,7 @@ _MOST = 6
 
 
 class Values:
-    """The words of one pool.
-
-    Args:
-        seed: of the pool.
-    """
+    """The words of the pool of a seed."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
@@ -404,14 +400,10 @@ class Values:
         return self._rng(f"list of {listed}").sample(_LISTS[listed], len(_LISTS[listed]))
 
     def bindings(self, template: str, places: Sequence[str]) -> list[dict[str, str]]:
-        """Full bindings of a template: every combination of its files, at most `_MOST` of them.
+        """Return bindings of a template: every combination of its files, at most `_MOST` of them.
 
-        Two subtasks of a pool know the same files, so that their bindings can agree; other words
+        All subtasks of a pool have the same files, so that their bindings can agree; other words
         are drawn anew for each.
-
-        Args:
-            template: names the subtask.
-            places: its parameters.
         """
         rng = self._rng(template)
         files = [place for place in places if place in FILES]

@@ -1,4 +1,4 @@
-"""Screens of the invented desktop: every control is drawn where its rectangle says that it is."""
+"""Screens of the invented desktop: apps, and drawings with the rectangles of their controls."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from PIL import Image
 
@@ -15,7 +15,7 @@ from omnidata.synth.drawing import WHITE, Canvas, Colour, Rect, Span, Spot, Them
 # The made-up desktop apps: names, categories of Table 10, buttons and what they list.
 
 Listed = Literal["people", "topics", "dishes", "windows", "files", "none"]
-"""What an app's window lists; the words are chosen by the pool's seed."""
+"""The list in an app's window; the pool's seed chooses its words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +24,9 @@ class App:
 
     Attributes:
         name: of the app.
-        category: one of Table 10's (OmniBench, appendix A.4).
+        category: of Table 10 (OmniBench, appendix A.4).
         buttons: of the tool bar, at most six.
-        listed: what its window lists.
+        listed: the list in its window.
         icon: a name of `omnidata.synth.drawing.ICONS`.
     """
 
@@ -91,14 +91,14 @@ _TEXT, _SMALL = 13, 11
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a screen shows.
+    """The content of a screen.
 
     Attributes:
         app: the open one; "" = the desktop.
         file: the open file, for the title.
-        entries: of the list; empty where the app has none.
-        first: the entry at the top of the list.
-        chosen: the entry that is marked; "" = none.
+        entries: of the list; empty if the app has none.
+        first: number of the entry at the top of the list.
+        chosen: the marked entry.
         question: of the dialog; "" = no dialog.
         typed: in the dialog's field.
         says: the status bar.
@@ -118,14 +118,8 @@ Controls = Mapping[str, Rect]
 """What can be clicked, by its text: left, top, right and bottom in pixels, all of them inside."""
 
 
-@dataclass(frozen=True, slots=True)
-class Screen:
-    """A screenshot.
-
-    Attributes:
-        image: RGB, of `SIZE`.
-        controls: what can be clicked on it.
-    """
+class Screen(NamedTuple):
+    """A screenshot of `SIZE`, and its controls."""
 
     image: Image.Image
     controls: Controls
@@ -149,8 +143,8 @@ class _Painter:
         self._seed = seed
         self._theme = _theme(seed, view.app)
         ground = shade(random.Random(f"{seed}/wall").random(), 0.32, 0.35)
-        self._canvas = Canvas(SIZE, ground)
-        self._controls = self._canvas.targets
+        self._canvas = Canvas.blank(SIZE, ground)
+        self._controls: dict[str, Rect] = {}
 
     def screen(self) -> Screen:
         if not self._view.app:
