@@ -82,12 +82,7 @@ def find_answers(
         )
     if harness in known:
         log = TrainerLog(harness, place, rows)
-        return GivenAnswers(
-            place,
-            log.settings(task),
-            lambda source, _: log.steps(source),
-            lambda _, __, bad: log.read(bad),
-        )
+        return GivenAnswers(place, log.settings(task), log.steps, log.read)
     form = open_log(harness, place) if harness else None
     settings = form.settings(task, options) if form else {}
     if place.exists() and data.exists() and place.samefile(data):

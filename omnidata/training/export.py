@@ -5,7 +5,6 @@ The prompt is the one of the evaluation, the answer is one that the evaluation c
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import shutil
@@ -69,7 +68,7 @@ class _Staging(StagedFolder):
         settings: Mapping[str, Any],
     ) -> None:
         super().__init__(out, overwrite=overwrite, inputs=inputs)
-        self._settings = json.loads(json.dumps(settings))
+        self._settings = settings
         self.journal = self.path / _JOURNAL
         self._names = {MEDIA, REPORT, REWARD, SEEN, LEAKS, MODELS, PLAN}
         for one in (*OURS, form):
@@ -523,10 +522,8 @@ def _leaks(
                     wanted for _, wanted in prompt_with_media(task, step, options.capabilities)[1]
                 ]
             training[step.group].append((step, shown))
-    found = list(leaks.findings(task, source, training, stored, known))
-    groups = {name for _, name in found}
-    ids = [step.sample_id for step in source.steps if step.group in groups]
-    return [*(finding for finding, _ in found), *leaks.coverage_findings(known)], ids
+    found, groups = leaks.compare(task, source, training, stored, known)
+    return found, [step.sample_id for step in source.steps if step.group in groups]
 
 
 def _report(

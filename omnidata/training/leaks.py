@@ -103,32 +103,50 @@ def _instructions(task: Asking, source: LoadedDataset, step: Step) -> Iterator[s
     return filter(None, map(_normalise, texts))
 
 
-def findings(
+def compare(
     task: Asking,
     source: LoadedDataset,
     groups: Mapping[str, Sequence[Shown]],
     stored: Media,
     known: Evaluation,
-) -> Iterator[tuple[Finding, str]]:
-    """Yield a finding for each group of steps that are trained on and kind of overlap, with it."""
+) -> tuple[list[Finding], set[str]]:
+    """Return the overlaps of groups of steps that are trained on, and the groups that have any.
+
+    A group has one finding of each kind. Further findings count what could not be compared.
+    """
+    found: list[Finding] = []
+    shared: set[str] = set()
     for group, shown in groups.items():
-        first: dict[Look, tuple[Step, str]] = {}
+        first: dict[Look, Finding] = {}
         for step, look, key, what in _evidence(task, source, shown, stored):
             if look not in first and (sample := known.samples[look].get(key)):
-                first[look] = step, f"{what} of {sample}"
-        for look in get_args(Look):
-            if look in first:
-                step, what = first[look]
-                finding = Finding(
+                first[look] = Finding(
                     f"leak-{look}",
                     "error",
                     step.sample_id,
-                    f"training data are also evaluation data: {what}",
+                    f"training data are also evaluation data: {what} of {sample}",
                     "no data of the evaluation",
                     "export again with --exclude leaks.txt, which lists the steps of these "
                     "episodes",
                 )
-                yield finding, group
+        found += [first[look] for look in get_args(Look) if look in first]
+        if first:
+            shared.add(group)
+    for count, what in (
+        (known.broken, "pictures cannot be decoded"),
+        (known.skipped, "rows cannot be read"),
+    ):
+        if count:
+            finding = Finding(
+                "leak-unchecked",
+                "warning",
+                "--check-against",
+                f"{count} {what} and were not compared",
+                "a complete evaluation",
+                "restore it, and export again",
+            )
+            found.append(finding)
+    return found, shared
 
 
 def _evidence(
@@ -144,20 +162,3 @@ def _evidence(
             kept = stored[wanted.key]
             if isinstance(kept, Kept) and kept.pixels:
                 yield step, "screenshot", kept.pixels, "the same pixels as a picture"
-
-
-def coverage_findings(known: Evaluation) -> Iterator[Finding]:
-    """Yield findings for parts of the evaluation that were not compared."""
-    for count, what in (
-        (known.broken, "pictures cannot be decoded"),
-        (known.skipped, "rows cannot be read"),
-    ):
-        if count:
-            yield Finding(
-                "leak-unchecked",
-                "warning",
-                "--check-against",
-                f"{count} {what} and were not compared",
-                "a complete evaluation",
-                "restore it, and export again",
-            )

@@ -201,14 +201,9 @@ class Wanted:
 
     @property
     def place(self) -> str:
-        """Where it lies and what is shown of it, in words."""
+        """Where it lies and what is shown of it."""
         ref = self.ref
-        found = f"{ref.kind} {media.place(ref)} {ref.cell}{ref.marks or ''}"
-        if ref.until < 1:
-            found += f" until {ref.until}"
-        if self.size:
-            found += f" in {self.size}"
-        return found
+        return f"{ref.kind} {media.place(ref)} {ref.cell} {ref.marks} {ref.until} {self.size}"
 
 
 class Store:

@@ -28,7 +28,6 @@ from omnidata.run.run_info import ANSWERS, model_name, read_info
 from omnidata.run.sampling import sample_folders
 from omnidata.run.scoring import get_profile
 from omnidata.tasks.asking import Asking
-from omnidata.tasks.common_options import FOR_JUDGING
 from omnidata.tasks.coordinates import answer_space, sent_size
 from omnidata.tasks.explaining import Standing, standing
 from omnidata.tasks.profile import Profile
@@ -223,13 +222,8 @@ def _check_run(
             remedy="drop the run",
         )
     same = info.get("prompt_hash") == task.prompt_hash
-    made = recorded_task(info, run=run) if same else task
-    differs = any(
-        made.options.get(name) != task.options.get(name)
-        for name in {*made.options, *task.options}
-        if name in FOR_JUDGING or made.allowed.get(name, ("",)) != ("",)
-    )
-    if not same or differs:
+    ours = {"task": task.name, "options": task.options}
+    if not same or recorded_task(info, run=run).options != recorded_task(ours).options:
         own = info.get("options", {})
         other = [
             f"-T {name}={value}" for name, value in own.items() if task.options.get(name) != value

@@ -28,6 +28,7 @@ from omnidata.predictions import Prediction
 from omnidata.run.bad_lines import BadLines, answer_rows, kind_of, row_of, sift
 from omnidata.run.logs import recognise
 from omnidata.run.selection import SPLITS
+from omnidata.tasks.asking import Asking
 from omnidata.training.examples import read
 from omnidata.training.export import REPORT
 from omnidata.training.formats import Format, formats, get_format
@@ -112,7 +113,7 @@ class TrainerLog:
                 expected=f"predictions of {trainer} on them",
             )
 
-    def settings(self, task: str) -> dict[str, Any]:
+    def settings(self, task: str) -> Mapping[str, Any]:
         """Return the task options of the export, as in `run.json`.
 
         Raises:
@@ -128,15 +129,15 @@ class TrainerLog:
             )
         return {"task": task, "options": dict(self.report.get("task_options") or {})}
 
-    def steps(self, source: LoadedDataset) -> Sequence[Step]:
-        """The steps that the rows are of, in their order.
+    def steps(self, source: LoadedDataset, task: Asking) -> Sequence[Step]:
+        """Return the steps of the rows, in the order of the data.
 
         Raises:
             PredictionError: the export was made of other data.
         """
         places = Positions(source.steps)
-        ids = [*dict.fromkeys(row.sample_id for row in self._read_rows(self.rows))]
-        unknown = next((name for name in ids if name not in places), None)
+        ids = {row.sample_id for row in self._read_rows(self.rows)}
+        unknown = min((name for name in ids if name not in places), default=None)
         fingerprint = self.report.get("dataset_fingerprint", source.fingerprint)
         if unknown is not None or fingerprint != source.fingerprint:
             what = "has other annotations" if unknown is None else f"has the step {unknown}"
@@ -149,27 +150,28 @@ class TrainerLog:
             )
         return select_steps(source.steps, sorted(places[name] for name in ids))
 
-    def read(self, bad: BadLines) -> Iterator[Prediction]:
+    def read(self, source: LoadedDataset, task: Asking, bad: BadLines) -> Iterator[Prediction]:
         """Yield the answers; lines without one are passed to `bad`."""
+        found: Iterator[tuple[str, str | None, Mapping[str, Any]]]
+        rows = self._read_rows(self.rows)
         if self._columns.sample_id:
-            receipts = {row.sample_id: _receipt_of(row.own) for row in self._read_rows(self.rows)}
-            for sample_id, text in sift(self._lines(), self._answer_by_id, bad):
-                yield self._prediction(sample_id, text, receipts.get(sample_id, {}))
-            return
-        for line, row in zip(self._lines(), self._read_rows(self.rows), strict=True):
-            for text in sift([line], self._answer, bad):
-                yield self._prediction(row.sample_id, text, self._receipt(row))
-
-    def _prediction(
-        self, sample_id: str, text: str | None, receipt: Mapping[str, Any]
-    ) -> Prediction:
-        return Prediction(
-            sample_id=sample_id,
-            output=text,
-            delivery="ok" if text is not None else "api_error",
-            error="" if text is not None else f"{self._trainer} wrote no answer",
-            receipt=dict(receipt),
-        )
+            receipts = {row.sample_id: _receipt_of(row.own) for row in rows}
+            answers = sift(self._lines(), self._answer_by_id, bad)
+            found = ((name, text, receipts.get(name, {})) for name, text in answers)
+        else:
+            found = (
+                (row.sample_id, text, self._receipt(row))
+                for line, row in zip(self._lines(), rows, strict=True)
+                for text in sift([line], self._answer, bad)
+            )
+        for sample_id, text, receipt in found:
+            yield Prediction(
+                sample_id=sample_id,
+                output=text,
+                delivery="ok" if text is not None else "api_error",
+                error="" if text is not None else f"{self._trainer} wrote no answer",
+                receipt=dict(receipt),
+            )
 
     # Which rows the predictions are of.
 
@@ -179,8 +181,15 @@ class TrainerLog:
             if not by_id:
                 self._check(rows)
             return rows
-        places = [rows / f"{split}{self._suffix}" for split in SPLITS]
-        files = [path for path in places if path.is_file()]
+        faults: dict[Path, PredictionError] = {}
+        files: list[Path] = []
+        for path in (rows / f"{split}{self._suffix}" for split in SPLITS):
+            if path.is_file():
+                files.append(path)
+                try:
+                    (self._check_ids if by_id else self._check)(path)
+                except PredictionError as error:
+                    faults[path] = error
         if not files:
             raise UsageError(
                 "the folder has no rows",
@@ -188,13 +197,6 @@ class TrainerLog:
                 expected=_ROWS,
                 remedy="name the folder that `omnidata export` wrote",
             )
-        check = self._check_ids if by_id else self._check
-        faults: dict[Path, PredictionError] = {}
-        for path in files:
-            try:
-                check(path)
-            except PredictionError as error:
-                faults[path] = error
         fit = [path for path in files if path not in faults] or (files[:1] if by_id else [])
         if len(fit) > 1:
             raise UsageError(
