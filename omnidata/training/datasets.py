@@ -97,8 +97,7 @@ def _steps_of(given: Any) -> Sequence[Step]:
     raise UsageError(
         what,
         where=f"StepDataset({name})",
-        expected="some steps: a list of them, a loaded dataset (task.load(DATA)), or a table",
-        remedy=WAY,
+        expected=f"steps of a loader, StepDataset(task.load(DATA)), or a table: {WAY}",
     )
 
 

@@ -31,8 +31,8 @@ class Evaluation:
     Attributes:
         samples: for each look, the ids of steps: by group and episode; by `_normalise`d
             instruction; by the hash of a picture's size and pixels.
-        broken: how many pictures could not be decoded.
-        skipped: how many rows became no step.
+        broken: number of pictures that could not be decoded.
+        skipped: number of rows that became no step.
     """
 
     samples: dict[Look, dict[str, str]] = field(

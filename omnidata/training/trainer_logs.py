@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -394,8 +395,7 @@ def _is_label(said: Any, own: str) -> bool:
 
 
 def _receipt_of(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    try:
+    with suppress(KeyError, TypeError, ValueError, RecursionError):
         found = json.loads(row["receipt"])
-    except (KeyError, TypeError, ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
+        return found if isinstance(found, dict) else {}
+    return {}

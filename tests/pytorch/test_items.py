@@ -171,7 +171,7 @@ def test_a_dataset_without_steps_is_refused() -> None:
 def test_what_is_no_sequence_is_refused_with_the_way_that_works(given: Any) -> None:
     with pytest.raises(UsageError, match="no sequence of steps") as caught:
         StepDataset(given)
-    assert "StepDataset(omnidata.load_dataset(" in caught.value.remedy
+    assert "StepDataset(omnidata.load_dataset(" in caught.value.expected
 
 
 def test_indices_are_those_of_a_sequence(steps: list[Step]) -> None:
