@@ -134,7 +134,7 @@ def test_a_broken_medium_may_be_none_with_its_message(steps: list[Step], tmp_pat
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"num_frames": 4, "fps": 2.0}, "at most one"),
+        ({"num_frames": 4, "fps": 2.0}, "exactly one"),
         ({"num_frames": 0}, "whole number of at least 1"),
         ({"num_frames": 2.5}, "whole number of at least 1"),
         ({"fps": -1.0}, "fps up to 1000"),
