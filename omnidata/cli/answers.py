@@ -47,15 +47,7 @@ def find_answers(
     harness: str | None,
     rows: Path | None,
 ) -> GivenAnswers:
-    """Return the answers that the user means.
-
-    Args:
-        task: the benchmark's name.
-        data: the dataset's place.
-        place: of the answers.
-        options: as given with `-T` and `--dialect`.
-        harness: as given with `--from`.
-        rows: as given with `--rows`.
+    """Return the answers in a place; `harness` is the value of `--from`.
 
     Raises:
         UsageError: no harness has this name, or an option that it needs is missing.

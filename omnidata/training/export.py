@@ -8,9 +8,7 @@ from __future__ import annotations
 import math
 import re
 import shutil
-from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -30,7 +28,7 @@ from omnidata.tasks.asking import Asking
 from omnidata.tasks.coordinates import answer_space
 from omnidata.training import leaks
 from omnidata.training.formats import OURS, Format, PreferenceFormat, PromptFormat
-from omnidata.training.media_store import MEDIA, Media, Sizing, Store, Wanted
+from omnidata.training.media_store import MEDIA, Sizing, Store, Wanted
 from omnidata.training.preferences import PreferenceRows, Preferences
 from omnidata.training.reward_files import reward_plan
 from omnidata.training.rewards import TERMS
@@ -285,8 +283,12 @@ def export(
             known = leaks.read(
                 get_task(against.task), against, progress, workers=workers, cluster=cluster
             )
-            found, ids = _leaks(task, source, steps, options, stored, known)
+            training = [step for step in steps if split_of(step, options.shares) != "test"]
+            found, groups = leaks.compare(
+                task, source, training, options.capabilities, stored, known
+            )
             findings += found
+            ids = [step.sample_id for step in source.steps if step.group in groups]
             lists[LEAKS] = ("steps of episodes that are evaluated on", ids)
         findings += _write_lists(staging.path, lists)
         has_models = _write_models(staging.path / MODELS, written)
@@ -430,11 +432,7 @@ def _media_losses(
 ) -> Iterator[Finding]:
     """Yield the finding that counts rows without the sound or motion that explains their answers.
 
-    Args:
-        whole: writes the prompts with all media.
-        task: writes them as they are exported.
-        steps: those with rows.
-        options: of the export.
+    `whole` writes the prompts with all media, `task` as they are exported; `steps` have rows.
     """
     dropped, accepts = options.drop_audio, options.capabilities.accepts
     if "modalities" not in task.options and not dropped:
@@ -503,27 +501,6 @@ def _write_lists(folder: Path, lists: Mapping[str, tuple[str, Sequence[str]]]) -
                 "an id of one line without spaces at its ends",
                 "rename the episode in the data",
             )
-
-
-def _leaks(
-    task: Asking,
-    source: LoadedDataset,
-    steps: Sequence[Step],
-    options: Options,
-    stored: Media,
-    known: leaks.Evaluation,
-) -> tuple[list[Finding], list[str]]:
-    training: dict[str, list[leaks.Shown]] = defaultdict(list)
-    for step in steps:
-        if split_of(step, options.shares) != "test":
-            shown: list[Wanted] = []
-            with suppress(MediaError):  # of a step that becomes no row
-                shown = [
-                    wanted for _, wanted in prompt_with_media(task, step, options.capabilities)[1]
-                ]
-            training[step.group].append((step, shown))
-    found, groups = leaks.compare(task, source, training, stored, known)
-    return found, [step.sample_id for step in source.steps if step.group in groups]
 
 
 def _report(

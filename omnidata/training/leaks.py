@@ -7,20 +7,20 @@ exactly the same pixels, however it is stored. Pictures in one colour are no evi
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Hashable, Iterable, Iterator
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from omnidata import media
+from omnidata.adapters.media_budget import Capabilities
 from omnidata.errors import Finding, MediaError, StoreError
 from omnidata.run.engines import Cluster, Lost, each
 from omnidata.tasks.asking import Asking
 from omnidata.training.media_store import Kept, Media, Wanted
+from omnidata.training.rows import prompt_with_media
 from omnidata.types import LoadedDataset, MediaRef, Progress, Step
 
-Shown = tuple[Step, Sequence[Wanted]]
-"""A step, and the media of its prompt."""
 Look = Literal["episode", "instruction", "screenshot"]
 
 
@@ -106,19 +106,23 @@ def _instructions(task: Asking, source: LoadedDataset, step: Step) -> Iterator[s
 def compare(
     task: Asking,
     source: LoadedDataset,
-    groups: Mapping[str, Sequence[Shown]],
+    steps: Iterable[Step],
+    capabilities: Capabilities,
     stored: Media,
     known: Evaluation,
 ) -> tuple[list[Finding], set[str]]:
-    """Return the overlaps of groups of steps that are trained on, and the groups that have any.
+    """Return the overlaps of steps that are trained on, and their groups.
 
     A group has one finding of each kind. Further findings count what could not be compared.
     """
     found: list[Finding] = []
+    groups: dict[str, list[Step]] = {}
+    for step in steps:
+        groups.setdefault(step.group, []).append(step)
     shared: set[str] = set()
-    for group, shown in groups.items():
+    for group, same in groups.items():
         first: dict[Look, Finding] = {}
-        for step, look, key, what in _evidence(task, source, shown, stored):
+        for step, look, key, what in _evidence(task, source, same, capabilities, stored):
             if look not in first and (sample := known.samples[look].get(key)):
                 first[look] = Finding(
                     f"leak-{look}",
@@ -150,15 +154,22 @@ def compare(
 
 
 def _evidence(
-    task: Asking, source: LoadedDataset, shown: Sequence[Shown], stored: Media
+    task: Asking,
+    source: LoadedDataset,
+    steps: Iterable[Step],
+    capabilities: Capabilities,
+    stored: Media,
 ) -> Iterator[tuple[Step, Look, str, str]]:
     """Yield what steps show: the look, its key, and in words what they would share."""
-    for step, media_shown in shown:
+    for step in steps:
         yield step, "episode", step.episode, "the episode"
         yield step, "episode", step.group, "the group"
         for text in _instructions(task, source, step):
             yield step, "instruction", text, "the instruction"
-        for wanted in media_shown:
+        shown: list[tuple[str, Wanted]] = []
+        with suppress(MediaError):  # of a step that becomes no row
+            _, shown = prompt_with_media(task, step, capabilities)
+        for _, wanted in shown:
             kept = stored[wanted.key]
             if isinstance(kept, Kept) and kept.pixels:
                 yield step, "screenshot", kept.pixels, "the same pixels as a picture"

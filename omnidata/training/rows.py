@@ -198,9 +198,6 @@ class Maker:
     """Make rows.
 
     Attributes:
-        task: writes the prompts, and judges the answers.
-        options: of the export.
-        stored: the files of each medium, or why it has none.
         kinds: modalities that the export has files for.
         unstated: see `places_without_target`.
         root: the export, once it is done.
@@ -313,9 +310,8 @@ class Maker:
     def fault(self, step: Step, made: Row) -> Finding | None:
         """Return a finding if a trainer or a model would misread a row with an answer, else None.
 
-        Chat templates write texts as they are, and the tokenizers of trainers make tokens of them.
-        So a text of the data may not hold a placeholder, of the trainer or of any known model, nor
-        a token that some model obeys, but for the task's own.
+        Chat templates write texts as they are, and tokenizers make tokens of them: a text may not
+        hold a placeholder of the trainer or of any model, nor a control token except the task's.
         """
         form = self._rows.answers
         texts = form.texts(made)
@@ -375,11 +371,9 @@ class Maker:
 
 
 def places_without_target(source: LoadedDataset) -> frozenset[str]:
-    """Return the places of rows without a target by the loader's findings.
+    """Return "app/episode/step" of the rows that have no target by the loader's findings.
 
-    Returns:
-        "app/episode/step" for each, and what else their place, "app/episode/step (file)", begins
-        with: names may hold " (" as well.
+    A place is "app/episode/step (file)", and names may hold " (" as well: each beginning counts.
     """
     places = [f.where.split(" (") for f in source.findings if f.code == "target-absent"]
     return frozenset(

@@ -52,19 +52,11 @@ def trainers() -> dict[str, Format]:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A row of an export.
-
-    Attributes:
-        label: the right answer; None where the row has a prompt alone.
-        texts: the last texts of the prompt, without blanks.
-        media: names of the files, without folders.
-    """
-
     where: str
     sample_id: str
-    label: str | None
-    texts: Sequence[str]
-    media: Sequence[str]
+    label: str | None  # the right answer; None where the row has a prompt alone
+    texts: Sequence[str]  # of the last turn of the prompt, without blanks
+    media: Sequence[str]  # names of the files, without folders
     own: Mapping[str, Any]
 
     def is_prompt_of(self, texts: str | None, media: Sequence[str] | None) -> bool:
@@ -79,12 +71,8 @@ class TrainerLog:
     Args:
         trainer: one of `trainers()`.
         path: of the predictions.
-        rows: the file of rows that the trainer predicted on, or the folder of the export. Of a
-            folder that has several splits, the one is taken that the predictions fit.
-
-    Attributes:
-        rows: the file.
-        report: the content of `export.json`; empty where it does not lie beside the rows.
+        rows: the file of rows that the trainer predicted on, or the folder of the export, of whose
+            splits the one is taken that the predictions fit.
 
     Raises:
         UsageError: no rows are named, or several files fit.
@@ -157,13 +145,13 @@ class TrainerLog:
         rows = self._read_rows(self.rows)
         if self._columns.sample_id:
             receipts = {row.sample_id: _receipt_of(row.own) for row in rows}
-            answers = sift(self._lines(), self._answer_by_id, bad)
+            answers = sift(self._lines(), self._answer, bad)
             found = ((name, text, receipts.get(name, {})) for name, text in answers)
         else:
             found = (
                 (row.sample_id, text, self._receipt(row))
                 for line, row in zip(self._lines(), rows, strict=True)
-                for text in sift([line], self._answer, bad)
+                for _, text in sift([line], self._answer, bad)
             )
         for sample_id, text, receipt in found:
             yield Prediction(
@@ -281,29 +269,22 @@ class TrainerLog:
         for line in answer_rows(path, _ROWS):
             yield _row(row_of(line, _ROWS), line.where)
 
-    def _answer(self, line: Line) -> str | None:
-        expected = f"{self._columns.answer}: the model's text"
+    def _answer(self, line: Line) -> tuple[str, str | None]:
+        """Return the row's id, which is empty where rows are paired by place, and the text."""
+        column, name = self._columns.answer, self._columns.sample_id
+        expected, remedy = f"{column}: the model's text", ""
         row = row_of(line, expected)
-        if self._columns.answer not in row:
-            what, remedy = f"there is no {self._columns.answer}", recognise(row)
-            raise PredictionError(what, where=line.where, expected=expected, remedy=remedy)
-        text = _text_of(row[self._columns.answer])
-        if not isinstance(text, str | None):
-            what = f"{self._columns.answer} is {kind_of(text)}, not a text"
-            raise PredictionError(what, where=line.where, expected=expected)
-        return text
-
-    def _answer_by_id(self, line: Line) -> tuple[str, str | None]:
-        text, name = self._answer(line), self._columns.sample_id
-        sample_id = line.row.get(name)
-        if not isinstance(sample_id, str):
-            raise PredictionError(
-                f"there is no {name}",
-                where=line.where,
-                expected=f"{name}: the id of the row",
-                remedy="predict on rows of `omnidata export`, with the reward beside them",
-            )
-        return sample_id, text
+        text, sample_id = _text_of(row.get(column)), row.get(name, "")
+        if column not in row:
+            what, remedy = f"there is no {column}", recognise(row)
+        elif not isinstance(text, str | None):
+            what = f"{column} is {kind_of(text)}, not a text"
+        elif name and not (sample_id and isinstance(sample_id, str)):
+            what, expected = f"there is no {name}", f"{name}: the id of the row"
+            remedy = "predict on rows of `omnidata export`, with the reward beside them"
+        else:
+            return sample_id, text
+        raise PredictionError(what, where=line.where, expected=expected, remedy=remedy)
 
     def _receipt(self, row: _Row) -> dict[str, Any]:
         chosen = self.report.get("options") or {}
