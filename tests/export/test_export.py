@@ -444,10 +444,11 @@ def test_a_prompt_without_sound_does_not_speak_of_it(
 
 def test_labels_that_only_the_dropped_sound_explains_are_counted(tmp_path: Path) -> None:
     data = labelled(tmp_path / "data", "critical", "supportive", "present", None, "critical")
-    for task, options, where in (
+    cases: tuple[tuple[Asking, dict[str, Any], str], ...] = (
         (get_task("omnigui"), {"drop_audio": True}, "--drop-audio"),
         (get_task("omnigui", {"modalities": "I"}), {}, "-T modalities=I"),
-    ):
+    )
+    for task, options, where in cases:
         out = tmp_path / where.strip("-")
         done = written(data, out, task=task, **options)
         (found,) = done.findings
