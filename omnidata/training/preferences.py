@@ -14,7 +14,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, get_args
 
@@ -284,6 +284,8 @@ class NamedRun:
         number: of the sample, from 1.
         info: the content of its `run.json`.
         answers: by sample id, each read when it is asked for.
+        seen: the media that the answers were given to, as far as they were compared.
+        counts: a place to count its answers.
     """
 
     path: Path
@@ -291,6 +293,8 @@ class NamedRun:
     number: int
     info: Mapping[str, Any]
     answers: Answers
+    seen: Seen
+    counts: Counter[str] = field(default_factory=Counter)
 
 
 def open_runs(
@@ -326,7 +330,7 @@ def open_runs(
                 )
             answers = Answers(run / ANSWERS, source.steps)
             answers.read()
-            yield NamedRun(run, named, number, info, answers)
+            yield NamedRun(run, named, number, info, answers, Seen(task))
 
 
 class PreferenceRows:
@@ -357,7 +361,6 @@ class PreferenceRows:
         self._profile: Profile = get_profile(task, wanted.profile)
         self._left_out = frozenset(get_args(Modality)) - options.capabilities.accepts
         self._runs = [*open_runs(wanted.runs, task, source)]
-        self._answers: list[Counter[str]] = [Counter() for _ in self._runs]
         self._outcomes: Counter[str] = Counter()
         self._steps: Sequence[Step] = ()
         self._pairs: Sequence[Pair] = ()
@@ -373,10 +376,9 @@ class PreferenceRows:
         """
         found: list[Pair] = []
         alone: list[Pair] = []
-        seen = [Seen(self._task) for _ in self._runs]
         with self._closing():
             for number, step in enumerate(steps):
-                right, wrong = self._judge_answers(number, step, seen)
+                right, wrong = self._judge_answers(number, step)
                 if right:
                     self._outcomes["paired" if wrong else "all_right"] += 1
                     found += [
@@ -387,8 +389,8 @@ class PreferenceRows:
                 else:
                     self._outcomes["all_wrong" if wrong else "without"] += 1
                     alone += wrong
-        for run, looked in zip(self._runs, seen, strict=True):
-            looked.check(allowed=self._wanted.changed_media, where=str(run.path))
+        for run in self._runs:
+            run.seen.check(allowed=self._wanted.changed_media, where=str(run.path))
         pairs = sort_pairs(found, self._wanted.order)
         if self._form.label:
             pairs = [*apart(pairs), *alone]
@@ -437,8 +439,8 @@ class PreferenceRows:
             "order": self._wanted.order,
             "max_rows": self._wanted.most,
             "runs": [
-                {"run": str(run.path), "model": model_name(run.info), "answers": dict(counts)}
-                for run, counts in zip(self._runs, self._answers, strict=True)
+                {"run": str(run.path), "model": model_name(run.info), "answers": dict(run.counts)}
+                for run in self._runs
             ],
             "steps": {name: self._outcomes[name] for name in ("paired", *_ALIKE)},
             "written": {name: self._written[name] for name in ("right", "wrong")},
@@ -453,32 +455,30 @@ class PreferenceRows:
             for run in self._runs:
                 run.answers.close()
 
-    def _judge_answers(
-        self, number: int, step: Step, seen: Sequence[Seen]
-    ) -> tuple[list[int], list[Pair]]:
+    def _judge_answers(self, number: int, step: Step) -> tuple[list[int], list[Pair]]:
         """Return the runs with right answers to a step, and the wrong ones, the nearest first."""
         right: list[int] = []
         wrong: list[Pair] = []
         known: set[str] = set()
-        for run, (named, counts) in enumerate(zip(self._runs, self._answers, strict=True)):
-            answer = named.answers.get(step.sample_id)
+        for place, run in enumerate(self._runs):
+            answer = run.answers.get(step.sample_id)
             fault = unusable(answer, self._left_out)
             if answer is None or fault:
-                counts[fault] += 1
+                run.counts[fault] += 1
                 continue
-            seen[run].look(step, answer.delivery, answer.receipt)
+            run.seen.look(step, answer.delivery, answer.receipt)
             verdict, outcome = judge_answer(self._profile, step, answer)
             again = outcome in ("right", "wrong") and answer.text in known
-            counts["repeated" if again else outcome] += 1
+            run.counts["repeated" if again else outcome] += 1
             if again or outcome not in ("right", "wrong"):
                 continue
             known.add(answer.text)
             if outcome == "right":
-                right.append(run)
+                right.append(place)
                 continue
             why = diagnosis(self._task, self._profile, step, verdict, answer)
             far = math.inf if why.distance is None else why.distance
-            wrong.append(Pair(number, None, run, why.cause, far))
+            wrong.append(Pair(number, None, place, why.cause, far))
         return right, sorted(wrong, key=lambda pair: (tier(pair.cause), pair.distance))
 
     def _line(self, maker: Maker, step: Step, pair: Pair) -> Line | Finding:
