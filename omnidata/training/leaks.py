@@ -87,15 +87,9 @@ def _pixels(ref: MediaRef) -> str | StoreError | None:
 
 
 def _normalise(text: str) -> str:
-    """Return an instruction without case, punctuation and spacing.
-
-    Examples:
-        >>> _normalise("Tap “Share” !") == _normalise(" tap  share")
-        True
-    """
+    """Return an instruction without case, punctuation and spacing."""
     folded = unicodedata.normalize("NFKC", text).casefold()
-    words = "".join(letter if letter.isalnum() else " " for letter in folded).split()
-    return " ".join(words)
+    return " ".join("".join(letter if letter.isalnum() else " " for letter in folded).split())
 
 
 def _instructions(task: Asking, source: LoadedDataset, step: Step) -> Iterator[str]:

@@ -120,14 +120,6 @@ def sort_pairs(pairs: Iterable[Pair], order: Order) -> list[Pair]:
     Args:
         pairs: in the order of the steps, which decides between equals.
         order: see `Preferences`.
-
-    Examples:
-        >>> a, b = Pair(0, 0, 1, "wrong_text", 9.0), Pair(1, 0, 1, "near_miss", 0.5)
-        >>> c = Pair(2, 0, 1, "wrong_text", 4.0)
-        >>> [pair.step for pair in sort_pairs([a, b, c], "nearest")]
-        [1, 2, 0]
-        >>> [pair.step for pair in sort_pairs([a, b, c], "balanced")]
-        [1, 2, 0]
     """
     by_cause: dict[Cause | None, list[Pair]] = {}
     for pair in pairs:
@@ -144,12 +136,7 @@ def sort_pairs(pairs: Iterable[Pair], order: Order) -> list[Pair]:
 
 
 def apart(pairs: Iterable[Pair]) -> Iterator[Pair]:
-    """Yield the answers of pairs one by one, each once: the right one, then the wrong one.
-
-    Examples:
-        >>> [(one.chosen, one.rejected) for one in apart([Pair(0, 0, 1), Pair(0, 0, 2)])]
-        [(0, None), (None, 1), (None, 2)]
-    """
+    """Yield the answers of pairs one by one, each once: the right one, then the wrong one."""
     seen: set[tuple[int, int]] = set()
     for pair in pairs:
         for one in (pair._replace(rejected=None, cause=None), pair._replace(chosen=None)):
