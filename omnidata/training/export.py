@@ -8,8 +8,9 @@ from __future__ import annotations
 import math
 import re
 import shutil
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,14 @@ from omnidata.training.media_store import MEDIA, Sizing, Store, Wanted
 from omnidata.training.preferences import PreferenceRows, Preferences
 from omnidata.training.reward_files import reward_plan
 from omnidata.training.rewards import TERMS
-from omnidata.training.rows import Line, Maker, Options, places_without_target, prompt_with_media
+from omnidata.training.rows import (
+    ExclusionError,
+    Line,
+    Maker,
+    Options,
+    places_without_target,
+    prompt_with_media,
+)
 from omnidata.training.semi_online import RunHistories
 from omnidata.types import LoadedDataset, Modality, Progress, Step
 
@@ -271,7 +279,7 @@ def export(
         )
         stored = store.fill(needed, progress, workers=workers, cluster=cluster)
         maker = Maker(task, options, stored, kinds, places_without_target(source), staging.out)
-        made = pairs.lines(maker) if pairs else ((step, maker.make(step)) for step in steps)
+        made = pairs.lines(maker) if pairs else ((one, partial(maker.make, one)) for one in steps)
         splits, findings = _split(made, options, staging.path)
         findings += _remarks(task, source, options, splits)
         done = set[str]().union(*(file.steps for file in splits.values()))
@@ -354,13 +362,15 @@ def _media_of_prompts(
 
 
 def _split(
-    rows: Iterable[tuple[Step, Line | Finding]], options: Options, folder: Path
+    rows: Iterable[tuple[Step, Callable[[], Line]]], options: Options, folder: Path
 ) -> tuple[dict[Split, _SplitFile], list[Finding]]:
     files: dict[Split, _SplitFile] = {}
-    findings: list[Finding] = []
-    for step, made in rows:
-        if isinstance(made, Finding):
-            findings.append(made)
+    excluded: dict[Finding, None] = {}  # a step of several rows is reported once
+    for step, make in rows:
+        try:
+            made = make()
+        except ExclusionError as error:
+            excluded[error.finding] = None
             continue
         split = split_of(step, options.shares)
         if split not in files:
@@ -368,13 +378,14 @@ def _split(
         files[split].add(step, made)
     if not files:
         raise DataError(
-            f"none of {plural(len(findings), 'step')} can be exported, the first: {findings[0]}",
+            f"none of {plural(len(excluded), 'step')} can be exported, the first: "
+            f"{next(iter(excluded))}",
             expected="at least one step with its media and a target",
             remedy="correct the data",
         )
     for file in files.values():
         file.finish()
-    return {split: files[split] for split in SPLITS if split in files}, findings
+    return {split: files[split] for split in SPLITS if split in files}, [*excluded]
 
 
 def _remarks(

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, get_args
 
@@ -31,8 +32,8 @@ from omnidata.tasks.asking import Asking
 from omnidata.tasks.coordinates import answer_space, sent_size
 from omnidata.tasks.explaining import Standing, standing
 from omnidata.tasks.profile import Profile
-from omnidata.training.formats import PreferenceFormat, Row, format_names
-from omnidata.training.rows import Line, Maker, Options
+from omnidata.training.formats import Content, PreferenceFormat, Row, format_names
+from omnidata.training.rows import ExclusionError, Line, Maker, Options
 from omnidata.types import (
     CAUSES,
     Cause,
@@ -396,27 +397,12 @@ class PreferenceRows:
         self._steps, self._pairs = steps, pairs
         return [steps[number] for number in sorted({pair.step for pair in pairs})]
 
-    def lines(self, maker: Maker) -> Iterator[tuple[Step, Line | Finding]]:
-        """Yield the rows in order, or the finding why a pair has none; each finding once.
-
-        Args:
-            maker: writes the prompts.
-        """
-        reported: set[Finding] = set()
+    def lines(self, maker: Maker) -> Iterator[tuple[Step, Callable[[], Line]]]:
+        """Yield the steps of the pairs in order, each with a function that makes the row."""
         with self._closing():
             for pair in self._pairs:
                 step = self._steps[pair.step]
-                made = self._line(maker, step, pair)
-                if isinstance(made, Finding):
-                    if made in reported:
-                        continue
-                    reported.add(made)
-                else:
-                    self._written["right"] += pair.chosen is not None
-                    self._written["wrong"] += pair.rejected is not None
-                    if pair.rejected is not None and pair.cause:
-                        self._causes[pair.cause] += 1
-                yield step, made
+                yield step, partial(self._line, maker, step, pair)
 
     def report(self) -> dict[str, Any]:
         """Return the part of `export.json` about the rows and their sources."""
@@ -468,52 +454,52 @@ class PreferenceRows:
             wrong.append(Pair(number, None, place, why.cause, far))
         return right, sorted(wrong, key=lambda pair: (tier(pair.cause), pair.distance))
 
-    def _line(self, maker: Maker, step: Step, pair: Pair) -> Line | Finding:
+    def _line(self, maker: Maker, step: Step, pair: Pair) -> Line:
         content = maker.make_prompt(step)
-        if isinstance(content, Finding):
-            return content
-        if fault := maker.fault(step, self._form.answers.row(content)):
-            return fault
-        made: list[Row | None] = []
-        for number in (pair.chosen, pair.rejected):
-            if number is None:
-                made.append(None)
-                continue
-            run = self._runs[number]
-            answer = run.answers[step.sample_id]
-            text = content.begun + answer.text
-            whole = self._form.answers.row(replace(content, target=Target(text, text)))
-            if why := self._unfit(maker, step, answer, content.receipt, whole):
-                return replace(why, what=f"{run.path}: {why.what}")
-            made.append(whole)
-        chosen, rejected = made
+        maker.check(step, self._form.answers.row(content))
+        chosen, rejected = (
+            None if number is None else self._row(maker, step, content, self._runs[number])
+            for number in (pair.chosen, pair.rejected)
+        )
         if self._form.label:
-            found = {**(chosen or rejected or {}), self._form.label: chosen is not None}
+            row = {**(chosen or rejected or {}), self._form.label: chosen is not None}
         else:
             assert chosen and rejected
-            found = self._form.pair(chosen, rejected)
-        return maker.line(step, content, {**found, "cause": pair.cause or ""})
+            row = self._form.pair(chosen, rejected)
+        line = maker.line(step, content, {**row, "cause": pair.cause or ""})
+        self._written["right"] += pair.chosen is not None
+        self._written["wrong"] += pair.rejected is not None
+        if pair.rejected is not None and pair.cause:
+            self._causes[pair.cause] += 1
+        return line
 
-    def _unfit(
-        self, maker: Maker, step: Step, answer: Completion, receipt: Mapping[str, Any], made: Row
-    ) -> Finding | None:
+    def _row(self, maker: Maker, step: Step, content: Content, run: NamedRun) -> Row:
+        """Return the row with a run's answer, or raise ExclusionError if it does not fit."""
+        answer = run.answers[step.sample_id]
+        text = content.begun + answer.text
         then, now = (
             found.size if (found := sent_size(each, where=step.sample_id)) else step.screen
-            for each in (answer.receipt, receipt)
+            for each in (answer.receipt, content.receipt)
         )
-        if then != now and self._moves(maker.task, step, answer, receipt):
-            return _unusable(
-                step,
-                f"the answer is for a picture of {then[0]} x {then[1]} pixels, the row's has "
-                f"{now[0]} x {now[1]}",
-                "pictures as the model was shown them: give --image-size or --smart-resize the "
-                "size of the run",
-            )
-        fault = maker.fault(step, made)
-        if fault is None:
-            return None
-        what = fault.what.replace("a text of the data", "the answer")
-        return _unusable(step, what, "an answer without what trainers and models obey")
+        made = self._form.answers.row(replace(content, target=Target(text, text)))
+        if then != now and self._moves(maker.task, step, answer, content.receipt):
+            what = f"the answer is for a picture of {then[0]} x {then[1]} pixels, the row's has "
+            what += f"{now[0]} x {now[1]}"
+            expected = "pictures as the model was shown them: give --image-size or --smart-resize "
+            expected += "the size of the run"
+        else:
+            try:
+                maker.check(step, made)
+            except ExclusionError as error:
+                what = error.finding.what.replace("a text of the data", "the answer")
+                expected = "an answer without what trainers and models obey"
+            else:
+                return made
+        remedy = "nothing to do: the row is left out; or name other runs"
+        what = f"{run.path}: {what}"
+        raise ExclusionError(
+            Finding("answer-unusable", "warning", step.sample_id, what, expected, remedy)
+        )
 
     def _moves(
         self, task: Asking, step: Step, answer: Completion, receipt: Mapping[str, Any]
@@ -538,14 +524,3 @@ _ALIKE: Final[Mapping[str, str]] = {
     "without": "without a usable answer",
 }
 """The outcomes of steps without a pair."""
-
-
-def _unusable(step: Step, what: str, expected: str) -> Finding:
-    return Finding(
-        "answer-unusable",
-        "warning",
-        step.sample_id,
-        what,
-        expected,
-        "nothing to do: the row is left out; or name other runs",
-    )
