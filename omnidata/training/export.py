@@ -9,11 +9,13 @@ import math
 import re
 import shutil
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryFile
+from typing import IO, Any
 
 from omnidata.adapters.media_budget import parts_of
 from omnidata.errors import DataError, Finding, MediaError, UsageError, plural
@@ -93,7 +95,7 @@ class _Staging(StagedFolder):
         if folder.is_symlink() or not folder.is_dir() or inside.is_symlink():
             return False
         if half:
-            names = names | {_JOURNAL, *(f".{name}.rest" for name in names)}
+            names = names | {_JOURNAL}
         others = [path.name for path in folder.iterdir() if path.name not in names]
         if inside.exists():
             if not inside.is_dir():
@@ -125,22 +127,15 @@ class _SplitFile:
     have something in a column go before all others.
     """
 
-    folder: Path
     name: str
+    rest: IO[bytes]
     rows: int = 0
     steps: set[str] = field(default_factory=set)
     episodes: set[str] = field(default_factory=set)
     groups: set[str] = field(default_factory=set)
     media: set[str] = field(default_factory=set)
     columns: set[str] = field(default_factory=set)
-    _first: list[bytes] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self._rest.unlink(missing_ok=True)
-
-    @property
-    def _rest(self) -> Path:
-        return self.folder / f".{self.name}.rest"
+    first: list[bytes] = field(default_factory=list)
 
     def add(self, step: Step, line: Line) -> None:
         self.rows += 1
@@ -149,19 +144,16 @@ class _SplitFile:
         self.groups.add(step.group)
         self.media |= line.media
         if line.columns <= self.columns:
-            with self._rest.open("ab") as file:
-                file.write(line.data)
-            return
-        self.columns |= line.columns
-        self._first.append(line.data)
+            self.rest.write(line.data)
+        else:
+            self.columns |= line.columns
+            self.first.append(line.data)
 
-    def finish(self) -> None:
-        with atomic_write(self.folder / self.name) as file:
-            file.writelines(self._first)
-            if self._rest.exists():
-                with self._rest.open("rb") as rest:
-                    shutil.copyfileobj(rest, file)
-        self._rest.unlink(missing_ok=True)
+    def write(self, folder: Path) -> None:
+        with atomic_write(folder / self.name) as file:
+            file.writelines(self.first)
+            self.rest.seek(0)
+            shutil.copyfileobj(self.rest, file)
 
 
 def _write_models(path: Path, steps: Iterable[Step]) -> bool:
@@ -366,25 +358,27 @@ def _split(
 ) -> tuple[dict[Split, _SplitFile], list[Finding]]:
     files: dict[Split, _SplitFile] = {}
     excluded: dict[Finding, None] = {}  # a step of several rows is reported once
-    for step, make in rows:
-        try:
-            made = make()
-        except ExclusionError as error:
-            excluded[error.finding] = None
-            continue
-        split = split_of(step, options.shares)
-        if split not in files:
-            files[split] = _SplitFile(folder, f"{split}{options.rows.suffix}")
-        files[split].add(step, made)
-    if not files:
-        raise DataError(
-            f"none of {plural(len(excluded), 'step')} can be exported, the first: "
-            f"{next(iter(excluded))}",
-            expected="at least one step with its media and a target",
-            remedy="correct the data",
-        )
-    for file in files.values():
-        file.finish()
+    with ExitStack() as opened:
+        for step, make in rows:
+            try:
+                made = make()
+            except ExclusionError as error:
+                excluded[error.finding] = None
+                continue
+            split = split_of(step, options.shares)
+            if split not in files:
+                rest = opened.enter_context(TemporaryFile(dir=folder))
+                files[split] = _SplitFile(f"{split}{options.rows.suffix}", rest)
+            files[split].add(step, made)
+        if not files:
+            raise DataError(
+                f"none of {plural(len(excluded), 'step')} can be exported, the first: "
+                f"{next(iter(excluded))}",
+                expected="at least one step with its media and a target",
+                remedy="correct the data",
+            )
+        for file in files.values():
+            file.write(folder)
     return {split: files[split] for split in SPLITS if split in files}, [*excluded]
 
 
