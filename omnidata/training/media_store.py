@@ -89,10 +89,6 @@ class Sizing:
         Raises:
             MediaError: with a factor, one side is more than 200 times the other, which Qwen-VL's
                 processors refuse.
-
-        Examples:
-            >>> Sizing(factor=28).fit((720, 1600)), Sizing(longest=1000).fit((720, 1600))
-            ((728, 1596), (450, 1000))
         """
         if self.factor is None:
             return media.within(size, self.longest)

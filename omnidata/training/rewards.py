@@ -2,19 +2,7 @@
 
 The reward of an answer is computed from its verdict, by the call that `omnidata score` uses, so
 training and evaluation cannot differ. Published recipes also use the answer's text (see
-`omnidata.training.reward_recipes`).
-
-Examples:
-    >>> import json, tempfile
-    >>> from omnidata.tasks import get_task
-    >>> rows = [{"episode_id": "A", "step_id": 0, "result_action_type": 8}]
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "steps.json"
-    ...     _ = path.write_text(json.dumps(rows))
-    ...     reward = Reward(get_task("omnigui"), path)
-    >>> answers = '{"action_type": 8}', '{"action_type": 9}', "I go back."
-    >>> [reward.score("unknown/A/0", text)["reward"] for text in answers]
-    [1.0, 0.1, 0.0]
+`omnidata.training.reward_recipes`). `docs/reinforce.md` shows the use.
 """
 
 from __future__ import annotations
