@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 import torch
 
+from omnidata.actions import Action, Point
 from omnidata.errors import MediaError, MissingMediaError, UsageError
 from omnidata.media import frames, image, samples
 from omnidata.tasks.omnigui.load import load
 from omnidata.torch import Decoding, StepDataset
 from omnidata.types import MediaRef, Step
-from tests.pytorch.small import HEIGHT, SAMPLES, WIDTH, make_step, make_steps
+from tests.pytorch.small import HEIGHT, SAMPLES, WIDTH, make_step
 
 
 def ref(step: Step, role: str) -> MediaRef:
@@ -191,10 +192,9 @@ def test_steps_in_any_order_keep_their_histories(steps: list[Step]) -> None:
         assert dataset[index].history_screens == step.history_screens
 
 
-def test_long_histories_are_pickled_once(tmp_path: Path) -> None:
-    actions = make_steps(tmp_path, (1,))[0].action
-    assert actions is not None
-    episode = [make_step("A", index, [actions] * 1000, {}) for index in range(1000)]
+def test_long_histories_are_pickled_once() -> None:
+    taps = [Action("tap", (Point(1.0, 0.0, "px"),))] * 1000
+    episode = [make_step("A", index, taps, {}) for index in range(1000)]
     dataset = StepDataset(episode, Decoding(roles=()))
     assert len(pickle.dumps(dataset)) < 50 * len(episode) < len(pickle.dumps(episode)) / 20
     assert pickle.loads(pickle.dumps(dataset))[999].history == episode[999].history
