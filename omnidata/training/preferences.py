@@ -193,40 +193,31 @@ def _check_task(run: Path, info: Mapping[str, Any], task: str, option: str) -> N
 def _check_run(
     run: Path, info: Mapping[str, Any], task: Asking, source: LoadedDataset, option: str
 ) -> None:
-    where = f"{option} {run}"
     _check_task(run, info, task.name, option)
-    if info.get("dataset_fingerprint") != source.fingerprint:
-        raise UsageError(
-            "the run was made on other annotations",
-            where=where,
-            expected="the data of the run, whose steps it answers",
-            remedy=f"name its data, {info['data']}" if info.get("data") else "name its data",
-        )
-    if info.get("control"):
-        raise UsageError(
-            "the run is an ablation: its media were removed or swapped",
-            where=where,
-            expected="a run on the unchanged data",
-            remedy="drop the run",
-        )
     same = info.get("prompt_hash") == task.prompt_hash
     ours = {"task": task.name, "options": task.options}
-    if not same or recorded_task(info, run=run).options != recorded_task(ours).options:
+    if info.get("dataset_fingerprint") != source.fingerprint:
+        what = "the run was made on other annotations"
+        expected = "the data of the run, whose steps it answers"
+        remedy = f"name its data, {info['data']}" if info.get("data") else "name its data"
+    elif info.get("control"):
+        what = "the run is an ablation: its media were removed or swapped"
+        expected, remedy = "a run on the unchanged data", "drop the run"
+    elif not same or recorded_task(info, run=run).options != recorded_task(ours).options:
         own = info.get("options", {})
-        other = [
+        other = " ".join(
             f"-T {name}={value}" for name, value in own.items() if task.options.get(name) != value
-        ]
-        lacks = [name for name in task.options if name not in own]
-        differences = " ".join(other) or ", ".join(lacks)
-        raise UsageError(
-            ("the run had other options" if same else "the run had other prompts")
-            + (f": {shorten(differences)}" if differences else ""),
-            where=where,
-            expected="one prompt for all answers to a step",
-            remedy=f"give {' '.join(other)}, and name other runs apart"
-            if other
-            else "ask again with this version, or drop the run",
         )
+        differences = other or ", ".join(name for name in task.options if name not in own)
+        what = "the run had other options" if same else "the run had other prompts"
+        what += f": {shorten(differences)}" if differences else ""
+        expected = "one prompt for all answers to a step"
+        remedy = "ask again with this version, or drop the run"
+        if other:
+            remedy = f"give {other}, and name other runs apart"
+    else:
+        return
+    raise UsageError(what, where=f"{option} {run}", expected=expected, remedy=remedy)
 
 
 def unusable(answer: Completion | None, left_out: Collection[Modality] = ()) -> str:
