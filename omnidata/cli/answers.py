@@ -47,15 +47,7 @@ def find_answers(
     harness: str | None,
     rows: Path | None,
 ) -> GivenAnswers:
-    """Return the answers that the user means.
-
-    Args:
-        task: the benchmark's name.
-        data: the dataset's place.
-        place: of the answers.
-        options: as given with `-T` and `--dialect`.
-        harness: as given with `--from`.
-        rows: as given with `--rows`.
+    """Return the answers in a place; `harness` is the value of `--from`.
 
     Raises:
         UsageError: no harness has this name, or an option that it needs is missing.
@@ -82,12 +74,7 @@ def find_answers(
         )
     if harness in known:
         log = TrainerLog(harness, place, rows)
-        return GivenAnswers(
-            place,
-            log.settings(task),
-            lambda source, _: log.steps(source),
-            lambda _, __, bad: log.read(bad),
-        )
+        return GivenAnswers(place, log.settings(task), log.steps, log.read)
     form = open_log(harness, place) if harness else None
     settings = form.settings(task, options) if form else {}
     if place.exists() and data.exists() and place.samefile(data):

@@ -6,9 +6,9 @@ and encodings are read says `omnidata.loaders.row_files`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -78,31 +78,24 @@ def _plain(text: bytes) -> Prediction | None:
 
 
 def _prediction(line: Line) -> Prediction:
+    def error(what: str, remedy: str = CORRECT) -> PredictionError:
+        return PredictionError(what, where=line.where, expected=_EXPECTED, remedy=remedy)
+
     row = row_of(line, _EXPECTED)
-    _check_columns(row, line.where)
+    for name in ("sample_id", "output"):
+        if name not in row:
+            raise error(f"there is no {name}", recognise(row) or CORRECT)
+        if not (isinstance(row[name], str) or (name == "output" and row[name] is None)):
+            remedy = "write the model's text as it came" if name == "output" else CORRECT
+            raise error(f"{name} is {kind_of(row[name])}, not a text", remedy)
     receipt = size_receipt(row, line.where)
     try:
         found = msgspec.convert(row, Prediction)
-    except (msgspec.ValidationError, UnicodeEncodeError, RecursionError) as error:
-        what = f"the line is not a prediction: {str(error).splitlines()[0]}"
-        raise PredictionError(what, where=line.where, expected=_EXPECTED, remedy=CORRECT) from None
+    except (msgspec.ValidationError, UnicodeEncodeError, RecursionError) as fault:
+        raise error(f"the line is not a prediction: {str(fault).splitlines()[0]}") from None
     held = [each for each in (found.usage, found.receipt) if each]
     if held and not is_shallow(encode(held), *held):
-        what = "the line is not a prediction: usage or receipt are nested too deeply"
-        raise PredictionError(what, where=line.where, expected=_EXPECTED, remedy=CORRECT)
+        raise error("the line is not a prediction: usage or receipt are nested too deeply")
     if receipt and "parts" not in found.receipt:
         found.receipt = {**found.receipt, **receipt}
     return found
-
-
-def _check_columns(row: Mapping[str, Any], where: str) -> None:
-    for name in ("sample_id", "output"):
-        if name not in row:
-            remedy = recognise(row) or CORRECT
-            what = f"there is no {name}"
-        elif isinstance(row[name], str) or (name == "output" and row[name] is None):
-            continue
-        else:
-            remedy = "write the model's text as it came" if name == "output" else CORRECT
-            what = f"{name} is {kind_of(row[name])}, not a text"
-        raise PredictionError(what, where=where, expected=_EXPECTED, remedy=remedy)

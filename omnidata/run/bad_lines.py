@@ -84,12 +84,15 @@ class BadLines:
             head = "" if first.count == 1 else f"{plural(first.count, 'line')}: "
             what, where = head + first.what, self._places(first)
         else:
-            what, where = "\n    ".join(self._list_reasons()), str(self._path)
+            what, where = "\n    ".join(self.summary()), str(self._path)
         expected = first.error.expected
         raise PredictionError(what, where=where, expected=expected, remedy=remedy.lstrip("; "))
 
-    def _list_reasons(self) -> list[str]:
+    def summary(self) -> list[str]:
+        """Return a head and a line for each reason; empty if no line is bad."""
         reasons = [*self._reasons.values()]
+        if not reasons:
+            return []
         lines = [f"{plural(self.count, 'line')} cannot be scored:"]
         lines += [f"{self._places(one, short=True)}: {one.what}" for one in reasons]
         if len(reasons) > _REASONS:
@@ -106,10 +109,6 @@ class BadLines:
             return f"{plural(reason.count, 'line')} ({listed})"
         return f"{head}{listed}" if inside else listed
 
-    def summary(self) -> list[str]:
-        """Return a line for each reason of lines that were left out."""
-        return self._list_reasons() if self._reasons else []
-
 
 def answer_rows(path: Path, expected: str) -> Iterator[Line]:
     """Yield the rows of a file that another program wrote.
@@ -119,19 +118,17 @@ def answer_rows(path: Path, expected: str) -> Iterator[Line]:
     """
     try:
         for line in read_rows(path):
-            if not (line.alone and line.row is BROKEN and _is_empty(path)):
-                yield line
+            if line.alone and line.row is BROKEN:
+                with open_text(path, STREAMED) as file:
+                    if not any(text.strip() for text in lines(file)):
+                        return  # an empty file
+            yield line
     except DataError as error:
         raise PredictionError(
             error.what, where=error.where, expected=expected, remedy=error.remedy
         ) from None
     except OSError as error:
         raise open_error(path, error, expected) from None
-
-
-def _is_empty(path: Path) -> bool:
-    with open_text(path, STREAMED) as file:
-        return not any(text.strip() for text in lines(file))
 
 
 _FAULTS: Final = (

@@ -47,15 +47,10 @@ def resample(audio: Tensor, rate: int, new_rate: int) -> Tensor:
 
     Raises:
         PlatformError: torchaudio is absent or cannot be loaded.
-
-    Examples:
-        >>> resample(torch.zeros(2, 24_000), 24_000, 16_000).shape
-        torch.Size([2, 16000])
     """
-    if rate == new_rate:
-        return audio
-    result: Tensor = _torchaudio().functional.resample(audio, rate, new_rate)
-    return result
+    if rate != new_rate:
+        audio = _torchaudio().functional.resample(audio, rate, new_rate)
+    return audio
 
 
 def log_mel(audio: Tensor, *, bins: MelBins = 128, rate: int = RATE) -> Tensor:
@@ -76,10 +71,6 @@ def log_mel(audio: Tensor, *, bins: MelBins = 128, rate: int = RATE) -> Tensor:
 
     Raises:
         PlatformError: torchaudio is absent or cannot be loaded.
-
-    Examples:
-        >>> log_mel(torch.zeros(16_000), bins=80).shape
-        torch.Size([80, 100])
     """
     wave = resample(audio, rate, RATE)
     wave = torch.nn.functional.pad(wave, (0, max(0, _WINDOW // 2 + 1 - wave.shape[-1])))
@@ -97,10 +88,9 @@ def _spectrogram(bins: MelBins, device: torch.device) -> torch.nn.Module:
 
 
 def _torchaudio() -> ModuleType:
-    """Import torchaudio, or explain why it does not load: builds for another torch fail."""
     try:
         import torchaudio
-    except (ImportError, OSError, RuntimeError) as error:
+    except (ImportError, OSError, RuntimeError) as error:  # of a build for another torch
         raise PlatformError(
             f"torchaudio cannot be loaded ({type(error).__name__}: {error})",
             where=f"torch {torch.__version__}",
@@ -108,8 +98,7 @@ def _torchaudio() -> ModuleType:
             remedy="install torch and torchaudio from one index; to resample without torchaudio, "
             "use Decoding(audio_rate=...)",
         ) from None
-    module: ModuleType = torchaudio
-    return module
+    return torchaudio  # type: ignore[no-any-return]  # torchaudio is not read
 
 
 # One step as tensors.
@@ -151,13 +140,7 @@ class Decoding:
     def __post_init__(self, size: Any) -> None:
         refuse_size(size, "Decoding")
         check_resize(self.resize, "Decoding")
-        if sum(choice is not None for choice in (self.num_frames, self.fps, self.which)) > 1:
-            raise UsageError(
-                "it is not clear which frames are meant",
-                where=f"Decoding(num_frames={self.num_frames}, fps={self.fps}, which={self.which})",
-                expected="at most one of num_frames, fps and which",
-            )
-        if self.num_frames is not None or self.fps is not None or self.which is not None:
+        if (self.num_frames, self.fps, self.which) != (None, None, None):
             check_choice(self.num_frames, self.fps, self.which)
         for name, good, expected in (
             ("on_error", self.on_error in ("raise", "none"), '"raise" or "none"'),

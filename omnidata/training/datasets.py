@@ -84,23 +84,21 @@ def _steps_of(given: Any) -> Sequence[Step]:
             remedy='name the split: split="test"',
         )
     found = given.steps if isinstance(given, LoadedDataset) else RowSteps(given) if kind else given
+    name = type(found).__name__
     is_sequence = hasattr(found, "__len__") and hasattr(found, "__getitem__")
     if not is_sequence or isinstance(found, Mapping):
-        raise UsageError(
-            "this is no sequence of steps",
-            where=f"StepDataset({type(found).__name__})",
-            expected="a list of steps, a loaded dataset, or a table",
-            remedy=WAY,
-        )
-    if not len(found):
-        raise UsageError("there is no step", where="StepDataset", expected="at least one step")
-    if not isinstance(found[0], Step):
-        raise UsageError(
-            "these are no steps",
-            where=f"{type(found).__name__} of {type(found[0]).__name__}",
-            expected=f"steps of a loader, StepDataset(task.load(DATA)), or a table: {WAY}",
-        )
-    return found
+        what = "this is no sequence of steps"
+    elif not len(found):
+        what = "there is no step"
+    elif not isinstance(found[0], Step):
+        what, name = "these are no steps", f"{name} of {type(found[0]).__name__}"
+    else:
+        return found
+    raise UsageError(
+        what,
+        where=f"StepDataset({name})",
+        expected=f"steps of a loader, StepDataset(task.load(DATA)), or a table: {WAY}",
+    )
 
 
 def steps_for_workers(steps: Sequence[Step], *, sources: bool) -> Steps:
@@ -228,9 +226,9 @@ class StepStream(IterableDataset[Item]):
 def _check_role(role: str, steps: Iterable[Step]) -> None:
     known: set[str] = set()
     for step in steps:
-        if role in step.media:
-            return
         known.update(step.media)
+        if role in known:
+            return
     raise UsageError(
         f'no step has a medium "{role}"',
         where="Decoding(roles=...)",

@@ -16,7 +16,7 @@ from omnidata.adapters.media_budget import parts_of
 from omnidata.errors import DataError, UsageError
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.coordinates import answer_space, sent_size
-from omnidata.training.formats.base import PLACEHOLDERS, AnswerFormat, Written, unreadable
+from omnidata.training.formats.base import PLACEHOLDERS, AnswerFormat, unreadable
 from omnidata.types import Conversation, MediaRef, Message, Modality, Part, Step, Target
 
 _NAME = re.compile(r"media/([0-9a-f]{32})\.[0-9a-z]{2,4}")
@@ -166,8 +166,16 @@ def read(line: bytes, form: AnswerFormat, root: Path) -> Example:
         own, written = msgspec.convert(row, _Row), form.read(row)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise unreadable(f"the row cannot be read ({error})") from None
-    if differs := _difference(written, len(own.roles)):
-        raise unreadable(differs)
+    kinds = [kind for _, pieces in written.turns for kind, _ in pieces]
+    counts = {kind: len(written.lists.get(kind, ())) for kind in PLACEHOLDERS}
+    differs = "; ".join(
+        f"{kinds.count(kind)} {PLACEHOLDERS[kind]} in the texts, {count} in the list"
+        for kind, count in counts.items()
+        if kinds.count(kind) != count
+    )
+    total = sum(counts.values())
+    if differs or total != len(own.roles):
+        raise unreadable(differs or f"{total} media, {len(own.roles)} roles")
     names = {kind: iter(listed) for kind, listed in written.lists.items()}
     roles = iter(own.roles)
 
@@ -185,16 +193,3 @@ def read(line: bytes, form: AnswerFormat, root: Path) -> Example:
         for role, pieces in written.turns
     )
     return Example(own.sample_id, prompt, written.answer, labelled=False)
-
-
-def _difference(written: Written, roles: int) -> str:
-    kinds = [kind for _, pieces in written.turns for kind, _ in pieces]
-    found = [
-        f"{kinds.count(kind)} {tag} in the texts, {len(written.lists.get(kind, ()))} in the list"
-        for kind, tag in PLACEHOLDERS.items()
-        if kinds.count(kind) != len(written.lists.get(kind, ()))
-    ]
-    media = sum(map(len, written.lists.values()))
-    if not found and roles != media:
-        found.append(f"{media} media, {roles} roles")
-    return "; ".join(found)

@@ -5,17 +5,17 @@ The prompt is the one of the evaluation, the answer is one that the evaluation c
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import shutil
-from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryFile
+from typing import IO, Any
 
 from omnidata.adapters.media_budget import parts_of
 from omnidata.errors import DataError, Finding, MediaError, UsageError, plural
@@ -31,11 +31,18 @@ from omnidata.tasks.asking import Asking
 from omnidata.tasks.coordinates import answer_space
 from omnidata.training import leaks
 from omnidata.training.formats import OURS, Format, PreferenceFormat, PromptFormat
-from omnidata.training.media_store import MEDIA, Media, Sizing, Store, Wanted
+from omnidata.training.media_store import MEDIA, Sizing, Store, Wanted
 from omnidata.training.preferences import PreferenceRows, Preferences
 from omnidata.training.reward_files import reward_plan
 from omnidata.training.rewards import TERMS
-from omnidata.training.rows import Line, Maker, Options, places_without_target, prompt_with_media
+from omnidata.training.rows import (
+    ExclusionError,
+    Line,
+    Maker,
+    Options,
+    places_without_target,
+    prompt_with_media,
+)
 from omnidata.training.semi_online import RunHistories
 from omnidata.types import LoadedDataset, Modality, Progress, Step
 
@@ -69,7 +76,7 @@ class _Staging(StagedFolder):
         settings: Mapping[str, Any],
     ) -> None:
         super().__init__(out, overwrite=overwrite, inputs=inputs)
-        self._settings = json.loads(json.dumps(settings))
+        self._settings = settings
         self.journal = self.path / _JOURNAL
         self._names = {MEDIA, REPORT, REWARD, SEEN, LEAKS, MODELS, PLAN}
         for one in (*OURS, form):
@@ -88,7 +95,7 @@ class _Staging(StagedFolder):
         if folder.is_symlink() or not folder.is_dir() or inside.is_symlink():
             return False
         if half:
-            names = names | {_JOURNAL, *(f".{name}.rest" for name in names)}
+            names = names | {_JOURNAL}
         others = [path.name for path in folder.iterdir() if path.name not in names]
         if inside.exists():
             if not inside.is_dir():
@@ -120,22 +127,15 @@ class _SplitFile:
     have something in a column go before all others.
     """
 
-    folder: Path
     name: str
+    rest: IO[bytes]
     rows: int = 0
     steps: set[str] = field(default_factory=set)
     episodes: set[str] = field(default_factory=set)
     groups: set[str] = field(default_factory=set)
     media: set[str] = field(default_factory=set)
     columns: set[str] = field(default_factory=set)
-    _first: list[bytes] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self._rest.unlink(missing_ok=True)
-
-    @property
-    def _rest(self) -> Path:
-        return self.folder / f".{self.name}.rest"
+    first: list[bytes] = field(default_factory=list)
 
     def add(self, step: Step, line: Line) -> None:
         self.rows += 1
@@ -144,19 +144,16 @@ class _SplitFile:
         self.groups.add(step.group)
         self.media |= line.media
         if line.columns <= self.columns:
-            with self._rest.open("ab") as file:
-                file.write(line.data)
-            return
-        self.columns |= line.columns
-        self._first.append(line.data)
+            self.rest.write(line.data)
+        else:
+            self.columns |= line.columns
+            self.first.append(line.data)
 
-    def finish(self) -> None:
-        with atomic_write(self.folder / self.name) as file:
-            file.writelines(self._first)
-            if self._rest.exists():
-                with self._rest.open("rb") as rest:
-                    shutil.copyfileobj(rest, file)
-        self._rest.unlink(missing_ok=True)
+    def write(self, folder: Path) -> None:
+        with atomic_write(folder / self.name) as file:
+            file.writelines(self.first)
+            self.rest.seek(0)
+            shutil.copyfileobj(self.rest, file)
 
 
 def _write_models(path: Path, steps: Iterable[Step]) -> bool:
@@ -274,7 +271,7 @@ def export(
         )
         stored = store.fill(needed, progress, workers=workers, cluster=cluster)
         maker = Maker(task, options, stored, kinds, places_without_target(source), staging.out)
-        made = pairs.lines(maker) if pairs else ((step, maker.make(step)) for step in steps)
+        made = pairs.lines(maker) if pairs else ((one, partial(maker.make, one)) for one in steps)
         splits, findings = _split(made, options, staging.path)
         findings += _remarks(task, source, options, splits)
         done = set[str]().union(*(file.steps for file in splits.values()))
@@ -286,8 +283,12 @@ def export(
             known = leaks.read(
                 get_task(against.task), against, progress, workers=workers, cluster=cluster
             )
-            found, ids = _leaks(task, source, steps, options, stored, known)
+            training = [step for step in steps if split_of(step, options.shares) != "test"]
+            found, groups = leaks.compare(
+                task, source, training, options.capabilities, stored, known
+            )
             findings += found
+            ids = [step.sample_id for step in source.steps if step.group in groups]
             lists[LEAKS] = ("steps of episodes that are evaluated on", ids)
         findings += _write_lists(staging.path, lists)
         has_models = _write_models(staging.path / MODELS, written)
@@ -353,27 +354,32 @@ def _media_of_prompts(
 
 
 def _split(
-    rows: Iterable[tuple[Step, Line | Finding]], options: Options, folder: Path
+    rows: Iterable[tuple[Step, Callable[[], Line]]], options: Options, folder: Path
 ) -> tuple[dict[Split, _SplitFile], list[Finding]]:
     files: dict[Split, _SplitFile] = {}
-    findings: list[Finding] = []
-    for step, made in rows:
-        if isinstance(made, Finding):
-            findings.append(made)
-            continue
-        split = split_of(step, options.shares)
-        if split not in files:
-            files[split] = _SplitFile(folder, f"{split}{options.rows.suffix}")
-        files[split].add(step, made)
-    if not files:
-        raise DataError(
-            f"none of {plural(len(findings), 'step')} can be exported, the first: {findings[0]}",
-            expected="at least one step with its media and a target",
-            remedy="correct the data",
-        )
-    for file in files.values():
-        file.finish()
-    return {split: files[split] for split in SPLITS if split in files}, findings
+    excluded: dict[Finding, None] = {}  # a step of several rows is reported once
+    with ExitStack() as opened:
+        for step, make in rows:
+            try:
+                made = make()
+            except ExclusionError as error:
+                excluded[error.finding] = None
+                continue
+            split = split_of(step, options.shares)
+            if split not in files:
+                rest = opened.enter_context(TemporaryFile(dir=folder))
+                files[split] = _SplitFile(f"{split}{options.rows.suffix}", rest)
+            files[split].add(step, made)
+        if not files:
+            raise DataError(
+                f"none of {plural(len(excluded), 'step')} can be exported, the first: "
+                f"{next(iter(excluded))}",
+                expected="at least one step with its media and a target",
+                remedy="correct the data",
+            )
+        for file in files.values():
+            file.write(folder)
+    return {split: files[split] for split in SPLITS if split in files}, [*excluded]
 
 
 def _remarks(
@@ -431,11 +437,7 @@ def _media_losses(
 ) -> Iterator[Finding]:
     """Yield the finding that counts rows without the sound or motion that explains their answers.
 
-    Args:
-        whole: writes the prompts with all media.
-        task: writes them as they are exported.
-        steps: those with rows.
-        options: of the export.
+    `whole` writes the prompts with all media, `task` as they are exported; `steps` have rows.
     """
     dropped, accepts = options.drop_audio, options.capabilities.accepts
     if "modalities" not in task.options and not dropped:
@@ -504,29 +506,6 @@ def _write_lists(folder: Path, lists: Mapping[str, tuple[str, Sequence[str]]]) -
                 "an id of one line without spaces at its ends",
                 "rename the episode in the data",
             )
-
-
-def _leaks(
-    task: Asking,
-    source: LoadedDataset,
-    steps: Sequence[Step],
-    options: Options,
-    stored: Media,
-    known: leaks.Evaluation,
-) -> tuple[list[Finding], list[str]]:
-    training: dict[str, list[leaks.Shown]] = defaultdict(list)
-    for step in steps:
-        if split_of(step, options.shares) != "test":
-            shown: list[Wanted] = []
-            with suppress(MediaError):  # of a step that becomes no row
-                shown = [
-                    wanted for _, wanted in prompt_with_media(task, step, options.capabilities)[1]
-                ]
-            training[step.group].append((step, shown))
-    found = list(leaks.findings(task, source, training, stored, known))
-    groups = {name for _, name in found}
-    ids = [step.sample_id for step in source.steps if step.group in groups]
-    return [*(finding for finding, _ in found), *leaks.coverage_findings(known)], ids
 
 
 def _report(

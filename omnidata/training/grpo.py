@@ -11,10 +11,11 @@ versions are refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import partial
 from importlib.metadata import version
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -63,7 +64,7 @@ def prompt_table(task: Asking, steps: LoadedDataset | Sequence[Step]) -> dataset
 
     rows = training_table(task, steps)
     found = steps.steps if isinstance(steps, LoadedDataset) else steps
-    return rows.with_transform(_Rows(task, found))
+    return rows.with_transform(partial(_prompts_at, task, found))
 
 
 def exported_prompts(out: Path, split: Split = "train") -> tuple[Asking, datasets.Dataset]:
@@ -114,27 +115,24 @@ def exported_prompts(out: Path, split: Split = "train") -> tuple[Asking, dataset
     return reward.task, prompt_table(reward.task, steps)
 
 
-@dataclass(frozen=True, slots=True)
-class _Rows:
-    task: Asking
-    steps: Sequence[Step]
-
-    def __call__(self, rows: Mapping[str, Sequence[int]]) -> dict[str, list[Any]]:
-        found = [self.steps[number] for number in rows["number"]]
-        return {
-            "prompt": [self._texts(step) for step in found],
-            "sample_id": [step.sample_id for step in found],
-            "step": found,
-        }
-
-    def _texts(self, step: Step) -> list[dict[str, str]]:
-        return [
-            {
-                "role": turn.role,
-                "content": "".join(part.text or f"<{part.kind}>" for part in turn.parts),
-            }
-            for turn in self.task.conversation(step)
-        ]
+def _prompts_at(
+    task: Asking, steps: Sequence[Step], rows: Mapping[str, Sequence[int]]
+) -> dict[str, list[Any]]:
+    found = [steps[number] for number in rows["number"]]
+    return {
+        "prompt": [
+            [
+                {
+                    "role": turn.role,
+                    "content": "".join(part.text or f"<{part.kind}>" for part in turn.parts),
+                }
+                for turn in task.conversation(step)
+            ]
+            for step in found
+        ],
+        "sample_id": [step.sample_id for step in found],
+        "step": found,
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,35 +182,31 @@ class OmniPrompts:
         self._pipeline = InputPipeline(str(path), parse(options or {}))
         self._task = task
         self.processor = self._pipeline.processor
-        words = self.processor.tokenizer
+        known = self.processor.tokenizer.get_vocab()
         names = {*self._pipeline.family.tokens, *self._pipeline.inputs.placeholders.values()}
-        known = words.get_vocab()
         self.media_tokens = sorted(known[name] for name in names if name in known)
-        self._made: Callable[[str], _Prompt]
-        self._steps: dict[str, Step] = {}
-        self._made = lru_cache(_KEPT)(self._make)
+        self._made: dict[str, _Prompt] = {}
 
     def of(self, step: Step) -> _Prompt:
-        """Return the prompt of a step.
+        """Return the prompt of a step; the latest ones are kept.
 
         Raises:
             MediaError: a medium cannot be read, or a text holds a placeholder; names the step.
             UsageError: the model cannot take the step whole.
         """
-        self._steps[step.sample_id] = step
-        try:
-            return self._made(step.sample_id)
-        finally:
-            del self._steps[step.sample_id]
+        made = self._made.pop(step.sample_id, None) or self._make(step)
+        self._made[step.sample_id] = made
+        if len(self._made) > _KEPT:
+            del self._made[next(iter(self._made))]
+        return made
 
-    def _make(self, sample_id: str) -> _Prompt:
-        step = self._steps[sample_id]
-        turns, receipt = self._pipeline.decode(self._task.conversation(step), sample_id)
+    def _make(self, step: Step) -> _Prompt:
+        turns, receipt = self._pipeline.decode(self._task.conversation(step), step.sample_id)
         batch = self._pipeline.inputs.batch([turns], special_tokens=self._task.special_tokens)
         if batch.how:
             raise UsageError(
                 "sound is interleaved with clips, which is not supported in reinforcement learning",
-                where=sample_id,
+                where=step.sample_id,
                 expected="-M audio_in_video=false",
             )
         ids = batch.tensors["input_ids"]
@@ -262,8 +256,10 @@ class OmniGRPOTrainer(GRPOTrainer):
         _check(args, options)
         given: dict[str, Any] = dict(cast("Any", args.generation_kwargs) or {})
         taken = given.get("suppress_tokens") or []
-        given["suppress_tokens"] = sorted({*taken, *prompts.media_tokens})
-        args.generation_kwargs = given
+        args.generation_kwargs = {
+            **given,
+            "suppress_tokens": sorted({*taken, *prompts.media_tokens}),
+        }
         self._prompts = prompts
         self._prepared: list[_Prompt] = []
         self._kept: dict[bool, list[_Prompt]] = {}
@@ -320,37 +316,31 @@ class OmniGRPOTrainer(GRPOTrainer):
         **options: Any,
     ) -> Any:
         """Score with the media: TRL takes the rows in order, some at a time."""
-        heard = _Hearing(model, self._scored, logits_to_keep, self.model.dtype)
+        whole = _ModelWithMedia(model, self._scored, logits_to_keep, self.model.dtype)
         return super()._get_per_token_logps_and_entropies(
-            heard, input_ids, attention_mask, logits_to_keep, **options
+            whole, input_ids, attention_mask, logits_to_keep, **options
         )
 
 
-class _Hearing:
-    """A model that is given the media of the rows that it is asked about, in their order."""
+class _ModelWithMedia:
+    """A model that gets the media of the rows that it scores, in their order."""
 
     def __init__(
         self, model: Any, prompts: Sequence[_Prompt], answer: int, dtype: torch.dtype
     ) -> None:
-        self._model = model
-        self._prompts = prompts
-        self._answer = answer
-        self._dtype = dtype
-        self._next = 0
+        self._model, self._answer, self._dtype = model, answer, dtype
+        self._prompts = iter(prompts)
 
     def __call__(self, *, input_ids: Tensor, **inputs: Any) -> Any:
-        rows = self._prompts[self._next : self._next + len(input_ids)]
+        rows = [*islice(self._prompts, len(input_ids))]
         if len(rows) != len(input_ids):
             raise RuntimeError(f"{len(input_ids)} rows are scored, {len(rows)} are known")
-        self._next += len(rows)
         given = _join_media([row.media for row in rows], self._dtype)
-        whole = input_ids.shape[1]
+        before = input_ids.shape[1] - self._answer
         for name in rows[0].per_token:
+            values = [row.per_token[name] for row in rows]
             given[name] = torch.stack(
-                [
-                    pad(value, (whole - self._answer - len(value), self._answer))
-                    for value in (row.per_token[name] for row in rows)
-                ]
+                [pad(value, (before - len(value), self._answer)) for value in values]
             )
         there = {name: value.to(input_ids.device) for name, value in given.items()}
         return self._model(input_ids=input_ids, **inputs, **there)

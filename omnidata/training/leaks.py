@@ -7,20 +7,20 @@ exactly the same pixels, however it is stored. Pictures in one colour are no evi
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Hashable, Iterable, Iterator
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from omnidata import media
+from omnidata.adapters.media_budget import Capabilities
 from omnidata.errors import Finding, MediaError, StoreError
 from omnidata.run.engines import Cluster, Lost, each
 from omnidata.tasks.asking import Asking
 from omnidata.training.media_store import Kept, Media, Wanted
+from omnidata.training.rows import prompt_with_media
 from omnidata.types import LoadedDataset, MediaRef, Progress, Step
 
-Shown = tuple[Step, Sequence[Wanted]]
-"""A step, and the media of its prompt."""
 Look = Literal["episode", "instruction", "screenshot"]
 
 
@@ -31,8 +31,8 @@ class Evaluation:
     Attributes:
         samples: for each look, the ids of steps: by group and episode; by `_normalise`d
             instruction; by the hash of a picture's size and pixels.
-        broken: how many pictures could not be decoded.
-        skipped: how many rows became no step.
+        broken: number of pictures that could not be decoded.
+        skipped: number of rows that became no step.
     """
 
     samples: dict[Look, dict[str, str]] = field(
@@ -87,15 +87,9 @@ def _pixels(ref: MediaRef) -> str | StoreError | None:
 
 
 def _normalise(text: str) -> str:
-    """Return an instruction without case, punctuation and spacing.
-
-    Examples:
-        >>> _normalise("Tap “Share” !") == _normalise(" tap  share")
-        True
-    """
+    """Return an instruction without case, punctuation and spacing."""
     folded = unicodedata.normalize("NFKC", text).casefold()
-    words = "".join(letter if letter.isalnum() else " " for letter in folded).split()
-    return " ".join(words)
+    return " ".join("".join(letter if letter.isalnum() else " " for letter in folded).split())
 
 
 def _instructions(task: Asking, source: LoadedDataset, step: Step) -> Iterator[str]:
@@ -103,57 +97,45 @@ def _instructions(task: Asking, source: LoadedDataset, step: Step) -> Iterator[s
     return filter(None, map(_normalise, texts))
 
 
-def findings(
+def compare(
     task: Asking,
     source: LoadedDataset,
-    groups: Mapping[str, Sequence[Shown]],
+    steps: Iterable[Step],
+    capabilities: Capabilities,
     stored: Media,
     known: Evaluation,
-) -> Iterator[tuple[Finding, str]]:
-    """Yield a finding for each group of steps that are trained on and kind of overlap, with it."""
-    for group, shown in groups.items():
-        first: dict[Look, tuple[Step, str]] = {}
-        for step, look, key, what in _evidence(task, source, shown, stored):
+) -> tuple[list[Finding], set[str]]:
+    """Return the overlaps of steps that are trained on, and their groups.
+
+    A group has one finding of each kind. Further findings count what could not be compared.
+    """
+    found: list[Finding] = []
+    groups: dict[str, list[Step]] = {}
+    for step in steps:
+        groups.setdefault(step.group, []).append(step)
+    shared: set[str] = set()
+    for group, same in groups.items():
+        first: dict[Look, Finding] = {}
+        for step, look, key, what in _evidence(task, source, same, capabilities, stored):
             if look not in first and (sample := known.samples[look].get(key)):
-                first[look] = step, f"{what} of {sample}"
-        for look in get_args(Look):
-            if look in first:
-                step, what = first[look]
-                finding = Finding(
+                first[look] = Finding(
                     f"leak-{look}",
                     "error",
                     step.sample_id,
-                    f"training data are also evaluation data: {what}",
+                    f"training data are also evaluation data: {what} of {sample}",
                     "no data of the evaluation",
                     "export again with --exclude leaks.txt, which lists the steps of these "
                     "episodes",
                 )
-                yield finding, group
-
-
-def _evidence(
-    task: Asking, source: LoadedDataset, shown: Sequence[Shown], stored: Media
-) -> Iterator[tuple[Step, Look, str, str]]:
-    """Yield what steps show: the look, its key, and in words what they would share."""
-    for step, media_shown in shown:
-        yield step, "episode", step.episode, "the episode"
-        yield step, "episode", step.group, "the group"
-        for text in _instructions(task, source, step):
-            yield step, "instruction", text, "the instruction"
-        for wanted in media_shown:
-            kept = stored[wanted.key]
-            if isinstance(kept, Kept) and kept.pixels:
-                yield step, "screenshot", kept.pixels, "the same pixels as a picture"
-
-
-def coverage_findings(known: Evaluation) -> Iterator[Finding]:
-    """Yield findings for parts of the evaluation that were not compared."""
+        found += [first[look] for look in get_args(Look) if look in first]
+        if first:
+            shared.add(group)
     for count, what in (
         (known.broken, "pictures cannot be decoded"),
         (known.skipped, "rows cannot be read"),
     ):
         if count:
-            yield Finding(
+            finding = Finding(
                 "leak-unchecked",
                 "warning",
                 "--check-against",
@@ -161,3 +143,27 @@ def coverage_findings(known: Evaluation) -> Iterator[Finding]:
                 "a complete evaluation",
                 "restore it, and export again",
             )
+            found.append(finding)
+    return found, shared
+
+
+def _evidence(
+    task: Asking,
+    source: LoadedDataset,
+    steps: Iterable[Step],
+    capabilities: Capabilities,
+    stored: Media,
+) -> Iterator[tuple[Step, Look, str, str]]:
+    """Yield what steps show: the look, its key, and in words what they would share."""
+    for step in steps:
+        yield step, "episode", step.episode, "the episode"
+        yield step, "episode", step.group, "the group"
+        for text in _instructions(task, source, step):
+            yield step, "instruction", text, "the instruction"
+        shown: list[tuple[str, Wanted]] = []
+        with suppress(MediaError):  # of a step that becomes no row
+            _, shown = prompt_with_media(task, step, capabilities)
+        for _, wanted in shown:
+            kept = stored[wanted.key]
+            if isinstance(kept, Kept) and kept.pixels:
+                yield step, "screenshot", kept.pixels, "the same pixels as a picture"

@@ -10,7 +10,7 @@ import hashlib
 import io
 import math
 import os
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -56,27 +56,22 @@ class Sizing:
     max_pixels: int | None = None
 
     def __post_init__(self) -> None:
-        if self.factor is None:
-            if self.min_pixels is not None or self.max_pixels is not None:
-                raise UsageError(
-                    "limits of pixels belong to --smart-resize",
-                    where="--min-pixels, --max-pixels",
-                    expected="--smart-resize 28 or 32 as well",
-                )
-            return
-        if self.longest is not None:
-            raise UsageError(
-                "pictures can be resized in one way only",
-                where="--image-size, --smart-resize",
-                expected="one of the two",
-            )
         low, high = self.limits
-        if not self.factor**2 <= high or not 0 < low <= high:
-            raise UsageError(
-                f"no picture has from {low} to {high} pixels",
-                where="--min-pixels, --max-pixels",
-                expected=f"at most {high} and at least {self.factor**2} pixels",
-            )
+        where = "--min-pixels, --max-pixels"
+        if self.factor is None:
+            if self.min_pixels is self.max_pixels is None:
+                return
+            what = "limits of pixels belong to --smart-resize"
+            expected = "--smart-resize 28 or 32 as well"
+        elif self.longest is not None:
+            what, expected = "pictures can be resized in one way only", "one of the two"
+            where = "--image-size, --smart-resize"
+        elif self.factor**2 <= high and 0 < low <= high:
+            return
+        else:
+            what = f"no picture has from {low} to {high} pixels"
+            expected = f"at most {high} and at least {self.factor**2} pixels"
+        raise UsageError(what, where=where, expected=expected)
 
     @property
     def limits(self) -> tuple[int, int]:
@@ -94,10 +89,6 @@ class Sizing:
         Raises:
             MediaError: with a factor, one side is more than 200 times the other, which Qwen-VL's
                 processors refuse.
-
-        Examples:
-            >>> Sizing(factor=28).fit((720, 1600)), Sizing(longest=1000).fit((720, 1600))
-            ((728, 1596), (450, 1000))
         """
         if self.factor is None:
             return media.within(size, self.longest)
@@ -143,14 +134,12 @@ class File(msgspec.Struct, frozen=True):
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
-    """The files of a medium.
+    """The files of a medium: one, or the frames of a clip.
 
     Attributes:
-        files: one, or the frames of a clip.
         line: of the receipt, as in `Completion.receipt`.
         times_s: of frames, in seconds after the first.
-        pixels: SHA-256 of a picture's size and pixels as they were; None for one in one colour,
-            and for other media.
+        pixels: SHA-256 of a picture's size and pixels as they were; None for one in one colour.
     """
 
     files: tuple[File, ...]
@@ -171,10 +160,7 @@ Media = Mapping[Hashable, Kept | Broken]
 
 
 class _Entry(msgspec.Struct, frozen=True):
-    """A line of the journal: a medium, its size and time when it was read, and its files.
-
-    A medium without size and time is in no journal, because it may change unseen.
-    """
+    """A line of the journal; `stamp` is the medium's size and time when it was read."""
 
     place: str
     stamp: tuple[int, int] | None
@@ -183,32 +169,21 @@ class _Entry(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A medium as a prompt shows it.
-
-    Attributes:
-        ref: the medium.
-        size: width and height in pixels of a picture in the prompt (`Part.size`); None = by the
-            export's sizing.
-    """
+    """A medium as a prompt shows it; a picture has `Part.size`, or None for the export's sizing."""
 
     ref: MediaRef
     size: Screen | None = None
 
     @property
     def key(self) -> Hashable:
-        """A key that is equal for one medium in one size."""
+        """The same for one medium in one size."""
         return id(self.ref) if self.ref.inline is not None else self
 
     @property
     def place(self) -> str:
-        """Where it lies and what is shown of it, in words."""
+        """The name in the journal."""
         ref = self.ref
-        found = f"{ref.kind} {media.place(ref)} {ref.cell}{ref.marks or ''}"
-        if ref.until < 1:
-            found += f" until {ref.until}"
-        if self.size:
-            found += f" in {self.size}"
-        return found
+        return f"{ref.kind} {media.place(ref)} {ref.cell} {ref.marks} {ref.until} {self.size}"
 
 
 class Store:
@@ -217,9 +192,8 @@ class Store:
     Args:
         root: the export's folder.
         journal: a file that an interrupted call may have left.
-        sizing: of pictures.
+        sizing, copy: as in `Options`.
         frames: number of frames that are written in place of a clip; None writes the clip.
-        copy: write copies instead of hard links.
     """
 
     def __init__(
@@ -228,9 +202,13 @@ class Store:
         self._writer = _Writer(root.absolute(), sizing, frames, copy)
         self._journal = journal
         (root / MEDIA).mkdir(exist_ok=True)
+        self._before: dict[str, _Entry] = {}
         if journal.exists():
             drop_partial_line(journal)
-        self._before = {entry.place: entry for entry in _entries(journal)}
+            with suppress(OSError, msgspec.DecodeError):
+                for line in journal.read_bytes().splitlines():
+                    entry = msgspec.json.decode(line, type=_Entry)
+                    self._before[entry.place] = entry
 
     def fill(
         self,
@@ -240,16 +218,9 @@ class Store:
         workers: int | None = 1,
         cluster: Cluster | None = None,
     ) -> dict[Hashable, Kept | Broken]:
-        """Write all media; files and results do not depend on the workers.
+        """Write all media, each once in each size, and return their files by `Wanted.key`.
 
-        Args:
-            wanted: every medium once in each size.
-            progress: called with the media done and their number.
-            workers: processes, one per core if None; 1 = this one.
-            cluster: its workers write; None for this machine.
-
-        Returns:
-            By `Wanted.key`, in the order of `wanted`. A medium that a process dies of is broken.
+        Files and results do not depend on the workers. A medium that a process dies of is broken.
 
         Raises:
             OSError: the disk takes no more.
@@ -263,12 +234,17 @@ class Store:
         done: dict[Hashable, Kept | Broken] = {}
         with open_own(self._journal, "ab") as journal, closing(calls) as added:
             for one, before in zip(wanted, kept, strict=True):
-                found = before or _unwrap(one, next(added))
+                found = before or next(added)
+                if isinstance(found, Exception):
+                    raise found
+                if isinstance(found, Lost):
+                    what = f"{found.why}: {media.place(one.ref)}"
+                    found = Broken(what, "a media file that does not crash a decoder")
                 if isinstance(found, _Entry):
                     for file in found.kept.files if cluster else ():
                         path = self._writer.root / file.name
                         wait_until_seen(path, path.exists)
-                    if found.stamp:
+                    if found.stamp:  # else it may change unseen
                         journal.write(msgspec.json.encode(found) + b"\n")
                     found = found.kept
                 done[one.key] = found
@@ -281,15 +257,6 @@ class Store:
         if before and before.stamp == _stamp(wanted.ref):
             return before.kept if all(map(self._writer.is_whole, before.kept.files)) else None
         return None
-
-
-def _unwrap(wanted: Wanted, answer: _Entry | Broken | Exception | Lost) -> _Entry | Broken:
-    if isinstance(answer, Exception):
-        raise answer
-    if isinstance(answer, Lost):
-        what = f"{answer.why}: {media.place(wanted.ref)}"
-        return Broken(what, "a media file that does not crash a decoder")
-    return answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -419,9 +386,3 @@ def _stamp(ref: MediaRef) -> tuple[int, int] | None:
             found = path.stat()
             return found.st_size, found.st_mtime_ns
     return None
-
-
-def _entries(journal: Path) -> Iterator[_Entry]:
-    with suppress(OSError, msgspec.DecodeError):
-        for line in journal.read_bytes().split(b"\n")[:-1]:
-            yield msgspec.json.decode(line, type=_Entry)

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, get_args
 
@@ -28,12 +29,11 @@ from omnidata.run.run_info import ANSWERS, model_name, read_info
 from omnidata.run.sampling import sample_folders
 from omnidata.run.scoring import get_profile
 from omnidata.tasks.asking import Asking
-from omnidata.tasks.common_options import FOR_JUDGING
 from omnidata.tasks.coordinates import answer_space, sent_size
 from omnidata.tasks.explaining import Standing, standing
 from omnidata.tasks.profile import Profile
-from omnidata.training.formats import PreferenceFormat, Row, format_names
-from omnidata.training.rows import Line, Maker, Options
+from omnidata.training.formats import Content, PreferenceFormat, Row, format_names
+from omnidata.training.rows import ExclusionError, Line, Maker, Options
 from omnidata.types import (
     CAUSES,
     Cause,
@@ -121,14 +121,6 @@ def sort_pairs(pairs: Iterable[Pair], order: Order) -> list[Pair]:
     Args:
         pairs: in the order of the steps, which decides between equals.
         order: see `Preferences`.
-
-    Examples:
-        >>> a, b = Pair(0, 0, 1, "wrong_text", 9.0), Pair(1, 0, 1, "near_miss", 0.5)
-        >>> c = Pair(2, 0, 1, "wrong_text", 4.0)
-        >>> [pair.step for pair in sort_pairs([a, b, c], "nearest")]
-        [1, 2, 0]
-        >>> [pair.step for pair in sort_pairs([a, b, c], "balanced")]
-        [1, 2, 0]
     """
     by_cause: dict[Cause | None, list[Pair]] = {}
     for pair in pairs:
@@ -145,12 +137,7 @@ def sort_pairs(pairs: Iterable[Pair], order: Order) -> list[Pair]:
 
 
 def apart(pairs: Iterable[Pair]) -> Iterator[Pair]:
-    """Yield the answers of pairs one by one, each once: the right one, then the wrong one.
-
-    Examples:
-        >>> [(one.chosen, one.rejected) for one in apart([Pair(0, 0, 1), Pair(0, 0, 2)])]
-        [(0, None), (None, 1), (None, 2)]
-    """
+    """Yield the answers of pairs one by one, each once: the right one, then the wrong one."""
     seen: set[tuple[int, int]] = set()
     for pair in pairs:
         for one in (pair._replace(rejected=None, cause=None), pair._replace(chosen=None)):
@@ -206,45 +193,31 @@ def _check_task(run: Path, info: Mapping[str, Any], task: str, option: str) -> N
 def _check_run(
     run: Path, info: Mapping[str, Any], task: Asking, source: LoadedDataset, option: str
 ) -> None:
-    where = f"{option} {run}"
     _check_task(run, info, task.name, option)
-    if info.get("dataset_fingerprint") != source.fingerprint:
-        raise UsageError(
-            "the run was made on other annotations",
-            where=where,
-            expected="the data of the run, whose steps it answers",
-            remedy=f"name its data, {info['data']}" if info.get("data") else "name its data",
-        )
-    if info.get("control"):
-        raise UsageError(
-            "the run is an ablation: its media were removed or swapped",
-            where=where,
-            expected="a run on the unchanged data",
-            remedy="drop the run",
-        )
     same = info.get("prompt_hash") == task.prompt_hash
-    made = recorded_task(info, run=run) if same else task
-    differs = any(
-        made.options.get(name) != task.options.get(name)
-        for name in {*made.options, *task.options}
-        if name in FOR_JUDGING or made.allowed.get(name, ("",)) != ("",)
-    )
-    if not same or differs:
+    ours = {"task": task.name, "options": task.options}
+    if info.get("dataset_fingerprint") != source.fingerprint:
+        what = "the run was made on other annotations"
+        expected = "the data of the run, whose steps it answers"
+        remedy = f"name its data, {info['data']}" if info.get("data") else "name its data"
+    elif info.get("control"):
+        what = "the run is an ablation: its media were removed or swapped"
+        expected, remedy = "a run on the unchanged data", "drop the run"
+    elif not same or recorded_task(info, run=run).options != recorded_task(ours).options:
         own = info.get("options", {})
-        other = [
+        other = " ".join(
             f"-T {name}={value}" for name, value in own.items() if task.options.get(name) != value
-        ]
-        lacks = [name for name in task.options if name not in own]
-        differences = " ".join(other) or ", ".join(lacks)
-        raise UsageError(
-            ("the run had other options" if same else "the run had other prompts")
-            + (f": {shorten(differences)}" if differences else ""),
-            where=where,
-            expected="one prompt for all answers to a step",
-            remedy=f"give {' '.join(other)}, and name other runs apart"
-            if other
-            else "ask again with this version, or drop the run",
         )
+        differences = other or ", ".join(name for name in task.options if name not in own)
+        what = "the run had other options" if same else "the run had other prompts"
+        what += f": {shorten(differences)}" if differences else ""
+        expected = "one prompt for all answers to a step"
+        remedy = "ask again with this version, or drop the run"
+        if other:
+            remedy = f"give {other}, and name other runs apart"
+    else:
+        return
+    raise UsageError(what, where=f"{option} {run}", expected=expected, remedy=remedy)
 
 
 def unusable(answer: Completion | None, left_out: Collection[Modality] = ()) -> str:
@@ -290,6 +263,8 @@ class NamedRun:
         number: of the sample, from 1.
         info: the content of its `run.json`.
         answers: by sample id, each read when it is asked for.
+        seen: the media that the answers were given to, as far as they were compared.
+        counts: a place to count its answers.
     """
 
     path: Path
@@ -297,6 +272,8 @@ class NamedRun:
     number: int
     info: Mapping[str, Any]
     answers: Answers
+    seen: Seen
+    counts: Counter[str] = field(default_factory=Counter)
 
 
 def open_runs(
@@ -332,7 +309,7 @@ def open_runs(
                 )
             answers = Answers(run / ANSWERS, source.steps)
             answers.read()
-            yield NamedRun(run, named, number, info, answers)
+            yield NamedRun(run, named, number, info, answers, Seen(task))
 
 
 class PreferenceRows:
@@ -363,7 +340,6 @@ class PreferenceRows:
         self._profile: Profile = get_profile(task, wanted.profile)
         self._left_out = frozenset(get_args(Modality)) - options.capabilities.accepts
         self._runs = [*open_runs(wanted.runs, task, source)]
-        self._answers: list[Counter[str]] = [Counter() for _ in self._runs]
         self._outcomes: Counter[str] = Counter()
         self._steps: Sequence[Step] = ()
         self._pairs: Sequence[Pair] = ()
@@ -379,10 +355,9 @@ class PreferenceRows:
         """
         found: list[Pair] = []
         alone: list[Pair] = []
-        seen = [Seen(self._task) for _ in self._runs]
         with self._closing():
             for number, step in enumerate(steps):
-                right, wrong = self._judge_answers(number, step, seen)
+                right, wrong = self._judge_answers(number, step)
                 if right:
                     self._outcomes["paired" if wrong else "all_right"] += 1
                     found += [
@@ -393,8 +368,8 @@ class PreferenceRows:
                 else:
                     self._outcomes["all_wrong" if wrong else "without"] += 1
                     alone += wrong
-        for run, looked in zip(self._runs, seen, strict=True):
-            looked.check(allowed=self._wanted.changed_media, where=str(run.path))
+        for run in self._runs:
+            run.seen.check(allowed=self._wanted.changed_media, where=str(run.path))
         pairs = sort_pairs(found, self._wanted.order)
         if self._form.label:
             pairs = [*apart(pairs), *alone]
@@ -413,27 +388,12 @@ class PreferenceRows:
         self._steps, self._pairs = steps, pairs
         return [steps[number] for number in sorted({pair.step for pair in pairs})]
 
-    def lines(self, maker: Maker) -> Iterator[tuple[Step, Line | Finding]]:
-        """Yield the rows in order, or the finding why a pair has none; each finding once.
-
-        Args:
-            maker: writes the prompts.
-        """
-        reported: set[Finding] = set()
+    def lines(self, maker: Maker) -> Iterator[tuple[Step, Callable[[], Line]]]:
+        """Yield the steps of the pairs in order, each with a function that makes the row."""
         with self._closing():
             for pair in self._pairs:
                 step = self._steps[pair.step]
-                made = self._line(maker, step, pair)
-                if isinstance(made, Finding):
-                    if made in reported:
-                        continue
-                    reported.add(made)
-                else:
-                    self._written["right"] += pair.chosen is not None
-                    self._written["wrong"] += pair.rejected is not None
-                    if pair.rejected is not None and pair.cause:
-                        self._causes[pair.cause] += 1
-                yield step, made
+                yield step, partial(self._line, maker, step, pair)
 
     def report(self) -> dict[str, Any]:
         """Return the part of `export.json` about the rows and their sources."""
@@ -443,8 +403,8 @@ class PreferenceRows:
             "order": self._wanted.order,
             "max_rows": self._wanted.most,
             "runs": [
-                {"run": str(run.path), "model": model_name(run.info), "answers": dict(counts)}
-                for run, counts in zip(self._runs, self._answers, strict=True)
+                {"run": str(run.path), "model": model_name(run.info), "answers": dict(run.counts)}
+                for run in self._runs
             ],
             "steps": {name: self._outcomes[name] for name in ("paired", *_ALIKE)},
             "written": {name: self._written[name] for name in ("right", "wrong")},
@@ -459,80 +419,78 @@ class PreferenceRows:
             for run in self._runs:
                 run.answers.close()
 
-    def _judge_answers(
-        self, number: int, step: Step, seen: Sequence[Seen]
-    ) -> tuple[list[int], list[Pair]]:
+    def _judge_answers(self, number: int, step: Step) -> tuple[list[int], list[Pair]]:
         """Return the runs with right answers to a step, and the wrong ones, the nearest first."""
         right: list[int] = []
         wrong: list[Pair] = []
         known: set[str] = set()
-        for run, (named, counts) in enumerate(zip(self._runs, self._answers, strict=True)):
-            answer = named.answers.get(step.sample_id)
+        for place, run in enumerate(self._runs):
+            answer = run.answers.get(step.sample_id)
             fault = unusable(answer, self._left_out)
             if answer is None or fault:
-                counts[fault] += 1
+                run.counts[fault] += 1
                 continue
-            seen[run].look(step, answer.delivery, answer.receipt)
+            run.seen.look(step, answer.delivery, answer.receipt)
             verdict, outcome = judge_answer(self._profile, step, answer)
             again = outcome in ("right", "wrong") and answer.text in known
-            counts["repeated" if again else outcome] += 1
+            run.counts["repeated" if again else outcome] += 1
             if again or outcome not in ("right", "wrong"):
                 continue
             known.add(answer.text)
             if outcome == "right":
-                right.append(run)
+                right.append(place)
                 continue
             why = diagnosis(self._task, self._profile, step, verdict, answer)
             far = math.inf if why.distance is None else why.distance
-            wrong.append(Pair(number, None, run, why.cause, far))
+            wrong.append(Pair(number, None, place, why.cause, far))
         return right, sorted(wrong, key=lambda pair: (tier(pair.cause), pair.distance))
 
-    def _line(self, maker: Maker, step: Step, pair: Pair) -> Line | Finding:
+    def _line(self, maker: Maker, step: Step, pair: Pair) -> Line:
         content = maker.make_prompt(step)
-        if isinstance(content, Finding):
-            return content
-        if fault := maker.fault(step, self._form.answers.row(content)):
-            return fault
-        made: list[Row | None] = []
-        for number in (pair.chosen, pair.rejected):
-            if number is None:
-                made.append(None)
-                continue
-            run = self._runs[number]
-            answer = run.answers[step.sample_id]
-            text = content.begun + answer.text
-            whole = self._form.answers.row(replace(content, target=Target(text, text)))
-            if why := self._unfit(maker, step, answer, content.receipt, whole):
-                return replace(why, what=f"{run.path}: {why.what}")
-            made.append(whole)
-        chosen, rejected = made
+        maker.check(step, self._form.answers.row(content))
+        chosen, rejected = (
+            None if number is None else self._row(maker, step, content, self._runs[number])
+            for number in (pair.chosen, pair.rejected)
+        )
         if self._form.label:
-            found = {**(chosen or rejected or {}), self._form.label: chosen is not None}
+            row = {**(chosen or rejected or {}), self._form.label: chosen is not None}
         else:
             assert chosen and rejected
-            found = self._form.pair(chosen, rejected)
-        return maker.line(step, content, {**found, "cause": pair.cause or ""})
+            row = self._form.pair(chosen, rejected)
+        line = maker.line(step, content, {**row, "cause": pair.cause or ""})
+        self._written["right"] += pair.chosen is not None
+        self._written["wrong"] += pair.rejected is not None
+        if pair.rejected is not None and pair.cause:
+            self._causes[pair.cause] += 1
+        return line
 
-    def _unfit(
-        self, maker: Maker, step: Step, answer: Completion, receipt: Mapping[str, Any], made: Row
-    ) -> Finding | None:
+    def _row(self, maker: Maker, step: Step, content: Content, run: NamedRun) -> Row:
+        """Return the row with a run's answer, or raise ExclusionError if it does not fit."""
+        answer = run.answers[step.sample_id]
+        text = content.begun + answer.text
         then, now = (
             found.size if (found := sent_size(each, where=step.sample_id)) else step.screen
-            for each in (answer.receipt, receipt)
+            for each in (answer.receipt, content.receipt)
         )
-        if then != now and self._moves(maker.task, step, answer, receipt):
-            return _unusable(
-                step,
-                f"the answer is for a picture of {then[0]} x {then[1]} pixels, the row's has "
-                f"{now[0]} x {now[1]}",
-                "pictures as the model was shown them: give --image-size or --smart-resize the "
-                "size of the run",
-            )
-        fault = maker.fault(step, made)
-        if fault is None:
-            return None
-        what = fault.what.replace("a text of the data", "the answer")
-        return _unusable(step, what, "an answer without what trainers and models obey")
+        made = self._form.answers.row(replace(content, target=Target(text, text)))
+        if then != now and self._moves(maker.task, step, answer, content.receipt):
+            what = f"the answer is for a picture of {then[0]} x {then[1]} pixels, the row's has "
+            what += f"{now[0]} x {now[1]}"
+            expected = "pictures as the model was shown them: give --image-size or --smart-resize "
+            expected += "the size of the run"
+        else:
+            try:
+                maker.check(step, made)
+            except ExclusionError as error:
+                what = error.finding.what.replace("a text of the data", "the answer")
+                expected = "an answer without what trainers and models obey"
+            else:
+                return made
+        remedy = "nothing to do: the row is left out; or name other runs"
+        what = f"{run.path}: {what}"
+        raise ExclusionError(
+            Finding("answer-unusable", "warning", step.sample_id, what, expected, remedy)
+        )
 
     def _moves(
         self, task: Asking, step: Step, answer: Completion, receipt: Mapping[str, Any]
@@ -557,14 +515,3 @@ _ALIKE: Final[Mapping[str, str]] = {
     "without": "without a usable answer",
 }
 """The outcomes of steps without a pair."""
-
-
-def _unusable(step: Step, what: str, expected: str) -> Finding:
-    return Finding(
-        "answer-unusable",
-        "warning",
-        step.sample_id,
-        what,
-        expected,
-        "nothing to do: the row is left out; or name other runs",
-    )

@@ -2,19 +2,7 @@
 
 The reward of an answer is computed from its verdict, by the call that `omnidata score` uses, so
 training and evaluation cannot differ. Published recipes also use the answer's text (see
-`omnidata.training.reward_recipes`).
-
-Examples:
-    >>> import json, tempfile
-    >>> from omnidata.tasks import get_task
-    >>> rows = [{"episode_id": "A", "step_id": 0, "result_action_type": 8}]
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "steps.json"
-    ...     _ = path.write_text(json.dumps(rows))
-    ...     reward = Reward(get_task("omnigui"), path)
-    >>> answers = '{"action_type": 8}', '{"action_type": 9}', "I go back."
-    >>> [reward.score("unknown/A/0", text)["reward"] for text in answers]
-    [1.0, 0.1, 0.0]
+`omnidata.training.reward_recipes`). `docs/reinforce.md` shows the use.
 """
 
 from __future__ import annotations
@@ -25,10 +13,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypedDict, get_args
 
+import msgspec
+
 from omnidata.actions import Action
 from omnidata.dialects import CannotSayError
 from omnidata.errors import PluginError, PredictionError, UsageError, suggestion
-from omnidata.jsontext import is_number
 from omnidata.loaders.steps import Positions
 from omnidata.run.scoring import get_profile
 from omnidata.tasks import get_task
@@ -231,48 +220,34 @@ def check_terms(
         UsageError: there is no such term or recipe, a weight is no number, or answers of the task
             are no places.
     """
-    if isinstance(terms, str):
-        if terms not in RECIPES:
-            raise UsageError(
-                "there is no such recipe",
-                where=f"terms={terms!r}",
-                expected=f"one of {', '.join(RECIPES)}, or weights of {', '.join(get_args(Term))}",
-                remedy=suggestion(terms, tuple(RECIPES)),
-            )
-        names = {"rank"} if terms == "aepo" else set[str]()
-    else:
-        for name, weight in terms.items():
-            if name not in get_args(Term):
-                raise UsageError(
-                    "there is no such term",
-                    where=f"terms={{{name!r}: ...}}",
-                    expected=f"some of {', '.join(get_args(Term))}",
-                    remedy=suggestion(str(name), get_args(Term)),
-                )
-            if not is_number(weight) or not math.isfinite(weight):
-                raise UsageError(
-                    "a weight is no number",
-                    where=f"terms={{{name!r}: {weight!r}}}",
-                    expected="a finite number",
-                )
-        if not any(terms.values()):
-            raise UsageError(
-                "the reward has no term",
-                where=f"terms={dict(terms)!r}",
-                expected="at least one weight that is not 0",
-            )
-        names = {name for name, weight in terms.items() if weight}
-        terms = {name: float(weight) for name, weight in terms.items()}
+    try:
+        if not isinstance(terms, str):
+            terms = {name: float(weight) for name, weight in terms.items()}
+        found: dict[Term, float] | RecipeName = msgspec.convert(
+            terms, RecipeName | dict[Term, float]
+        )
+        weights: Mapping[Term, float] = {"rank": 1.0} if found == "aepo" else {"exact": 1.0}
+        if isinstance(found, dict):
+            weights = found
+        if not any(weights.values()) or not all(map(math.isfinite, weights.values())):
+            raise ValueError("weights are finite, and one of them is not 0")
+    except (msgspec.ValidationError, TypeError, ValueError) as error:
+        raise UsageError(
+            f"these are no terms of a reward: {error}",
+            where=f"terms={terms!r}",
+            expected=f"one of {', '.join(RECIPES)}, or weights of {', '.join(get_args(Term))}",
+            remedy=suggestion(str(terms), tuple(RECIPES)),
+        ) from None
     speech = task.benchmark.speech
     points = speech is not None and speech.asked == "point" and "dialect" not in task.options
-    if "rank" in names and not points:
+    if weights.get("rank") and not points:
         raise UsageError(
             f"answers of {task.name} are not coordinates to rank, or are in a dialect",
             where=f"terms={terms!r}",
             expected="a grounding task without a dialect",
             remedy="drop the term",
         )
-    return terms
+    return found
 
 
 def _again(

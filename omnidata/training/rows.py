@@ -193,14 +193,19 @@ def prompt_with_media(
     ]
 
 
+class ExclusionError(Exception):
+    """A step becomes no row; `finding` says why."""
+
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(finding)
+        self.finding = finding
+
+
 @dataclass
 class Maker:
-    """Make rows.
+    """Make rows; each method raises ExclusionError for a step that becomes none.
 
     Attributes:
-        task: writes the prompts, and judges the answers.
-        options: of the export.
-        stored: the files of each medium, or why it has none.
         kinds: modalities that the export has files for.
         unstated: see `places_without_target`.
         root: the export, once it is done.
@@ -220,39 +225,34 @@ class Maker:
         self._space = answer_space(self.task.options)
         self._own_controls = self.task.own_controls
 
-    def make(self, step: Step) -> Line | Finding:
-        """Return the row of a step, or the finding why there is none."""
+    def make(self, step: Step) -> Line:
+        """Return the row of a step."""
         content = self.make_prompt(step)
-        if isinstance(content, Finding):
-            return content
         target = self._answer(step, content.receipt)
-        if isinstance(target, Finding):
-            return target
         text, template = content.begun + target.text, content.begun + target.template
         content = replace(content, target=replace(target, text=text, template=template))
         made = self._rows.answers.row(content)
-        if fault := self.fault(step, made):
-            return fault
+        self.check(step, made)
         if isinstance(self._rows, PromptFormat):
             made = self._rows.row(content)
         return self.line(step, content, made)
 
-    def make_prompt(self, step: Step) -> Content | Finding:
-        """Return the content of a step's row without the answer, or the finding why it has none."""
+    def make_prompt(self, step: Step) -> Content:
+        """Return the content of a step's row without the answer."""
         try:
             conversation, media = prompt_with_media(self.task, step, self._capabilities)
         except MediaError as error:
-            return _exclusion(step, "media-broken", error.what, error.expected)
+            raise _exclusion(step, "media-broken", error.what, error.expected) from None
         for role, wanted in media:
             kept = self.stored[wanted.key]
             if isinstance(kept, Broken):
                 what = f"{role.replace('_', ' ')}: {kept.what}"
-                return _exclusion(step, "media-broken", what, kept.expected)
+                raise _exclusion(step, "media-broken", what, kept.expected)
         absent = [role for role in _CURRENT if role in step.media and not step.media[role]]
         described = any(part.about for part in parts_of(conversation))
         if absent or not (described or any(wanted.ref.kind == "image" for _, wanted in media)):
             what = f"there is no {' and no '.join(absent) or 'picture'}"
-            return _exclusion(step, "picture-missing", what, "a picture of the screen")
+            raise _exclusion(step, "picture-missing", what, "a picture of the screen")
         turns, receipt = render_messages(conversation, self._capabilities, _text, self._pieces)
         begun = ""
         if turns[-1].role == "assistant":  # trainers want an answer whole
@@ -267,11 +267,11 @@ class Maker:
         name, sample_id = self.task.name, step.sample_id
         return Content(name, sample_id, turns, receipt, self.kinds, self.root, begun)
 
-    def _answer(self, step: Step, receipt: Mapping[str, Any]) -> Target | Finding:
+    def _answer(self, step: Step, receipt: Mapping[str, Any]) -> Target:
         seen = sent_size(receipt, where=step.sample_id) or Resizing(step.screen, step.screen)
         original = seen.original
         if self._space == "px" and original != step.screen:
-            return _exclusion(
+            raise _exclusion(
                 step,
                 "size-differs",
                 f"the screenshot has {original[0]} x {original[1]} pixels, its target is for "
@@ -286,8 +286,8 @@ class Maker:
         if target is None or right is None:
             if f"{step.episode}/{step.step_index}" not in self.unstated:
                 what = "the step has no usable target"
-                return _exclusion(step, "target-missing", what, "a target")
-            return Finding(
+                raise _exclusion(step, "target-missing", what, "a target")
+            finding = Finding(
                 "target-absent",
                 "warning",
                 step.sample_id,
@@ -295,6 +295,7 @@ class Maker:
                 "a target, but after the last action of a recording",
                 "label it (docs/label.md), or do nothing: it is left out of the export",
             )
+            raise ExclusionError(finding)
         ends: Mapping[str | None, Screen] = {"norm1000": (1000, 1000), "rel": (1, 1)}
         width, height = ends.get(self._space, seen.size)
         if not right or not (values.get("format_ok", True) or self._space == "px"):
@@ -303,19 +304,18 @@ class Maker:
             wrong = "lies beyond the screen"
         else:
             return target
-        return _exclusion(
+        raise _exclusion(
             step,
             "target-unreachable",
             f"the answer {text[:200]!r} {wrong}",
             "a target on the screen that an answer of the prompt's form can hit",
         )
 
-    def fault(self, step: Step, made: Row) -> Finding | None:
-        """Return a finding if a trainer or a model would misread a row with an answer, else None.
+    def check(self, step: Step, made: Row) -> None:
+        """Refuse a row with an answer that a trainer or a model would misread.
 
-        Chat templates write texts as they are, and the tokenizers of trainers make tokens of them.
-        So a text of the data may not hold a placeholder, of the trainer or of any known model, nor
-        a token that some model obeys, but for the task's own.
+        Chat templates write texts as they are, and tokenizers make tokens of them: a text may not
+        hold a placeholder of the trainer or of any model, nor a control token except the task's.
         """
         form = self._rows.answers
         texts = form.texts(made)
@@ -326,7 +326,7 @@ class Maker:
             for tag, count in counts.items()
             if count != len(listed[tag])
         ]:
-            return _exclusion(
+            raise _exclusion(
                 step,
                 "placeholder-in-text",
                 f"a text of the data holds a placeholder for media: {'; '.join(differs)}",
@@ -334,27 +334,22 @@ class Maker:
             )
         refused = sorted(CONTROLS - {*self._own_controls})
         if token := next((token for token in refused for text in texts if token in text), ""):
-            return _exclusion(
+            raise _exclusion(
                 step,
                 "control-token-in-text",
                 f"a text of the data holds the control token {token}",
                 "texts without the control tokens of models",
             )
-        return None
 
-    def line(self, step: Step, content: Content, made: Row) -> Line | Finding:
+    def line(self, step: Step, content: Content, made: Row) -> Line:
         """Return a row as it is written, with the step's id and the roles of its media."""
         pieces = [piece for turn in content.turns for piece in turn.parts if piece.name]
         try:
             whole = {"sample_id": step.sample_id, **made, "roles": [p.role for p in pieces]}
             data = msgspec.json.encode(whole) + b"\n"
         except UnicodeEncodeError:
-            return _exclusion(
-                step,
-                "text-unwritable",
-                "a text is not valid Unicode: a lone surrogate",
-                "Unicode texts",
-            )
+            what = "a text is not valid Unicode: a lone surrogate"
+            raise _exclusion(step, "text-unwritable", what, "Unicode texts") from None
         return Line(
             data,
             frozenset(name for name, value in made.items() if value or isinstance(value, bool)),
@@ -375,11 +370,9 @@ class Maker:
 
 
 def places_without_target(source: LoadedDataset) -> frozenset[str]:
-    """Return the places of rows without a target by the loader's findings.
+    """Return "app/episode/step" of the rows that have no target by the loader's findings.
 
-    Returns:
-        "app/episode/step" for each, and what else their place, "app/episode/step (file)", begins
-        with: names may hold " (" as well.
+    A place is "app/episode/step (file)", and names may hold " (" as well: each beginning counts.
     """
     places = [f.where.split(" (") for f in source.findings if f.code == "target-absent"]
     return frozenset(
@@ -395,6 +388,6 @@ def _piece(kind: Modality, file: File, role: str) -> Piece:
     return Piece(kind, name=file.name, role=role, size=(file.width, file.height))
 
 
-def _exclusion(step: Step, code: str, what: str, expected: str) -> Finding:
+def _exclusion(step: Step, code: str, what: str, expected: str) -> ExclusionError:
     remedy = "correct the data, or drop the step with --exclude; it is left out of the export"
-    return Finding(code, "error", step.sample_id, what, expected, remedy)
+    return ExclusionError(Finding(code, "error", step.sample_id, what, expected, remedy))

@@ -21,7 +21,6 @@ from omnidata.errors import DataError, UsageError
 from omnidata.loaders.steps import ids_of
 from omnidata.run.histories import Histories
 from omnidata.run.journal import TRANSIENT
-from omnidata.run.media_stamps import Seen
 from omnidata.run.recorded import recorded_steps
 from omnidata.run.run_info import model_name
 from omnidata.tasks.asking import Asking
@@ -79,13 +78,12 @@ def run_histories(
             expected="one history",
             remedy=f"name one of its samples: {opened[0].path}",
         )
-    info = opened[0].info
+    info, answers, seen = opened[0].info, opened[0].answers, opened[0].seen
     asked = frozenset(ids_of(recorded_steps(info, source, run)))
     histories = Histories(task)
     past: dict[str, Sequence[Action | None]] = {}
     lacking: Counter[str] = Counter()
-    seen = Seen(task)
-    with closing(opened[0].answers) as answers:
+    with closing(answers):
         for _, same in groupby(source.steps, key=attrgetter("episode")):
             why = ""
             for step in same:

@@ -8,14 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
 
 from omnidata import media
 from omnidata.adapters.media_budget import parts_of
-from omnidata.errors import DataError, MissingMediaError, OmnidataError, UsageError
+from omnidata.errors import DataError, FileError, MissingMediaError, OmnidataError, UsageError
 from omnidata.files import STREAMED, open_file, read_file
 from omnidata.loaders import repository
 from omnidata.loaders.rows import RowReader
@@ -65,7 +66,7 @@ def training_table(task: Asking, steps: LoadedDataset | Sequence[Step]) -> datas
         )
     _check_targets(task, found)
     rows = datasets.Dataset.from_dict({"number": range(len(found))})
-    return rows.with_transform(_StepLookup(steps_for_workers(found, sources=True)))
+    return rows.with_transform(partial(_look_up, steps_for_workers(found, sources=True)))
 
 
 def check(
@@ -89,9 +90,8 @@ def check(
     """
     from torch.utils.data import DataLoader
 
-    lengths = DataLoader(
-        data, batch_size=_CHECKED, num_workers=workers, collate_fn=_Measure(collator)
-    )
+    measure = partial(_measure, collator)
+    lengths = DataLoader(data, batch_size=_CHECKED, num_workers=workers, collate_fn=measure)
     longest = 0
     for length in lengths:
         if isinstance(length, OmnidataError):
@@ -100,25 +100,18 @@ def check(
     return longest
 
 
-@dataclass(frozen=True, slots=True)
-class _Measure:
-    """Counts a batch's tokens; errors are returned, as those raised lose their place and remedy."""
-
-    collator: Callable[[list[Any]], Mapping[str, Any]]
-
-    def __call__(self, items: list[Any]) -> int | OmnidataError:
-        try:
-            return int(self.collator(items)["input_ids"].shape[1])
-        except OmnidataError as error:
-            return error
+def _measure(
+    collator: Callable[[list[Any]], Mapping[str, Any]], items: list[Any]
+) -> int | OmnidataError:
+    """Return a batch's tokens, or its error: one that a worker raises loses place and remedy."""
+    try:
+        return int(collator(items)["input_ids"].shape[1])
+    except OmnidataError as error:
+        return error
 
 
-@dataclass(frozen=True, slots=True)
-class _StepLookup:
-    steps: Sequence[Step]
-
-    def __call__(self, rows: Mapping[str, Sequence[int]]) -> dict[str, list[Step]]:
-        return {"step": [self.steps[number] for number in rows["number"]]}
+def _look_up(steps: Sequence[Step], rows: Mapping[str, Sequence[int]]) -> dict[str, list[Step]]:
+    return {"step": [steps[number] for number in rows["number"]]}
 
 
 def training_stream(
@@ -175,16 +168,11 @@ def training_stream(
     if seed is not None:
         found = found.shuffle(seed=seed, buffer_size=buffer)
     reader = RowReader(manifest.tags, manifest.roles, manifest.task)
-    return found.map(_ToStep(reader, str(data)), remove_columns=found.column_names)
+    return found.map(partial(_to_step, reader, str(data)), remove_columns=found.column_names)
 
 
-@dataclass(frozen=True, slots=True)
-class _ToStep:
-    reader: RowReader
-    where: str
-
-    def __call__(self, row: Mapping[str, Any]) -> dict[str, Step]:
-        return {"step": self.reader.read(row, self.where)}
+def _to_step(reader: RowReader, where: str, row: Mapping[str, Any]) -> dict[str, Step]:
+    return {"step": reader.read(row, where)}
 
 
 def _check_targets(task: Asking, steps: Iterable[Step]) -> None:
@@ -213,6 +201,8 @@ class _Written(msgspec.Struct):
 
 
 class _Report(msgspec.Struct):
+    """`export.json`; with fixed sizes the prompts state the sizes of the written pictures."""
+
     options: _Options
     task_options: dict[str, str]
     splits: dict[Split, _Written]
@@ -259,17 +249,10 @@ def exported_table(out: Path, split: Split = "train") -> datasets.Dataset:
             expected=f"one of {', '.join(report.splits)}",
             remedy="name one of these, or export again with another --split",
         )
-    pixels = report.task_options.get("coordinates") == "px"
-    file = _File(
-        out.absolute() / f"{split}{form.suffix}",
-        form,
-        pixels,
-        report.fixed_sizes,
-        report.special_tokens,
-    )
+    file = _File(out.absolute() / f"{split}{form.suffix}", form, report)
     starts = file.starts(report.splits[split].steps)
     rows = datasets.Dataset.from_dict({"number": range(len(starts))})
-    return rows.with_transform(_ExampleLookup(file, starts))
+    return rows.with_transform(partial(_examples_at, file, starts))
 
 
 def _report(out: Path) -> _Report:
@@ -297,9 +280,7 @@ class _File:
 
     path: Path
     form: AnswerFormat
-    pixels: bool  # of coordinates in answers
-    fixed: bool  # whether prompts state the size of the pictures as they are written
-    special_tokens: bool  # in answers
+    report: _Report
 
     def starts(self, count: int) -> npt.NDArray[np.int64]:
         """Check all `count` rows, and return the byte at which each begins."""
@@ -335,15 +316,8 @@ class _File:
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:
         try:
-            folder = self.path.parent.resolve()
-            is_own = self.path.is_file() and self.path.resolve().parent == folder
-            if self.path.exists() and not is_own:
-                raise DataError(
-                    "the rows are outside the export, or not a regular file",
-                    where=str(self.path),
-                    expected="the file that the export wrote",
-                    remedy="copy the export with `cp -rL`, or export again",
-                )
+            if self.path.is_symlink():
+                raise FileError("a link is not a regular file of the export")
             with open_file(self.path, STREAMED) as file:
                 yield file
         except OSError as error:
@@ -351,7 +325,7 @@ class _File:
                 f"the rows cannot be read ({error.strerror})",
                 where=str(self.path),
                 expected="the file that the export wrote",
-                remedy="export again",
+                remedy="copy the export with `cp -rL`, or export again",
             ) from None
 
     def example(self, line: bytes, number: int) -> Example:
@@ -368,27 +342,27 @@ class _File:
         except DataError as error:
             error.where = where
             raise
-        size: Literal["own"] | None = "own" if self.pixels or self.fixed else None
-        return replace(found, size=size, special_tokens=self.special_tokens)
+        report = self.report
+        in_pixels = report.fixed_sizes or report.task_options.get("coordinates") == "px"
+        return replace(
+            found, size="own" if in_pixels else None, special_tokens=report.special_tokens
+        )
 
 
-@dataclass(frozen=True, slots=True)
-class _ExampleLookup:
-    file: _File
-    starts: npt.NDArray[np.int64]
-
-    def __call__(self, rows: Mapping[str, Sequence[int]]) -> dict[str, list[Example]]:
-        found: list[Example] = []
-        with self.file.open() as file:
-            for number in rows["number"]:
-                file.seek(int(self.starts[number]))
-                one = self.file.example(file.readline(_LONGEST + 1), number + 1)
-                prompt = _as_written(one.prompt) if self.file.fixed else one.prompt
-                found.append(replace(one, prompt=prompt))
-        return {"example": found}
+def _examples_at(
+    rows: _File, starts: npt.NDArray[np.int64], asked: Mapping[str, Sequence[int]]
+) -> dict[str, list[Example]]:
+    found: list[Example] = []
+    with rows.open() as file:
+        for number in asked["number"]:
+            file.seek(int(starts[number]))
+            one = rows.example(file.readline(_LONGEST + 1), number + 1)
+            fixed = rows.report.fixed_sizes
+            found.append(replace(one, prompt=_with_sizes(one.prompt)) if fixed else one)
+    return {"example": found}
 
 
-def _as_written(prompt: Conversation) -> Conversation:
+def _with_sizes(prompt: Conversation) -> Conversation:
     return tuple(
         Message(
             turn.role,

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -28,6 +29,7 @@ from omnidata.predictions import Prediction
 from omnidata.run.bad_lines import BadLines, answer_rows, kind_of, row_of, sift
 from omnidata.run.logs import recognise
 from omnidata.run.selection import SPLITS
+from omnidata.tasks.asking import Asking
 from omnidata.training.examples import read
 from omnidata.training.export import REPORT
 from omnidata.training.formats import Format, formats, get_format
@@ -50,19 +52,11 @@ def trainers() -> dict[str, Format]:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A row of an export.
-
-    Attributes:
-        label: the right answer; None where the row has a prompt alone.
-        texts: the last texts of the prompt, without blanks.
-        media: names of the files, without folders.
-    """
-
     where: str
     sample_id: str
-    label: str | None
-    texts: Sequence[str]
-    media: Sequence[str]
+    label: str | None  # the right answer; None where the row has a prompt alone
+    texts: Sequence[str]  # of the last turn of the prompt, without blanks
+    media: Sequence[str]  # names of the files, without folders
     own: Mapping[str, Any]
 
     def is_prompt_of(self, texts: str | None, media: Sequence[str] | None) -> bool:
@@ -77,12 +71,8 @@ class TrainerLog:
     Args:
         trainer: one of `trainers()`.
         path: of the predictions.
-        rows: the file of rows that the trainer predicted on, or the folder of the export. Of a
-            folder that has several splits, the one is taken that the predictions fit.
-
-    Attributes:
-        rows: the file.
-        report: the content of `export.json`; empty where it does not lie beside the rows.
+        rows: the file of rows that the trainer predicted on, or the folder of the export, of whose
+            splits the one is taken that the predictions fit.
 
     Raises:
         UsageError: no rows are named, or several files fit.
@@ -112,7 +102,7 @@ class TrainerLog:
                 expected=f"predictions of {trainer} on them",
             )
 
-    def settings(self, task: str) -> dict[str, Any]:
+    def settings(self, task: str) -> Mapping[str, Any]:
         """Return the task options of the export, as in `run.json`.
 
         Raises:
@@ -128,15 +118,15 @@ class TrainerLog:
             )
         return {"task": task, "options": dict(self.report.get("task_options") or {})}
 
-    def steps(self, source: LoadedDataset) -> Sequence[Step]:
-        """The steps that the rows are of, in their order.
+    def steps(self, source: LoadedDataset, task: Asking) -> Sequence[Step]:
+        """Return the steps of the rows, in the order of the data.
 
         Raises:
             PredictionError: the export was made of other data.
         """
         places = Positions(source.steps)
-        ids = [*dict.fromkeys(row.sample_id for row in self._read_rows(self.rows))]
-        unknown = next((name for name in ids if name not in places), None)
+        ids = {row.sample_id for row in self._read_rows(self.rows)}
+        unknown = min((name for name in ids if name not in places), default=None)
         fingerprint = self.report.get("dataset_fingerprint", source.fingerprint)
         if unknown is not None or fingerprint != source.fingerprint:
             what = "has other annotations" if unknown is None else f"has the step {unknown}"
@@ -149,27 +139,28 @@ class TrainerLog:
             )
         return select_steps(source.steps, sorted(places[name] for name in ids))
 
-    def read(self, bad: BadLines) -> Iterator[Prediction]:
+    def read(self, source: LoadedDataset, task: Asking, bad: BadLines) -> Iterator[Prediction]:
         """Yield the answers; lines without one are passed to `bad`."""
+        found: Iterator[tuple[str, str | None, Mapping[str, Any]]]
+        rows = self._read_rows(self.rows)
         if self._columns.sample_id:
-            receipts = {row.sample_id: _receipt_of(row.own) for row in self._read_rows(self.rows)}
-            for sample_id, text in sift(self._lines(), self._answer_by_id, bad):
-                yield self._prediction(sample_id, text, receipts.get(sample_id, {}))
-            return
-        for line, row in zip(self._lines(), self._read_rows(self.rows), strict=True):
-            for text in sift([line], self._answer, bad):
-                yield self._prediction(row.sample_id, text, self._receipt(row))
-
-    def _prediction(
-        self, sample_id: str, text: str | None, receipt: Mapping[str, Any]
-    ) -> Prediction:
-        return Prediction(
-            sample_id=sample_id,
-            output=text,
-            delivery="ok" if text is not None else "api_error",
-            error="" if text is not None else f"{self._trainer} wrote no answer",
-            receipt=dict(receipt),
-        )
+            receipts = {row.sample_id: _receipt_of(row.own) for row in rows}
+            answers = sift(self._lines(), self._answer, bad)
+            found = ((name, text, receipts.get(name, {})) for name, text in answers)
+        else:
+            found = (
+                (row.sample_id, text, self._receipt(row))
+                for line, row in zip(self._lines(), rows, strict=True)
+                for _, text in sift([line], self._answer, bad)
+            )
+        for sample_id, text, receipt in found:
+            yield Prediction(
+                sample_id=sample_id,
+                output=text,
+                delivery="ok" if text is not None else "api_error",
+                error="" if text is not None else f"{self._trainer} wrote no answer",
+                receipt=dict(receipt),
+            )
 
     # Which rows the predictions are of.
 
@@ -179,8 +170,15 @@ class TrainerLog:
             if not by_id:
                 self._check(rows)
             return rows
-        places = [rows / f"{split}{self._suffix}" for split in SPLITS]
-        files = [path for path in places if path.is_file()]
+        faults: dict[Path, PredictionError] = {}
+        files: list[Path] = []
+        for path in (rows / f"{split}{self._suffix}" for split in SPLITS):
+            if path.is_file():
+                files.append(path)
+                try:
+                    (self._check_ids if by_id else self._check)(path)
+                except PredictionError as error:
+                    faults[path] = error
         if not files:
             raise UsageError(
                 "the folder has no rows",
@@ -188,13 +186,6 @@ class TrainerLog:
                 expected=_ROWS,
                 remedy="name the folder that `omnidata export` wrote",
             )
-        check = self._check_ids if by_id else self._check
-        faults: dict[Path, PredictionError] = {}
-        for path in files:
-            try:
-                check(path)
-            except PredictionError as error:
-                faults[path] = error
         fit = [path for path in files if path not in faults] or (files[:1] if by_id else [])
         if len(fit) > 1:
             raise UsageError(
@@ -278,29 +269,22 @@ class TrainerLog:
         for line in answer_rows(path, _ROWS):
             yield _row(row_of(line, _ROWS), line.where)
 
-    def _answer(self, line: Line) -> str | None:
-        expected = f"{self._columns.answer}: the model's text"
+    def _answer(self, line: Line) -> tuple[str, str | None]:
+        """Return the row's id, which is empty where rows are paired by place, and the text."""
+        column, name = self._columns.answer, self._columns.sample_id
+        expected, remedy = f"{column}: the model's text", ""
         row = row_of(line, expected)
-        if self._columns.answer not in row:
-            what, remedy = f"there is no {self._columns.answer}", recognise(row)
-            raise PredictionError(what, where=line.where, expected=expected, remedy=remedy)
-        text = _text_of(row[self._columns.answer])
-        if not isinstance(text, str | None):
-            what = f"{self._columns.answer} is {kind_of(text)}, not a text"
-            raise PredictionError(what, where=line.where, expected=expected)
-        return text
-
-    def _answer_by_id(self, line: Line) -> tuple[str, str | None]:
-        text, name = self._answer(line), self._columns.sample_id
-        sample_id = line.row.get(name)
-        if not isinstance(sample_id, str):
-            raise PredictionError(
-                f"there is no {name}",
-                where=line.where,
-                expected=f"{name}: the id of the row",
-                remedy="predict on rows of `omnidata export`, with the reward beside them",
-            )
-        return sample_id, text
+        text, sample_id = _text_of(row.get(column)), row.get(name, "")
+        if column not in row:
+            what, remedy = f"there is no {column}", recognise(row)
+        elif not isinstance(text, str | None):
+            what = f"{column} is {kind_of(text)}, not a text"
+        elif name and not (sample_id and isinstance(sample_id, str)):
+            what, expected = f"there is no {name}", f"{name}: the id of the row"
+            remedy = "predict on rows of `omnidata export`, with the reward beside them"
+        else:
+            return sample_id, text
+        raise PredictionError(what, where=line.where, expected=expected, remedy=remedy)
 
     def _receipt(self, row: _Row) -> dict[str, Any]:
         chosen = self.report.get("options") or {}
@@ -392,8 +376,7 @@ def _is_label(said: Any, own: str) -> bool:
 
 
 def _receipt_of(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    try:
+    with suppress(KeyError, TypeError, ValueError, RecursionError):
         found = json.loads(row["receipt"])
-    except (KeyError, TypeError, ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
+        return found if isinstance(found, dict) else {}
+    return {}

@@ -10,6 +10,7 @@ from typing import Any
 from omnidata.actions import Action, Box
 from omnidata.loaders.episode_tree import TreeEpisode, TreeStep, TreeWriter
 from omnidata.tasks import get_task
+from omnidata.tasks.asking import Asking
 from omnidata.training.export import Exported, export
 from omnidata.training.rows import Options
 from omnidata.types import LoadedDataset
@@ -101,11 +102,17 @@ def load(data: Path, task: str = "omnigui", **options: str) -> LoadedDataset:
 
 
 def written(
-    data: Path, out: Path, *, task: str = "omnigui", coordinates: str = "", **options: Any
+    data: Path | LoadedDataset,
+    out: Path,
+    *,
+    task: str | Asking = "omnigui",
+    coordinates: str = "",
+    **options: Any,
 ) -> Exported:
     """An export; LLaMA-Factory's unless asked, everything in `train` unless asked."""
-    asking = get_task(task, {"coordinates": coordinates} if coordinates else {})
-    source = asking.load(data, check_media=False)
+    if isinstance(task, str):
+        task = get_task(task, {"coordinates": coordinates} if coordinates else {})
+    source = task.load(data, check_media=False) if isinstance(data, Path) else data
     chosen = {"format": "llamafactory", "shares": {"train": 1.0}}
     own = {
         name: options.pop(name)
@@ -115,7 +122,13 @@ def written(
         )
         if name in options
     }
-    return export(asking, source, out, Options(**{**chosen, **options}), **own)
+    return export(task, source, out, Options(**{**chosen, **options}), **own)
+
+
+def stop_at_the_end(done: int, total: int) -> None:
+    """Interrupt an export when all media are written."""
+    if done == total:
+        raise KeyboardInterrupt
 
 
 def rows(out: Path, split: str = "train") -> list[dict[str, Any]]:

@@ -19,9 +19,7 @@ from omnidata.errors import DataError, UsageError
 from omnidata.tasks import get_task
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.omnigui.task import OmniGui
-from omnidata.training.export import export
 from omnidata.training.media_store import Sizing
-from omnidata.training.rows import Options
 from omnidata.types import MediaRef, Step, Target
 from tests.data.tiny import SIZE, png
 from tests.export.small import (
@@ -33,6 +31,7 @@ from tests.export.small import (
     folder,
     load,
     rows,
+    stop_at_the_end,
     studio,
     tree,
     written,
@@ -90,11 +89,6 @@ def test_two_cuts_of_one_clip_are_two_files_for_the_next_call_too(
     data: Path, tmp_path: Path
 ) -> None:
     """Of a clip in a row of Parquet, whose file says nothing of the cut."""
-
-    def stop(done: int, total: int) -> None:
-        if done == total:
-            raise KeyboardInterrupt
-
     convert(load(data), tmp_path / "parquet", embed=True)
     source = load(tmp_path / "parquet")
     clip = source.steps[0].media["video"]
@@ -103,10 +97,10 @@ def test_two_cuts_of_one_clip_are_two_files_for_the_next_call_too(
         replace(step, media={**step.media, "video": replace(clip, until=share)})
         for step, share in zip(source.steps, (1.0, 0.7, 0.4), strict=False)
     ]
-    task, options = get_task("omnigui"), Options(format="swift", shares={"train": 1.0})
+    changed = replace(source, steps=cuts)
     with pytest.raises(KeyboardInterrupt):
-        export(task, replace(source, steps=cuts), tmp_path / "out", options, progress=stop)
-    export(task, replace(source, steps=cuts), tmp_path / "out", options)
+        written(changed, tmp_path / "out", format="swift", progress=stop_at_the_end)
+    written(changed, tmp_path / "out", format="swift")
     names = [name for row in rows(tmp_path / "out") for name in row["videos"]]
     assert len(names) == len(set(names)) == 3
     found = (media.examine(MediaRef("video", tmp_path / "out", name)) for name in names)
@@ -156,10 +150,10 @@ def test_a_target_that_does_not_follow_the_size_of_its_picture_is_no_row(
     task = Asking(Unscaled("omnigui", {"coordinates": "px", "modalities": "I"}))
     out = tmp_path / "out"
     with pytest.raises(DataError, match=r"(?s)E00/0.* near \(10, 16\)") as caught:
-        export(task, load(data), out, Options(format="trl", sizing=Sizing(longest=80)))
+        written(data, out, task=task, format="trl", sizing=Sizing(longest=80))
     assert "correct `target`" in str(caught.value)
     assert not out.exists()
-    export(task, load(data), out, Options(format="trl"))
+    written(data, out, task=task, format="trl")
     assert len(rows(out)) == len(ACTIONS)
 
 
@@ -211,37 +205,26 @@ def test_a_medium_that_is_not_exported_may_be_broken(data: Path, tmp_path: Path)
     assert codes(written(data, tmp_path / "out", drop_audio=True)) == ["media-dropped"]
 
 
-def test_a_step_without_a_target_is_left_out_and_named(tmp_path: Path) -> None:
-    data = tree(tmp_path / "data")
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"action": None}, "target-missing"),
+        ({"action": Action("type", text=None)}, "target-missing"),
+        ({"media": {"screenshot": None}}, "picture-missing"),
+        ({"instruction": "half a pair: \ud800"}, "text-unwritable"),
+    ],
+)
+def test_a_step_that_makes_no_row_is_left_out_and_named(
+    change: dict[str, Any], code: str, data: Path, tmp_path: Path
+) -> None:
     source = load(data)
-    steps = [replace(source.steps[0], action=None), *source.steps[1:]]
-    options = Options(format="llamafactory", shares={"train": 1.0})
-    done = export(get_task("omnigui"), replace(source, steps=steps), tmp_path / "out", options)
-    assert [(found.code, found.where) for found in done.findings] == [
-        ("target-missing", "App/E00/0")
-    ]
+    first = source.steps[0]
+    if "media" in change:
+        change = {"media": {**first.media, **change["media"]}}
+    steps = [replace(first, **change), *source.steps[1:]]
+    done = written(replace(source, steps=steps), tmp_path / "out")
+    assert [(found.code, found.where) for found in done.findings] == [(code, "App/E00/0")]
     assert len(rows(tmp_path / "out")) == 3
-
-
-def test_a_step_without_a_screenshot_is_left_out_and_named(tmp_path: Path) -> None:
-    data = tree(tmp_path / "data")
-    source = load(data)
-    first = source.steps[0]
-    steps = [replace(first, media={**first.media, "screenshot": None}), *source.steps[1:]]
-    options = Options(format="llamafactory", shares={"train": 1.0})
-    done = export(get_task("omnigui"), replace(source, steps=steps), tmp_path / "out", options)
-    assert codes(done) == ["picture-missing"]
-
-
-def test_a_text_that_no_file_can_hold_is_named(tmp_path: Path) -> None:
-    data = tree(tmp_path / "data", episodes=2, actions=[TAP])
-    source = load(data)
-    first = source.steps[0]
-    steps = [replace(first, instruction="half a pair: \ud800"), *source.steps[1:]]
-    options = Options(format="llamafactory", shares={"train": 1.0})
-    done = export(get_task("omnigui"), replace(source, steps=steps), tmp_path / "out", options)
-    assert codes(done) == ["text-unwritable"]
-    assert len(rows(tmp_path / "out")) == 1
 
 
 def test_in_pixels_a_screenshot_of_another_size_than_its_row_says_is_named(tmp_path: Path) -> None:
@@ -275,13 +258,13 @@ def test_nothing_is_there_where_no_step_can_be_exported(data: Path, tmp_path: Pa
 def test_an_interrupted_export_goes_on_and_equals_an_uninterrupted_one(
     data: Path, tmp_path: Path
 ) -> None:
-    def stop(done: int, total: int) -> None:
+    def stop_early(done: int, total: int) -> None:
         if done == 7:
             raise KeyboardInterrupt
 
     small = Sizing(longest=100)
     with pytest.raises(KeyboardInterrupt):
-        written(data, tmp_path / "out", sizing=small, progress=stop)
+        written(data, tmp_path / "out", sizing=small, progress=stop_early)
     assert not (tmp_path / "out").exists()
     unfinished = tmp_path / ".out.unfinished"
     left = {path: path.stat().st_mtime_ns for path in (unfinished / "media").iterdir()}
@@ -299,12 +282,8 @@ def test_an_interrupted_export_goes_on_and_equals_an_uninterrupted_one(
 
 
 def test_what_changed_since_the_interruption_is_made_again(data: Path, tmp_path: Path) -> None:
-    def stop(done: int, total: int) -> None:
-        if done == total:
-            raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        written(data, tmp_path / "out", progress=stop)
+        written(data, tmp_path / "out", progress=stop_at_the_end)
     path = folder(data) / "1.png"
     path.unlink()
     path.write_bytes(png(77))
@@ -314,12 +293,8 @@ def test_what_changed_since_the_interruption_is_made_again(data: Path, tmp_path:
 
 
 def test_other_settings_begin_anew(data: Path, tmp_path: Path) -> None:
-    def stop(done: int, total: int) -> None:
-        if done == total:
-            raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        written(data, tmp_path / "out", sizing=Sizing(longest=50), progress=stop)
+        written(data, tmp_path / "out", sizing=Sizing(longest=50), progress=stop_at_the_end)
     written(data, tmp_path / "out")
     assert pictures(tmp_path / "out") == [SIZE] * 4
 
@@ -372,9 +347,7 @@ def test_sound_that_a_row_holds_is_written_as_wav(tmp_path: Path) -> None:
     step = source.steps[0]
     ref = MediaRef("audio", path.parent, "", inline=held)
     steps = [replace(step, media={**step.media, "audio": ref})]
-    options = Options(format="llamafactory", shares={"train": 1.0})
-    done = export(get_task("omnigui"), replace(source, steps=steps), tmp_path / "out", options)
-    assert not done.findings
+    assert not written(replace(source, steps=steps), tmp_path / "out").findings
     (name,) = rows(tmp_path / "out")[0]["audios"]
     samples = media.samples(MediaRef("audio", tmp_path / "out", name))
     assert samples[:3].tolist() == [0.0, 0.25, -0.25]
@@ -388,8 +361,7 @@ def test_rows_that_have_something_in_a_column_come_first(tmp_path: Path) -> None
         replace(step, media={**step.media, **(dict.fromkeys(("video", "audio")) if n < 3 else {})})
         for n, step in enumerate(source.steps)
     ]
-    options = Options(format="swift", shares={"train": 1.0}, objects="norm1")
-    export(get_task("omnigui"), replace(source, steps=steps), tmp_path / "out", options)
+    written(replace(source, steps=steps), tmp_path / "out", format="swift", objects="norm1")
     order = [one["sample_id"][-1] for one in rows(tmp_path / "out")]
     assert order == ["0", "3", "1", "2"]
 
@@ -418,18 +390,17 @@ def test_a_split_that_nothing_falls_into_is_said(data: Path, tmp_path: Path) -> 
 
 def test_a_models_own_history_is_nothing_to_train_on(data: Path, tmp_path: Path) -> None:
     task = get_task("omnigui", {"history": "predicted"})
-    options = Options(format="llamafactory")
     with pytest.raises(UsageError, match="no answers of the model"):
-        export(task, load(data), tmp_path / "out", options)
+        written(data, tmp_path / "out", task=task)
 
 
 def test_a_spoken_instruction_is_not_dropped(data: Path, tmp_path: Path) -> None:
     (tmp_path / "voices").mkdir()
     task = get_task("omnigui", {"voice": str(tmp_path / "voices")})
     with pytest.raises(UsageError, match="the spoken instruction is lost"):
-        export(task, load(data), tmp_path / "out", Options(format="trl", drop_audio=True))
+        written(data, tmp_path / "out", task=task, format="trl", drop_audio=True)
     with pytest.raises(DataError, match="no spoken form"):
-        export(task, load(data), tmp_path / "out", Options(format="swift"))
+        written(data, tmp_path / "out", task=task, format="swift")
     assert not (tmp_path / "out").exists()
 
 
@@ -460,43 +431,33 @@ def test_a_prompt_without_sound_does_not_speak_of_it(
     form: str, before: str, after: str, data: Path, tmp_path: Path
 ) -> None:
     """`--drop-audio` gives the prompts of `-T modalities` without the sound."""
-    options: dict[str, Any] = {"format": form, "drop_audio": True, "video": "frames"}
-    done = export(
-        get_task("omnigui", {"modalities": before}),
-        load(data),
-        tmp_path / "out",
-        Options(shares={"train": 1.0}, **options),
-    )
+    options: dict[str, Any] = {"format": form, "video": "frames"}
+    task = get_task("omnigui", {"modalities": before})
+    done = written(data, tmp_path / "out", task=task, drop_audio=True, **options)
     assert {spoken_of(row) for row in rows(tmp_path / "out")} == {after}
     fewer = get_task("omnigui", {"modalities": before.replace("A", "")})
     assert done.report["prompt_hash"] == fewer.prompt_hash
     assert done.report["task_options"] == fewer.options
-    export(
-        fewer,
-        load(data),
-        tmp_path / "fewer",
-        Options(shares={"train": 1.0}, **{**options, "drop_audio": False}),
-    )
+    written(data, tmp_path / "fewer", task=fewer, **options)
     assert rows(tmp_path / "out") == rows(tmp_path / "fewer")
 
 
 def test_labels_that_only_the_dropped_sound_explains_are_counted(tmp_path: Path) -> None:
     data = labelled(tmp_path / "data", "critical", "supportive", "present", None, "critical")
-    for task, options, where in (
+    cases: tuple[tuple[Asking, dict[str, Any], str], ...] = (
         (get_task("omnigui"), {"drop_audio": True}, "--drop-audio"),
         (get_task("omnigui", {"modalities": "I"}), {}, "-T modalities=I"),
-    ):
+    )
+    for task, options, where in cases:
         out = tmp_path / where.strip("-")
-        chosen = Options(format="llamafactory", shares={"train": 1.0}, **options)  # type: ignore[arg-type]
-        done = export(task, load(data), out, chosen)
+        done = written(data, out, task=task, **options)
         (found,) = done.findings
         assert (found.code, found.severity, found.where) == ("media-dropped", "warning", where)
         assert found.sample_ids == tuple(f"App/E0{e}/{s}" for e in (0, 4) for s in (0, 1))
         assert "4 steps of episodes with dependency=critical" in found.what
         assert ("2 steps without a label" in found.what) == ("drop_audio" in options)
         assert len(rows(out)) == 10
-    whole = Options(format="llamafactory", shares={"train": 1.0})
-    assert not export(get_task("omnigui"), load(data), tmp_path / "whole", whole).findings
+    assert not written(data, tmp_path / "whole").findings
 
 
 def test_a_benchmark_whose_prompts_have_no_sound_drops_none(tmp_path: Path) -> None:
@@ -515,13 +476,3 @@ def test_groundui_says_which_unit_its_prompt_asks_for(tmp_path: Path) -> None:
     done = written(path, tmp_path / "out", task="groundui", coordinates="norm1000")
     assert codes(done) == ["unit-differs"]
     assert answer(rows(tmp_path / "out")[0]) == "(764, 128)"
-
-
-def test_an_action_without_a_usable_text_is_named(tmp_path: Path) -> None:
-    data = tree(tmp_path / "data", actions=[TAP, BACK])
-    source = load(data)
-    typed = replace(source.steps[0], action=Action("type", text=None))
-    steps = [typed, source.steps[1]]
-    options = Options(format="llamafactory", shares={"train": 1.0})
-    done = export(get_task("omnigui"), replace(source, steps=steps), tmp_path / "out", options)
-    assert codes(done) == ["target-missing"]

@@ -6,7 +6,6 @@ import io
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,19 +14,10 @@ from PIL import Image
 from omnidata import media
 from omnidata.actions import Action, Box
 from omnidata.synth.episodes import Settings, make_episodes
-from omnidata.tasks import get_task
-from omnidata.training.export import Exported, export
-from omnidata.training.rows import Options
-from omnidata.types import LoadedDataset, MediaRef
+from omnidata.types import MediaRef
 from tests.cli.running import as_json, omnidata
 from tests.data.tiny import SIZE
 from tests.export.small import TAP, codes, folder, load, rows, tree, written
-
-
-def of(source: LoadedDataset, out: Path, **options: Any) -> Exported:
-    """An export of steps that were changed after they were read."""
-    chosen = Options(format="llamafactory", shares=options.pop("shares", {"train": 1.0}))
-    return export(get_task("omnigui"), source, out, chosen, **options)
 
 
 def test_rows_that_became_no_step_make_exit_code_1(tmp_path: Path) -> None:
@@ -69,7 +59,7 @@ def test_a_step_whose_id_seen_txt_cannot_hold_is_named(name: str, tmp_path: Path
     source = load(tree(tmp_path / "data", episodes=2, actions=[TAP]))
     first, second = source.steps
     steps = [replace(first, sample_id=f"App/{name}/0"), second]
-    done = of(replace(source, steps=steps), tmp_path / "out")
+    done = written(replace(source, steps=steps), tmp_path / "out")
     assert [found.code for found in done.findings if found.where == steps[0].sample_id] == (
         ["text-unwritable", "id-unlisted"] if name == "\ud800" else ["id-unlisted"]
     )
@@ -114,7 +104,7 @@ def test_synthetic_twins_are_never_on_both_sides(tmp_path: Path) -> None:
     small = Settings(size=(112, 168), clip_size=(112, 168), fps=4, seconds=1.0, max_steps=2)
     make_episodes(tmp_path / "data", small, episodes=20)
     source = load(tmp_path / "data")
-    done = of(source, tmp_path / "out", shares={"train": 0.5, "test": 0.5})
+    done = written(source, tmp_path / "out", shares={"train": 0.5, "test": 0.5})
     twins = {step.sample_id: (step.tags["app"], step.source["twins"]) for step in source.steps}
     train, test = (
         {twins[one["sample_id"]] for one in rows(tmp_path / "out", split)}

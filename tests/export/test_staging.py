@@ -14,7 +14,17 @@ import pytest
 from omnidata.data.convert import convert
 from omnidata.errors import UsageError
 from omnidata.training.media_store import Sizing
-from tests.export.small import ACTIONS, TAP, codes, folder, load, rows, tree, written
+from tests.export.small import (
+    ACTIONS,
+    TAP,
+    codes,
+    folder,
+    load,
+    rows,
+    stop_at_the_end,
+    tree,
+    written,
+)
 from tests.full import in_gate
 
 
@@ -26,11 +36,6 @@ def data(tmp_path: Path) -> Path:
 def beside(out: Path) -> list[str]:
     """The names that begin like those of hidden work."""
     return sorted(path.name for path in out.parent.glob(f".{out.name}.*"))
-
-
-def stop_at_the_end(done: int, total: int) -> None:
-    if done == total:
-        raise KeyboardInterrupt
 
 
 def test_an_empty_folder_is_taken_and_nothing_is_left_beside_it(data: Path, tmp_path: Path) -> None:

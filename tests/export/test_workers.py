@@ -12,11 +12,8 @@ from threading import Event, Thread
 
 import pytest
 
-from omnidata.tasks import get_task
-from omnidata.training.export import export
-from omnidata.training.rows import Options
 from tests.data.tiny import endless
-from tests.export.small import BACK, folder, load, rows, tree
+from tests.export.small import BACK, folder, load, rows, tree, written
 
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs /proc to see who decodes")
@@ -32,11 +29,11 @@ def test_a_medium_that_its_processes_die_of_is_broken_and_others_are_written(
     killed: list[int] = []
     over = Event()
     killer = Thread(target=_kill_decoders, args=(killed, over), daemon=True)
-    done = export(
-        get_task("omnigui"),
+    done = written(
         replace(source, steps=steps),
         tmp_path / "out",
-        Options(format="swift", shares={"train": 1.0}, drop_audio=True),
+        format="swift",
+        drop_audio=True,
         progress=lambda done, total: killer.start() if done == 1 else over.set(),
         workers=2,
     )

@@ -15,35 +15,30 @@ from omnidata.types import MediaRef, Step
 WIDTH, HEIGHT, FRAMES, SAMPLES = 48, 64, 12, 3200
 
 
-def make_steps(folder: Path, lengths: Sequence[int] = (3, 2, 4)) -> list[Step]:
-    """Episodes A, B, ... of these lengths; no two media are equal."""
-    return [
-        step
-        for number, length in enumerate(lengths)
-        for step in make_episode(folder, chr(65 + number), length, number)
-    ]
-
-
-def make_episode(folder: Path, name: str, length: int, seed: int) -> list[Step]:
-    actions = [Action("tap", (Point(float(n + 1), float(seed), "px"),)) for n in range(length)]
-    for index in range(length):
-        write_media(folder, f"{name}{index}", np.random.default_rng((seed, index)))
-    return [
-        make_step(
-            name,
-            index,
-            actions,
-            {
+def make_steps(folder: Path) -> list[Step]:
+    """Episodes A, B and C of three, two and four steps; no two media are equal."""
+    found = []
+    for number, (name, length) in enumerate({"A": 3, "B": 2, "C": 4}.items()):
+        actions = [
+            Action("tap", (Point(float(n + 1), float(number), "px"),)) for n in range(length)
+        ]
+        for index in range(length):
+            rng = np.random.default_rng((number, index))
+            screen = np.kron(rng.integers(0, 255, (8, 6, 3)), np.ones((8, 8, 1))).astype(np.uint8)
+            Image.fromarray(screen).save(folder / f"{name}{index}.png")
+            clip = [np.roll(screen, 4 * shift, axis=0) for shift in range(FRAMES)]
+            (folder / f"{name}{index}.mp4").write_bytes(encode_mp4(clip, fps=10))
+            wave = encode_wav(rng.normal(0, 0.1, SAMPLES))
+            (folder / f"{name}{index}.wav").write_bytes(wave)
+            past = MediaRef("image", folder, f"{name}{index - 2}.png") if index >= 2 else None
+            media: dict[str, MediaRef | None] = {
                 "screenshot": MediaRef("image", folder, f"{name}{index}.png"),
-                "history_screenshot": MediaRef("image", folder, f"{name}{index - 2}.png")
-                if index >= 2
-                else None,
+                "history_screenshot": past,
                 "video": MediaRef("video", folder, f"{name}{index}.mp4"),
                 "audio": MediaRef("audio", folder, f"{name}{index}.wav"),
-            },
-        )
-        for index in range(length)
-    ]
+            }
+            found.append(make_step(name, index, actions, media))
+    return found
 
 
 def make_step(
@@ -64,11 +59,3 @@ def make_step(
         tags={"app": "App", "language": "en"},
         source={"step_id": index},
     )
-
-
-def write_media(folder: Path, stem: str, rng: np.random.Generator) -> None:
-    screen = np.kron(rng.integers(0, 255, (8, 6, 3)), np.ones((8, 8, 1))).astype(np.uint8)
-    Image.fromarray(screen).save(folder / f"{stem}.png")
-    clip = [np.roll(screen, 4 * number, axis=0) for number in range(FRAMES)]
-    (folder / f"{stem}.mp4").write_bytes(encode_mp4(clip, fps=10))
-    (folder / f"{stem}.wav").write_bytes(encode_wav(rng.normal(0, 0.1, SAMPLES)))

@@ -13,30 +13,14 @@ import torch
 from torch.utils.data import DataLoader
 
 import omnidata
-from omnidata.data.convert import convert
 from omnidata.errors import MediaError, PlatformError, UsageError
 from omnidata.media import image
 from omnidata.tasks.omnigui.load import load
 from omnidata.torch import Collate, CollateRows, Decoding, StepDataset, StepStream
-from tests.conftest import Once
-from tests.export.small import tree
 from tests.hub_server import Hub, files_of
 
 HOW = Decoding(num_frames=2)
 ROLES = ("screenshot", "history_screenshot", "video", "audio")
-
-
-@pytest.fixture(scope="module")
-def data(once: Once) -> Path:
-    """Two episodes of an app, eight steps; nobody writes into them."""
-    return once("rows", lambda folder: tree(folder, episodes=2)) / "App"
-
-
-@pytest.fixture(scope="module")
-def embedded(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("decoded") / "out"
-    convert(load(data), out, embed=True)
-    return out
 
 
 WAYS: dict[str, Callable[[Path, Path, bool], Any]] = {

@@ -18,17 +18,10 @@ from omnidata.data.convert import convert
 from omnidata.errors import DataError, MediaError, UsageError
 from omnidata.tasks.omnigui.load import load
 from omnidata.torch import Collate, Decoding, EpisodeSampler, RowSteps, StepDataset, StepStream
-from tests.conftest import Once
 from tests.export.small import tree
 from tests.full import in_gate
 
 HOW = Decoding(num_frames=2)
-
-
-@pytest.fixture(scope="module")
-def data(once: Once) -> Path:
-    """Two episodes of an app, eight steps; nobody writes into them."""
-    return once("rows", lambda folder: tree(folder, episodes=2)) / "App"
 
 
 @pytest.fixture(scope="module")
@@ -50,14 +43,6 @@ def test_rows_decode_to_what_steps_decode_to(data: Path, rows: Any) -> None:
             assert getattr(item, name) == getattr(other, name)
         assert item.media.keys() == other.media.keys()
         assert all(same(item.media[role], other.media[role]) for role in item.media)
-
-
-@pytest.fixture(scope="module")
-def embedded(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A repository that holds its media; nobody writes into it."""
-    out = tmp_path_factory.mktemp("embedded") / "out"
-    convert(load(data), out, embed=True)
-    return out
 
 
 @pytest.fixture(scope="module")

@@ -9,11 +9,10 @@ import pytest
 
 from omnidata.tasks import get_task
 from omnidata.tasks.asking import Asking
-from omnidata.training.export import export
-from omnidata.training.rows import Options
 from omnidata.types import Step
 from tests.adapters.local_models import checkpoint
 from tests.conftest import Once
+from tests.export import small
 from tests.export.small import tree
 
 pytest.importorskip("datasets")
@@ -35,17 +34,19 @@ def good_export(once: Once) -> Path:
 
 def written(task: Asking, data: Path, out: Path, form: str, **options: Any) -> list[Step]:
     """Export everything into `train`; the steps that were exported."""
-    source = task.load(data, check_media=False)
-    given = Options(**{"format": form, "shares": {"train": 1.0}, **options})
-    found = export(task, source, out, given).findings
+    found = small.written(data, out, task=task, format=form, **options).findings
     assert not [finding for finding in found if finding.severity == "error"]
-    return list(source.steps)
+    return list(task.load(data, check_media=False).steps)
+
+
+def open_rows(out: Path, split: Any = "train") -> Any:
+    from omnidata.torch import exported_table
+
+    return exported_table(out, split)
 
 
 def examples(out: Path) -> dict[str, Any]:
-    from omnidata.torch import exported_table
-
-    found = [row["example"] for row in exported_table(out)]
+    found = [row["example"] for row in open_rows(out)]
     return {example.sample_id: example for example in found}
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from omnidata.errors import DataError, MediaError, MissingMediaError, UsageError
 from omnidata.tasks import get_task
 from tests.conftest import Once
-from tests.training.exporting import collator, examples, written
+from tests.training.exporting import collator, examples, open_rows, written
 
 
 @pytest.fixture
@@ -35,46 +35,40 @@ def edited(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
 
 
 def test_what_is_no_whole_export_is_refused(out: Path, tmp_path: Path) -> None:
-    from omnidata.torch import exported_table
-
     with pytest.raises(DataError, match="this is no export"):
-        exported_table(tmp_path / "nowhere")
+        open_rows(tmp_path / "nowhere")
     with pytest.raises(DataError, match="no validation rows") as error:
-        exported_table(out, "validation")
+        open_rows(out, "validation")
     assert "train" in error.value.expected
     (tmp_path / ".new.unfinished").mkdir()
     with pytest.raises(DataError, match="the export is unfinished"):
-        exported_table(tmp_path / "new")
+        open_rows(tmp_path / "new")
     (out / "export.json").rename(out / ".plan.json")
     with pytest.raises(DataError, match="the export is unfinished"):
-        exported_table(out)
+        open_rows(out)
     (out / "export.json").write_text("{")
     with pytest.raises(DataError, match="cannot be read"):
-        exported_table(out)
+        open_rows(out)
 
 
 def test_an_unknown_format_is_refused(out: Path) -> None:
-    from omnidata.torch import exported_table
-
     edited(out / "export.json", lambda report: report["options"].update(format="axolotl"))
     with pytest.raises(DataError, match="axolotl"):
-        exported_table(out)
+        open_rows(out)
 
 
 def test_a_file_with_other_rows_than_were_written_is_refused(out: Path) -> None:
-    from omnidata.torch import exported_table
-
     rows = (out / "train.jsonl").read_bytes().splitlines(keepends=True)
     (out / "train.jsonl").write_bytes(b"".join(rows[:-1]))
     with pytest.raises(DataError, match="there are 7 rows") as error:
-        exported_table(out)
+        open_rows(out)
     assert error.value.expected.startswith("8")
     (out / "train.jsonl").write_bytes(b"".join(rows)[:-5])
     with pytest.raises(DataError, match=r"train\.jsonl:8: the row cannot be read"):
-        exported_table(out)
+        open_rows(out)
     (out / "train.jsonl").unlink()
     with pytest.raises(DataError, match="the rows cannot be read"):
-        exported_table(out)
+        open_rows(out)
 
 
 def append(row: dict[str, Any], text: str) -> None:
@@ -101,12 +95,10 @@ BAD: dict[str, tuple[str, Callable[[dict[str, Any]], Any]]] = {
 
 @pytest.mark.parametrize("case", BAD)
 def test_a_bad_row_is_named_by_file_and_line(out: Path, case: str) -> None:
-    from omnidata.torch import exported_table
-
     what, change = BAD[case]
     edited(out / "train.jsonl", change)
     with pytest.raises(DataError, match=what) as error:
-        exported_table(out)
+        open_rows(out)
     assert error.value.where == f"{out / 'train.jsonl'}:2"
     assert error.value.remedy
 
@@ -129,14 +121,12 @@ def rewritten(good: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_whatever_a_line_holds_is_an_example_or_an_error_with_a_name(
     good: Path, rewritten: Path, name: str, value: Any, cut: int | None, form: Any
 ) -> None:
-    from omnidata.torch import exported_table
-
     edited(rewritten / "export.json", lambda report: report["options"].update(format=form))
     rows = (good / "train.jsonl").read_text("utf-8").splitlines()
     rows[0] = json.dumps({**json.loads(rows[0]), name: value})[:cut]
     (rewritten / "train.jsonl").write_text("".join(f"{row}\n" for row in rows), "utf-8")
     try:
-        found = exported_table(rewritten)
+        found = open_rows(rewritten)
     except DataError:
         return
     assert form in ("llamafactory", "swift") and found[0]["example"].answer
@@ -147,69 +137,65 @@ def test_a_medium_that_is_not_what_was_written_is_found_before_training(
     once: Once, out: Path, suffix: str
 ) -> None:
     """Though it decodes: training would go on with something else."""
-    from omnidata.torch import check, exported_table
+    from omnidata.torch import check
 
     one, other = [path for path in sorted((out / "media").iterdir()) if path.suffix == suffix][:2]
     collate = collator(once)
     content = other.read_bytes()
     one.unlink()
     with pytest.raises(MissingMediaError, match="is missing") as missing:
-        exported_table(out)
+        open_rows(out)
     assert "train.jsonl:" in missing.value.where
     one.write_bytes(content)
     with pytest.raises(MediaError, match="changed") as changed:
-        check(exported_table(out), collate)
+        check(open_rows(out), collate)
     assert one.name in changed.value.where and "App/" in changed.value.where
     one.write_bytes(content[:100])
     with pytest.raises(MediaError, match="changed"):
-        check(exported_table(out), collate)
+        check(open_rows(out), collate)
 
 
 def test_a_link_out_of_the_export_is_not_followed(once: Once, out: Path, tmp_path: Path) -> None:
-    from omnidata.torch import check, exported_table
+    from omnidata.torch import check
 
     shutil.move(out / "media", tmp_path / "elsewhere")
     (out / "media").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(MediaError, match="outside"):
-        check(exported_table(out), collator(once))
+        check(open_rows(out), collator(once))
 
 
 def test_rows_behind_a_link_or_in_a_pipe_are_not_read(out: Path, tmp_path: Path) -> None:
-    from omnidata.torch import exported_table
-
     rows = out / "train.jsonl"
     shutil.move(rows, tmp_path / "rows")
     rows.symlink_to(tmp_path / "rows")
-    with pytest.raises(DataError, match="the rows are outside the export"):
-        exported_table(out)
+    with pytest.raises(DataError, match="not a regular file"):
+        open_rows(out)
     rows.unlink()
     os.mkfifo(rows)
     with pytest.raises(DataError, match="not a regular file"):
-        exported_table(out)
+        open_rows(out)
 
 
 def test_a_row_without_an_end_is_not_read_whole(out: Path) -> None:
-    from omnidata.torch import exported_table
-
     with (out / "train.jsonl").open("r+b") as file:
         file.truncate(2**32)  # takes no room on the disk
     with pytest.raises(DataError, match="the row is too long") as error:
-        exported_table(out)
+        open_rows(out)
     assert error.value.where == f"{out / 'train.jsonl'}:9"
     with (out / "train.jsonl").open("r+b") as file:
         file.truncate(2**40)
     with pytest.raises(DataError, match="the file has 1,099,511,627,776 bytes or more"):
-        exported_table(out)
+        open_rows(out)
 
 
 def test_answers_in_pixels_of_a_picture_that_is_gone_are_named_by_their_step(
     once: Once, data: Path, tmp_path: Path
 ) -> None:
-    from omnidata.torch import check, exported_table
+    from omnidata.torch import check
 
     out = tmp_path / "out"
     [first, *_] = written(get_task("omnigui", {"coordinates": "px"}), data, out, "swift")
-    table = exported_table(out)
+    table = open_rows(out)
     [name] = json.loads((out / "train.jsonl").read_text("utf-8").splitlines()[0])["images"]
     (out / name).unlink()  # it is a link to the data's own file
     (out / name).write_bytes(b"garbage")
@@ -218,11 +204,9 @@ def test_answers_in_pixels_of_a_picture_that_is_gone_are_named_by_their_step(
 
 
 def test_objects_of_swift_are_refused_with_the_remedy(data: Path, tmp_path: Path) -> None:
-    from omnidata.torch import exported_table
-
     written(get_task("omnigui"), data, tmp_path / "out", "swift", objects="norm1")
     with pytest.raises(DataError, match="places of the answer stand apart") as error:
-        exported_table(tmp_path / "out")
+        open_rows(tmp_path / "out")
     assert "--objects" in error.value.remedy
 
 

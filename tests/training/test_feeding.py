@@ -47,6 +47,12 @@ def collate(once: Once) -> Any:
     return OmniCollator(checkpoint(once, "qwen2.5-omni"), TASK, options=options)
 
 
+def training_stream(*given: Any, **options: Any) -> Any:
+    from omnidata.torch import training_stream
+
+    return training_stream(*given, **options)
+
+
 def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
     return one.keys() == other.keys() and all(
         torch.equal(torch.as_tensor(one[name]), torch.as_tensor(other[name])) for name in one
@@ -90,8 +96,6 @@ def test_a_table_gives_the_steps_whole(source: LoadedDataset) -> None:
 def test_streamed_rows_become_the_batches_of_their_steps(
     source: LoadedDataset, repository: Path, collate: Any, workers: int
 ) -> None:
-    from omnidata.torch import training_stream
-
     by_id = {step.sample_id: step for step in source.steps}
     names = [row["step"].sample_id for row in training_stream(TASK, repository)]
     assert sorted(names) == sorted(by_id)
@@ -102,8 +106,6 @@ def test_streamed_rows_become_the_batches_of_their_steps(
 
 
 def test_a_seed_shuffles_a_stream_anew_in_every_epoch(repository: Path) -> None:
-    from omnidata.torch import training_stream
-
     def names(stream: Any) -> list[str]:
         return [row["step"].sample_id for row in stream]
 
@@ -115,8 +117,6 @@ def test_a_seed_shuffles_a_stream_anew_in_every_epoch(repository: Path) -> None:
 
 
 def test_a_stream_of_a_subset_has_its_steps_alone(source: LoadedDataset, repository: Path) -> None:
-    from omnidata.torch import training_stream
-
     app = source.steps[0].tags["app"]
     found = [row["step"].sample_id for row in training_stream(TASK, repository, app)]
     assert sorted(found) == sorted(s.sample_id for s in source.steps if s.tags["app"] == app)
@@ -127,8 +127,6 @@ def test_a_stream_of_a_subset_has_its_steps_alone(source: LoadedDataset, reposit
 def test_streams_that_no_model_can_be_trained_on_are_refused(
     source: LoadedDataset, tmp_path: Path, repository: Path
 ) -> None:
-    from omnidata.torch import training_stream
-
     convert(source, tmp_path / "linked", embed=False)
     with pytest.raises(DataError, match="links"):
         training_stream(TASK, tmp_path / "linked")
@@ -144,7 +142,6 @@ def test_streams_that_no_model_can_be_trained_on_are_refused(
 
 
 def test_a_stream_with_a_broken_medium_is_refused(source: LoadedDataset, tmp_path: Path) -> None:
-    from omnidata.torch import training_stream
     from omnidata.types import MediaRef
 
     (tmp_path / "bad.png").write_bytes(b"garbage")

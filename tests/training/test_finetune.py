@@ -26,29 +26,29 @@ CHANCE = 0.25
 HEARD, SEEN = "cross_modal_discrimination", "temporal_reasoning"
 
 
-def finetune(out: Path, *arguments: str, limit_s: int) -> Any:
-    """The table that the example prints."""
+def run_example(
+    example: Path, out: Path, *arguments: str, limit_s: int = 300, code: int = 0
+) -> subprocess.CompletedProcess[str]:
+    """Run an example to an end with this exit code."""
     done = subprocess.run(
-        [sys.executable, EXAMPLE, "--out", out, "--json", *arguments],
+        [sys.executable, example, "--out", out, *arguments],
         capture_output=True,
         text=True,
         timeout=limit_s,
         env={**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"},
     )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    assert done.returncode == code, done.stderr
+    return done
+
+
+def finetune(out: Path, *arguments: str, limit_s: int) -> Any:
+    """The table that the example prints."""
+    return json.loads(run_example(EXAMPLE, out, "--json", *arguments, limit_s=limit_s).stdout)
 
 
 @pytest.mark.slow
 def test_too_few_episodes_are_an_error_before_anything_is_trained(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, EXAMPLE, "--out", tmp_path / "out", "--episodes", "40"],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env={**os.environ, "HF_HUB_OFFLINE": "1"},
-    )
-    assert done.returncode == 1
+    done = run_example(EXAMPLE, tmp_path / "out", "--episodes", "40", code=1)
     assert "8 of the steps from --episodes 40 are held out" in done.stderr
     assert "Fix: use another --out, and --episodes 800" in done.stderr
     assert done.stdout == ""
@@ -58,28 +58,15 @@ def test_too_few_episodes_are_an_error_before_anything_is_trained(tmp_path: Path
 @pytest.mark.slow
 @pytest.mark.parametrize("option", ["--episodes", "--steps", "--batch"])
 def test_a_number_below_one_is_a_usage_error(tmp_path: Path, option: str) -> None:
-    done = subprocess.run(
-        [sys.executable, EXAMPLE, "--out", tmp_path / "out", option, "0"],
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 2
+    done = run_example(EXAMPLE, tmp_path / "out", option, "0", code=2)
     assert f"{option}: 0 is not a whole number of 1 or more" in done.stderr
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.full("a model is trained for two steps")
 def test_a_model_that_has_not_learned_is_an_error_and_no_table_of_zeros(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, EXAMPLE, "--out", tmp_path / "out", "--only", "audio", "--episodes", "320",
-         "--steps", "2", "--workers", "0"],
-        capture_output=True,
-        text=True,
-        timeout=900,
-        env={**os.environ, "HF_HUB_OFFLINE": "1"},
-    )  # fmt: skip
-    assert done.returncode == 1
+    few = ("--only", "audio", "--episodes", "320", "--steps", "2", "--workers", "0")
+    done = run_example(EXAMPLE, tmp_path / "out", *few, limit_s=900, code=1)
     assert "the model has not learned, so the controls are skipped" in done.stderr
     assert done.stdout == ""
 

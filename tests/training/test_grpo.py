@@ -28,6 +28,11 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.* is deprecated and will be removed in v6:FutureWarning"),
 ]
 SMALL = {"image_size": "100", "min_video_pixels": "3136", "max_video_pixels": "50176"}
+QUIET: dict[str, Any] = {
+    "per_device_train_batch_size": 2, "logging_steps": 1, "save_strategy": "no", "use_cpu": True,
+    "bf16": False, "report_to": [], "disable_tqdm": True, "activation_checkpointing": False,
+    "dataloader_pin_memory": False,
+}  # fmt: skip
 TOWERS = {"audio_tower": "sound", "visual": "pictures and clips", "": "text"}
 
 
@@ -54,19 +59,30 @@ def trainer(once: Once, task: Asking, steps: Any, out: Path, function: Any, **ch
 
     folder = checkpoint(once, "qwen2.5-omni")
     settings: dict[str, Any] = {
-        "output_dir": str(out), "max_steps": 3, "per_device_train_batch_size": 2,
-        "steps_per_generation": 2, "num_generations": 2, "max_completion_length": 6, "beta": 0.04,
-        "learning_rate": 1e-2,
-        "logging_steps": 1, "save_strategy": "no", "use_cpu": True, "bf16": False, "seed": 1,
-        "report_to": [], "disable_tqdm": True, "activation_checkpointing": False,
-        "dataloader_pin_memory": False,
+        "max_steps": 3, "steps_per_generation": 2, "num_generations": 2,
+        "max_completion_length": 6, "beta": 0.04, "learning_rate": 1e-2, "seed": 1,
     }  # fmt: skip
     return OmniGRPOTrainer(
         AutoModelForMultimodalLM.from_pretrained(folder),
         function,
-        args=GRPOConfig(**settings | changes),
+        args=GRPOConfig(output_dir=str(out), **QUIET | settings | changes),
         train_dataset=prompt_table(task, steps),
         prompts=OmniPrompts(folder, task, options=SMALL),
+    )
+
+
+def stock_trainer(folder: Path, rows: Any, function: Any, out: Path, **settings: Any) -> Any:
+    """TRL's own, for one step on two answers to a prompt."""
+    from transformers import AutoModelForMultimodalLM, AutoProcessor
+    from trl.trainer.grpo_config import GRPOConfig
+    from trl.trainer.grpo_trainer import GRPOTrainer
+
+    return GRPOTrainer(
+        AutoModelForMultimodalLM.from_pretrained(folder),
+        function,
+        args=GRPOConfig(output_dir=str(out), max_steps=1, num_generations=2, **QUIET | settings),
+        train_dataset=rows,
+        processing_class=AutoProcessor.from_pretrained(folder),
     )
 
 
@@ -197,9 +213,6 @@ def test_the_stock_trainer_is_refused_where_it_would_not_hear(
 ) -> None:
     """TRL's own trainer runs on a prompt with sound, and trains as if there were none."""
     import datasets
-    from transformers import AutoModelForMultimodalLM, AutoProcessor
-    from trl.trainer.grpo_config import GRPOConfig
-    from trl.trainer.grpo_trainer import GRPOTrainer
 
     from omnidata.training import Reward, TrlReward, prompt_table
 
@@ -218,18 +231,8 @@ def test_the_stock_trainer_is_refused_where_it_would_not_hear(
 
     sounds = datasets.Dataset.from_dict({"number": [0, 1]}).with_transform(heard)
     for rows in (sounds, prompt_table(task, source)):
-        stock = GRPOTrainer(
-            AutoModelForMultimodalLM.from_pretrained(folder),
-            TrlReward(Reward(task, source)),
-            args=GRPOConfig(
-                output_dir=str(tmp_path), max_steps=1, per_device_train_batch_size=2,
-                num_generations=2, max_completion_length=2, use_cpu=True, bf16=False,
-                report_to=[], save_strategy="no", disable_tqdm=True,
-                dataloader_pin_memory=False, activation_checkpointing=False,
-            ),
-            train_dataset=rows,
-            processing_class=AutoProcessor.from_pretrained(folder),
-        )  # fmt: skip
+        reward = TrlReward(Reward(task, source))
+        stock = stock_trainer(folder, rows, reward, tmp_path, max_completion_length=2)
         with pytest.raises(UsageError, match="OmniGRPOTrainer"):
             stock.train()
 
@@ -239,11 +242,8 @@ def test_the_stock_trainer_takes_an_export_of_pictures(
 ) -> None:
     """As docs/reinforce.md says it."""
     import datasets
-    from transformers import AutoModelForMultimodalLM, AutoProcessor
-    from trl.trainer.grpo_config import GRPOConfig
-    from trl.trainer.grpo_trainer import GRPOTrainer
 
-    from omnidata.training import TrlReward, load_reward
+    from omnidata.training import OmniPrompts, TrlReward, load_reward
 
     folder, out = checkpoint(once, "qwen2.5-omni"), tmp_path / "out"
     few = {"video": "frames", "frames": 1, "drop_audio": True, "sizing": Sizing(longest=100)}
@@ -253,27 +253,13 @@ def test_the_stock_trainer_takes_an_export_of_pictures(
     )
     rows = rows.map(lambda row: {"images": [str(out / name) for name in row["images"]]})
     rows = rows.cast_column("images", datasets.List(datasets.Image()))
-    model = AutoModelForMultimodalLM.from_pretrained(folder)
-    stock = GRPOTrainer(
-        model,
-        TrlReward(load_reward(out / "reward.json")),
-        args=GRPOConfig(
-            output_dir=str(tmp_path / "trained"), max_steps=1, per_device_train_batch_size=2,
-            num_generations=2, max_completion_length=4, use_cpu=True, bf16=False, report_to=[],
-            save_strategy="no", disable_tqdm=True, dataloader_pin_memory=False, logging_steps=1,
-            generation_kwargs={"suppress_tokens": media_tokens(folder)},
-        ),
-        train_dataset=rows,
-        processing_class=AutoProcessor.from_pretrained(folder),
+    suppressed = {"suppress_tokens": OmniPrompts(folder, task).media_tokens}
+    stock = stock_trainer(
+        folder, rows, TrlReward(load_reward(out / "reward.json")), tmp_path / "trained",
+        max_completion_length=4, generation_kwargs=suppressed,
     )  # fmt: skip
     stock.train()
     assert {"TM", "EM", "reward"} <= stock.state.log_history[0].keys()
-
-
-def media_tokens(folder: Path) -> list[int]:
-    from omnidata.training import OmniPrompts
-
-    return OmniPrompts(folder, get_task("omnigui")).media_tokens
 
 
 def test_what_is_not_covered_is_refused(once: Once, task: Asking, tmp_path: Path) -> None:

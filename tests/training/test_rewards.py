@@ -19,7 +19,6 @@ from omnidata.run.scoring import score as run_score
 from omnidata.tasks import get_task
 from omnidata.tasks.asking import Asking
 from omnidata.training.reward_files import TrlReward
-from omnidata.training.reward_recipes import collinear
 from omnidata.training.rewards import Reward
 from omnidata.types import LoadedDataset
 from tests.goldens.worlds import WORLDS, build
@@ -300,7 +299,6 @@ def test_words_as_gui_r1_compares_them() -> None:
     assert token_f1("", "buy") == 0
     assert token_f1("[buy] MILK", "milk buy") == 1
     assert token_f1("a b c", "c d e") == pytest.approx(1 / 3)
-    assert not collinear([(0, 0), (1, 1), (2, 3)])
 
 
 def test_a_dialect_is_read_as_the_evaluation_reads_it(phone: Path) -> None:

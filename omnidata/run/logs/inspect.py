@@ -8,10 +8,12 @@ tasks are matched by their metadata, prompts and targets.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
 
 from omnidata.errors import PlatformError, PredictionError, UsageError
 from omnidata.loaders.steps import ids_of, select_steps
@@ -38,6 +40,15 @@ _DELIVERIES: Final[Mapping[str, tuple[Delivery, str]]] = {
 """The delivery of an answer by inspect_ai's reason for its end; other reasons are failures."""
 
 
+class _Made(msgspec.Struct):
+    """The entry of a task of ours in a log's metadata."""
+
+    task: str
+    options: dict[str, str] = {}
+    dataset_fingerprint: str = ""
+    prompt_hash: str = ""
+
+
 class InspectLog(Log):
     """A log of inspect_ai, of one epoch.
 
@@ -49,32 +60,30 @@ class InspectLog(Log):
     def settings(self, task: str, options: Mapping[str, str]) -> dict[str, Any]:
         if not (own := self._own):
             return {}
-        if own["task"] != task:
-            remedy = f"omnidata score {own['task']} DATA {self.path} --from inspect"
-            raise self._error(f"the log is of the task {own['task']}", f"a log of {task}", remedy)
-        return {"task": task, "options": self._options}
+        if own.task != task:
+            remedy = f"omnidata score {own.task} DATA {self.path} --from inspect"
+            raise self._error(f"the log is of the task {own.task}", f"a log of {task}", remedy)
+        return {"task": task, "options": own.options}
 
     def steps(self, source: LoadedDataset, task: Asking) -> Sequence[Step]:
-        if not self._own:
+        if not (own := self._own):
             return source.steps
-        data, prompts = (
-            str(self._own.get(key, "")) for key in ("dataset_fingerprint", "prompt_hash")
-        )
-        if data != source.fingerprint:
+        if own.dataset_fingerprint != source.fingerprint:
             raise self._error(
                 "the log was made on other data",
-                f"annotations with the fingerprint {data[:12]}; those of {source.root} have "
-                f"{source.fingerprint[:12]}",
+                f"annotations with the fingerprint {own.dataset_fingerprint[:12]}; those of "
+                f"{source.root} have {source.fingerprint[:12]}",
                 "score against the data that the log was made on",
             )
         remedy = "score the log with the version that made it"
         try:
-            known = get_task(self._own["task"], self._options).prompt_hash
+            known = get_task(own.task, own.options).prompt_hash
         except UsageError as error:
             what = f"the log has options that {task.name} does not: {error.what}"
             raise self._error(what, error.expected, remedy) from None
-        if known != prompts:
-            expected = f"prompts with the hash {known[:12]}; those of the log have {prompts[:12]}"
+        if known != own.prompt_hash:
+            had = own.prompt_hash[:12]
+            expected = f"prompts with the hash {known[:12]}; those of the log have {had}"
             raise self._error("the log was made with other prompts", expected, remedy)
         asked = frozenset(map(str, self._head.eval.dataset.sample_ids or ()))
         if not asked:
@@ -126,16 +135,10 @@ class InspectLog(Log):
         return head
 
     @cached_property
-    def _own(self) -> Mapping[str, Any]:
-        """The entry of a task of ours; empty for other tasks."""
-        own = (self._head.eval.metadata or {}).get(KEY)
-        return own if isinstance(own, dict) and isinstance(own.get("task"), str) else {}
-
-    @property
-    def _options(self) -> dict[str, str]:
-        options = self._own.get("options")
-        found = options.items() if isinstance(options, dict) else ()
-        return {str(name): str(value) for name, value in found}
+    def _own(self) -> _Made | None:
+        with suppress(msgspec.ValidationError):
+            return msgspec.convert((self._head.eval.metadata or {}).get(KEY), _Made)
+        return None
 
     def _error(self, what: str, expected: str, remedy: str = "") -> PredictionError:
         return PredictionError(what, where=str(self.path), expected=expected, remedy=remedy)

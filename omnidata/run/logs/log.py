@@ -31,16 +31,13 @@ class Sample:
     """An answer in a log, with the information on the row that was asked about.
 
     Attributes:
-        answer: the model's text.
-        where: file and line.
         number: of the row in the harness's data, as the log has it.
         row: the row, or the columns of it that the log keeps.
         records: columns of the row that metrics keep beside their own values.
         prompts: the texts that were sent.
-        target: the right answer as the harness has it, as a text.
+        target: the right answer as the harness has it.
         error: why no answer came; empty if one did.
         delivery: as of a prediction; an error with "ok" is an "api_error".
-        receipt: the media that the model got, if the log says so.
         picture: the file that was shown; empty if the log does not name it.
     """
 

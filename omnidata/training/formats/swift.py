@@ -65,12 +65,7 @@ class Swift(Messages):
         return {**super().placeholders(row), **apart}
 
     def answer(self, target: Target) -> str:
-        """Return the answer that ms-swift makes of one with `<bbox>`: whole parts of a thousand.
-
-        Examples:
-            >>> Swift("norm1").answer(Target("(33.4, 8)", "<bbox>", ((33.4, 8),)))
-            '[33, 8]'
-        """
+        """Return the answer that ms-swift makes of one with `<bbox>`: whole parts of a thousand."""
         if not self._objects:
             return target.text
         text = target.template
