@@ -43,7 +43,7 @@ Numbers = npt.NDArray[np.int64]
 
 BLOCK: Final = 64
 """Rows whose columns become Python values together."""
-_BATCH: Final = 1024
+_BATCH: Final = 4096
 _BATCH_BYTES: Final = 64 * 1024**2
 _SLOTS: Final = 64
 """Blocks that are kept, for readers that come back to them, as several threads do."""
@@ -653,7 +653,7 @@ class StepFile:
             table = table.set_column(SCHEMA.get_field_index("source"), "source", empty)
         sink = pa.BufferOutputStream()
         with pa.ipc.new_file(sink, SCHEMA) as writer:
-            writer.write_table(table, max_chunksize=BLOCK * _BATCH)
+            writer.write_table(table, max_chunksize=_BATCH)
         places = enumerate(numbers.tolist()) if self.in_memory else ()
         in_memory = {each: self.in_memory[row] for each, row in places if row in self.in_memory}
         return StepFile(sink.getvalue(), self.within, in_memory)

@@ -25,10 +25,14 @@ from omnidata.loaders.memory_limit import MemoryLimit, weight
 from omnidata.types import IndexedSteps, MediaRef, Step
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from omnidata.loaders.step_file import StepFile
 
 Numbers = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.int32]
 
+_HALF = 0xFFFF_FFFF
 _NEAR = 64
 """Names before and after the last one that are read at once, for those asked for in order."""
 _BESIDE_SOURCE = 1500
@@ -154,7 +158,7 @@ class Steps(IndexedSteps):
         if self._list is not None:
             return Steps([self._list[number] for number in numbers])
         found = numbers if isinstance(numbers, np.ndarray) else np.fromiter(numbers, np.int64)
-        own = np.where(found < 0, found + len(self), found)
+        own = np.where(found < 0, found + len(self), found) if (found < 0).any() else found
         return Steps(self._file, own if self._numbers is None else self._numbers[own])
 
     def column(self, name: str) -> Column:
@@ -177,12 +181,12 @@ class Steps(IndexedSteps):
         return self.column("sample_id")
 
     @property
-    def episodes(self) -> Numbers:
-        """The number of each step's episode, int64 (N,), in order of first occurrence."""
+    def episodes(self) -> Codes:
+        """The number of each step's episode, int32 (N,), in order of first occurrence."""
         return self.codes("episode")
 
-    def codes(self, name: str) -> Numbers:
-        """Return a number for each value of a field, int64 (N,), in order of first occurrence.
+    def codes(self, name: str) -> Codes:
+        """Return a number for each value of a field, int32 (N,), in order of first occurrence.
 
         Args:
             name: of a field of texts, or `tags`.
@@ -190,14 +194,19 @@ class Steps(IndexedSteps):
         if self._list is None:
             column = self._file.column(name)
             if not column.null_count and not self._file.in_memory:
-                indices = column.combine_chunks().dictionary_encode().indices
-                codes = np.from_dlpack(indices).astype(np.int64)  # `to_numpy` imports pandas
+                import pyarrow as pa
+                import pyarrow.compute as pc
+
+                # The usual pool of memory keeps what it has freed.
+                pool = pa.system_memory_pool()
+                found = pc.call_function("dictionary_encode", [column], memory_pool=pool)
+                codes = _joined(part.indices for part in found.chunks)
                 return codes if self._numbers is None else _renumber(codes[self._numbers])
         numbers: dict[Any, int] = {}
         values = self.column(name)
         keys = (tuple(tags.items()) for tags in values) if name == "tags" else values
         return np.fromiter(
-            (numbers.setdefault(key, len(numbers)) for key in keys), np.int64, len(self)
+            (numbers.setdefault(key, len(numbers)) for key in keys), np.int32, len(self)
         )
 
     def integers(self, name: str) -> Numbers:
@@ -205,7 +214,7 @@ class Steps(IndexedSteps):
         if self._list is None:
             column = self._file.column(name)
             if not column.null_count:
-                values = np.from_dlpack(column.combine_chunks()).astype(np.int64)
+                values = _joined(column.chunks)
                 return values if self._numbers is None else values[self._numbers]
         return np.fromiter(self.column(name), np.int64, len(self))
 
@@ -249,7 +258,7 @@ class Steps(IndexedSteps):
         if self._list is None:
             self._places = self._places or Places(self.sample_ids)
             assert isinstance(self._places, Places)
-            found = self._places.repeated_indices()
+            found = self._places.repeated
         else:
             met = set[str]()
             found = []
@@ -340,34 +349,47 @@ class Column(Sequence[Any]):
 
 
 class Places:
-    """The index of each name, by its hash: 16 bytes a name.
+    """The index of each name, by half of its hash: 8 bytes a name.
 
     Args:
         ids: the names; they may be read again.
+
+    Attributes:
+        repeated: indices of the names that an earlier one equals.
     """
 
     def __init__(self, ids: Sequence[str]) -> None:
         self._ids = ids
-        hashes = np.fromiter(map(hash, ids), np.int64, len(ids))
-        self._order = np.argsort(hashes, kind="stable")
+        hashes = np.fromiter((hash(name) & _HALF for name in ids), np.uint32, len(ids))
+        self._order = np.argsort(hashes, kind="stable").astype(np.uint32)
         hashes = hashes[self._order]
         self._hashes = hashes.data  # `bisect_left` is faster here than in an array of NumPy
         self._last = 0
         self._near: dict[str, int] = {}
-        # Of several with the same id the first is wanted, which need not be the nearest.
-        self._are_different = not (hashes[1:] == hashes[:-1]).any()
+        self.repeated = self._find_repeated(np.flatnonzero(hashes[1:] == hashes[:-1]))
+
+    def _find_repeated(self, alike: Numbers) -> list[int]:
+        suspects = np.union1d(self._order[alike], self._order[alike + 1])
+        met, found = set[str](), list[int]()
+        for number in suspects.tolist():
+            name = self._ids[number]
+            if name in met:
+                found.append(number)
+            met.add(name)
+        return found
 
     def get(self, sample_id: str) -> int | None:
         """Return the first index of an id; near the last one asked for it is found at once."""
         number = self._near.get(sample_id)
         if number is not None:
             return number
-        wanted = hash(sample_id)
+        wanted = hash(sample_id) & _HALF
         place = bisect_left(self._hashes, wanted)
         while place < len(self._hashes) and self._hashes[place] == wanted:
             number = int(self._order[place])
             if self._ids[number] == sample_id:
-                if self._are_different and abs(number - self._last) <= _NEAR:
+                # Of several with the same id the first is wanted, which need not be the nearest.
+                if not self.repeated and abs(number - self._last) <= _NEAR:
                     first = max(0, number - _NEAR)
                     names = self._ids[first : number + _NEAR]
                     self._near = {name: each for each, name in enumerate(names, first)}
@@ -375,19 +397,6 @@ class Places:
                 return number
             place += 1
         return None
-
-    def repeated_indices(self) -> list[int]:
-        """Return the indices of ids that are there before."""
-        hashes = np.asarray(self._hashes)
-        alike = np.flatnonzero(hashes[1:] == hashes[:-1])
-        suspects = np.unique(np.concatenate([alike, alike + 1])) if len(alike) else alike
-        met, found = set[str](), list[int]()
-        for number in np.sort(self._order[suspects]).tolist():
-            name = self._ids[number]
-            if name in met:
-                found.append(number)
-            met.add(name)
-        return found
 
 
 @lru_cache(maxsize=8)
@@ -431,9 +440,14 @@ def _in_parts(numbers: Numbers) -> Iterator[int]:
         yield from numbers[start : start + 1024].tolist()
 
 
-def _renumber(codes: npt.NDArray[np.integer[Any]]) -> Numbers:
+def _joined(parts: Iterable[pa.Array]) -> npt.NDArray[Any]:
+    """Return the integers of arrays; `to_numpy` imports pandas, `combine_chunks` keeps memory."""
+    return np.concatenate([np.from_dlpack(part) for part in parts])
+
+
+def _renumber(codes: Codes) -> Codes:
     _, first, number = np.unique(codes, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[number]
+    return np.argsort(np.argsort(first))[number].astype(np.int32)
 
 
 # What is asked of any sequence of steps.
@@ -456,8 +470,8 @@ def media_of(steps: Sequence[Step]) -> Iterator[MediaRef]:
     return (ref for media in column_of(steps, "media") for ref in media.values() if ref)
 
 
-def episodes_of(steps: Sequence[Step]) -> Numbers:
-    """Return each step's episode as a number, int64 (N,), in order of first occurrence."""
+def episodes_of(steps: Sequence[Step]) -> Codes:
+    """Return each step's episode as a number, int32 (N,), in order of first occurrence."""
     return as_steps(steps).episodes
 
 
@@ -510,7 +524,7 @@ class RowIds(Sequence[str | None]):
         numbers: the number of each row's step; -1 for none.
     """
 
-    def __init__(self, steps: Steps, numbers: Numbers) -> None:
+    def __init__(self, steps: Steps, numbers: Sequence[int] | Numbers) -> None:
         self.steps, self.numbers = steps, numbers
 
     def __len__(self) -> int:
@@ -545,7 +559,8 @@ def row_ids(steps: Sequence[Step], numbers: Iterable[int]) -> Sequence[str | Non
     if isinstance(steps, Steps) and steps.file is not None:
         if not isinstance(numbers, np.ndarray):
             numbers = np.fromiter(numbers, np.int64)
-        return RowIds(steps, numbers)
+        is_each = np.array_equal(numbers, np.arange(len(steps)))
+        return RowIds(steps, range(len(steps)) if is_each else numbers)
     return [None if number < 0 else steps[number].sample_id for number in numbers]
 
 

@@ -75,9 +75,10 @@ def _rest(source: LoadedDataset, steps: Steps) -> bytes:
     ]
     ids = source.row_ids
     if isinstance(ids, RowIds) and ids.steps is steps:
-        rows = ids.numbers
+        rows = None if isinstance(ids.numbers, range) else np.asarray(ids.numbers).tobytes()
     else:  # a row of no step is a TypeError
-        rows = np.array([-1 if name is None else steps.position(name) for name in ids], np.int64)
+        places = [-1 if name is None else steps.position(name) for name in ids]
+        rows = np.array(places, np.int64).tobytes()
     return to_cell(
         (
             findings,
@@ -86,7 +87,7 @@ def _rest(source: LoadedDataset, steps: Steps) -> bytes:
             list(source.tags),
             dict(source.roles),
             dict(source.media_overrides),
-            rows.tobytes(),
+            rows,
             None if steps.numbers is None else steps.numbers.tobytes(),
         )
     )
@@ -145,7 +146,7 @@ def _read(place: Path, task: str, data: Path) -> LoadedDataset:
         [Finding(*found) for found in findings],
         skipped,
         fingerprint,
-        RowIds(steps, np.frombuffer(rows, np.int64)),
+        RowIds(steps, range(len(steps)) if rows is None else np.frombuffer(rows, np.int64)),
         tuple(tags),
         roles,
         overrides,

@@ -169,7 +169,7 @@ def by_group(
 
 
 def _draw_units(
-    verdicts: StepVerdicts, per_episode: Ints
+    verdicts: StepVerdicts, per_episode: Codes
 ) -> tuple[dict[str, tuple[Floats, Floats]], Ints]:
     if verdicts.group is None or not len(per_episode):
         kinds, frequency = _kinds(per_episode)
@@ -179,7 +179,7 @@ def _draw_units(
     return _in_pairs(added, rows), frequency
 
 
-def by_owner(verdicts: StepVerdicts, per_episode: Ints) -> dict[str, tuple[Floats, Floats]]:
+def by_owner(verdicts: StepVerdicts, per_episode: Codes) -> dict[str, tuple[Floats, Floats]]:
     """Return the sums of `terms` per group of episodes, or per episode without groups.
 
     Args:
@@ -209,7 +209,7 @@ def _in_pairs(names: Iterable[str], columns: Floats) -> dict[str, tuple[Floats, 
     return dict(zip(names, pairs, strict=True))
 
 
-def terms(per_episode: Ints) -> dict[str, tuple[Floats, Floats]]:
+def terms(per_episode: Codes | Ints) -> dict[str, tuple[Floats, Floats]]:
     """Return each episode's numerator and denominator of each of the `METRICS`, (E,) each.
 
     Args:
@@ -231,13 +231,13 @@ def terms(per_episode: Ints) -> dict[str, tuple[Floats, Floats]]:
     }
 
 
-def counts(verdicts: StepVerdicts) -> Ints:
+def counts(verdicts: StepVerdicts) -> Codes:
     """Return (E, 6): steps, type matches, exact matches, format_ok, whole, correct prefix.
 
     Episodes are in the order of their codes.
     """
     if not len(verdicts.episode):
-        return np.zeros((0, 6), dtype=np.int64)
+        return np.zeros((0, 6), dtype=np.int32)
     verdicts = _in_order(verdicts)
     episode = verdicts.episode
     starts = np.flatnonzero(np.r_[True, episode[1:] != episode[:-1]])
@@ -246,25 +246,27 @@ def counts(verdicts: StepVerdicts) -> Ints:
     exact = wrong.dtype == np.uint8
     wrong_so_far: npt.NDArray[Any] = np.cumsum(wrong, dtype=np.int32 if exact else np.float64)
     right_so_far = wrong_so_far == np.repeat(wrong_so_far[starts] - wrong[starts], lengths)
-    found = np.empty((len(starts), 6), np.int64)
+    found = np.empty((len(starts), 6), np.int32)
     found[:, 0] = lengths
     for place, name in enumerate(("type_match", "exact_match", "format_ok"), 1):
-        found[:, place] = np.add.reduceat(getattr(verdicts, name), starts, dtype=np.float64)
+        values = getattr(verdicts, name)
+        kind = np.int32 if values.dtype == np.uint8 else np.float64
+        found[:, place] = np.add.reduceat(values, starts, dtype=kind)
     found[:, 4] = np.minimum.reduceat(verdicts.whole, starts)
-    found[:, 5] = np.add.reduceat(right_so_far, starts, dtype=np.int64)
+    found[:, 5] = np.add.reduceat(right_so_far, starts, dtype=np.int32)
     return found
 
 
 def _in_order(verdicts: StepVerdicts) -> StepVerdicts:
     """Data are usually sorted; the sort would cost more than all else."""
     episode, order = verdicts.episode, verdicts.order
-    step = np.diff(episode)
-    if np.all((step > 0) | ((step == 0) & (np.diff(order) >= 0))):
+    is_same, in_order = episode[1:] == episode[:-1], order[1:] >= order[:-1]
+    if np.all((episode[1:] > episode[:-1]) | (is_same & in_order)):
         return verdicts
     return verdicts.where(np.lexsort((order, episode)))  # stable, as the release's sort is
 
 
-def _kinds(counts: Ints) -> tuple[Ints, Ints]:
+def _kinds(counts: Codes) -> tuple[Codes, Ints]:
     """Return the distinct rows (K, 6) and their frequencies (K,).
 
     Equal counts are interchangeable, so metrics and resampling cost kinds, not episodes.
@@ -273,10 +275,12 @@ def _kinds(counts: Ints) -> tuple[Ints, Ints]:
         return counts, np.zeros(0, dtype=np.int64)
     base = int(counts.max()) + 1
     if base**6 >= 2**63:  # episodes beyond a thousand steps do not fit one number
-        rows: Ints
+        rows: Codes
         rows, frequency = np.unique(counts, axis=0, return_counts=True)
         return rows, frequency
-    key = counts @ np.array([base**power for power in range(6)], dtype=np.int64)
+    key = np.zeros(len(counts), np.int64)
+    for power, column in enumerate(counts.T):
+        key += column * np.int64(base**power)
     _, first, often = np.unique(key, return_index=True, return_counts=True)
     return counts[first], often
 

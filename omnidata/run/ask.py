@@ -122,9 +122,11 @@ class Engine:
         """
         first = self._first_of_episodes(steps) if self._task.needs_predictions else steps
         done = self._run.done
-        waiting = select_steps(
-            first, (n for n, name in enumerate(ids_of(first)) if name not in done)
-        )
+        waiting = first
+        if done:
+            waiting = select_steps(
+                first, (n for n, name in enumerate(ids_of(first)) if name not in done)
+            )
         self._open = len(waiting)
         self._ahead.add(waiting)
         try:

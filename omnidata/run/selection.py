@@ -63,6 +63,8 @@ def select(
             )
     if limit is not None and limit < 1:
         raise UsageError("nothing is kept", where=f"--limit {limit}", expected="1 or more")
+    if steps and not (where or exclude or limit or part):
+        return steps
     kept: Iterable[int] = (
         number for number, name in enumerate(ids_of(steps)) if name not in exclude
     )
@@ -157,6 +159,8 @@ def whole_episodes(steps: Sequence[Step], chosen: Sequence[Step]) -> npt.NDArray
 
     Success and progress of half an episode are not those of the episode.
     """
+    if chosen is steps:
+        return np.ones(len(steps), np.bool_)
     if (
         isinstance(steps, Steps)
         and isinstance(chosen, Steps)
@@ -165,7 +169,7 @@ def whole_episodes(steps: Sequence[Step], chosen: Sequence[Step]) -> npt.NDArray
     ):
         codes = Steps(steps.file).episodes
         sides = [codes if each.numbers is None else codes[each.numbers] for each in (steps, chosen)]
-        counts = [np.bincount(side, minlength=len(codes)) for side in sides]
+        counts = [np.bincount(side, minlength=int(codes.max()) + 1) for side in sides]
         return np.asarray((counts[0] == counts[1])[sides[1]], np.bool_)
     full = Counter(step.episode for step in steps)
     kept = Counter(step.episode for step in chosen)

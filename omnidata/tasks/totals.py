@@ -65,29 +65,31 @@ class Runs:
         """
         steps = as_steps(steps)
         episodes, tags = steps.episodes, steps.codes("tags")
-        changes = (np.diff(episodes) != 0) | (np.diff(tags) != 0)
+        changes = (episodes[1:] != episodes[:-1]) | (tags[1:] != tags[:-1])
         starts = np.concatenate([[0], np.flatnonzero(changes) + 1]) if len(steps) else episodes
-        number = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(steps)))
+        episodes, tags = episodes[starts], tags[starts]
+        group = steps.codes("group")[starts]
+        ends = np.append(starts, len(steps))[1:]
+        number = np.repeat(np.arange(len(starts), dtype=np.int32), ends - starts)
         order, counts = steps.integers("step_index"), steps.integers("num_steps")
-        ends = np.append(starts, len(steps))[1:] - 1
-        lacks = order[ends] >= counts[ends]
+        lacks = order[ends - 1] >= counts[ends - 1]
         firsts = steps.select(starts)
         if stated_length:
             rows = firsts.sources("episode_length")
             stated = (stated_length(row.get("episode_length")) for row in rows)
-            longer = [
+            longer = (
                 length is not None and length > count
-                for length, count in zip(stated, counts[starts].tolist(), strict=True)
-            ]
-            lacks |= np.array(longer, np.bool_)
-        kinds = [*steps.select(np.unique(tags, return_index=True)[1]).column("tags")]
-        near = np.abs(order).max(initial=0) < 2**30
+                for length, count in zip(stated, counts[starts], strict=True)
+            )
+            lacks |= np.fromiter(longer, np.bool_, len(starts))
+        kinds = [*firsts.select(np.unique(tags, return_index=True)[1]).column("tags")]
+        near = order.min(initial=0) > -(2**30) and order.max(initial=0) < 2**30
         return cls(
-            number.astype(np.int32),
+            number,
             order.astype(np.int32) if near else order,
-            firsts.episodes.astype(np.int32),
-            firsts.codes("group").astype(np.int32),
-            [kinds[code] for code in tags[starts].tolist()],
+            episodes,
+            group,
+            [kinds[code] for code in tags.tolist()],
             lacks,
         )
 
@@ -283,7 +285,7 @@ class EpisodeTotals:
                     )
             if groups:
                 by[tag] = groups
-        answered = np.isin(rows.outcomes, _ANSWERED) & judged
+        answered = _has_answer(rows) & judged
         outcomes = np.bincount(rows.outcomes, minlength=len(OUTCOMES)).tolist()
         return {
             "overall": {name: overall[name] for name in (*self.metrics, *self.means)},
@@ -380,8 +382,14 @@ class EpisodeTotals:
 
 def _flags(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64] | npt.NDArray[np.uint8]:
     """Unknown values are 0; returns bytes if all values are 0 or 1."""
-    known = np.nan_to_num(values)
-    return known.astype(np.uint8) if ((known == 0) | (known == 1)).all() else known
+    is_one = values == 1
+    if (is_one | (values == 0) | np.isnan(values)).all():
+        return np.asarray(is_one, np.uint8)
+    return np.asarray(np.nan_to_num(values))
+
+
+def _has_answer(rows: VerdictColumns) -> Mask:
+    return np.asarray((rows.outcomes == _ANSWERED[0]) | (rows.outcomes == _ANSWERED[1]))
 
 
 class RowTotals:
@@ -432,7 +440,7 @@ class RowTotals:
         """
         judged = ~np.isnan(rows.values[self.values[0]])
         overall = self._table(steps, rows, judged)
-        answered = self._table(steps, rows, judged & np.isin(rows.outcomes, _ANSWERED))
+        answered = self._table(steps, rows, judged & _has_answer(rows))
         outcomes = np.bincount(rows.outcomes, minlength=len(OUTCOMES)).tolist()
         return {
             "overall": {name: overall[name] for name in self.columns},

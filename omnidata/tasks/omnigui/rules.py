@@ -294,7 +294,7 @@ class Totals(EpisodeTotals):
         return whole_number(value)
 
     def _more_counts(self, rows: VerdictColumns, judged: Mask) -> dict[str, int]:
-        return {"judged_by_extension": int(np.nansum(rows.values["extension"][judged]))}
+        return {"judged_by_extension": int(np.nansum(rows.values["extension"], where=judged))}
 
 
 class ReleaseTotals(Totals):
