@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, NoReturn
 import msgspec
 
 from omnidata.adapters import asks_nobody, is_light
-from omnidata.adapters.batch_api import BatchForm, BatchModel
+from omnidata.adapters.batch_api import BatchApi, BatchModel
 from omnidata.adapters.keys import credentials_in
 from omnidata.adapters.media_budget import parts_of
 from omnidata.adapters.render import RenderedPart
@@ -61,7 +61,7 @@ class Written:
         estimate: `tokens` of the new requests and, with a price, `cost`; empty without any.
     """
 
-    form: BatchForm
+    form: BatchApi
     manifest: Manifest
     folder: Path
     new: int
@@ -188,7 +188,7 @@ def batch_model(recipe: Recipe, task: Asking, *, asks: bool = False) -> BatchMod
     )
 
 
-def _check_writable(task: Asking, adapter: BatchModel, form: BatchForm, media: Path | None) -> None:
+def _check_writable(task: Asking, adapter: BatchModel, form: BatchApi, media: Path | None) -> None:
     if task.needs_predictions:
         raise UsageError(
             "each prompt contains the answer to the one before it, which does not exist yet "
@@ -277,7 +277,7 @@ class _Writer:
         self,
         task: Asking,
         adapter: BatchModel,
-        form: BatchForm,
+        form: BatchApi,
         params: GenerationParams,
         folder: BatchFolder,
     ) -> None:
@@ -328,7 +328,7 @@ class _Writer:
         if isinstance(made, Completion):
             return _Row(asked, b"", made)
         body = self._adapter.body(made.payload, self._params)
-        data = self._form.row(self._form, asked.custom_id, body).replace(b"\n", b" ") + b"\n"
+        data = self._form.row(asked.custom_id, body).replace(b"\n", b" ") + b"\n"
         parts = parts_of(made.request.conversation)
         asked = msgspec.structs.replace(
             asked,
@@ -397,7 +397,7 @@ UPLOADED = "omnidata-upload:"
 """Prefix of the name of a medium that has no address before its upload: its type and file."""
 
 
-def _referring(form: BatchForm, folder: Path) -> Callable[[RenderedPart], str]:
+def _referring(form: BatchApi, folder: Path) -> Callable[[RenderedPart], str]:
     with wrap_os_error(folder):
         folder.mkdir(parents=True, exist_ok=True)
 

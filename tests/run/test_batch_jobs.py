@@ -1,4 +1,4 @@
-"""Files of a batch at their provider, through the real SDKs: sent once, watched, fetched."""
+"""Files of a batch at their provider, at loopback servers: sent once, watched, fetched."""
 
 from __future__ import annotations
 
