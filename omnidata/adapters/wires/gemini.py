@@ -257,7 +257,7 @@ class _Output(_Named):
     responses_file: str = ""
 
 
-class _About(_Named, frozen=True):
+class _About(_Named):
     state: str = ""
     display_name: str = ""
     output: _Output | None = None
@@ -265,7 +265,7 @@ class _About(_Named, frozen=True):
 
 class _Job(_Named):
     name: str
-    metadata: _About = _About()
+    metadata: _About = msgspec.field(default_factory=_About)
     error: Any = None
 
 
