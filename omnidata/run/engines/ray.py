@@ -297,19 +297,15 @@ class Crew:
         """
         if len(self.workers) >= wanted or time.monotonic() < self._pause_until:
             return
-        if self._cluster.address == "local" and self._is_too_small():
+        has, cluster = self._ray.cluster_resources(), self._cluster
+        is_short = has.get("CPU", 0) < cluster.cpus_per_worker
+        is_short |= has.get("GPU", 0) < cluster.gpus_per_worker
+        if cluster.address == "local" and is_short:
             raise self._not_placed()
         while len(self.workers) < wanted:
             actor = self._kind.remote(*self._arguments)
             placed, opening = actor.__ray_ready__.remote(), actor.open.remote(*self.opening)
             self.workers.append(Worker(f"worker {next(self._numbers)}", actor, placed, opening))
-
-    def _is_too_small(self) -> bool:
-        has, cluster = self._ray.cluster_resources(), self._cluster
-        return bool(
-            has.get("CPU", 0) < cluster.cpus_per_worker
-            or has.get("GPU", 0) < cluster.gpus_per_worker
-        )
 
     def _not_placed(self) -> RunError:
         cluster, has = self._cluster, self._ray.cluster_resources()
@@ -350,11 +346,7 @@ class Crew:
             worker, outcome = calls[call], self._outcome(call)
             task, worker.task, worker.call = worker.task, None, None
             if isinstance(outcome, Died):
-                self.dismiss(worker)
-                self.deaths += 1
-                most = _FUTILE_OPENINGS if task is None else _FUTILE
-                if self.deaths >= most and not self.busy:
-                    raise self._all_died(worker, outcome)
+                self._bury(worker, outcome, _FUTILE_OPENINGS if task is None else _FUTILE)
             if task is None:
                 self._end_opening(worker, outcome)
                 continue
@@ -368,14 +360,17 @@ class Crew:
             raise self._not_placed()
         return found
 
-    def _all_died(self, last: Worker, died: Died) -> RunError:
-        return RunError(
-            f"{plural(self.deaths, 'worker')} died in a row without an answer; the last, "
-            f"{last.name}: {died.why}",
-            where=f"--address {self._cluster.address}",
-            expected="workers that answer",
-            remedy="see Ray's logs on that machine; existing answers are kept",
-        )
+    def _bury(self, worker: Worker, died: Died, most: int) -> None:
+        self.dismiss(worker)
+        self.deaths += 1
+        if self.deaths >= most and not self.busy:
+            raise RunError(
+                f"{plural(self.deaths, 'worker')} died in a row without an answer; the last, "
+                f"{worker.name}: {died.why}",
+                where=f"--address {self._cluster.address}",
+                expected="workers that answer",
+                remedy="see Ray's logs on that machine; existing answers are kept",
+            )
 
     def _end_opening(self, worker: Worker, outcome: Any) -> None:
         if isinstance(outcome, Died):
