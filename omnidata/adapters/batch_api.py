@@ -194,14 +194,15 @@ class BatchApi(ABC):
 
     async def save(self, path: str, file: Path, **params: str) -> None:
         """Download results line by line, with the key redacted."""
-        key, rest, size = self.model.key, b"", 0
-        headers = {"Accept": "*/*"}
-        async with self.request("GET", path, headers, params=params) as response:
+        key, rest, size = self.model.key, bytearray(), 0
+        async with self.request("GET", path, {"Accept": "*/*"}, params=params) as response:
             with atomic_write(file) as out:
                 async for chunk in response.chunks():
-                    *lines, rest = (rest + chunk).split(b"\n")
-                    out.writelines(key.redact_bytes(line) + b"\n" for line in lines)
                     size += len(chunk)
+                    rest += chunk
+                    if b"\n" in chunk:
+                        *lines, rest = rest.split(b"\n")
+                        out.writelines(key.redact_bytes(bytes(line)) + b"\n" for line in lines)
                     if len(rest) > LINE or size > _LARGEST:
                         response.close()
                         raise CallError(
@@ -210,7 +211,7 @@ class BatchApi(ABC):
                             where=response.where,
                             transient=False,
                         )
-                out.write(key.redact_bytes(rest))
+                out.write(key.redact_bytes(bytes(rest)))
 
 
 class BatchModel(ApiModel):

@@ -32,8 +32,6 @@ from omnidata.errors import OmnidataError, PlatformError, RunError, UsageError, 
 from omnidata.remote import CACHE_VARIABLE, cache_folder
 from omnidata.run.engines.local import Answers, Died, cores
 
-_log = logging.getLogger(__name__)
-
 _LOOK_S = 0.1
 _REACHED_S = 5.0
 _PAUSE_S = 1.0
@@ -46,8 +44,6 @@ _FUTILE_OPENINGS = 3
 """The same where the last one died before it could take a call."""
 _LEAST_BYTES = 4 * 2**30
 """Of the address space of a process: a driver maps its libraries, and Ray's store."""
-_SLOW_S = 30.0
-_SLOW = "Ray has not started after %g s; it gives up after some minutes (Ctrl-C ends it)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +139,6 @@ def _start(ray: Any, cluster: Cluster) -> None:
         settings |= _within_memory()
     else:
         _check_address(cluster.address)
-    slow = threading.Timer(_SLOW_S, _log.warning, [_SLOW, _SLOW_S])
-    slow.daemon = True
-    slow.start()
     try:
         ray.init(**settings, log_to_driver=False, logging_level=logging.ERROR)
     except SystemExit:  # Ray's own handler of SIGTERM
@@ -158,8 +151,6 @@ def _start(ray: Any, cluster: Cluster) -> None:
             expected="a running cluster of the same versions of Ray and Python",
             remedy="run `ray status` on this machine; docs/cluster.md has an example",
         ) from None
-    finally:
-        slow.cancel()
 
 
 def _within_memory() -> dict[str, int]:
