@@ -9,8 +9,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import msgspec
 from multidict import CIMultiDict
@@ -21,7 +20,7 @@ from omnidata.adapters.base import Model
 from omnidata.adapters.keys import Key, credentials_in, secrets_in
 from omnidata.adapters.media_budget import Capabilities, Layout, ReleaseRules, arrange, lacking
 from omnidata.adapters.render import RenderedMessage, render
-from omnidata.errors import PlatformError, UsageError
+from omnidata.errors import UsageError
 from omnidata.types import Completion, Conversation, GenerationParams, Modality, Prepared, Request
 
 if TYPE_CHECKING:
@@ -89,35 +88,6 @@ def _json(fields: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
-class Library(NamedTuple):
-    """The library of a provider.
-
-    Attributes:
-        distribution: its name at the package index.
-        extra: the extra of omnidata that installs it.
-        part: the part that omnidata uses, as MODULE or MODULE:NAME.
-    """
-
-    distribution: str
-    extra: str
-    part: str
-
-    def load(self) -> Any:
-        """Return the module.
-
-        Raises:
-            PlatformError: it is not installed.
-        """
-        try:
-            return import_module(self.part.partition(":")[0])
-        except ImportError as error:
-            raise PlatformError(
-                f"{self.distribution} is not installed",
-                expected=f"the libraries of the extra `{self.extra}`",
-                remedy=f"pip install 'omnidata[{self.extra}]'",
-            ) from error
-
-
 class Headers(CIMultiDict[str]):
     """Headers of requests, among them keys: as text it has their names alone."""
 
@@ -135,7 +105,6 @@ class ApiModel(Model):
         spec_row: the row of the model that SPEC NAME:MODEL names, without wire and model; empty if
             there is no such SPEC.
         options: those that no other wire format has, with their defaults.
-        library: the provider's own, if asking or batches need it.
         needs_address: whether a row must name a server.
         ours: fields of a request that `extra_body` may not say, inner ones behind a dot.
         controls: as in `Model`: what requests have fields for.
@@ -156,7 +125,6 @@ class ApiModel(Model):
     version: ClassVar[int] = 1
     spec_row: ClassVar[Mapping[str, Any]] = {}
     options: ClassVar[type[Options]] = Options
-    library: ClassVar[Library | None] = None
     needs_address: ClassVar[bool] = True
     ours: ClassVar[frozenset[str]] = frozenset()
     tools: ClassVar[frozenset[str]] = frozenset()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from functools import lru_cache, partial
 from ipaddress import ip_address, ip_network
 from typing import Any, Final
@@ -75,19 +75,28 @@ class BoundedResponse(aiohttp.ClientResponse):
     async def _up_to(self, limit: int) -> bytes:
         """Read the body; stop after the first byte beyond the limit and close."""
         body = bytearray()
+        async for chunk in self.chunks():
+            body += chunk
+            if len(body) > limit:
+                self.close()
+                break
+        return bytes(body)
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """Yield the body in pieces; close the connection if it is not read to its end.
+
+        Raises:
+            CallError: the connection broke.
+        """
         try:
             async for chunk in self.content.iter_chunked(_CHUNK_BYTES):
-                body += chunk
-                if len(body) > limit:
-                    self.close()
-                    break
+                yield chunk
         except (aiohttp.ClientError, OSError) as error:
             self.close()
             raise connection_error(error, address(self.url)) from None
         except BaseException:
             self.close()
             raise
-        return bytes(body)
 
 
 QUIET_S: Final = 0.25

@@ -13,7 +13,6 @@ from omnidata.cli import runs, terminal
 from omnidata.cli.arguments import (
     ModelOptions,
     argument,
-    declaration,
     finds,
     flag,
     load_asking,
@@ -32,9 +31,6 @@ if TYPE_CHECKING:
 
 app = group("Ask a model through its provider's batch API, at half the price.")
 _Run = Annotated[Path, argument("The run folder.", "RUN")]
-_Prices = Annotated[
-    Path | None, declaration("Prices of models, in TOML (docs/evaluate.md).", "FILE")
-]
 
 
 @app.command("write", cls=Verb)
@@ -145,16 +141,27 @@ def _print_written(written: Written, out: Path, as_json: bool) -> None:
         terminal.note(f"next: omnidata batch submit {out}, then omnidata batch fetch {out} --wait")
 
 
+def _scoring(
+    *,
+    data: Path | None = args.data_option("The dataset, if it has moved."),
+    profile: args.Profile = None,
+    changed_media: args.ChangedMedia = False,
+    prices: Path | None = option("Prices of models, in TOML (docs/evaluate.md).", "FILE"),
+) -> dict[str, Any]:
+    return {"data": data, "profile": profile, "changed_media": changed_media, "prices": prices}
+
+
+_scored = made_of("scoring", _scoring)
+
+
 @app.command("read", cls=Verb)
 @reading_data
+@_scored
 def read(
     *,
     run: _Run,
     results: list[Path] = argument("The provider's result files, in any order.", "RESULTS..."),
-    data: Path | None = args.data_option("The dataset, if it has moved."),
-    profile: args.Profile = None,
-    changed_media: args.ChangedMedia = False,
-    prices: _Prices = None,
+    scoring: dict[str, Any],
     models: Path | None = option("The TOML file of models that `batch write` used.", "FILE"),
     as_json: args.Json = False,
 ) -> None:
@@ -166,7 +173,6 @@ def read(
 
     Example: omnidata batch read runs/gpt batch_output.jsonl batch_errors.jsonl
     """
-    scoring = {"data": data, "profile": profile, "changed_media": changed_media, "prices": prices}
     _read(run, results, as_json, models=models, **scoring)
 
 
@@ -244,16 +250,14 @@ def status(run: _Run, *, place: Place, as_json: args.Json = False) -> None:
 
 @app.command("fetch", cls=Verb)
 @reading_data
+@_scored
 @_at_provider
 def fetch(
     run: _Run,
     wait: bool = flag("Wait until all jobs have ended, asking less and less often.", "--wait"),
     *,
     place: Place,
-    data: Path | None = args.data_option("The dataset, if it has moved."),
-    profile: args.Profile = None,
-    changed_media: args.ChangedMedia = False,
-    prices: _Prices = None,
+    scoring: dict[str, Any],
     as_json: args.Json = False,
 ) -> None:
     """Fetch finished results, score the run and print a table.
@@ -276,7 +280,6 @@ def fetch(
     if not (results or lost):
         terminal.note("no job has ended yet; add --wait to wait")
         raise typer.Exit(1)
-    scoring = {"data": data, "profile": profile, "changed_media": changed_media, "prices": prices}
     _read(run, results, as_json, lost=lost, models=place.models, **scoring)
 
 

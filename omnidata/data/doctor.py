@@ -17,7 +17,6 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
 from importlib import metadata
 from importlib.util import find_spec
 from pkgutil import resolve_name
@@ -87,15 +86,6 @@ _WITHOUT_CUDA = {
 """Commands that take the parts for CUDA out of a package; the rest is Python and works."""
 
 
-@cache
-def _packages() -> Mapping[str, tuple[str, str]]:
-    """Return all packages, those of the wire formats too; these import none that may be broken."""
-    from omnidata.adapters import wires
-
-    libraries = (wires.wire(name).library for name in wires.names())
-    return _PACKAGES | {one.distribution: (one.extra, one.part) for one in libraries if one}
-
-
 async def examine(*, time_limit: float, progress: Progress | None = None) -> tuple[Check, ...]:
     """Load the packages of omnidata's extras, each in a process of its own, and try them.
 
@@ -106,7 +96,7 @@ async def examine(*, time_limit: float, progress: Progress | None = None) -> tup
     Returns:
         Packages, GPUs, and keys without their values.
     """
-    versions = {name: version for name in _packages() if (version := _version(name))}
+    versions = {name: version for name in _PACKAGES if (version := _version(name))}
     free = asyncio.Semaphore(min(4, os.cpu_count() or 1))
     probed: dict[str, dict[str, Any]] = {}
 
@@ -121,7 +111,7 @@ async def examine(*, time_limit: float, progress: Progress | None = None) -> tup
             group.create_task(probe(name))
     torch = probed.get("torch", {})
     checks: list[Check] = []
-    for name, (extra, _) in _packages().items():
+    for name, (extra, _) in _PACKAGES.items():
         if version := versions.get(name):
             checks.append(_check(name, version, probed[name], torch.get("build"), checks))
         elif extra == "unused":
@@ -136,7 +126,7 @@ async def examine(*, time_limit: float, progress: Progress | None = None) -> tup
 
 async def _probe(name: str, time_limit: float) -> dict[str, Any]:
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", "-m", __name__, name, _packages()[name][1]),
+        *(sys.executable, "-P", "-m", __name__, name, _PACKAGES[name][1]),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
@@ -166,7 +156,7 @@ def _check(
     earlier: Sequence[Check],
 ) -> Check:
     """Judge a probe; `earlier` are the checks of the packages that this one may import."""
-    extra, error = _packages()[name][0], probed.get("error", "")
+    extra, error = _PACKAGES[name][0], probed.get("error", "")
     if not error and not probed.get("worked_round"):
         for asked, _ in _conflicts("omnidata", extra):
             if asked.name == name:

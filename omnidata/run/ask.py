@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import threading
 import time
@@ -61,6 +62,7 @@ class Engine:
         gate: a `Gate`, here or on another machine.
         cache: answers to equal requests; None asks always.
         breaker: counts failures in a row; None for one of this pass alone.
+        on_hold: called with the seconds if the model asks to be sent nothing for a while.
 
     Attributes:
         stopped: why the run stopped before its end; empty if it did not.
@@ -82,13 +84,14 @@ class Engine:
         cache: ResponseCache | None,
         meter: StageTimer,
         breaker: CircuitBreaker | None = None,
+        on_hold: Callable[[float], None] | None = None,
     ) -> None:
         self.meter = meter
         self.stopped = self.failed = ""
         self.slipped: AdapterError | None = None
         self.asked = self.reused = 0
         self._task, self._adapter, self._run, self._params = task, adapter, run, params
-        self._gate, self._cache = gate, cache
+        self._gate, self._cache, self._on_hold = gate, cache, on_hold
         self._model: Mapping[str, Any] = {"name": adapter.name, **adapter.settings}
         if cache and not is_ours(adapter):
             self._model = {**self._model, "code": code_of(adapter)}
@@ -152,6 +155,10 @@ class Engine:
         self.stopped = reason
         if not self._in_flight:
             self._finished.set()
+
+    def hold(self, seconds: float) -> None:
+        """Send nothing for some seconds: the model has asked another process for it."""
+        self._window.slow_down(-math.inf, seconds)  # the window is not narrowed
 
     # A step, until it can be sent.
 
@@ -256,7 +263,10 @@ class Engine:
         except CallError as error:
             wait = retry_delay(error, attempt)
             if error.throttled:  # a wait that is too long for a pause does not hold up the others
-                self._window.slow_down(sent, 0.0 if wait is None else error.retry_after or 0.0)
+                seconds = 0.0 if wait is None else error.retry_after or 0.0
+                self._window.slow_down(sent, seconds)
+                if seconds and self._on_hold:
+                    self._on_hold(seconds)
             return self._write_failures(batch, error, attempt, wait)
         usages += [completion.usage for completion in completions]
         self._window.note_answer()

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, NoReturn
 import msgspec
 
 from omnidata.adapters import asks_nobody, is_light
-from omnidata.adapters.batch_api import BatchForm, BatchModel
+from omnidata.adapters.batch_api import BatchApi, BatchModel
 from omnidata.adapters.keys import credentials_in
 from omnidata.adapters.media_budget import parts_of
 from omnidata.adapters.render import RenderedPart
@@ -61,7 +61,7 @@ class Written:
         estimate: `tokens` of the new requests and, with a price, `cost`; empty without any.
     """
 
-    form: BatchForm
+    form: BatchApi
     manifest: Manifest
     folder: Path
     new: int
@@ -142,21 +142,41 @@ def write(
             )
         answered = {line.sample_id for line in run.lines() if line.delivery not in TRANSIENT}
         left = [step for step in steps if step.sample_id not in answered]
-        new = 0
+        samples: list[Prepared] = []
         unsent: dict[str, str] = {}
         estimate: dict[str, Any] = {}
+        new = 0
         if _begin_round(folder, left, out, media, only_missing=only_missing):
             last = len(folder.manifest.rounds)
             asked = {line.sample_id for line in folder.requests() if line.round == last}
             left = [step for step in left if step.sample_id not in asked]
-            writer = _Writer(task, adapter, form, about.params, folder)
-            rows = writer.rows(left, run, unsent, progress)
-            new = writer.write(rows, max_requests, max_bytes)
+            every = max(1, len(left) // _SAMPLED)
+
+            def requests() -> Iterator[_Row]:
+                """Record the steps with unreadable media in the run instead."""
+                for number, row in enumerate(_rows(left, task, adapter, about.params, folder)):
+                    name, made = row.asked.sample_id, row.made
+                    if isinstance(made, Prepared):
+                        if number % every == 0:
+                            samples.append(made)
+                        yield row
+                    else:
+                        unsent[name] = made.error
+                        if run.done.get(name) != made:
+                            run.reopen(frozenset({name}))
+                            run.append(name, made)
+                    if progress:
+                        progress(number + 1, len(left))
+
+            most = (form.max_requests or math.inf, form.max_bytes or math.inf)
+            most_requests = min(most[0], max_requests or math.inf)
+            most_bytes = min(most[1], max_bytes or math.inf)
+            new = _write_files(requests(), folder, most_requests, most_bytes)
             folder.manifest.rounds[-1].whole = True
             folder.save()
             if new:
                 used = [Tokens.of(line.usage) for line in run.lines() if line.usage]
-                tokens = estimate_tokens(used, writer.samples, new, about.params)
+                tokens = estimate_tokens(used, samples, new, about.params)
                 estimate = {"tokens": tokens, **price_of(tokens, budget, form.price)}
     return Written(
         form=form,
@@ -188,7 +208,7 @@ def batch_model(recipe: Recipe, task: Asking, *, asks: bool = False) -> BatchMod
     )
 
 
-def _check_writable(task: Asking, adapter: BatchModel, form: BatchForm, media: Path | None) -> None:
+def _check_writable(task: Asking, adapter: BatchModel, form: BatchApi, media: Path | None) -> None:
     if task.needs_predictions:
         raise UsageError(
             "each prompt contains the answer to the one before it, which does not exist yet "
@@ -270,65 +290,30 @@ class _Row(NamedTuple):
     made: Prepared | Completion
 
 
-class _Writer:
-    """Makes the requests of the last round in threads, and writes them in order."""
+def _rows(
+    steps: Sequence[Step],
+    task: Asking,
+    adapter: BatchModel,
+    params: GenerationParams,
+    folder: BatchFolder,
+) -> Iterator[_Row]:
+    """Make the requests of the last round in threads, and yield them in order."""
+    form, current = adapter.batch, folder.manifest.rounds[-1]
+    assert form
+    if current.media:
+        adapter.refer = _referring(form, Path(current.media))
 
-    def __init__(
-        self,
-        task: Asking,
-        adapter: BatchModel,
-        form: BatchForm,
-        params: GenerationParams,
-        folder: BatchFolder,
-    ) -> None:
-        self._task, self._adapter, self._form, self._params = task, adapter, form, params
-        self._folder = folder
-        self._round = folder.manifest.rounds[-1]
-        self.samples: list[Prepared] = []
-        if self._round.media:
-            adapter.refer = _referring(form, Path(self._round.media))
-
-    def rows(
-        self,
-        steps: Sequence[Step],
-        run: RunFolder,
-        unsent: dict[str, str],
-        progress: Progress | None,
-    ) -> Iterator[_Row]:
-        """Yield the requests; record a step with unreadable media in the run instead."""
-        every = max(1, len(steps) // _SAMPLED)
-        for number, row in enumerate(self._make_rows(steps)):
-            asked, _, made = row
-            if isinstance(made, Prepared):
-                if number % every == 0:
-                    self.samples.append(made)
-                yield row
-            else:
-                unsent[asked.sample_id] = made.error
-                if run.done.get(asked.sample_id) != made:
-                    run.reopen(frozenset({asked.sample_id}))
-                    run.append(asked.sample_id, made)
-            if progress:
-                progress(number + 1, len(steps))
-
-    def _make_rows(self, steps: Sequence[Step]) -> Iterator[_Row]:
-        threads = (os.cpu_count() or 1) + 1
-        with ThreadPoolExecutor(threads, "omnidata-batch") as pool:
-            for begin in range(0, len(steps), 2 * threads):
-                yield from pool.map(self._make_row, steps[begin : begin + 2 * threads])
-
-    def _make_row(self, step: Step) -> _Row:
+    def make(step: Step) -> _Row:
         asked = Asked(
-            custom_id=f"{self._round.id}-{hash_of(step.sample_id)[:32]}",
+            custom_id=f"{current.id}-{hash_of(step.sample_id)[:32]}",
             sample_id=step.sample_id,
             file="",
-            round=len(self._folder.manifest.rounds),
+            round=len(folder.manifest.rounds),
         )
-        made, shown = prepare_step(self._task, self._adapter, step, failed=_raise)
+        made, shown = prepare_step(task, adapter, step, failed=_raise)
         if isinstance(made, Completion):
             return _Row(asked, b"", made)
-        body = self._adapter.body(made.payload, self._params)
-        data = self._form.row(self._form, asked.custom_id, body).replace(b"\n", b" ") + b"\n"
+        row = form.row(asked.custom_id, adapter.body(made.payload, params))
         parts = parts_of(made.request.conversation)
         asked = msgspec.structs.replace(
             asked,
@@ -337,54 +322,60 @@ class _Writer:
             media=shown,
             tools=[part.role for part in parts if part.kind == "tool"],
         )
-        return _Row(asked, data, replace(made, payload=None))
+        return _Row(asked, row.replace(b"\n", b" ") + b"\n", replace(made, payload=None))
 
-    def write(self, rows: Iterator[_Row], max_requests: int | None, max_bytes: int | None) -> int:
-        """Write file after file, list each in the manifest, and return the number of requests."""
-        folder, files = self._folder, self._folder.manifest.files
-        most_requests = min(self._form.max_requests or math.inf, max_requests or math.inf)
-        most_bytes = min(self._form.max_bytes or math.inf, max_bytes or math.inf)
-        number, requests, size = len(files) + 1, 0, _WRAPPED
+    threads = (os.cpu_count() or 1) + 1
+    with ThreadPoolExecutor(threads, "omnidata-batch") as pool:
+        for begin in range(0, len(steps), 2 * threads):
+            yield from pool.map(make, steps[begin : begin + 2 * threads])
 
-        def file_number(row: _Row) -> int:
-            nonlocal number, requests, size
-            requests, size = requests + 1, size + len(row.data)
-            if requests > most_requests or size > most_bytes:
-                number, requests, size = number + 1, 1, _WRAPPED + len(row.data)
-            if size > most_bytes:
-                raise UsageError(
-                    f"the request has {len(row.data):,} bytes, more than a file may have",
-                    where=row.asked.sample_id,
-                    expected=f"at most {most_bytes:,} bytes",
-                    remedy="send less of it (-M image_size=..., -M frames=...), name media with "
-                    "--media-files where the provider can, or leave the step out with --exclude",
-                )
-            return number
 
-        total = 0
-        for current, group in groupby(rows, file_number):
-            name = f"requests-{current:05d}.jsonl"
-            asked: list[Asked] = []
-            written, digest = 0, hashlib.sha256()
-            with wrap_os_error(folder.path), atomic_write(folder.path / name) as file:
-                for row in group:
-                    file.write(row.data)
-                    digest.update(row.data)
-                    written += len(row.data)
-                    asked.append(msgspec.structs.replace(row.asked, file=name))
-            folder.append("ids.jsonl", asked)
-            files.append(
-                RequestFile(
-                    name=name,
-                    round=len(folder.manifest.rounds),
-                    requests=len(asked),
-                    bytes=written,
-                    sha256=digest.hexdigest(),
-                )
+def _write_files(
+    rows: Iterator[_Row], folder: BatchFolder, most_requests: float, most_bytes: float
+) -> int:
+    """Write file after file, list each in the manifest, and return the number of requests."""
+    files = folder.manifest.files
+    number, requests, size = len(files) + 1, 0, _WRAPPED
+
+    def file_number(row: _Row) -> int:
+        nonlocal number, requests, size
+        requests, size = requests + 1, size + len(row.data)
+        if requests > most_requests or size > most_bytes:
+            number, requests, size = number + 1, 1, _WRAPPED + len(row.data)
+        if size > most_bytes:
+            raise UsageError(
+                f"the request has {len(row.data):,} bytes, more than a file may have",
+                where=row.asked.sample_id,
+                expected=f"at most {most_bytes:,} bytes",
+                remedy="send less of it (-M image_size=..., -M frames=...), name media with "
+                "--media-files where the provider can, or leave the step out with --exclude",
             )
-            folder.save()
-            total += len(asked)
-        return total
+        return number
+
+    total = 0
+    for current, group in groupby(rows, file_number):
+        name = f"requests-{current:05d}.jsonl"
+        asked: list[Asked] = []
+        written, digest = 0, hashlib.sha256()
+        with wrap_os_error(folder.path), atomic_write(folder.path / name) as file:
+            for row in group:
+                file.write(row.data)
+                digest.update(row.data)
+                written += len(row.data)
+                asked.append(msgspec.structs.replace(row.asked, file=name))
+        folder.append("ids.jsonl", asked)
+        files.append(
+            RequestFile(
+                name=name,
+                round=len(folder.manifest.rounds),
+                requests=len(asked),
+                bytes=written,
+                sha256=digest.hexdigest(),
+            )
+        )
+        folder.save()
+        total += len(asked)
+    return total
 
 
 def _raise(error: CallError) -> NoReturn:
@@ -397,7 +388,7 @@ UPLOADED = "omnidata-upload:"
 """Prefix of the name of a medium that has no address before its upload: its type and file."""
 
 
-def _referring(form: BatchForm, folder: Path) -> Callable[[RenderedPart], str]:
+def _referring(form: BatchApi, folder: Path) -> Callable[[RenderedPart], str]:
     with wrap_os_error(folder):
         folder.mkdir(parents=True, exist_ok=True)
 

@@ -9,25 +9,30 @@ from __future__ import annotations
 import hashlib
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
-from typing import cast
+from typing import Any, TypeVar, cast
 
-from omnidata.adapters.batch_api import BatchModel, BatchService
+from omnidata.adapters.batch_api import BatchApi, BatchModel, Job
 from omnidata.adapters.render import RenderedPart
 from omnidata.errors import CallError, RunError, UsageError
 from omnidata.files import read_file
 from omnidata.run.adapter_contract import decoding
 from omnidata.run.batch import UPLOADED, batch_model
-from omnidata.run.batch_folder import BatchFolder, FileState, Jobs, Manifest, RequestFile, Upload
+from omnidata.run.batch_folder import BatchFolder, FileState, Manifest, RequestFile, Upload
+from omnidata.run.event_loop import EventLoop
+from omnidata.run.pace import retry_delay
 from omnidata.run.recorded import recorded_task
 from omnidata.run.run_info import read_info
 from omnidata.storage import atomic_write, open_own, take_lock, wrap_os_error
 from omnidata.tasks.asking import Asking
 
+Result = TypeVar("Result")
+
+_ATTEMPTS = 3
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 15.0, 300.0
 _KEPT_S = 40 * 3600
 """Google keeps an uploaded file for 48 hours, and a batch may take 24 of them to begin."""
@@ -53,13 +58,38 @@ class Place:
 USUAL = Place()
 
 
-@dataclass(frozen=True, slots=True)
 class _Batch:
-    folder: BatchFolder
-    jobs: Jobs
-    task: Asking
-    model: BatchModel
-    service: BatchService
+    """The batch of a run, locked against other processes, and its provider."""
+
+    def __init__(self, out: Path, place: Place, stack: ExitStack) -> None:
+        self.folder = BatchFolder(out)
+        self.task = recorded_task(read_info(out), run=out)
+        with wrap_os_error(self.folder.path):
+            lock = take_lock(
+                self.folder.path / ".lock",
+                busy=RunError(
+                    "another process works on the batch",
+                    where=str(self.folder.path),
+                    expected="one process at a time",
+                    remedy="wait until it has ended",
+                ),
+            )
+        stack.callback(lock.release)
+        self.model, self.api = _model_with_key(self.folder.manifest, self.task, place)
+        self.jobs = self.folder.jobs()
+        self.run = stack.enter_context(EventLoop()).run
+        stack.callback(lambda: self.run(self.model.close()))
+
+    def call(self, method: Callable[..., Coroutine[Any, Any, Result]], *arguments: Any) -> Result:
+        """Call a method of the API that can be repeated, again where it failed for a moment."""
+        for attempt in range(1, _ATTEMPTS):
+            try:
+                return self.run(method(*arguments))
+            except CallError as error:
+                if (pause := retry_delay(error, attempt)) is None:
+                    raise
+            time.sleep(pause)
+        return self.run(method(*arguments))
 
     def save(self) -> None:
         self.folder.save_jobs(self.jobs)
@@ -69,35 +99,14 @@ class _Batch:
             yield file, self.jobs.files.setdefault(file.name, FileState())
 
 
-@contextmanager
-def _open_batch(out: Path, place: Place) -> Iterator[_Batch]:
-    folder = BatchFolder(out)
-    task = recorded_task(read_info(out), run=out)
-    with wrap_os_error(folder.path):
-        lock = take_lock(
-            folder.path / ".lock",
-            busy=RunError(
-                "another process works on the batch",
-                where=str(folder.path),
-                expected="one process at a time",
-                remedy="wait until it has ended",
-            ),
-        )
-    try:
-        model = _model_with_key(folder.manifest, task, place)
-        with closing(model.batch_service(model)) as service:
-            yield _Batch(folder, folder.jobs(), task, model, service)
-    finally:
-        lock.release()
-
-
-def _model_with_key(manifest: Manifest, task: Asking, place: Place) -> BatchModel:
+def _model_with_key(manifest: Manifest, task: Asking, place: Place) -> tuple[BatchModel, BatchApi]:
     """Send the key to the address that the user names, never to one that a run folder names."""
-    form = batch_model(manifest.recipe(manifest.base_url, None, place.models), task).batch
-    if form and form.command and form.name == manifest.form:
+    api = batch_model(manifest.recipe(manifest.base_url, None, place.models), task).batch
+    assert api  # a model without is refused
+    if api.command and api.name == manifest.form:
         raise UsageError(
-            f"`{form.command.partition(' -')[0]}` reads the files itself: nothing can be submitted",
-            where=f"a batch of the form {form.name}",
+            f"`{api.command.partition(' -')[0]}` reads the files itself: nothing can be submitted",
+            where=f"a batch of the form {api.name}",
             expected="a batch of a provider that takes files",
             remedy="run it on the files, then `omnidata batch read RUN RESULTS`",
         )
@@ -112,7 +121,7 @@ def _model_with_key(manifest: Manifest, task: Asking, place: Place) -> BatchMode
             expected="the address on the command line, if you trust it",
             remedy=f"--base-url {manifest.base_url}",
         )
-    return model
+    return model, type(api)(model)
 
 
 def submit(
@@ -134,7 +143,8 @@ def submit(
         CallError: the provider did not take a file; those before it are submitted, and the same
             call goes on.
     """
-    with _open_batch(out, place) as batch:
+    with ExitStack() as stack:
+        batch = _Batch(out, place, stack)
         if not batch.folder.manifest.rounds[-1].whole:
             raise RunError(
                 "not all requests are written",
@@ -176,15 +186,26 @@ def _submit(
         batch.jobs.files[file.name] = known = FileState(label=f"{label}.{int(again or 1) + 1}")
     known.label = known.label or f"{current.id}-{file.number}"
     if known.state == "creating":
-        known.job = _find_job(batch.service, known, file, path)
+        try:
+            known.job = batch.call(batch.api.find, known.label)
+        except LookupError:
+            raise RunError(
+                f"it is unknown whether {file.name} was submitted: the call was interrupted, and "
+                "the provider's jobs have no names",
+                where=str(path),
+                expected="the job's id in jobs.json",
+                remedy=f"look at the provider's list of batches: if it has one of {file.requests} "
+                f'requests, set "job" of {file.name} in jobs.json to its id and "state" to '
+                '"running"; else set "state" to "new"',
+            ) from None
     if not known.job:
         if known.state == "new":
             with _with_addresses(batch, path, current.media) as sent:
-                known.uploaded = batch.service.upload(sent, known.label)
+                known.uploaded = batch.call(batch.api.upload, sent, known.label)
         known.state = "creating"
         batch.save()
         try:
-            known.job = batch.service.create(path, known.uploaded, known.label, headers)
+            known.job = batch.run(batch.api.create(path, known.uploaded, known.label, headers))
         except CallError as error:
             if not error.transient or error.throttled:  # the provider has refused it
                 known.state = "uploaded" if error.throttled else "new"
@@ -193,21 +214,6 @@ def _submit(
     known.state = "running"
     batch.save()
     return known
-
-
-def _find_job(service: BatchService, known: FileState, file: RequestFile, path: Path) -> str:
-    try:
-        return service.find(known.label) or ""
-    except LookupError:
-        raise RunError(
-            f"it is unknown whether {file.name} was submitted: the call was interrupted, and the "
-            "provider's jobs have no names",
-            where=str(path),
-            expected="the job's id in jobs.json",
-            remedy=f"look at the provider's list of batches: if it has one of {file.requests} "
-            f'requests, set "job" of {file.name} in jobs.json to its id and "state" to "running"; '
-            'else set "state" to "new"',
-        ) from None
 
 
 # Media that requests refer to, uploaded.
@@ -234,7 +240,7 @@ def _with_addresses(batch: _Batch, path: Path, media: str) -> Iterator[Path]:
         names = lacking[begin : begin + _AT_ONCE]
         with wrap_os_error(path):
             parts = [_medium(Path(media) / name, types[name]) for name in names]
-        uris = batch.service.upload_media(parts)
+        uris = batch.call(batch.api.upload_media, parts)
         now = time.time()
         for name, part in zip(names, parts, strict=True):
             uploads[name] = Upload(uri=uris[part.sha256], at=now)
@@ -281,18 +287,20 @@ def status(out: Path, place: Place = USUAL) -> dict[str, FileState]:
     Raises:
         RunError, UsageError, CallError: as `submit`.
     """
-    with _open_batch(out, place) as batch:
-        _look(batch)
+    with ExitStack() as stack:
+        batch = _Batch(out, place, stack)
+        for _, known in batch.states():
+            if known.state == "running":
+                _look(batch, known)
         return batch.jobs.files
 
 
-def _look(batch: _Batch) -> None:
-    for _, known in batch.states():
-        if known.state == "running":
-            job = batch.service.look(known.job)
-            known.state, known.word, known.said = job.state, job.word, job.said
-            known.counts = dict(job.counts)
-            batch.save()
+def _look(batch: _Batch, known: FileState) -> Job:
+    job = batch.call(batch.api.look, known.job)
+    known.state, known.word, known.said = job.state, job.word, job.said
+    known.counts = dict(job.counts)
+    batch.save()
+    return job
 
 
 def fetch(
@@ -320,12 +328,14 @@ def fetch(
         RunError, UsageError, CallError: as of `submit`.
     """
     pause = first_wait_s
-    with _open_batch(out, place) as batch:
+    with ExitStack() as stack:
+        batch = _Batch(out, place, stack)
         files = batch.jobs.files
         while True:
             try:
-                _look(batch)
-                _download(batch)
+                for file, known in batch.states():
+                    if known.job and not known.fetched:
+                        _fetch(batch, file, known)
             except CallError as error:
                 if not (wait and error.transient):
                     raise
@@ -334,25 +344,22 @@ def fetch(
                 break
             time.sleep(pause)
             pause = min(1.5 * pause, _LONGEST_WAIT_S)
-        paths = [batch.folder.path / name for known in files.values() for name in known.results]
-    lost: dict[str, str] = {
-        name: known.state
-        for name, known in files.items()
-        if known.fetched and known.state in ("expired", "cancelled")
-    }
+    paths = [batch.folder.path / name for known in files.values() for name in known.results]
+    ended: dict[str, str] = {name: known.state for name, known in files.items() if known.fetched}
+    lost = {name: state for name, state in ended.items() if state in ("expired", "cancelled")}
     return files, paths, lost
 
 
-def _download(batch: _Batch) -> None:
-    for file, known in batch.states():
-        if known.state not in ("done", "failed", "expired", "cancelled") or known.fetched:
-            continue
-        again = known.label.partition(".")[2]
-        names = []
-        for place, result in enumerate(batch.service.look(known.job).results, 1):
-            name = f"results-{'-'.join(filter(None, (file.number, again, str(place))))}.jsonl"
-            with wrap_os_error(batch.folder.path):
-                batch.service.download(known.job, result, batch.folder.path / name)
-            names.append(name)
-        known.results, known.fetched = names, True
-        batch.save()
+def _fetch(batch: _Batch, file: RequestFile, known: FileState) -> None:
+    job = _look(batch, known)
+    if job.state == "running":
+        return
+    again = known.label.partition(".")[2]
+    names = []
+    for place, result in enumerate(job.results, 1):
+        name = f"results-{'-'.join(filter(None, (file.number, again, str(place))))}.jsonl"
+        with wrap_os_error(batch.folder.path):
+            batch.call(batch.api.download, known.job, result, batch.folder.path / name)
+        names.append(name)
+    known.results, known.fetched = names, True
+    batch.save()

@@ -140,6 +140,8 @@ class AskingWorker:
         self._job = job
         self._engine: Engine | None = None
         self._breaker = CircuitBreaker()  # of all its parts together
+        self._hearing: asyncio.Task[None] | None = None
+        self._held_until = 0.0
 
     async def open(self, samples: Sequence[Step], code: str = "") -> tuple[str, About]:
         """Load the model; return the machine and the model's description.
@@ -180,13 +182,14 @@ class AskingWorker:
             name: of its file.
             steps: of the part, behind those of their episodes that have a line already.
             known: those lines, for histories of predictions.
-            gate: an actor of `SharedGate`; None if nothing is limited.
+            gate: an actor of `SharedGate`; None if there is one worker and nothing is limited.
 
         Raises:
             OmnidataError: the folder is missing, its disk is full, or a prompt cannot be made.
         """
         meter, path = StageTimer(), self._job.parts / name
         free = Gate(Limits(), Budget(Limits(), self._adapter.name))
+        is_limited = _is_limited(self._job.limits)
         check_seen([Place(self._job.parts)])
         lines = PartFile(path, known)
         self._engine = engine = Engine(
@@ -195,11 +198,15 @@ class AskingWorker:
             lines,
             self._params,
             limits=self._job.limits,
-            gate=_RemoteGate(gate, name) if gate else free,
+            gate=_RemoteGate(gate, name) if gate and is_limited else free,
             cache=None,
             meter=meter,
             breaker=self._breaker,
+            on_hold=gate.hold.remote if gate else None,
         )
+        if gate and not self._hearing:
+            self._hearing = asyncio.create_task(self._obey_holds(gate))
+        engine.hold(self._held_until - time.monotonic())
         try:
             with blaming(plugin_origin(self._task.name)):
                 await engine.ask(steps, None)
@@ -218,17 +225,35 @@ class AskingWorker:
             facts,
         )
 
+    async def _obey_holds(self, gate: Any) -> None:
+        seen = 0.0
+        while True:
+            seen, seconds = await gate.next_hold.remote(seen)
+            self._held_until = time.monotonic() + seconds
+            if self._engine:
+                self._engine.hold(seconds)
+
     async def stop(self, reason: str) -> None:
         """Start no more requests; those in flight are waited for."""
         if self._engine:
             self._engine.stop(reason)
 
 
+def _is_limited(limits: Limits) -> bool:
+    rates = (limits.requests_per_minute, limits.tokens_per_minute)
+    return any((*rates, limits.max_cost, limits.max_tokens))
+
+
 class SharedGate:
-    """The gate of all workers, in a process of its own; rates and budget are of the whole run."""
+    """The pace of all workers, in a process of its own.
+
+    Rates and budget are of the whole run, and so is a pause that the model asks one worker for.
+    """
 
     def __init__(self, limits: Limits, budget: Budget) -> None:
         self._gate = Gate(limits, budget)
+        self._held_until = 0.0
+        self._held = asyncio.Event()
         self._under_way: defaultdict[str, Counter[float]] = defaultdict(Counter)
         self._dead: set[str] = set()
 
@@ -246,6 +271,22 @@ class SharedGate:
         if self._under_way[part][reserved] > 0:
             self._under_way[part][reserved] -= 1
             await self._gate.leave(reserved, usages)
+
+    async def hold(self, seconds: float) -> None:
+        """Let every worker send nothing for some seconds."""
+        self._held_until = max(self._held_until, time.monotonic() + seconds)
+        self._held.set()
+        self._held = asyncio.Event()
+
+    async def next_hold(self, seen: float) -> tuple[float, float]:
+        """Wait for a hold that ends later than one that was seen.
+
+        Returns:
+            When it ends, on the clock of this process, and in how many seconds.
+        """
+        while self._held_until <= seen:
+            await self._held.wait()
+        return self._held_until, self._held_until - time.monotonic()
 
     async def leave_dead(self, part: str) -> None:
         """Release the requests that the dead worker of a part had in flight."""
@@ -343,13 +384,12 @@ class OnCluster:
         self._order = numbers[np.argsort(self._owners[numbers], kind="stable")]
         begins = np.flatnonzero(np.diff(self._owners[self._order], prepend=-1))
         self._bounds, self._unit = np.append(begins, len(numbers)), 0
-        limits = self._job.limits
-        rates = (limits.requests_per_minute, limits.tokens_per_minute)
-        is_limited = any((*rates, limits.max_cost, limits.max_tokens))
-        self._gate = start_beside(self._ray, SharedGate, limits, budget) if is_limited else None
         self._job.parts.mkdir(exist_ok=True)
         before = len(run.done)
         self._wanted = self._crew.worker_count(len(begins))
+        limits, is_shared = self._job.limits, self._wanted > 1
+        is_shared |= _is_limited(limits)
+        self._gate = start_beside(self._ray, SharedGate, limits, budget) if is_shared else None
         try:
             while not self.stopped and (self._todo or self._waiting or self._crew.busy):
                 self._hand_out()

@@ -27,6 +27,8 @@ class BatchJobs:
         states: of every job, one for each time that it is looked at; the last one stays.
         refuse: what the making of a job is answered with, request after request: a status, or
             "lost" for a job that is made while the connection breaks; 0 for none.
+        look_faults: statuses of the first looks, request after request.
+        others: how many jobs of somebody else the list has before these.
         files: the content of what was uploaded, by name.
         jobs: the rows of each job, by name.
         about: what was said when it was made.
@@ -36,6 +38,8 @@ class BatchJobs:
     answer: Answer
     states: Sequence[str]
     refuse: list[int | str] = field(default_factory=list)
+    look_faults: list[int] = field(default_factory=list)
+    others: int = 0
     files: dict[str, bytes] = field(default_factory=dict)
     jobs: dict[str, list[Row]] = field(default_factory=dict)
     about: dict[str, Any] = field(default_factory=dict)
@@ -54,8 +58,20 @@ class BatchJobs:
             request.transport.abort()
         return name
 
+    def look(self, request: web.Request, shown: Callable[[str, str], Row]) -> web.Response:
+        """How a job stands, as the provider shows it, or a fault; each look counts."""
+        if self.look_faults:
+            headers = {"Retry-After": "0", "Location": "/elsewhere"}
+            return web.Response(status=self.look_faults.pop(0), headers=headers)
+        name = request.match_info["name"]
+        return web.json_response(shown(name, self.state(name)))
+
+    def page(self, begin: int, size: int) -> tuple[list[str], bool]:
+        """Names of a part of the list, the newest last; "" for a job of somebody else."""
+        listed = [*[""] * self.others, *self.jobs]
+        return listed[begin : begin + size], begin + size < len(listed)
+
     def state(self, name: str) -> str:
-        """How a job stands; each look counts."""
         look = self.looks[name] = self.looks.get(name, -1) + 1
         return self.states[min(look, len(self.states) - 1)]
 
@@ -105,12 +121,16 @@ class OpenAIBatchApi(ChatCompletions):
         return name if isinstance(name, web.Response) else web.json_response(self._job(name, "new"))
 
     async def _list(self, request: web.Request) -> web.Response:
-        data = [self._job(name, "in_progress") for name in self.jobs.jobs]
-        return web.json_response({"object": "list", "data": data, "has_more": False})
+        begin = int(request.query.get("after", "other-0").removeprefix("other-"))
+        names, more = self.jobs.page(begin, int(request.query["limit"]))
+        data = [
+            self._job(name, "in_progress") if name else {"id": f"other-{number}"}
+            for number, name in enumerate(names, begin + 1)
+        ]
+        return web.json_response({"object": "list", "data": data, "has_more": more})
 
     async def _look(self, request: web.Request) -> web.Response:
-        name = request.match_info["name"]
-        return web.json_response(self._job(name, self.jobs.state(name)))
+        return self.jobs.look(request, self._job)
 
     def _job(self, name: str, state: str) -> Row:
         about = self.jobs.about[name]
@@ -203,12 +223,17 @@ class GoogleBatchApi(GoogleGenAI):
         return web.json_response(self._job(name, "JOB_STATE_PENDING"))
 
     async def _list(self, request: web.Request) -> web.Response:
-        jobs = [self._job(name, "JOB_STATE_RUNNING") for name in self.jobs.jobs]
-        return web.json_response({"operations": jobs})
+        begin = int(request.query.get("pageToken", "0"))
+        names, more = self.jobs.page(begin, int(request.query["pageSize"]))
+        jobs = [
+            self._job(name, "JOB_STATE_RUNNING") if name else {"name": "batches/other"}
+            for name in names
+        ]
+        after = {"nextPageToken": str(begin + len(names))} if more else {}
+        return web.json_response({"operations": jobs, **after})
 
     async def _look(self, request: web.Request) -> web.Response:
-        name = request.match_info["name"]
-        return web.json_response(self._job(name, self.jobs.state(name)))
+        return self.jobs.look(request, self._job)
 
     def _job(self, name: str, state: str) -> Row:
         shown = {"state": state.replace("JOB", "BATCH"), "createTime": "2026-11-25T00:00:00Z"}

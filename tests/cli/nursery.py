@@ -36,7 +36,6 @@ PRELOADED = (
     "datasets",
     "jinja2",
     "matplotlib.backends.backend_agg",
-    "openai",
     "PIL.Image",
     "rich.progress",
     "sklearn.tree",

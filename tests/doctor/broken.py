@@ -29,28 +29,17 @@ MODULES = {
     "accelerate": "accelerate",
     "peft": "peft",
     "trl": "trl",
-    "openai": "openai",
-    "anthropic": "anthropic",
-    "google-genai": "google",
     "matplotlib": "matplotlib",
     "espeakng-loader": "espeakng_loader",
 }
 
 TORCH = ("torch", "torchvision", "torchaudio", "transformers")
-BELOW_TRANSFORMERS = (
-    *TORCH,
-    "datasets",
-    "av",
-    "pillow",
-    "accelerate",
-    "matplotlib",
-    "google-genai",
-)
+BELOW_TRANSFORMERS = (*TORCH, "datasets", "av", "pillow", "accelerate", "matplotlib")
 """It imports them, or looks into their folders, where they are installed."""
 
 DEAR = (
     *("datasets", "torchvision", "torchaudio", "transformers", "accelerate", "peft", "trl"),
-    *("openai", "google-genai", "matplotlib"),
+    "matplotlib",
 )
 """Each takes more than a second to import."""
 

@@ -25,6 +25,11 @@ without_cuda = pytest.mark.skipif(
 )
 ROOT = Path(__file__).resolve().parents[2]
 SECRET = "sk-0123456789abcdef"
+NOISE = """
+import sys
+print("noise" * 50_000)
+sys.modules["isal.isal_zlib"], compress = sys.modules["isal"], None
+"""
 RED = r"raise OSError('\x1b[2Jred')"
 
 
@@ -33,7 +38,7 @@ def test_what_is_installed_loads_and_of_keys_only_names_are_shown(
     dear: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in dear:
-        broken.install(tmp_path, name, RED if name == "openai" else "raise OSError('no')")
+        broken.install(tmp_path, name, RED if name == "matplotlib" else "raise OSError('no')")
     if dear:  # it is loaded below
         broken.install(tmp_path, "torch", broken.TORCH_WITHOUT_CUDA)
     monkeypatch.setenv("PYTHONPATH", broken.first(tmp_path))
@@ -52,9 +57,9 @@ def test_what_is_installed_loads_and_of_keys_only_names_are_shown(
     assert "\x1b" not in done.stdout
     if dear:  # the broken are named with their commands, and control characters spelled out
         assert r"\x1b[2Jred" in done.stdout
-        version = importlib.metadata.version("openai")
-        assert f"openai: {sys.executable} -m pip install" in done.stdout
-        assert f"--no-deps openai=={version}\n" in done.stdout
+        version = importlib.metadata.version("matplotlib")
+        assert f"matplotlib: {sys.executable} -m pip install" in done.stdout
+        assert f"--no-deps matplotlib=={version}\n" in done.stdout
 
 
 def test_a_broken_package_is_reported_and_harms_no_other(
@@ -68,8 +73,8 @@ def test_a_broken_package_is_reported_and_harms_no_other(
     broken.install(tmp_path, "torch", "import time; time.sleep(600)")
     broken.install(tmp_path, "torchvision", "import torch", requires="torch")
     broken.install(tmp_path, "matplotlib", "import time; time.sleep(600)", requires="numpy>=1.0.*")
-    broken.install(tmp_path, "openai", "print('noise' * 50_000)\nOpenAI = None")
-    broken.install(tmp_path, "google-genai", r"raise OSError('\x1b[2Jred\nsecond line')")
+    broken.install(tmp_path, "isal", NOISE)
+    broken.install(tmp_path, "espeakng-loader", r"raise OSError('\x1b[2Jred\nsecond line')")
     models = tmp_path / "models.toml"
     models.write_text("[one]\nwire = 'smoke'\n", encoding="utf-8")
     monkeypatch.setenv("OMNIDATA_MODELS", str(models))
@@ -88,8 +93,8 @@ def test_a_broken_package_is_reported_and_harms_no_other(
     assert checks["torchvision"]["remedy"] == checks["torch"]["remedy"]
     assert checks["matplotlib"]["detail"] == "it was still loading after 10 s"
     assert "matplotlib==" in checks["matplotlib"]["remedy"]
-    assert checks["openai"]["state"] == "ok"
-    assert checks["google-genai"]["detail"] == "OSError: \x1b[2Jred"
+    assert checks["isal"]["state"] == "ok"
+    assert checks["espeakng-loader"]["detail"] == "OSError: \x1b[2Jred"
     assert checks["ANTHROPIC_API_KEY"]["state"] == "broken"
     assert "words" not in str(checks)
     assert checks["OMNIDATA_MODELS"]["state"] == "broken"

@@ -1,4 +1,4 @@
-"""Files of a batch at their provider, through the real SDKs: sent once, watched, fetched."""
+"""Files of a batch at their provider, at loopback servers: sent once, watched, fetched."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def openai(row: Row) -> Row:
     choice = {"index": 0, "message": {"content": TEXT}, "finish_reason": "stop"}
-    body = {"model": "m", "choices": [choice], "usage": {"prompt_tokens": 9}}
+    body = {"model": "m", "choices": [choice], "usage": {"prompt_tokens": 9}, "user": KEY}
     response = {"status_code": 200, "body": body}
     return {"custom_id": row["custom_id"], "response": response, "error": None}
 
@@ -120,7 +120,7 @@ def test_a_call_that_was_cut_off_submits_no_file_twice(
     source: LoadedDataset, tmp_path: Path, provider: str
 ) -> None:
     run = written(source, tmp_path / "run", provider, limit=4, max_requests=2)
-    with serving(provider, refuse=["lost", 500, 0]) as (_, jobs, url):
+    with serving(provider, refuse=["lost", 500, 0], others=120) as (_, jobs, url):
         with pytest.raises(CallError):
             submit(run, Place(url))  # it was made, and the answer got lost
         with pytest.raises(CallError, match="500"):
@@ -171,6 +171,35 @@ def test_a_file_that_is_refused_as_a_whole_can_be_sent_again(
         assert len(labels) == 2
         _, results, _ = fetch(run, Place(url))
     assert read(run, results)[1].answered == 2
+
+
+@pytest.mark.parametrize(("status_code", "calls"), [(503, 2), (404, 1), (302, 1)])
+def test_what_may_pass_is_tried_three_times_and_no_redirect_is_followed(
+    source: LoadedDataset, tmp_path: Path, status_code: int, calls: int
+) -> None:
+    run = written(source, tmp_path / "run", "openai", limit=1)
+    with serving("openai", states=("in_progress",)) as (_, jobs, url):
+        submit(run, Place(url))
+        jobs.look_faults = [status_code] * calls
+        if calls == 1:
+            with pytest.raises(CallError, match=str(status_code)):
+                status(run, Place(url))
+        else:
+            assert [known.state for known in status(run, Place(url)).values()] == ["running"]
+        jobs.look_faults = [503] * 3
+        with pytest.raises(CallError, match="503"):
+            status(run, Place(url))
+        assert not jobs.look_faults
+
+
+def test_results_without_an_end_are_not_read_on(source: LoadedDataset, tmp_path: Path) -> None:
+    run = written(source, tmp_path / "run", "openai", limit=1)
+    endless = {"custom_id": "x" * (65 * 2**20), "error": None}
+    with serving("openai", states=("completed",), answer=lambda row: endless) as (_, _jobs, url):
+        submit(run, Place(url))
+        with pytest.raises(CallError, match="a line of more than"):
+            fetch(run, Place(url))
+    assert not [*(run / "batch").glob("*results*")]
 
 
 def test_what_an_expired_job_did_not_run_has_expired(source: LoadedDataset, tmp_path: Path) -> None:

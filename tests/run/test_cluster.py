@@ -232,6 +232,30 @@ def test_rates_are_those_of_the_whole_run(tmp_path: Path, cluster: Cluster) -> N
     assert server.count == 20
 
 
+@pytest.mark.parametrize(
+    "limits", [{}, pytest.param({"max_tokens": 10**9}, marks=pytest.mark.full("6 seconds"))]
+)
+def test_a_pause_that_the_model_asks_one_worker_for_holds_all(
+    tmp_path: Path, cluster: Cluster, limits: dict[str, int]
+) -> None:
+    data, came, held = make_data(tmp_path, 400), list[float](), list[int]()
+    busy = Fault(status=429, headers={"Retry-After": "2"})
+
+    def reply(number: int) -> Fault:
+        came.append(time.monotonic())
+        if not held and server.most > 4:  # both workers ask
+            held.append(number)
+            return busy
+        return Fault(delay_s=0.05 if held else 0.2)
+
+    with running(ChatCompletions(), reply) as server:
+        ask(data, tmp_path / "run", served(server), cluster, concurrency=4, **limits)
+    [number] = held
+    after = [later - came[number] for later in came[number:]]
+    assert len([seconds for seconds in after if seconds < 1.8]) <= 9  # those that were under way
+    assert len(answers(tmp_path / "run")) == 400
+
+
 def test_a_driver_that_is_killed_loses_nothing_that_was_answered(
     tmp_path: Path, machines: Any, cluster: Cluster
 ) -> None:

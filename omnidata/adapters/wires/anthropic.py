@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from io import BytesIO
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 from urllib.parse import quote
 
 import msgspec
@@ -18,8 +19,8 @@ from omnidata.adapters.answers import (
     only_reasoning_error,
     tool_called,
 )
-from omnidata.adapters.api import Library, Preset
-from omnidata.adapters.batch_api import BatchForm, Job, Returned, SdkService, save
+from omnidata.adapters.api import Preset
+from omnidata.adapters.batch_api import BatchApi, Job, Returned
 from omnidata.adapters.json_api import JsonModel, Written, raw_text
 from omnidata.adapters.keys import Key
 from omnidata.adapters.render import RenderedMessage, RenderedPart, items_of
@@ -54,77 +55,61 @@ class _Message(msgspec.Struct):
 # Batches. The file is ours: the API takes its rows as a list.
 
 
-def _anthropic_row(form: BatchForm, custom_id: str, body: bytes) -> bytes:
-    return json.dumps({"custom_id": custom_id})[:-1].encode() + b',"params":' + body + b"}"
+class _Job(msgspec.Struct):
+    id: str
+    processing_status: str = ""
+    request_counts: dict[str, int] = {}
+    results_url: str | None = None
 
 
-def _anthropic_read(row: Mapping[str, Any]) -> Returned | None:
-    match row:
-        case {"custom_id": str(name), "result": {"type": "succeeded", "message": dict(body)}}:
-            return Returned(custom_id=name, status=200, body=json.dumps(body))
-        case {"custom_id": str(name), "result": {"type": "errored", **rest}}:
-            error = rest.get("error")
-            inner = error.get("error") if isinstance(error, dict) else None
-            return Returned(custom_id=name, error=inner or error or "errored")
-        case {"custom_id": str(name), "result": {"type": "expired"}}:
-            return Returned(custom_id=name, ended="expired")
-        case {"custom_id": str(name), "result": {"type": "canceled"}}:
-            return Returned(custom_id=name, ended="cancelled")
-    return None
-
-
-_BATCH: Final = BatchForm(
-    name="anthropic",
-    max_requests=100_000,
-    max_bytes=256_000_000,
-    row=_anthropic_row,
-    read=_anthropic_read,
-)
-
-
-class AnthropicBatches(SdkService):
+class AnthropicBatches(BatchApi):
     """Anthropic's: a job is made of rows, and has no label."""
 
-    client_class = "Anthropic"
+    name = "anthropic"
+    max_requests = 100_000
+    max_bytes = 256_000_000
 
-    def create(self, path: Path, uploaded: str, label: str, headers: Mapping[str, str]) -> str:
-        rows = [json.loads(line) for line in path.read_bytes().splitlines()]
-        with self.calling():
-            made = self.client.with_options(max_retries=0).messages.batches.create(
-                requests=rows, extra_headers=dict(headers)
-            )
-        return str(made.id)
+    def row(self, custom_id: str, body: bytes) -> bytes:
+        return json.dumps({"custom_id": custom_id})[:-1].encode() + b',"params":' + body + b"}"
 
-    def find(self, label: str) -> str | None:
-        """Raise LookupError: jobs have no labels."""
-        raise LookupError(label)
+    def read(self, row: Mapping[str, Any]) -> Returned | None:
+        match row:
+            case {"custom_id": str(name), "result": {"type": "succeeded", "message": dict(body)}}:
+                return Returned(custom_id=name, status=200, body=json.dumps(body))
+            case {"custom_id": str(name), "result": {"type": "errored", **rest}}:
+                error = rest.get("error")
+                inner = error.get("error") if isinstance(error, dict) else None
+                return Returned(custom_id=name, error=inner or error or "errored")
+            case {"custom_id": str(name), "result": {"type": "expired"}}:
+                return Returned(custom_id=name, ended="expired")
+            case {"custom_id": str(name), "result": {"type": "canceled"}}:
+                return Returned(custom_id=name, ended="cancelled")
+        return None
 
-    def look(self, job: str) -> Job:
-        with self.calling():
-            found = self.client.messages.batches.retrieve(job)
+    async def create(
+        self, path: Path, uploaded: str, label: str, headers: Mapping[str, str]
+    ) -> str:
+        rows = b",".join(path.read_bytes().splitlines())
+        content = BytesIO(b'{"requests":[' + rows + b"]}")
+        return (await self.call("POST", _BATCHES, _Job, headers, data=content)).id
+
+    async def look(self, job: str) -> Job:
+        found = await self.call("GET", f"{_BATCHES}/{quote(job, safe='')}", _Job)
         ended = found.processing_status == "ended"
+        counts = sorted(found.request_counts.items())
         return Job(
             state="done" if ended else "running",
             word=found.processing_status,
-            counts={name: int(number) for name, number in found.request_counts if number},
-            results=("results",) if ended and found.results_url else (),
+            counts={name: number for name, number in counts if number},
+            results=["results"] if ended and found.results_url else (),
         )
 
-    def download(self, job: str, result: str, path: Path) -> None:
+    async def download(self, job: str, result: str, path: Path) -> None:
         """Write the results, from the address that the job has, not from one that is named."""
-        import httpx2
+        await self.save(f"{_BATCHES}/{quote(job, safe='')}/results", path)
 
-        with self.calling():
-            response = self.client.get(
-                f"/v1/messages/batches/{quote(job, safe='')}/results",
-                cast_to=httpx2.Response,
-                stream=True,
-                stream_cls=self.sdk.Stream[Any],
-            )
-            try:
-                save(response.iter_bytes(), path, self.model.key)
-            finally:
-                response.close()
+
+_BATCHES = "/v1/messages/batches"
 
 
 # One request.
@@ -150,12 +135,9 @@ class AnthropicMessages(JsonModel):
         "accepts": ["image", "video"],
         "temperature": None,  # the newest version of the API takes none
     }
-    library = Library("anthropic", "anthropic", "anthropic:Anthropic")
     path: ClassVar[str] = "/v1/messages"
     fixed_headers: ClassVar[Mapping[str, str]] = {"anthropic-version": _NEWEST}
     custom_headers: ClassVar[str] = "ANTHROPIC_CUSTOM_HEADERS"
-    batch = _BATCH
-    batch_service = AnthropicBatches
     sends: ClassVar[frozenset[Modality]] = frozenset({"image"})
     controls: frozenset[str] = frozenset({"temperature", "max_new_tokens", "stop"})
     tools: ClassVar[frozenset[str]] = frozenset(_BETAS)
@@ -174,6 +156,7 @@ class AnthropicMessages(JsonModel):
                 where=f"--model {preset.spec}",
                 expected="max_new_tokens=4096, or another number",
             )
+        self.batch = AnthropicBatches(self)
 
     def write(self, messages: Sequence[RenderedMessage]) -> tuple[Written, int]:
         heads = [part for turn in messages if turn.role == "system" for part in turn.parts]

@@ -10,9 +10,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Final
+from typing import Annotated, Any, BinaryIO, ClassVar
 from urllib.parse import quote, urlsplit
 
 import msgspec
@@ -28,18 +27,8 @@ from omnidata.adapters.answers import (
     token_usage,
     tool_called,
 )
-from omnidata.adapters.api import Library, Options, Preset
-from omnidata.adapters.batch_api import (
-    LISTED,
-    TIMEOUT_S,
-    BatchForm,
-    BatchModel,
-    BatchService,
-    Job,
-    Returned,
-    State,
-    save,
-)
+from omnidata.adapters.api import Options, Preset
+from omnidata.adapters.batch_api import LISTED, BatchApi, Job, Returned, State
 from omnidata.adapters.json_api import JsonModel, Written
 from omnidata.adapters.keys import Key
 from omnidata.adapters.render import RenderedMessage, RenderedPart, items_of
@@ -120,6 +109,7 @@ _FIRST_WAIT_S = 0.25
 _LONGEST_WAIT_S = 4.0
 _REMAINING = timedelta(hours=1)
 _DELETIONS = 16
+_NOUN = "file of the File API"
 
 
 class _File(_Named):
@@ -163,15 +153,27 @@ class Uploads:
             raise CallError("the File API gave no address for an uploaded file")
         return uri
 
-    async def _upload(self, part: RenderedPart) -> _File:
-        model, size, noun = self._model, len(part.data), "file of the File API"
+    async def send(self, content: BinaryIO, mime: str, label: str = "") -> _File:
+        """Upload a file, which `close` does not delete.
+
+        Args:
+            content: at its begin.
+            mime: its type.
+            label: the name to show.
+
+        Raises:
+            CallError: it cannot be uploaded.
+        """
+        model, size = self._model, content.seek(0, io.SEEK_END)
+        content.seek(0)
         start = {
             "X-Goog-Upload-Protocol": "resumable",
             "X-Goog-Upload-Command": "start",
             "X-Goog-Upload-Header-Content-Length": str(size),
-            "X-Goog-Upload-Header-Content-Type": part.mime,
+            "X-Goog-Upload-Header-Content-Type": mime,
         }
-        about = msgspec.json.encode({"file": {"mimeType": part.mime, "sizeBytes": size}})
+        file = {"mimeType": mime, "sizeBytes": size} | ({"displayName": label} if label else {})
+        about = msgspec.json.encode({"file": file})
         path = f"upload/{model.api_version}/files"
         _, headers = await self._call("POST", path, about, start)
         if not (place := headers.get("X-Goog-Upload-URL")):
@@ -184,13 +186,14 @@ class Uploads:
                 "the File API's upload address is no URL", where=model.address
             ) from None
         finish = {"X-Goog-Upload-Command": "upload, finalize", "X-Goog-Upload-Offset": "0"}
-        async with model.session().post(
-            target, data=io.BytesIO(part.data), headers=finish
-        ) as response:
+        async with model.session().post(target, data=content, headers=finish) as response:
             answer = await response.text()
             if response.headers.get("X-Goog-Upload-Status") != "final":
                 raise CallError("the File API did not finish an upload", where=model.address)
-        file = answer_of(answer, _Upload, noun, model.address).file
+        return answer_of(answer, _Upload, _NOUN, model.address).file
+
+    async def _upload(self, part: RenderedPart) -> _File:
+        model, file = self._model, await self.send(io.BytesIO(part.data), part.mime)
         self._names.append(file.name)
         wait = _FIRST_WAIT_S
         while file.state == "PROCESSING":
@@ -198,7 +201,7 @@ class Uploads:
             wait = min(2 * wait, _LONGEST_WAIT_S)
             answer, _ = await self._call("GET", f"{model.api_version}/{file.name}")
             # In the form of an upload, where an `error` of the file is not one of the request.
-            file = answer_of(f'{{"file": {answer}}}', _Upload, noun, model.address).file
+            file = answer_of(f'{{"file": {answer}}}', _Upload, _NOUN, model.address).file
         if file.state == "FAILED":
             said = file.error.get("message", "") if isinstance(file.error, dict) else ""
             raise CallError(
@@ -247,27 +250,40 @@ def _is_useless(task: asyncio.Task[_File]) -> bool:
     return expires is not None and expires < datetime.now(UTC) + _REMAINING
 
 
-def _gemini_row(form: BatchForm, custom_id: str, body: bytes) -> bytes:
-    return json.dumps({"key": custom_id})[:-1].encode() + b',"request":' + body + b"}"
+# Batches.
 
 
-def _gemini_read(row: Mapping[str, Any]) -> Returned | None:
-    match row:
-        case {"key": str(name), "response": dict(body)} if not row.get("error"):
-            return Returned(custom_id=name, status=200, body=json.dumps(body))
-        case {"key": str(name), "error": error} | {"key": str(name), "status": error} if error:
-            return Returned(custom_id=name, error=error)
-    return None
+class _Output(_Named):
+    responses_file: str = ""
 
 
-_BATCH: Final = BatchForm(
-    name="gemini", max_bytes=2_000_000_000, media="upload", row=_gemini_row, read=_gemini_read
-)
+class _About(_Named):
+    state: str = ""
+    display_name: str = ""
+    output: _Output | None = None
 
 
-class GeminiBatches(BatchService):
+class _Job(_Named):
+    name: str
+    metadata: _About = msgspec.field(default_factory=_About)
+    error: Any = None
+
+
+class _Jobs(_Named):
+    operations: list[_Job] = []
+    next_page_token: str = ""
+
+
+class _Looked(_Named):
+    job: _Job
+
+
+class GeminiBatches(BatchApi):
     """Google's: a file is uploaded to the File API, and a job with a name is made of it."""
 
+    name = "gemini"
+    max_bytes = 2_000_000_000
+    media = "upload"
     _STATES: ClassVar[Mapping[str, State]] = {
         "JOB_STATE_SUCCEEDED": "done",
         "JOB_STATE_PARTIALLY_SUCCEEDED": "done",
@@ -276,81 +292,71 @@ class GeminiBatches(BatchService):
         "JOB_STATE_CANCELLED": "cancelled",
     }
 
-    def __init__(self, model: BatchModel) -> None:
+    def __init__(self, model: Gemini) -> None:
         super().__init__(model)
-        assert model.library
-        genai = model.library.load()
-        import httpx2
-        from google.genai import types
+        self._gemini = model
+        self.root = f"{model.address}/{model.api_version}/"
 
-        self.where = model.preset.base_url or "Gemini"
-        self._http = httpx2.Client(follow_redirects=False, timeout=TIMEOUT_S)
-        self.client = genai.Client(
-            api_key=model.key.value or "none",
-            vertexai=False,
-            http_options=types.HttpOptions(
-                base_url=model.preset.base_url or _ADDRESS,
-                api_version=model.own.api_version or _API_VERSION,
-                retry_options=types.HttpRetryOptions(attempts=1),
-                httpx_client=self._http,
-            ),
-        )
+    def row(self, custom_id: str, body: bytes) -> bytes:
+        return json.dumps({"key": custom_id})[:-1].encode() + b',"request":' + body + b"}"
 
-    def call_error(self, error: Any) -> CallError | None:
-        import httpx2
-        from google.genai import errors
-
-        from omnidata.adapters.http import connection_error
-
-        if isinstance(error, errors.APIError):
-            return self.fault(error.code, {}, str(error.message or ""))
-        if isinstance(error, httpx2.HTTPError):
-            return connection_error(error.__cause__ or error, self.where)
+    def read(self, row: Mapping[str, Any]) -> Returned | None:
+        match row:
+            case {"key": str(name), "response": dict(body)} if not row.get("error"):
+                return Returned(custom_id=name, status=200, body=json.dumps(body))
+            case {"key": str(name), "error": error} | {"key": str(name), "status": error} if error:
+                return Returned(custom_id=name, error=error)
         return None
 
-    def upload(self, path: Path, label: str) -> str:
-        with self.calling():
-            made = self.client.files.upload(
-                file=str(path), config={"display_name": label, "mime_type": "application/jsonl"}
-            )
-        return str(made.name)
+    async def upload(self, path: Path, label: str) -> str:
+        with path.open("rb") as file, self.model.key.hide_in_errors():
+            return (await self._gemini.uploads.send(file, "application/jsonl", label)).name
 
-    def upload_media(self, parts: Sequence[RenderedPart]) -> Mapping[str, str]:
-        assert isinstance(self.model, Gemini)
-        return asyncio.run(self.model.upload(parts))
+    async def upload_media(self, parts: Sequence[RenderedPart]) -> Mapping[str, str]:
+        with self.model.key.hide_in_errors():
+            uris = await self._gemini.upload(parts)
+        self._gemini.uploads.keep()
+        return uris
 
-    def create(self, path: Path, uploaded: str, label: str, headers: Mapping[str, str]) -> str:
-        with self.calling():
-            made = self.client.batches.create(
-                model=self.model.preset.model, src=uploaded, config={"display_name": label}
-            )
-        return str(made.name)
+    async def create(
+        self, path: Path, uploaded: str, label: str, headers: Mapping[str, str]
+    ) -> str:
+        about = {"displayName": label, "inputConfig": {"fileName": uploaded}}
+        url = f"{self._gemini.resource}:batchGenerateContent"
+        return (await self.call("POST", url, _Job, headers, json={"batch": about})).name
 
-    def find(self, label: str) -> str | None:
-        with self.calling():
-            jobs = islice(self.client.batches.list(config={"page_size": 100}), LISTED)
-            return next((str(job.name) for job in jobs if job.display_name == label), None)
+    async def find(self, label: str) -> str:
+        params = {"pageSize": "100"}
+        for _ in range(LISTED // 100):
+            page = await self.call("GET", "batches", _Jobs, params=params)
+            for job in page.operations:
+                if job.metadata.display_name == label:
+                    return job.name
+            if not page.next_page_token:
+                break
+            params["pageToken"] = page.next_page_token
+        return ""
 
-    def look(self, job: str) -> Job:
-        with self.calling():
-            found = self.client.batches.get(name=job)
-        word = found.state.name if found.state else ""
-        result = found.dest.file_name if found.dest else None
+    async def look(self, job: str) -> Job:
+        async with self.request("GET", f"batches/{_last(job)}") as response:
+            # In another object, where an `error` of the job is not one of the request.
+            body, where = await response.text(), response.where
+        found = answer_of(f'{{"job": {body}}}', _Looked, "job", where).job
+        word = found.metadata.state.replace("BATCH_", "JOB_", 1)
+        result = found.metadata.output.responses_file if found.metadata.output else ""
         return Job(
             state=self._STATES.get(word, "running"),
             word=word,
-            said=str(found.error.message or "") if found.error else "",
-            results=(result,) if result else (),
+            said=str(found.error.get("message", "")) if isinstance(found.error, dict) else "",
+            results=[result] if result else (),
         )
 
-    def download(self, job: str, result: str, path: Path) -> None:
-        with self.calling():
-            data = self.client.files.download(file=result)
-        save((data,), path, self.model.key)
+    async def download(self, job: str, result: str, path: Path) -> None:
+        await self.save(f"files/{_last(result)}:download", path, alt="media")
 
-    def close(self) -> None:
-        self.client.close()
-        self._http.close()
+
+def _last(name: str) -> str:
+    return quote(name.partition("/")[2] or name, safe="")
 
 
 class GeminiOptions(Options, frozen=True, kw_only=True):
@@ -398,12 +404,9 @@ class Gemini(JsonModel):
     }
     options = GeminiOptions
     own: GeminiOptions
-    library = Library("google-genai", "gemini", "google.genai")
     needs_address = False
     path: ClassVar[str] = ""
     key_header: ClassVar[tuple[str, str]] = ("x-goog-api-key", "{}")
-    batch = _BATCH
-    batch_service = GeminiBatches
     tools: ClassVar[frozenset[str]] = frozenset({"computer_use"})
     ours: ClassVar[frozenset[str]] = frozenset(
         {
@@ -419,8 +422,10 @@ class Gemini(JsonModel):
         model = preset.model
         if not model.startswith(("models/", "tunedModels/")):
             model = f"models/{model}"
-        self.url = f"{self.address}/{self.api_version}/{quote(model)}:generateContent"
-        self._uploads = Uploads(self)
+        self.resource = quote(model)
+        self.url = f"{self.address}/{self.api_version}/{self.resource}:generateContent"
+        self.uploads = Uploads(self)
+        self.batch = GeminiBatches(self)
 
     def write(self, messages: Sequence[RenderedMessage]) -> tuple[Written | _Large, int]:
         parts = [part for message in messages for part in message.parts]
@@ -452,7 +457,7 @@ class Gemini(JsonModel):
             CallError: no answer came.
         """
         if isinstance(payload, _Large):
-            uris = await self._upload(payload.uploads)
+            uris = await self.upload(payload.uploads)
             payload = (await asyncio.to_thread(self._encode, payload.messages, uris))[0]
         return await super().send(payload, params)
 
@@ -559,32 +564,20 @@ class Gemini(JsonModel):
             sent["videoMetadata"] = {"fps": self.own.fps}
         return sent
 
-    async def _upload(self, parts: Sequence[RenderedPart]) -> dict[str, str]:
-        uris = await asyncio.gather(*map(self._uploads.uri, parts))
-        return {part.sha256: uri for part, uri in zip(parts, uris, strict=True)}
-
     async def upload(self, parts: Sequence[RenderedPart]) -> dict[str, str]:
-        """Upload media for later requests, and close the connections.
-
-        Returns:
-            Their addresses by SHA-256.
+        """Upload media; return their addresses by SHA-256.
 
         Raises:
             CallError: one cannot be uploaded, or the service cannot read it.
         """
-        try:
-            with self.key.hide_in_errors():
-                uris = await self._upload(parts)
-            self._uploads.keep()
-        finally:
-            await self.close()
-        return uris
+        uris = await asyncio.gather(*map(self.uploads.uri, parts))
+        return {part.sha256: uri for part, uri in zip(parts, uris, strict=True)}
 
     async def close(self) -> None:
         """Delete what was uploaded, and close the connections."""
-        await self._uploads.close()
+        await self.uploads.close()
         await super().close()
-        self._uploads = Uploads(self)
+        self.uploads = Uploads(self)
 
 
 _ROLES = {"user": "user", "assistant": "model"}

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar, Final, Literal
-from urllib.parse import urlsplit
+from typing import Any, ClassVar, Literal
+from urllib.parse import quote, urlsplit
 
 import msgspec
 
@@ -23,8 +21,8 @@ from omnidata.adapters.answers import (
     only_reasoning_error,
     tool_called,
 )
-from omnidata.adapters.api import Library, Options, Preset
-from omnidata.adapters.batch_api import LISTED, BatchForm, Job, Returned, SdkService, State, save
+from omnidata.adapters.api import Options, Preset
+from omnidata.adapters.batch_api import LISTED, BatchApi, Job, Returned, State
 from omnidata.adapters.json_api import JsonModel, Written, data_url, raw_text
 from omnidata.adapters.keys import Key
 from omnidata.adapters.render import RenderedMessage, RenderedPart
@@ -71,50 +69,31 @@ class _Answer(msgspec.Struct):
 # Batches, whose files vLLM reads as well.
 
 
-def _openai_row(form: BatchForm, custom_id: str, body: bytes) -> bytes:
-    head = {"custom_id": custom_id, "method": "POST", "url": form.url}
-    return json.dumps(head, separators=(",", ":"))[:-1].encode() + b',"body":' + body + b"}"
+class _File(msgspec.Struct):
+    id: str
 
 
-def _openai_read(row: Mapping[str, Any]) -> Returned | None:
-    match row:
-        case {"custom_id": str(name), "error": {"code": "batch_expired", **rest}}:
-            return Returned(custom_id=name, ended="expired", error=rest.get("message", ""))
-        case {"custom_id": str(name), "error": {"code": "batch_cancelled", **rest}}:
-            return Returned(custom_id=name, ended="cancelled", error=rest.get("message", ""))
-        case {"custom_id": str(name), "response": {"status_code": said, "body": dict(body)}}:
-            status = _status(said)
-            if is_whole(status) and not row.get("error"):
-                return Returned(custom_id=name, status=status, body=json.dumps(body))
-            return Returned(custom_id=name, status=status, error=row.get("error") or body)
-        case {"custom_id": str(name), "error": error, **rest} if error:
-            response = rest.get("response")
-            stated = response.get("status_code") if isinstance(response, dict) else 0
-            return Returned(custom_id=name, status=_status(stated), error=error)
-    return None
+class _JobError(msgspec.Struct):
+    message: Any = None
 
 
-def _status(value: object) -> int:
-    """Return an HTTP status or 0; a huge number in a row turns all its numbers into floats."""
-    return int(value) if isinstance(value, int | float) and 100 <= value < 600 else 0
+class _JobErrors(msgspec.Struct):
+    data: list[_JobError] | None = None
 
 
-_OPENAI: Final = BatchForm(
-    name="openai", max_requests=50_000, max_bytes=200_000_000, row=_openai_row, read=_openai_read
-)
-_VLLM: Final = replace(
-    _OPENAI,
-    name="vllm",
-    max_requests=None,
-    max_bytes=None,
-    price=1.0,
-    media="file",
-    command="vllm run-batch -i {requests} -o {results} --model {model}",
-    media_option=" --allowed-local-media-path {media}",
-)
+class _Job(msgspec.Struct):
+    id: str
+    status: str = ""
+    metadata: dict[str, Any] | None = None
+    request_counts: dict[str, int] | None = None
+    errors: _JobErrors | None = None
+    output_file_id: str | None = None
+    error_file_id: str | None = None
 
 
-_LABEL = "omnidata"
+class _Jobs(msgspec.Struct):
+    data: list[_Job]
+    has_more: bool = False
 
 
 def is_openai(url: str) -> bool:
@@ -123,10 +102,13 @@ def is_openai(url: str) -> bool:
     return host == "api.openai.com" or host.endswith((".api.openai.com", ".openai.azure.com"))
 
 
-class OpenAIBatches(SdkService):
+class OpenAIBatches(BatchApi):
     """OpenAI's: a file is uploaded, and a job is made of it."""
 
-    client_class = "OpenAI"
+    name = "openai"
+    max_requests: ClassVar[int | None] = 50_000
+    max_bytes: ClassVar[int | None] = 200_000_000
+    _LABEL = "omnidata"
     _STATES: ClassVar[Mapping[str, State]] = {
         "completed": "done",
         "failed": "failed",
@@ -134,50 +116,98 @@ class OpenAIBatches(SdkService):
         "cancelled": "cancelled",
     }
 
-    def upload(self, path: Path, label: str) -> str:
-        with self.calling(), path.open("rb") as file:
-            name = f"{label}.jsonl"
-            made = self.client.files.create(file=(name, file), purpose="batch")
-        return str(made.id)
+    def __init__(self, model: OpenAIModel) -> None:
+        super().__init__(model)
+        self.url = f"/v1{model.path}"
 
-    def create(self, path: Path, uploaded: str, label: str, headers: Mapping[str, str]) -> str:
-        """Make a job of a file."""
-        assert isinstance(self.model, JsonModel)
-        with self.calling():
-            made = self.client.with_options(max_retries=0).batches.create(
-                input_file_id=uploaded,
-                endpoint=f"/v1{self.model.path}",
-                completion_window="24h",
-                metadata={_LABEL: label},
-                extra_headers=dict(headers),
-            )
-        return str(made.id)
+    def row(self, custom_id: str, body: bytes) -> bytes:
+        head = {"custom_id": custom_id, "method": "POST", "url": self.url}
+        return json.dumps(head, separators=(",", ":"))[:-1].encode() + b',"body":' + body + b"}"
 
-    def find(self, label: str) -> str | None:
-        with self.calling():
-            jobs = islice(self.client.batches.list(limit=100), LISTED)
-            return next(
-                (str(job.id) for job in jobs if (job.metadata or {}).get(_LABEL) == label), None
-            )
+    def read(self, row: Mapping[str, Any]) -> Returned | None:
+        match row:
+            case {"custom_id": str(name), "error": {"code": "batch_expired", **rest}}:
+                return Returned(custom_id=name, ended="expired", error=rest.get("message", ""))
+            case {"custom_id": str(name), "error": {"code": "batch_cancelled", **rest}}:
+                return Returned(custom_id=name, ended="cancelled", error=rest.get("message", ""))
+            case {"custom_id": str(name), "response": {"status_code": said, "body": dict(body)}}:
+                status = _status(said)
+                if is_whole(status) and not row.get("error"):
+                    return Returned(custom_id=name, status=status, body=json.dumps(body))
+                return Returned(custom_id=name, status=status, error=row.get("error") or body)
+            case {"custom_id": str(name), "error": error, **rest} if error:
+                response = rest.get("response")
+                stated = response.get("status_code") if isinstance(response, dict) else 0
+                return Returned(custom_id=name, status=_status(stated), error=error)
+        return None
 
-    def look(self, job: str) -> Job:
-        with self.calling():
-            found = self.client.batches.retrieve(job)
-        counts = found.request_counts
+    async def upload(self, path: Path, label: str) -> str:
+        import aiohttp  # takes long to import
+
+        with path.open("rb") as file:
+            form = aiohttp.FormData({"purpose": "batch"}, default_to_multipart=True)
+            form.add_field("file", file, filename=f"{label}.jsonl")
+            content = form()
+            headers = {"Content-Type": content.content_type}
+            return (await self.call("POST", "/files", _File, headers, data=content)).id
+
+    async def create(
+        self, path: Path, uploaded: str, label: str, headers: Mapping[str, str]
+    ) -> str:
+        about = {
+            "input_file_id": uploaded,
+            "endpoint": self.url,
+            "completion_window": "24h",
+            "metadata": {self._LABEL: label},
+        }
+        return (await self.call("POST", "/batches", _Job, headers, json=about)).id
+
+    async def find(self, label: str) -> str:
+        params = {"limit": "100"}
+        for _ in range(LISTED // 100):
+            page = await self.call("GET", "/batches", _Jobs, params=params)
+            for job in page.data:
+                if (job.metadata or {}).get(self._LABEL) == label:
+                    return job.id
+            if not (page.has_more and page.data):
+                break
+            params["after"] = page.data[-1].id
+        return ""
+
+    async def look(self, job: str) -> Job:
+        found = await self.call("GET", f"/batches/{quote(job, safe='')}", _Job)
+        counts = found.request_counts or {}
         errors = (found.errors.data if found.errors else None) or ()
         return Job(
             state=self._STATES.get(found.status, "running"),
             word=found.status,
-            counts={name: getattr(counts, name) for name in ("total", "completed", "failed")}
-            if counts
-            else {},
+            counts={name: counts[name] for name in _COUNTED if name in counts},
             said="; ".join(str(error.message) for error in errors),
-            results=tuple(filter(None, (found.output_file_id, found.error_file_id))),
+            results=[*filter(None, (found.output_file_id, found.error_file_id))],
         )
 
-    def download(self, job: str, result: str, path: Path) -> None:
-        with self.calling(), self.client.files.with_streaming_response.content(result) as response:
-            save(response.iter_bytes(), path, self.model.key)
+    async def download(self, job: str, result: str, path: Path) -> None:
+        await self.save(f"/files/{quote(result, safe='')}/content", path)
+
+
+_COUNTED = ("total", "completed", "failed")
+
+
+class VllmBatches(OpenAIBatches):
+    """The same files, answered by `vllm run-batch`."""
+
+    name = "vllm"
+    max_requests = None
+    max_bytes = None
+    price = 1.0
+    media = "file"
+    command = "vllm run-batch -i {requests} -o {results} --model {model}"
+    media_option = " --allowed-local-media-path {media}"
+
+
+def _status(value: object) -> int:
+    """Return an HTTP status or 0; a huge number in a row turns all its numbers into floats."""
+    return int(value) if isinstance(value, int | float) and 100 <= value < 600 else 0
 
 
 # One request.
@@ -191,21 +221,19 @@ class OpenAIModel(JsonModel):
         "base_url_env": "OPENAI_BASE_URL",
         "key_env": "OPENAI_API_KEY",
     }
-    library = Library("openai", "openai", "openai:OpenAI")
     environment: ClassVar[Mapping[str, str]] = {
         "OpenAI-Organization": "OPENAI_ORG_ID",
         "OpenAI-Project": "OPENAI_PROJECT_ID",
     }
     custom_headers: ClassVar[str] = "OPENAI_CUSTOM_HEADERS"
-    batch_service = OpenAIBatches
 
     def __init__(self, preset: Preset, key: Key) -> None:
         super().__init__(preset, key)
         # Another server is taken for vLLM's, whose batches are of Chat Completions alone.
         if is_openai(preset.base_url):
-            self.batch = replace(_OPENAI, url=f"/v1{self.path}")
+            self.batch = OpenAIBatches(self)
         elif self.path == OpenAIChat.path:
-            self.batch = replace(_VLLM, url=f"/v1{self.path}")
+            self.batch = VllmBatches(self)
 
     @classmethod
     def is_providers_own(cls, url: str) -> bool:

@@ -32,8 +32,6 @@ from omnidata.errors import OmnidataError, PlatformError, RunError, UsageError, 
 from omnidata.remote import CACHE_VARIABLE, cache_folder
 from omnidata.run.engines.local import Answers, Died, cores
 
-_log = logging.getLogger(__name__)
-
 _LOOK_S = 0.1
 _REACHED_S = 5.0
 _PAUSE_S = 1.0
@@ -46,8 +44,6 @@ _FUTILE_OPENINGS = 3
 """The same where the last one died before it could take a call."""
 _LEAST_BYTES = 4 * 2**30
 """Of the address space of a process: a driver maps its libraries, and Ray's store."""
-_SLOW_S = 30.0
-_SLOW = "Ray has not started after %g s; it gives up after some minutes (Ctrl-C ends it)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +139,6 @@ def _start(ray: Any, cluster: Cluster) -> None:
         settings |= _within_memory()
     else:
         _check_address(cluster.address)
-    slow = threading.Timer(_SLOW_S, _log.warning, [_SLOW, _SLOW_S])
-    slow.daemon = True
-    slow.start()
     try:
         ray.init(**settings, log_to_driver=False, logging_level=logging.ERROR)
     except SystemExit:  # Ray's own handler of SIGTERM
@@ -158,8 +151,6 @@ def _start(ray: Any, cluster: Cluster) -> None:
             expected="a running cluster of the same versions of Ray and Python",
             remedy="run `ray status` on this machine; docs/cluster.md has an example",
         ) from None
-    finally:
-        slow.cancel()
 
 
 def _within_memory() -> dict[str, int]:
@@ -297,19 +288,15 @@ class Crew:
         """
         if len(self.workers) >= wanted or time.monotonic() < self._pause_until:
             return
-        if self._cluster.address == "local" and self._is_too_small():
+        has, cluster = self._ray.cluster_resources(), self._cluster
+        is_short = has.get("CPU", 0) < cluster.cpus_per_worker
+        is_short |= has.get("GPU", 0) < cluster.gpus_per_worker
+        if cluster.address == "local" and is_short:
             raise self._not_placed()
         while len(self.workers) < wanted:
             actor = self._kind.remote(*self._arguments)
             placed, opening = actor.__ray_ready__.remote(), actor.open.remote(*self.opening)
             self.workers.append(Worker(f"worker {next(self._numbers)}", actor, placed, opening))
-
-    def _is_too_small(self) -> bool:
-        has, cluster = self._ray.cluster_resources(), self._cluster
-        return bool(
-            has.get("CPU", 0) < cluster.cpus_per_worker
-            or has.get("GPU", 0) < cluster.gpus_per_worker
-        )
 
     def _not_placed(self) -> RunError:
         cluster, has = self._cluster, self._ray.cluster_resources()
@@ -350,11 +337,7 @@ class Crew:
             worker, outcome = calls[call], self._outcome(call)
             task, worker.task, worker.call = worker.task, None, None
             if isinstance(outcome, Died):
-                self.dismiss(worker)
-                self.deaths += 1
-                most = _FUTILE_OPENINGS if task is None else _FUTILE
-                if self.deaths >= most and not self.busy:
-                    raise self._all_died(worker, outcome)
+                self._bury(worker, outcome, _FUTILE_OPENINGS if task is None else _FUTILE)
             if task is None:
                 self._end_opening(worker, outcome)
                 continue
@@ -368,14 +351,17 @@ class Crew:
             raise self._not_placed()
         return found
 
-    def _all_died(self, last: Worker, died: Died) -> RunError:
-        return RunError(
-            f"{plural(self.deaths, 'worker')} died in a row without an answer; the last, "
-            f"{last.name}: {died.why}",
-            where=f"--address {self._cluster.address}",
-            expected="workers that answer",
-            remedy="see Ray's logs on that machine; existing answers are kept",
-        )
+    def _bury(self, worker: Worker, died: Died, most: int) -> None:
+        self.dismiss(worker)
+        self.deaths += 1
+        if self.deaths >= most and not self.busy:
+            raise RunError(
+                f"{plural(self.deaths, 'worker')} died in a row without an answer; the last, "
+                f"{worker.name}: {died.why}",
+                where=f"--address {self._cluster.address}",
+                expected="workers that answer",
+                remedy="see Ray's logs on that machine; existing answers are kept",
+            )
 
     def _end_opening(self, worker: Worker, outcome: Any) -> None:
         if isinstance(outcome, Died):
