@@ -6,13 +6,14 @@ from dataclasses import asdict
 
 import typer
 
+from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.arguments import Json, flag
+from omnidata.cli.arguments import flag
 
 
 def cache(
     clear: bool = flag("Remove all of them.", "--clear"),
-    as_json: Json = False,
+    as_json: args.Json = False,
 ) -> None:
     """List the datasets of many steps that are kept for later commands.
 

@@ -12,28 +12,18 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
-from omnidata.cli.arguments import (
-    ModelOptions,
-    argument,
-    asks,
-    finds,
-    load_asking,
-    on_engine,
-    option,
-    reading_data,
-)
+from omnidata.cli.arguments import argument, option
 from omnidata.errors import UsageError, plural
 
 if TYPE_CHECKING:
-    from omnidata.run.engines.ray import Cluster
     from omnidata.run.suite import Outcome, SuiteRun
     from omnidata.types import Progress
 
 
-@reading_data
-@finds
-@asks
-@on_engine
+@args.reading_data
+@args.finds
+@args.asks
+@args.on_engine
 def evaluate(
     *,
     task: args.TaskName,
@@ -47,9 +37,9 @@ def evaluate(
     limit: args.Limit = None,
     strict: args.Strict = False,
     dry_run: args.DryRun = False,
-    asking: ModelOptions,
+    asking: args.ModelOptions,
     shard: args.ShardOf = None,
-    cluster: Cluster | None,
+    cluster: args.Cluster | None,
     changed_media: args.ChangedMedia = False,
     samples: int | None = option(
         "Ask for K answers to each step; needs a temperature above 0.", "K"
@@ -80,7 +70,7 @@ def evaluate(
             expected="--samples K as well",
         )
     part = parse_shard(shard) if shard else None
-    benchmark, source = load_asking(task, task_options, data, model, asking, strict=strict)
+    benchmark, source = args.load_asking(task, task_options, data, model, asking, strict=strict)
     excluded = read_exclude(exclude, source.steps) if exclude else frozenset[str]()
     if dry_run:
         from omnidata.run.dry_run import dry_run as preview
@@ -142,7 +132,7 @@ def evaluate(
         raise typer.Exit(1)
 
 
-@reading_data
+@args.reading_data
 def merge(
     *,
     parts: list[Path] = argument("The run folders of all parts, in any order.", "RUN..."),
@@ -174,14 +164,14 @@ def merge(
         raise typer.Exit(1)
 
 
-@reading_data
-@finds
-@on_engine
+@args.reading_data
+@args.finds
+@args.on_engine
 def suite(
     *,
     file: Path = argument("The suite, in TOML (docs/evaluate.md).", "FILE"),
     reuse_answers: args.ReuseAnswers = False,
-    cluster: Cluster | None,
+    cluster: args.Cluster | None,
     as_json: args.Json = False,
 ) -> None:
     """Evaluate every model of a TOML file on every task, in one table.

@@ -11,15 +11,7 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.arguments import (
-    argument,
-    finds,
-    flag,
-    on_engine,
-    option,
-    reading_data,
-    repeatable,
-)
+from omnidata.cli.arguments import argument, flag, option, repeatable
 from omnidata.errors import UsageError, plural
 from omnidata.training.formats import (
     OURS,
@@ -32,7 +24,6 @@ from omnidata.training.formats import (
 )
 
 if TYPE_CHECKING:
-    from omnidata.run.engines import Cluster
     from omnidata.training.export import Exported
 
 
@@ -43,9 +34,9 @@ def _titles(kind: type[Format]) -> list[str]:
 *_FIRST, _LAST = _titles(PreferenceFormat)
 
 
-@reading_data
-@finds
-@on_engine
+@args.reading_data
+@args.finds
+@args.on_engine
 def export(
     *,
     task: args.TaskName,
@@ -115,7 +106,7 @@ def export(
     overwrite: bool = flag("Replace an existing export.", "--overwrite"),
     strict: args.Strict = False,
     workers: args.Workers = None,
-    cluster: Cluster | None,
+    cluster: args.Cluster | None,
     as_json: args.Json = False,
 ) -> None:
     """Write training data: prompts with targets, rewards or preferences.

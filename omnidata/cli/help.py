@@ -56,6 +56,11 @@ _RANGE = re.compile(r"(?:; |(?<=\[))[-\d.]*<?=?x[<>]=?[-\d.]+")
 class Verb(TyperCommand):
     """A verb whose help has examples that can be copied, and options in groups."""
 
+    def invoke(self, ctx: Any) -> None:
+        """Run the verb; exit with 1 if it returns true."""
+        if super().invoke(ctx):
+            ctx.exit(1)
+
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Arguments without the braces of the parser."""
         pieces = super().collect_usage_pieces(ctx)

@@ -12,7 +12,7 @@ import typer
 from omnidata import registry
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.arguments import argument, data_of, finds, flag, only_task, option, reading_data
+from omnidata.cli.arguments import argument, flag, option
 from omnidata.errors import DataError, UsageError, plural
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ _DIALECTS = "dialects"
 Format = Literal["terminal", "md", "latex", "json"]
 
 
-@reading_data
-@finds
+@args.reading_data
+@args.finds
 def info(
     named: list[str] | None = argument(
         "The dataset's folder or file. Name the benchmark before it, e.g. omnigui, if the"
@@ -145,7 +145,7 @@ def _places(named: Sequence[str]) -> list[tuple[str | None, Path]]:
         if word in registry.names() or not Path(word).exists():
             data = next(words, None)
         task, place = (None, word) if data is None else (word, data)
-        found.append((task, data_of(task, Path(place))))
+        found.append((task, args.data_of(task, Path(place))))
     return found
 
 
@@ -154,7 +154,7 @@ def _open(name: str | None, place: Path, expect: str | None, strict: bool) -> _D
     from omnidata.tasks import get_task
     from omnidata.tasks.statistics import statistics
 
-    name = name or only_task(place, _USAGE, lambda task, data: f"omnidata info {task} {data}")
+    name = name or args.only_task(place, _USAGE, lambda task, data: f"omnidata info {task} {data}")
     task = get_task(name)
     kind = task.benchmark.paper.overview
     if expect is not None and expect not in kind.published:
@@ -416,8 +416,8 @@ _VIEW_USAGE = "omnidata view DATA, omnidata view TASK DATA, or omnidata view RUN
 _RUN = ("run.json", "results.json")
 
 
-@reading_data
-@finds
+@args.reading_data
+@args.finds
 def view(
     task_options: args.TaskOptions,
     task: str | None = argument(
@@ -445,7 +445,7 @@ def view(
     if place is None:
         if task is None:
             raise UsageError("no data and no run is named", expected=_VIEW_USAGE)
-        place = data_of(named, Path(task))
+        place = args.data_of(named, Path(task))
         task = None
     if task and named:
         raise UsageError("the task is named twice", where=f"--task {named}", expected=_VIEW_USAGE)
@@ -486,7 +486,7 @@ def _book(data: Path, task: str | None, of: Path | None, task_options: Mapping[s
         return open_run(read_run(data), data=of, files=task_options)
     if of is not None:
         raise UsageError("DATA is not a run folder", where=f"--data {of}", remedy="drop --data")
-    name = task or only_task(
+    name = task or args.only_task(
         data, _VIEW_USAGE, lambda named, place: f"omnidata view {named} {place}"
     )
     book = open_data(get_task(name, task_options), data)

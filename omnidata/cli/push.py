@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
+from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.arguments import Json, argument, flag
+from omnidata.cli.arguments import argument, flag
 
 
 def push(
@@ -19,7 +20,7 @@ def push(
         "Confirm that you may redistribute data whose licence does not say so.", "--i-may"
     ),
     dry_run: bool = flag("List the files; send nothing.", "--dry-run"),
-    as_json: Json = False,
+    as_json: args.Json = False,
 ) -> None:
     """Publish a Parquet repository, or a run without media.
 

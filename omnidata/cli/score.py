@@ -15,12 +15,11 @@ import typer
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
 from omnidata.cli.answers import SKIP_BAD, find_answers, read_counted
-from omnidata.cli.arguments import argument, finds, flag, on_engine, option, reading_data
+from omnidata.cli.arguments import argument, flag, option
 from omnidata.errors import DataError, Finding, RunError, UnansweredError, UsageError
 
 if TYPE_CHECKING:
     from omnidata.predictions import Prediction
-    from omnidata.run.engines import Cluster
     from omnidata.run.run_files import Run
     from omnidata.tasks.rollouts import OfflineScorer, Scored
     from omnidata.types import Step
@@ -29,9 +28,9 @@ _ALL = "all"
 """Stands for all profiles."""
 
 
-@reading_data
-@finds
-@on_engine
+@args.reading_data
+@args.finds
+@args.on_engine
 def score(
     *,
     task: str = argument("The benchmark, e.g. omnigui; or a published run, hf://ORG/RUN.", "TASK"),
@@ -85,7 +84,7 @@ def score(
         "all that fit.",
         min=1,
     ),
-    cluster: Cluster | None,
+    cluster: args.Cluster | None,
     as_json: args.Json = False,
 ) -> None:
     """Score existing answers from a run, a file, a log or a trainer.
