@@ -8,12 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
 from omnidata.cli.arguments import argument, option
-from omnidata.errors import UsageError, plural
+from omnidata.errors import plural
 
 if TYPE_CHECKING:
     from omnidata.run.suite import Outcome, SuiteRun
@@ -50,7 +48,7 @@ def evaluate(
         "FILE|RUN",
     ),
     as_json: args.Json = False,
-) -> None:
+) -> bool:
     """Ask a model about every step, score its answers and print a table.
 
     The same command resumes an interrupted run. With --samples the table has pass@K, agreement and
@@ -63,12 +61,13 @@ def evaluate(
     from omnidata.run.sampling import evaluate_samples
     from omnidata.run.selection import parse_shard, read_exclude
 
-    if verifier and samples is None:
-        raise UsageError(
-            "a verifier chooses among several answers, and each step has one",
-            where=f"--verifier {verifier}",
-            expected="--samples K as well",
-        )
+    args.check_together(
+        verifier,
+        samples is not None,
+        "a verifier chooses among several answers, and each step has one",
+        f"--verifier {verifier}",
+        "--samples K",
+    )
     part = parse_shard(shard) if shard else None
     benchmark, source = args.load_asking(task, task_options, data, model, asking, strict=strict)
     excluded = read_exclude(exclude, source.steps) if exclude else frozenset[str]()
@@ -89,7 +88,7 @@ def evaluate(
         runs.print_preview(seen, as_json)
         if samples:
             terminal.note(f"the estimate is of one of {plural(samples, 'sample')}")
-        return
+        return False
     chosen: dict[str, Any] = {
         "profile": profile,
         "where": where,
@@ -100,36 +99,20 @@ def evaluate(
         "changed_media": changed_media,
         "cluster": cluster,
     }
-    recipe, table = asking.recipe(model), None
+    asked, table = (benchmark, source, asking.recipe(model), out), None
     with terminal.resumable(), runs.counting() as count, terminal.progress(model) as progress:
         chosen |= {"progress": progress, "count": count}
         if samples is None:
-            results = run(
-                benchmark,
-                source,
-                recipe,
-                out,
-                model_options=asking.options,
-                **chosen,
-            )
+            results = run(*asked, model_options=asking.options, **chosen)
         else:
-            results, table = evaluate_samples(
-                benchmark,
-                source,
-                recipe,
-                out,
-                samples,
-                verifier=verifier,
-                **chosen,
-            )
+            results, table = evaluate_samples(*asked, samples, verifier=verifier, **chosen)
     if table and as_json:
         terminal.print_json({**results, "samples": table})
     else:
         runs.print_run(results, benchmark, out, as_json, source)
-    if table and not as_json:
-        runs.print_samples(table, benchmark)
-    if runs.is_doubtful(results) or (table and table["deliveries"].keys() - {"ok"}):
-        raise typer.Exit(1)
+        if table:
+            runs.print_samples(table, benchmark)
+    return runs.is_doubtful(results) or bool(table and table["deliveries"].keys() - {"ok"})
 
 
 @args.reading_data
@@ -140,7 +123,7 @@ def merge(
     data: Path | None = args.data_option("The dataset, if it has moved."),
     profile: args.Profile = None,
     as_json: args.Json = False,
-) -> None:
+) -> bool:
     """Join the parts of a run made with --shard, and score them as one.
 
     The parts must be complete and have the same settings. The `evaluate` command without --shard
@@ -160,8 +143,7 @@ def merge(
             f"{plural(len(others), 'other sample')} of each part: merge these folders as well, "
             f"{others[0]} and so on, into {out / others[0].relative_to(parts[0])}"
         )
-    if runs.is_doubtful(results):
-        raise typer.Exit(1)
+    return runs.is_doubtful(results)
 
 
 @args.reading_data
@@ -173,7 +155,7 @@ def suite(
     reuse_answers: args.ReuseAnswers = False,
     cluster: args.Cluster | None,
     as_json: args.Json = False,
-) -> None:
+) -> bool:
     """Evaluate every model of a TOML file on every task, in one table.
 
     Each run has its own folder, as `evaluate` makes it. The same command resumes all runs. A run
@@ -205,8 +187,7 @@ def suite(
         terminal.print_json([_as_json(outcome) for outcome in outcomes])
     else:
         _print(outcomes, str(file))
-    if any(not o.results or runs.is_doubtful(o.results) for o in outcomes):
-        raise typer.Exit(1)
+    return any(not each.results or runs.is_doubtful(each.results) for each in outcomes)
 
 
 def _as_json(outcome: Outcome) -> dict[str, Any]:
