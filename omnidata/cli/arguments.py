@@ -6,6 +6,7 @@ import inspect
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
@@ -423,30 +424,29 @@ def on_engine(verb: _Verb) -> _Verb:
 # The options that let data lead outside, and to the Hub, the same for every verb that reads data.
 
 
-def _in_environment(variable: str) -> Callable[[typer.Context, Any], Any]:
-    """Set a variable while a verb runs, so that its processes see it too."""
+@contextmanager
+def _environment(variable: str, value: str) -> Iterator[None]:
+    before = os.environ.get(variable)
+    os.environ[variable] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[variable]
+        else:
+            os.environ[variable] = before
 
-    def put(context: typer.Context, value: Any) -> Any:
-        if value is not None:
-            before = os.environ.get(variable)
-            os.environ[variable] = str(value.absolute() if isinstance(value, Path) else value)
-            context.call_on_close(lambda: _restore(variable, before))
+
+def _in_environment(variable: str) -> Callable[[typer.Context, Any], Any]:
+    """Return a callback that sets a variable while a verb runs, so that its processes see it."""
+
+    def set_variable(context: typer.Context, value: Any) -> Any:
+        if value:
+            text = str(value.absolute() if isinstance(value, Path) else int(value))
+            context.with_resource(_environment(variable, text))
         return value
 
-    return put
-
-
-def _restore(variable: str, before: str | None) -> None:
-    if before is None:
-        os.environ.pop(variable, None)
-    else:
-        os.environ[variable] = before
-
-
-def _without_cache(context: typer.Context, value: bool) -> bool:
-    if value:
-        _in_environment("OMNIDATA_NO_CACHE")(context, 1)
-    return value
+    return set_variable
 
 
 def _reading(
@@ -475,7 +475,7 @@ def _reading(
         "Read the annotations again, and keep no steps in the cache.",
         name="--no-cache",
         default=False,
-        callback=_without_cache,
+        callback=_in_environment("OMNIDATA_NO_CACHE"),
     ),
 ) -> None:
     """Declare the options; those of the cache are in the environment when the verb runs."""

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import typer
-
 from omnidata import registry
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
@@ -55,7 +53,7 @@ def info(
     strict: bool = flag("Stop at the first finding.", "--strict"),
     form: Format = option("Format of the tables.", name="--format", default="terminal"),
     as_json: bool = flag("Print everything as JSON.", "--json"),
-) -> None:
+) -> bool:
     """Show the supported tasks, one task, or the contents of datasets.
 
     `omnidata info` lists tasks and models. `info TASK` shows a task's options, baselines, profiles,
@@ -72,28 +70,26 @@ def info(
     form = "json" if as_json else form
     if named == [_DIALECTS] and not Path(_DIALECTS).exists():
         _print_dialects(task, form == "json")
-        return
+        return False
     if task is not None:
         raise UsageError(
             "--task is only for `info dialects`",
             where=f"--task {task}",
             expected=f"omnidata info dialects --task {task}, or omnidata info {task}",
         )
-    places = _places(named or [])
-    name, place = places[0] if places else (None, None)
-    if place is None or (
-        len(places) == 1 and name is None and not place.exists() and str(place) in registry.names()
-    ):
+    first, *more = named or [""]
+    if not named or (not more and first in registry.names() and not Path(first).exists()):
         if expect or strict or plot or chart:
             raise UsageError("no data is named", expected=_USAGE)
-        if place is None:
-            _print_supported(form == "json")
+        if named:
+            _print_task(first, form == "json")
         else:
-            _print_task(str(place), form == "json")
-        return
+            _print_supported(form == "json")
+        return False
     for path, given in ((plot, "--plot"), (chart, "--map")):
         if path:
             check(path, given)
+    places = _places(named)
     if len(places) > 1 and (expect or plot):
         flag = f"--expect {expect}" if expect else f"--plot {plot}"
         raise UsageError(
@@ -117,8 +113,7 @@ def info(
         save(lambda: figure(sources), chart)
         terminal.note(f"figure: {chart}")
     found = [finding for each in held for finding in each.source.findings]
-    if differences or any(finding.severity == "error" for finding in found):
-        raise typer.Exit(1)
+    return bool(differences) or any(finding.severity == "error" for finding in found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,15 +298,11 @@ def _summary(task: Asking) -> str:
     return task.benchmark.card.holds or doc or "a task of another distribution"
 
 
-def _page(task: Asking) -> str:
-    """Return the benchmark's page; its tasks share a package and a page."""
-    folder = type(task.benchmark).__module__.split(".")[2]
-    return f"docs/benchmarks/{folder.replace('_', '-')}.md"
-
-
 def _description(task: Asking) -> dict[str, Any]:
     from omnidata.run.scoring import profiles_of
 
+    card = task.benchmark.card
+    page = type(task.benchmark).__module__.split(".")[2:3]  # its package, which tasks share
     return {
         "holds": _summary(task),
         "data": _data_form(task),
@@ -320,10 +311,12 @@ def _description(task: Asking) -> dict[str, Any]:
         "columns": {profile: list(rules.columns) for profile, rules in task.profiles.items()},
         "options": {option: list(values) for option, values in task.allowed.items()},
         "baselines": list(task.baselines),
-        "media": task.benchmark.card.roles and dict(task.benchmark.card.roles),
-        "tags": task.benchmark.card.tags and list(task.benchmark.card.tags),
-        "subsets": ["all", *task.benchmark.card.subsets] if task.benchmark.card.subsets else None,
-        "docs": _page(task) if registry.is_ours(task.name) else None,
+        "media": card.roles and dict(card.roles),
+        "tags": card.tags and list(card.tags),
+        "subsets": ["all", *card.subsets] if card.subsets else None,
+        "docs": f"docs/benchmarks/{page[0].replace('_', '-')}.md"
+        if registry.is_ours(task.name)
+        else None,
     }
 
 
@@ -331,10 +324,8 @@ def _data_form(task: Asking) -> str:
     """Return the form of the task's data, from its loader's error for missing data."""
     try:
         task.load(Path("no data"), check_media=False)
-    except DataError as error:
-        return error.expected
-    except Exception:  # a plug-in's loader may fail in any way
-        return ""
+    except Exception as error:  # a plug-in's loader may fail in any way
+        return error.expected if isinstance(error, DataError) else ""
     return ""
 
 
