@@ -39,20 +39,12 @@ def push(
     from omnidata.run.run_info import RESULTS
 
     terminal.note(f"to {endpoint()}/datasets/{name}, with your token")
+    how = {"private": private, "pull_request": pull_request, "dry_run": dry_run}
     with terminal.resumable():
         if (folder / RESULTS).is_file():
-            done = push_run(
-                folder, name, private=private, pull_request=pull_request, dry_run=dry_run
-            )
+            done = push_run(folder, name, **how)
         else:
-            done = push_repository(
-                folder,
-                name,
-                private=private,
-                pull_request=pull_request,
-                i_may=i_may,
-                dry_run=dry_run,
-            )
+            done = push_repository(folder, name, i_may=i_may, **how)
     if as_json:
         terminal.print_json({**asdict(done), "dry_run": dry_run})
         return
