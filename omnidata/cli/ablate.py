@@ -104,7 +104,7 @@ def ablate(
     source = benchmark.load(data, strict=strict)
     kinds = {ref.kind for ref in media_of(source.steps)}
     terminal.print_findings(source)
-    accepts = None if varied else _accepted_media(asking, model, benchmark, source)
+    accepts = None if varied else _model_media(asking, model, benchmark, source)
     chosen = settings(
         benchmark,
         modalities,
@@ -165,7 +165,7 @@ def ablate(
     return any(not row.results or row.error or runs.is_doubtful(row.results) for row in found.rows)
 
 
-def _accepted_media(
+def _model_media(
     asking: args.ModelOptions, model: str, task: Asking, source: LoadedDataset
 ) -> Collection[Modality] | None:
     try:

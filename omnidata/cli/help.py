@@ -11,7 +11,7 @@ from typer import Typer
 from typer.core import TyperCommand, TyperGroup
 
 EXAMPLE: Final = "Example: "
-"""How a paragraph of a verb's docstring begins that is an example."""
+"""Start of a docstring's paragraph that is an example."""
 _FEW: Final = 10
 """Options: so many stand in one list, without groups."""
 _GROUPS: Final[Mapping[str, tuple[str, ...]]] = {

@@ -100,7 +100,7 @@ def report(
     sized = [clicks(run, data) for run in found] if AXIS in by else []
     axes = [axis for axis in by if axis != AXIS]
     made = make(found, with_published=published, by=axes, errors=errors, clicks=sized)
-    if html:  # before the tables: what stands in its way is the first thing that is said
+    if html:  # first, so that an error comes before any table
         from omnidata import viewer as pages
 
         with terminal.progress("pages") as progress:

@@ -354,10 +354,7 @@ def _note_uncompared(said: Run) -> None:
 def _check_media(
     answers: Iterator[Prediction], steps: Sequence[Step], *, allowed: bool, where: Path
 ) -> Iterator[Prediction]:
-    """Yield the answers as they come; after the last, say which media have changed, or raise.
-
-    What the model was shown stands in each line of a run, wherever the line has got to.
-    """
+    """Yield the answers; after the last, print how many media have changed, or raise."""
     from omnidata.loaders.steps import Positions
     from omnidata.run.media_stamps import Seen
 

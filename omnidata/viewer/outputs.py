@@ -56,7 +56,7 @@ def write_file(book: Book, out: Path, progress: Progress | None = None) -> None:
             file.write(encode(pages.fragment(number)))
             if progress:
                 progress(number + 1, total)
-        for text in pages.shared_texts():
+        for text in pages.common_texts():
             file.write(encode(text))
         for done, (number, data) in enumerate(_thumbs(book, pictures), len(book.steps) + 1):
             if data:
