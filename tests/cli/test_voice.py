@@ -62,15 +62,8 @@ def test_a_stopped_call_is_resumed(tmp_path: Path, stop: signal.Signals) -> None
     data = write_rows(tmp_path / "steps.json", rows)
     out, gate = tmp_path / "out", tmp_path / "gate"
     gate.touch()
-    arguments = [
-        "voice",
-        "omnigui",
-        str(data),
-        str(out),
-        "--command",
-        command(f"--gate {gate}"),
-        "--json",
-    ]
+    gated = ("--command", command(f"--gate {gate}"), "--json")
+    arguments = ("voice", "omnigui", data, out, *gated)
     process = Started(*arguments)
     pid = gate.with_suffix(".pid")
     deadline = time.monotonic() + 60
