@@ -4,37 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
-
-import typer
+from typing import TYPE_CHECKING
 
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
-from omnidata.cli.arguments import (
-    ModelOptions,
-    asks,
-    finds,
-    flag,
-    on_engine,
-    option,
-    reading_data,
-    repeatable,
-)
+from omnidata.cli.arguments import flag, option, repeatable
 from omnidata.errors import OmnidataError, UsageError, plural
 
 if TYPE_CHECKING:
     from omnidata.analysis.ablation import Ablation
-    from omnidata.run.engines import Cluster
     from omnidata.tasks.asking import Asking
     from omnidata.types import LoadedDataset, Modality
 
-Format = Literal["terminal", "md", "csv", "json"]
 
-
-@reading_data
-@finds
-@asks
-@on_engine
+@args.reading_data
+@args.finds
+@args.asks
+@args.on_engine
 def ablate(
     *,
     task: args.TaskName,
@@ -68,12 +54,12 @@ def ablate(
     limit: args.Limit = None,
     strict: args.Strict = False,
     seed: int = option("Seed for choosing other episodes.", min=0, default=0),
-    asking: ModelOptions,
-    cluster: Cluster | None,
+    asking: args.ModelOptions,
+    cluster: args.Cluster | None,
     by: str | None = option("Break the tables down by this tag, e.g. dependency.", "TAG"),
-    form: Format = option("Format of the tables.", name="--format", default="terminal"),
+    form: args.Format = "terminal",
     as_json: args.Json = False,
-) -> None:
+) -> bool:
     """Measure the score with less or wrong media, or with other options.
 
     Runs each set of media with each form of instruction. In the full setting it also runs controls:
@@ -118,7 +104,7 @@ def ablate(
     source = benchmark.load(data, strict=strict)
     kinds = {ref.kind for ref in media_of(source.steps)}
     terminal.print_findings(source)
-    accepts = None if varied else _accepted_media(asking, model, benchmark, source)
+    accepts = None if varied else _model_media(asking, model, benchmark, source)
     chosen = settings(
         benchmark,
         modalities,
@@ -174,14 +160,13 @@ def ablate(
             cluster=cluster,
         )
     terminal.print_doubts(found.findings)
-    _show(found, "json" if as_json else form, by_level=by is not None)
+    _print(found, "json" if as_json else form, by_level=by is not None)
     terminal.note(f"runs and table: {out}")
-    if any(not row.results or row.error or runs.is_doubtful(row.results) for row in found.rows):
-        raise typer.Exit(1)
+    return any(not row.results or row.error or runs.is_doubtful(row.results) for row in found.rows)
 
 
-def _accepted_media(
-    asking: ModelOptions, model: str, task: Asking, source: LoadedDataset
+def _model_media(
+    asking: args.ModelOptions, model: str, task: Asking, source: LoadedDataset
 ) -> Collection[Modality] | None:
     try:
         adapter = asking.adapter(model, task, source.steps, asks=False)
@@ -192,16 +177,15 @@ def _accepted_media(
     return adapter.accepts
 
 
-def _show(found: Ablation, form: Format, *, by_level: bool) -> None:
+def _print(found: Ablation, form: str, *, by_level: bool) -> None:
     from omnidata.analysis import ablation as shown
 
-    if form == "json":
-        terminal.print_json(found.as_dict())
-    elif form == "terminal":
-        for table in shown.tables(found, by_level=by_level):
-            terminal.show_table(table)
-        for line in shown.notes(found, by_level=by_level):
-            terminal.note_prose(line)
-    else:
-        text = shown.as_csv(found) if form == "csv" else shown.markdown(found, by_level=by_level)
-        terminal.say(text.removesuffix("\n"))
+    if terminal.print_data(found, form, shown.as_csv):
+        return
+    if form == "md":
+        terminal.say(shown.markdown(found, by_level=by_level).removesuffix("\n"))
+        return
+    for table in shown.tables(found, by_level=by_level):
+        terminal.show_table(table)
+    for line in shown.notes(found, by_level=by_level):
+        terminal.note_prose(line)

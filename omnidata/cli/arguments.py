@@ -6,6 +6,7 @@ import inspect
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
@@ -21,10 +22,14 @@ if TYPE_CHECKING:
     from omnidata.loaders.steps_cache import Entry
     from omnidata.run.cluster import Recipe
     from omnidata.run.cost import Limits
-    from omnidata.run.engines import Cluster
+    from omnidata.run.engines import Cluster as Cluster
     from omnidata.tasks.asking import Asking
     from omnidata.tasks.benchmark import Benchmark
     from omnidata.types import Adapter, LoadedDataset, Step
+
+
+_Verb = Callable[..., bool | None]
+"""A verb; the exit code is 1 if it returns true."""
 
 
 def _find_data(context: typer.Context, place: Path | None) -> Path | None:
@@ -122,6 +127,9 @@ Workers = Annotated[
     declaration("Number of processes. Default: one per core, with ray all that fit.", min=1),
 ]
 Json = Annotated[bool, declaration("Print the results as JSON.", name="--json")]
+Format = Annotated[
+    Literal["terminal", "md", "csv", "json"], declaration("Format of the tables.", name="--format")
+]
 
 Token = Annotated[
     bool,
@@ -215,14 +223,31 @@ def load_asking(
     return benchmark, source
 
 
+def check_together(given: object, needed: object, what: str, where: str, expected: str) -> None:
+    """Refuse an option without the one that it is for.
+
+    Args:
+        given: the value of the option; false if it is not given.
+        needed: the value of the other.
+        what: for the message, as in `UsageError`.
+        where: the option as given.
+        expected: the other option.
+
+    Raises:
+        UsageError: it is given, and the other is not.
+    """
+    if given and not needed:
+        raise UsageError(what, where=where, expected=f"{expected} as well")
+
+
 def with_options(
-    verb: Callable[..., None],
-    call: Callable[..., None],
+    verb: _Verb,
+    call: _Verb,
     declared: Callable[..., Any],
     *,
     instead_of: str = "",
     only: Sequence[str] = (),
-) -> Callable[..., None]:
+) -> _Verb:
     """Return a verb as the command line sees it, with more options than its own.
 
     Args:
@@ -254,9 +279,7 @@ def _parameters(function: Callable[..., Any]) -> Iterator[inspect.Parameter]:
         yield own.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hint)
 
 
-def made_of(
-    name: str, make: Callable[..., Any], *only: str
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def made_of(name: str, make: Callable[..., Any], *only: str) -> Callable[[_Verb], _Verb]:
     """Return a decorator that gives a verb options in place of a parameter.
 
     Args:
@@ -269,10 +292,10 @@ def made_of(
         each: one.default.default for each, one in options.items() if only and each not in only
     }
 
-    def decorate(verb: Callable[..., None]) -> Callable[..., None]:
-        def call(**given: Any) -> None:
+    def decorate(verb: _Verb) -> _Verb:
+        def call(**given: Any) -> bool | None:
             own = {each: given.pop(each) for each in only or options}
-            verb(**given, **{name: make(**unset, **own)})
+            return verb(**given, **{name: make(**unset, **own)})
 
         return with_options(verb, call, make, instead_of=name, only=only)
 
@@ -378,7 +401,7 @@ def _engine(
     return Cluster(**given)  # type: ignore[arg-type]  # the parameters' own values
 
 
-def on_engine(verb: Callable[..., None]) -> Callable[..., None]:
+def on_engine(verb: _Verb) -> _Verb:
     """Give a verb the options of an engine in place of its parameter `cluster`.
 
     One that has a parameter `workers`, for processes here or there, needs no GPU.
@@ -390,10 +413,10 @@ def on_engine(verb: Callable[..., None]) -> Callable[..., None]:
         return made_of("cluster", _engine)(verb)
 
     @wraps(verb)
-    def spread(*, workers: int | None, cluster: Cluster | None, **given: Any) -> None:
+    def spread(*, workers: int | None, cluster: Cluster | None, **given: Any) -> bool | None:
         if cluster:
             cluster = replace(cluster, workers=workers)
-        verb(**given, workers=workers, cluster=cluster)
+        return verb(**given, workers=workers, cluster=cluster)
 
     return made_of("cluster", _engine, "engine", "address", "cpus_per_worker")(spread)
 
@@ -401,30 +424,29 @@ def on_engine(verb: Callable[..., None]) -> Callable[..., None]:
 # The options that let data lead outside, and to the Hub, the same for every verb that reads data.
 
 
-def _in_environment(variable: str) -> Callable[[typer.Context, Any], Any]:
-    """Set a variable while a verb runs, so that its processes see it too."""
+@contextmanager
+def _environment(variable: str, value: str) -> Iterator[None]:
+    before = os.environ.get(variable)
+    os.environ[variable] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[variable]
+        else:
+            os.environ[variable] = before
 
-    def put(context: typer.Context, value: Any) -> Any:
-        if value is not None:
-            before = os.environ.get(variable)
-            os.environ[variable] = str(value.absolute() if isinstance(value, Path) else value)
-            context.call_on_close(lambda: _restore(variable, before))
+
+def _in_environment(variable: str) -> Callable[[typer.Context, Any], Any]:
+    """Return a callback that sets a variable while a verb runs, so that its processes see it."""
+
+    def set_variable(context: typer.Context, value: Any) -> Any:
+        if value:
+            text = str(value.absolute() if isinstance(value, Path) else int(value))
+            context.with_resource(_environment(variable, text))
         return value
 
-    return put
-
-
-def _restore(variable: str, before: str | None) -> None:
-    if before is None:
-        os.environ.pop(variable, None)
-    else:
-        os.environ[variable] = before
-
-
-def _without_cache(context: typer.Context, value: bool) -> bool:
-    if value:
-        _in_environment("OMNIDATA_NO_CACHE")(context, 1)
-    return value
+    return set_variable
 
 
 def _reading(
@@ -453,7 +475,7 @@ def _reading(
         "Read the annotations again, and keep no steps in the cache.",
         name="--no-cache",
         default=False,
-        callback=_without_cache,
+        callback=_in_environment("OMNIDATA_NO_CACHE"),
     ),
 ) -> None:
     """Declare the options; those of the cache are in the environment when the verb runs."""
@@ -466,16 +488,16 @@ def _note_entry(entry: Entry) -> None:
     )
 
 
-def caching(verb: Callable[..., None]) -> Callable[..., None]:
+def caching(verb: _Verb) -> _Verb:
     """Give a verb `--cache-dir` and `--cache-bytes`."""
 
-    def call(cache_dir: Path | None, cache_bytes: int | None, **given: Any) -> None:
-        verb(**given)
+    def call(cache_dir: Path | None, cache_bytes: int | None, **given: Any) -> bool | None:
+        return verb(**given)
 
     return with_options(verb, call, _reading, only=("cache_dir", "cache_bytes"))
 
 
-def reading_data(verb: Callable[..., None]) -> Callable[..., None]:
+def reading_data(verb: _Verb) -> _Verb:
     """Give a verb that reads data the options on its cache, `--media-root` and `--token`.
 
     Its own options of KEY=VALUE pairs become mappings.
@@ -484,7 +506,7 @@ def reading_data(verb: Callable[..., None]) -> Callable[..., None]:
         UsageError: when called, a folder is none, or an option is no KEY=VALUE.
     """
 
-    def call(media_root: list[Path], token: bool, **given: Any) -> None:
+    def call(media_root: list[Path], token: bool, **given: Any) -> bool | None:
         from omnidata.files import following
         from omnidata.loaders.hub import sending_token
         from omnidata.loaders.steps_cache import reporting
@@ -502,7 +524,7 @@ def reading_data(verb: Callable[..., None]) -> Callable[..., None]:
             if media_root:
                 told = ", ".join(str(root.resolve()) for root in media_root)
                 terminal.note(f"files below {told} may be opened")
-            verb(**given)
+            return verb(**given)
 
     return with_options(verb, call, _reading)
 
@@ -515,12 +537,12 @@ def _listing(
 ) -> None: ...
 
 
-def finds(verb: Callable[..., None]) -> Callable[..., None]:
+def finds(verb: _Verb) -> _Verb:
     """Give a verb that prints findings `--all`."""
 
-    def call(each_finding: bool, **given: Any) -> None:
+    def call(each_finding: bool, **given: Any) -> bool | None:
         with terminal.listing(each_finding):
-            verb(**given)
+            return verb(**given)
 
     return with_options(verb, call, _listing)
 

@@ -2,40 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import typer
-
+from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.arguments import (
-    Data,
-    Json,
-    Profile,
-    TaskName,
-    TaskOptions,
-    finds,
-    on_engine,
-    option,
-    reading_data,
-)
+from omnidata.cli.arguments import option
 from omnidata.errors import plural
 
 if TYPE_CHECKING:
-    from omnidata.analysis.audit import Report, Rule
-    from omnidata.run.engines import Cluster
+    from omnidata.analysis.audit import Report
     from omnidata.tasks.published import BestScores
 
 _MANY = 5000
 
 
-@reading_data
-@finds
-@on_engine
+@args.reading_data
+@args.finds
+@args.on_engine
 def audit(
-    task: TaskName,
-    data: Data,
-    task_options: TaskOptions,
-    profile: Profile = None,
+    task: args.TaskName,
+    data: args.Data,
+    task_options: args.TaskOptions,
+    profile: args.Profile = None,
     seed: int = option("Seed of folds, shuffles and sampled answers.", min=0, default=0),
     workers: int | None = option(
         "Number of processes for the shuffles. Default: 1, from 5,000 steps on one per "
@@ -43,9 +31,9 @@ def audit(
         min=1,
     ),
     *,
-    cluster: Cluster | None,
-    as_json: Json = False,
-) -> None:
+    cluster: args.Cluster | None,
+    as_json: args.Json = False,
+) -> bool:
     """Test if answers leak: score guesses that see no media.
 
     Scores constant answers, and simple classifiers trained on the form of the prompt: the number
@@ -55,6 +43,8 @@ def audit(
 
     Example: omnidata audit omnigui omnidata-demo/data
     """  # fmt: skip
+    import msgspec
+
     from omnidata.analysis.audit import audit as run
     from omnidata.run.scoring import get_profile
     from omnidata.tasks import get_task
@@ -77,27 +67,26 @@ def audit(
     found: BestScores | None = asking.benchmark.paper.published().best(asking.options)
     best = found if found and found.has_rules_of(report.profile) else None
     if as_json:
-        terminal.print_json({**report.as_dict(), "published": best and _as_dict(best)})
+        terminal.print_json({**report.as_dict(), "published": best and msgspec.to_builtins(best)})
     else:
         _print_table(report, best, rules.columns)
         if found and not best:
-            terminal.note(_explain_rules(found))
+            sources = " and ".join(dict.fromkeys(one.table for one in found.metrics.values()))
+            profiles = " or ".join(found.profiles)
+            terminal.note(
+                f"Not shown: the best published scores ({sources}), scored by the rules of "
+                f"{profiles}. Fix: add --profile {profiles}."
+            )
         _print_verdict(report, best)
-    if report.leak:
-        raise typer.Exit(1)
-
-
-def _as_dict(best: BestScores) -> dict[str, Any]:
-    import msgspec
-
-    found: dict[str, Any] = msgspec.to_builtins(best)
-    return found
+    return report.leak
 
 
 def _print_table(report: Report, best: BestScores | None, columns: terminal.Columns) -> None:
     rows = []
+    kinds = {"constant": "best constant: ", "learned": "learned: "}
     for rule in report.rules:
-        rows.append([_name(rule), *terminal.cells(rule.overall, columns)])
+        name = kinds.get(rule.kind, "") + rule.name
+        rows.append([name, *terminal.cells(rule.overall, columns)])
         spans = [terminal.interval(rule.ci95[name], unit) for name, unit in columns.items()]
         rows.append(["  95 % interval", *spans])
     if best:
@@ -115,21 +104,6 @@ def _print_table(report: Report, best: BestScores | None, columns: terminal.Colu
         others = "" if best.steps == report.steps else f", on {plural(best.steps, 'other step')}"
         for name, metric in best.metrics.items():
             terminal.note(f"best published {name}: {metric.model}, {metric.table}{others}")
-
-
-def _explain_rules(found: BestScores) -> str:
-    sources = " and ".join(dict.fromkeys(metric.table for metric in found.metrics.values()))
-    profiles = " or ".join(found.profiles)
-    return (
-        f"Not shown: the best published scores ({sources}), scored by the rules of {profiles}. "
-        f"Fix: add --profile {profiles}."
-    )
-
-
-def _name(rule: Rule) -> str:
-    return {"constant": f"best constant: {rule.name}", "learned": f"learned: {rule.name}"}.get(
-        rule.kind, rule.name
-    )
 
 
 def _print_verdict(report: Report, best: BestScores | None) -> None:

@@ -6,13 +6,14 @@ from dataclasses import asdict
 
 import typer
 
+from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.arguments import Json, flag
+from omnidata.cli.arguments import flag
 
 
 def cache(
     clear: bool = flag("Remove all of them.", "--clear"),
-    as_json: Json = False,
+    as_json: args.Json = False,
 ) -> None:
     """List the datasets of many steps that are kept for later commands.
 
@@ -26,28 +27,24 @@ def cache(
     """  # fmt: skip
     from omnidata.loaders import steps_cache
 
+    folder = steps_cache.steps_folder()
     if clear:
         freed = steps_cache.clear()
         if as_json:
             terminal.print_json({"freed": freed})
         else:
-            typer.echo(f"{steps_cache.steps_folder()}: {_megabytes(freed)} removed")
+            typer.echo(f"{folder}: {_megabytes(freed)} removed")
         return
     found = steps_cache.entries()
+    total = sum(entry.bytes for entry in found)
     if as_json:
-        terminal.print_json(
-            {
-                "folder": str(steps_cache.steps_folder()),
-                "bytes": sum(entry.bytes for entry in found),
-                "entries": [{**asdict(entry), "path": str(entry.path)} for entry in found],
-            }
-        )
+        entries = [{**asdict(entry), "path": str(entry.path)} for entry in found]
+        terminal.print_json({"folder": str(folder), "bytes": total, "entries": entries})
         return
     for entry in found:
         size = _megabytes(entry.bytes)
         typer.echo(f"{size:>9}  {entry.steps:>12,} steps  {entry.task}  {entry.data}")
-    total = _megabytes(sum(entry.bytes for entry in found))
-    typer.echo(f"{steps_cache.steps_folder()}: {total} of {len(found)} datasets")
+    typer.echo(f"{folder}: {_megabytes(total)} of {len(found)} datasets")
 
 
 def _megabytes(size: int) -> str:

@@ -5,17 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
+from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.arguments import DryRun, Json, ModelOptions, argument, asks, option
+from omnidata.cli.arguments import argument, option
 from omnidata.errors import plural
 
 if TYPE_CHECKING:
     from omnidata.certify import Certificate
 
 
-@asks
 def certify(
     *,
     model: str = argument("The model, e.g. openai:NAME.", "SPEC"),
@@ -32,10 +30,10 @@ def certify(
         "LETTERS",
         default="I,V,A",
     ),
-    asking: ModelOptions,
-    dry_run: DryRun = False,
-    as_json: Json = False,
-) -> None:
+    asking: args.ModelOptions,
+    dry_run: args.DryRun = False,
+    as_json: args.Json = False,
+) -> bool:
     """Send a model pictures, clips, sounds and texts with known answers, and name the faults.
 
     Each probe passes, fails with its cause and fix, or is unclear, as with a model that is too
@@ -52,11 +50,11 @@ def certify(
         total = sum(counts.values()) * (2 if against else 1)
         if as_json:
             terminal.print_json({"requests": total, "probes": counts})
-            return
+            return False
         rows = [[name, str(count)] for name, count in counts.items()]
         terminal.print_table("requests", ("probe", "requests"), rows)
         terminal.say(f"{plural(total, 'request')} in all")
-        return
+        return False
     with terminal.resumable(), terminal.progress(model) as progress:
         found = ask(
             asking.recipe(model),
@@ -73,8 +71,7 @@ def certify(
     else:
         _print(found)
         terminal.note(f"written: {out / 'certificate.json'}")
-    if found.faults:
-        raise typer.Exit(1)
+    return bool(found.faults)
 
 
 def _print(found: Certificate) -> None:

@@ -7,8 +7,9 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.arguments import Json, flag, option
+from omnidata.cli.arguments import flag, option
 from omnidata.cli.runs import counting, episode_metrics, legend_of
 from omnidata.errors import UsageError
 
@@ -24,7 +25,7 @@ def demo(
     out: Path = option("Folder for data/ and runs/.", "DIR", default=Path("omnidata-demo")),
     seed: int = option("Seed of the sample dataset.", default=0),
     local: bool = flag("Also run a tiny random Qwen2.5-Omni on this machine.", "--local"),
-    as_json: Json = False,
+    as_json: args.Json = False,
 ) -> None:
     """Make a small OmniGUI dataset and evaluate two baselines on it.
 

@@ -6,10 +6,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import typer
-
+from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.arguments import Json, option
+from omnidata.cli.arguments import option
 
 if TYPE_CHECKING:
     from omnidata.data.doctor import Check
@@ -21,8 +20,8 @@ def doctor(
     time_limit: float = option(
         "Time limit for loading one package.", "SECONDS", min=1, default=_LIMIT
     ),
-    as_json: Json = False,
-) -> None:
+    as_json: args.Json = False,
+) -> bool:
     """Check the installation and show how to fix problems.
 
     Each package is imported and tried in its own process, and each GPU computes something. Only the
@@ -51,8 +50,7 @@ def doctor(
         terminal.print_json({**machine, "broken": len(faults), "checks": every})
     else:
         _print(machine, checks)
-    if faults:
-        raise typer.Exit(1)
+    return bool(faults)
 
 
 def _print(machine: Mapping[str, str], checks: Sequence[Check]) -> None:

@@ -8,33 +8,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
-from omnidata.cli.arguments import (
-    ModelOptions,
-    argument,
-    asks,
-    finds,
-    flag,
-    load_asking,
-    on_engine,
-    option,
-    reading_data,
-)
-from omnidata.errors import UsageError, plural
+from omnidata.cli.arguments import argument, flag, option
+from omnidata.errors import plural
 
 if TYPE_CHECKING:
-    from omnidata.run.engines.ray import Cluster
     from omnidata.run.suite import Outcome, SuiteRun
     from omnidata.types import Progress
 
 
-@reading_data
-@finds
-@asks
-@on_engine
+@args.reading_data
+@args.finds
+@args.asks
+@args.on_engine
 def evaluate(
     *,
     task: args.TaskName,
@@ -48,9 +35,9 @@ def evaluate(
     limit: args.Limit = None,
     strict: args.Strict = False,
     dry_run: args.DryRun = False,
-    asking: ModelOptions,
+    asking: args.ModelOptions,
     shard: args.ShardOf = None,
-    cluster: Cluster | None,
+    cluster: args.Cluster | None,
     changed_media: args.ChangedMedia = False,
     require_certificate: bool = flag(
         "Refuse a model without a certificate of `omnidata certify`, or with one that has faults.",
@@ -65,7 +52,7 @@ def evaluate(
         "FILE|RUN",
     ),
     as_json: args.Json = False,
-) -> None:
+) -> bool:
     """Ask a model about every step, score its answers and print a table.
 
     The same command resumes an interrupted run. With --samples the table has pass@K, agreement and
@@ -74,18 +61,20 @@ def evaluate(
 
     Example: omnidata evaluate omnigui omnidata-demo/data --model baseline:center --out runs/center
     """
+    from omnidata.run.certificates import check_certificate
     from omnidata.run.evaluate import evaluate as run
     from omnidata.run.sampling import evaluate_samples
     from omnidata.run.selection import parse_shard, read_exclude
 
-    if verifier and samples is None:
-        raise UsageError(
-            "a verifier chooses among several answers, and each step has one",
-            where=f"--verifier {verifier}",
-            expected="--samples K as well",
-        )
+    args.check_together(
+        verifier,
+        samples is not None,
+        "a verifier chooses among several answers, and each step has one",
+        f"--verifier {verifier}",
+        "--samples K",
+    )
     part = parse_shard(shard) if shard else None
-    benchmark, source = load_asking(task, task_options, data, model, asking, strict=strict)
+    benchmark, source = args.load_asking(task, task_options, data, model, asking, strict=strict)
     excluded = read_exclude(exclude, source.steps) if exclude else frozenset[str]()
     if dry_run:
         from omnidata.run.dry_run import dry_run as preview
@@ -104,7 +93,10 @@ def evaluate(
         runs.print_preview(seen, as_json)
         if samples:
             terminal.note(f"the estimate is of one of {plural(samples, 'sample')}")
-        return
+        return False
+    if require_certificate:
+        made = asking.adapter(model, benchmark, source.steps, asks=False)
+        check_certificate(made.name, made.settings)
     chosen: dict[str, Any] = {
         "profile": profile,
         "where": where,
@@ -115,40 +107,23 @@ def evaluate(
         "changed_media": changed_media,
         "cluster": cluster,
     }
-    recipe, table = asking.recipe(model), None
+    asked, table = (benchmark, source, asking.recipe(model), out), None
     with terminal.resumable(), runs.counting() as count, terminal.progress(model) as progress:
         chosen |= {"progress": progress, "count": count}
         if samples is None:
-            results = run(
-                benchmark,
-                source,
-                recipe,
-                out,
-                model_options=asking.options,
-                require_certificate=require_certificate,
-                **chosen,
-            )
+            results = run(*asked, model_options=asking.options, **chosen)
         else:
-            results, table = evaluate_samples(
-                benchmark,
-                source,
-                recipe,
-                out,
-                samples,
-                verifier=verifier,
-                **chosen,
-            )
+            results, table = evaluate_samples(*asked, samples, verifier=verifier, **chosen)
     if table and as_json:
         terminal.print_json({**results, "samples": table})
     else:
         runs.print_run(results, benchmark, out, as_json, source)
-    if table and not as_json:
-        runs.print_samples(table, benchmark)
-    if runs.is_doubtful(results) or (table and table["deliveries"].keys() - {"ok"}):
-        raise typer.Exit(1)
+        if table:
+            runs.print_samples(table, benchmark)
+    return runs.is_doubtful(results) or bool(table and table["deliveries"].keys() - {"ok"})
 
 
-@reading_data
+@args.reading_data
 def merge(
     *,
     parts: list[Path] = argument("The run folders of all parts, in any order.", "RUN..."),
@@ -156,7 +131,7 @@ def merge(
     data: Path | None = args.data_option("The dataset, if it has moved."),
     profile: args.Profile = None,
     as_json: args.Json = False,
-) -> None:
+) -> bool:
     """Join the parts of a run made with --shard, and score them as one.
 
     The parts must be complete and have the same settings. The `evaluate` command without --shard
@@ -176,20 +151,19 @@ def merge(
             f"{plural(len(others), 'other sample')} of each part: merge these folders as well, "
             f"{others[0]} and so on, into {out / others[0].relative_to(parts[0])}"
         )
-    if runs.is_doubtful(results):
-        raise typer.Exit(1)
+    return runs.is_doubtful(results)
 
 
-@reading_data
-@finds
-@on_engine
+@args.reading_data
+@args.finds
+@args.on_engine
 def suite(
     *,
     file: Path = argument("The suite, in TOML (docs/evaluate.md).", "FILE"),
     reuse_answers: args.ReuseAnswers = False,
-    cluster: Cluster | None,
+    cluster: args.Cluster | None,
     as_json: args.Json = False,
-) -> None:
+) -> bool:
     """Evaluate every model of a TOML file on every task, in one table.
 
     Each run has its own folder, as `evaluate` makes it. The same command resumes all runs. A run
@@ -221,8 +195,7 @@ def suite(
         terminal.print_json([_as_json(outcome) for outcome in outcomes])
     else:
         _print(outcomes, str(file))
-    if any(not o.results or runs.is_doubtful(o.results) for o in outcomes):
-        raise typer.Exit(1)
+    return any(not each.results or runs.is_doubtful(each.results) for each in outcomes)
 
 
 def _as_json(outcome: Outcome) -> dict[str, Any]:

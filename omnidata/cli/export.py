@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
-
-import typer
+from typing import TYPE_CHECKING, Any, Literal
 
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.arguments import (
-    argument,
-    finds,
-    flag,
-    on_engine,
-    option,
-    reading_data,
-    repeatable,
-)
+from omnidata.cli.arguments import argument, flag, option, repeatable
 from omnidata.errors import UsageError, plural
 from omnidata.training.formats import (
     OURS,
@@ -32,7 +22,6 @@ from omnidata.training.formats import (
 )
 
 if TYPE_CHECKING:
-    from omnidata.run.engines import Cluster
     from omnidata.training.export import Exported
 
 
@@ -43,9 +32,9 @@ def _titles(kind: type[Format]) -> list[str]:
 *_FIRST, _LAST = _titles(PreferenceFormat)
 
 
-@reading_data
-@finds
-@on_engine
+@args.reading_data
+@args.finds
+@args.on_engine
 def export(
     *,
     task: args.TaskName,
@@ -75,18 +64,20 @@ def export(
         "Unit of the answers' coordinates: norm1000, rel or px of the pictures.", "UNIT"
     ),
     image_size: int | None = option("Shrink pictures to sides of at most N pixels.", "N", min=1),
-    smart_resize: int | None = option(
+    smart_resize: Literal[28, 32] | None = option(
         "Resize pictures as Qwen-VL does: 28 (Qwen2-VL, 2.5) or 32 (Qwen3-VL).", "FACTOR"
     ),
     min_pixels: int | None = option("With --smart-resize: the trainer's setting.", min=1),
     max_pixels: int | None = option("With --smart-resize: the trainer's setting.", min=1),
-    video: str = option("Clips as files (file) or as pictures (frames).", "FORM", default="file"),
+    video: Literal["file", "frames"] = option(
+        "Clips as files (file) or as pictures (frames).", "FORM", default="file"
+    ),
     frames: int | None = option("With --video frames: pictures per clip. Default: 4.", min=1),
     drop_audio: bool = flag("Leave audio out of the prompts.", "--drop-audio"),
-    objects: str | None = option(
+    objects: Objects | None = option(
         "With swift: write coordinates as `objects`, norm1 or real.", "UNIT"
     ),
-    reward: str | None = option(
+    reward: Literal["ui-r1", "gui-r1", "ui-s1", "aepo"] | None = option(
         "With prompts and a reward: ui-r1, gui-r1, ui-s1 or aepo. Default: 0.1 format + "
         "0.4 type + 0.5 exact.",
         "RECIPE",
@@ -97,7 +88,7 @@ def export(
         default="train=0.8,validation=0.1,test=0.1",
     ),
     profile: str | None = option("With --pairs: rules that decide which answers are right."),
-    order: str | None = option(
+    order: Literal["nearest", "balanced"] | None = option(
         "With --pairs: nearest wrong answers first (nearest, the default), or causes of "
         "wrong answers in turn (balanced).",
         "ORDER",
@@ -115,9 +106,9 @@ def export(
     overwrite: bool = flag("Replace an existing export.", "--overwrite"),
     strict: args.Strict = False,
     workers: args.Workers = None,
-    cluster: Cluster | None,
+    cluster: args.Cluster | None,
     as_json: args.Json = False,
-) -> None:
+) -> bool:
     """Write training data: prompts with targets, rewards or preferences.
 
     With --pairs each row has a right and a wrong answer of the runs. Prompts are those of the first
@@ -134,17 +125,17 @@ def export(
     from omnidata.tasks.asking_under_options import load_to_ask
     from omnidata.training.export import export as run
     from omnidata.training.media_store import Sizing
-    from omnidata.training.preferences import Order, Preferences, run_options
-    from omnidata.training.reward_recipes import RECIPES
+    from omnidata.training.preferences import Preferences, run_options
     from omnidata.training.rows import Options
     from omnidata.training.semi_online import OPTION, run_histories
 
-    if frames is not None and video != "frames":
-        raise UsageError(
-            "--frames is for clips as pictures",
-            where=f"--frames {frames}",
-            expected="--video frames as well",
-        )
+    args.check_together(
+        frames,
+        video == "frames",
+        "--frames is for clips as pictures",
+        f"--frames {frames}",
+        "--video frames",
+    )
     for_pairs = {
         f"--format {form}": isinstance(get_format(form), PreferenceFormat),
         f"--profile {profile}": profile is not None,
@@ -152,34 +143,28 @@ def export(
         f"--max-rows {max_rows}": max_rows is not None,
         "--changed-media": changed_media and not histories,
     }
-    if not pairs and any(for_pairs.values()):
-        raise UsageError(
-            "this option is for answers of runs, and no run is named",
-            where=next(flag for flag, is_given in for_pairs.items() if is_given),
-            expected="--pairs RUN as well",
-        )
+    for flag_name, is_given in for_pairs.items():
+        what = "this option is for answers of runs, and no run is named"
+        args.check_together(is_given, pairs, what, flag_name, "--pairs RUN")
     preferences = Preferences(
         runs=pairs,
         profile=profile,
-        order=_one_of(get_args(Order), order, "--order") or "nearest",
+        order=order or "nearest",
         most=max_rows,
         changed_media=changed_media,
     )
     options = Options(
         format=form,
-        video=_one_of(("file", "frames"), video, "--video"),
+        video=video,
         frames=frames or 4,
         drop_audio=drop_audio,
         sizing=Sizing(
-            longest=image_size,
-            factor=_one_of((28, 32), smart_resize, "--smart-resize"),
-            min_pixels=min_pixels,
-            max_pixels=max_pixels,
+            longest=image_size, factor=smart_resize, min_pixels=min_pixels, max_pixels=max_pixels
         ),
-        objects=_one_of(get_args(Objects), objects, "--objects"),
+        objects=objects,
         shares=parse_shares(split),
         copy=copy,
-        reward=_one_of(tuple(RECIPES), reward, "--reward"),
+        reward=reward,
     )
     chosen = dict(task_options)
     if pairs and histories:
@@ -240,19 +225,7 @@ def export(
             progress=progress,
         )
     _print(done, out, as_json)
-    if any(finding.severity == "error" for finding in done.findings):
-        raise typer.Exit(1)
-
-
-def _one_of(allowed: Sequence[Any], value: Any, flag: str) -> Any:
-    if value is not None and value not in allowed:
-        raise UsageError(
-            "there is no such choice",
-            where=f"{flag} {value}",
-            expected=f"one of {', '.join(map(str, allowed))}",
-            remedy="choose one of these",
-        )
-    return value
+    return any(finding.severity == "error" for finding in done.findings)
 
 
 def _print(done: Exported, out: Path, as_json: bool) -> None:

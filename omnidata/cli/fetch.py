@@ -31,7 +31,7 @@ def fetch(
     overwrite: bool = flag("Replace an earlier download in OUT.", "--overwrite"),
     token: args.Token = False,
     as_json: args.Json = False,
-) -> None:
+) -> bool:
     """Download the data of a task, or all files of a URL.
 
     Prints the source, the size and the licence first. Files are checked, archives of a task
@@ -49,53 +49,47 @@ def fetch(
     Example: omnidata fetch s3://bucket/omnigui data/omnigui
     """
     from omnidata.loaders import hub
-
-    if out:
-        refuse_url(out, "OUT")
-    if is_url(task):
-        for name, given in (("source", source), ("revision", revision), ("only", only)):
-            if given:
-                raise UsageError(
-                    f"--{name} is for the data of a task",
-                    where=f"--{name}",
-                    expected="a URL alone; it may name a folder, and of the Hub a revision",
-                )
-        with hub.sending_token(token):
-            _fetch_url(task, out, dry_run, yes, overwrite, as_json)
-        return
     from omnidata.loaders.fetch import DATA, SOURCE, announce, fetched_folder, plan_fetch
     from omnidata.loaders.fetch import fetch as run
     from omnidata.storage import read_json
 
+    if out:
+        refuse_url(out, "OUT")
     with hub.sending_token(token):
+        if is_url(task):
+            for name, given in (("source", source), ("revision", revision), ("only", only)):
+                if given:
+                    raise UsageError(
+                        f"--{name} is for the data of a task",
+                        where=f"--{name}",
+                        expected="a URL alone; it may name a folder, and of the Hub a revision",
+                    )
+            _fetch_url(task, out, dry_run, yes, overwrite, as_json)
+            return False
         plan = plan_fetch(task, source=source, revision=revision, only=only)
         for line in announce(plan):
             (terminal.note if as_json or not dry_run else terminal.say)(line)
         if dry_run:
             if as_json:
                 terminal.print_json(plan.describe())
-            return
-        if plan.bytes > hub.LARGE and not yes:
-            _ask(plan.bytes)
+            return False
+        _confirm(plan.bytes, yes)
         folder = out or fetched_folder(plan.task, plan.publication.name)
         with terminal.resumable(), terminal.bytes_progress("fetching") as progress:
             data = run(plan, folder, overwrite=overwrite, progress=progress)
     if as_json:
         terminal.print_json({"out": str(folder), DATA: str(data), **read_json(folder / SOURCE)})
     else:
-        place = "auto" if out is None else str(folder)
         terminal.say(f"{data}: {plan.where}")
-        terminal.say(f"next: omnidata info {task} {place}")
+        terminal.say(f"next: omnidata info {task} {out or 'auto'}")
     stated = plan.publication.remote.steps if plan.publication.remote else 0
-    if stated and not only and not _has(task, data, stated):
-        raise typer.Exit(1)
+    return bool(stated and not only) and not _has(task, data, stated)
 
 
 def _fetch_url(
     url: str, out: Path | None, dry_run: bool, yes: bool, overwrite: bool, as_json: bool
 ) -> None:
     from omnidata.loaders.fetch_url import fetch_url, plan_url
-    from omnidata.loaders.hub import LARGE
     from omnidata.loaders.transfers import in_bytes
 
     plan = plan_url(url)
@@ -103,8 +97,7 @@ def _fetch_url(
     (terminal.note if as_json or not dry_run else terminal.say)(line)
     about = {"url": plan.url, "files": plan.count, "bytes": plan.bytes}
     if not dry_run:
-        if plan.bytes > LARGE and not yes:
-            _ask(plan.bytes)
+        _confirm(plan.bytes, yes)
         with terminal.resumable(), terminal.bytes_progress("fetching") as progress:
             data = fetch_url(plan, out, overwrite=overwrite, progress=progress)
         about["data"] = str(data if out else plan.url)
@@ -114,10 +107,17 @@ def _fetch_url(
         terminal.print_json(about)
 
 
-def _ask(size: int) -> None:
+def _confirm(size: int, yes: bool) -> None:
+    """Ask before a large download, unless the user has said yes.
+
+    Raises:
+        UsageError: the user refuses, or cannot be asked.
+    """
     from omnidata.loaders.hub import LARGE
     from omnidata.loaders.transfers import in_bytes
 
+    if yes or size <= LARGE:
+        return
     if sys.stdin.isatty() and typer.confirm(f"Download {in_bytes(size)}?", err=True):
         return
     raise UsageError(
@@ -135,8 +135,6 @@ def _has(task: str, data: Path, stated: int) -> bool:
     except OmnidataError as error:
         terminal.note(f"the files were downloaded but cannot be read as data: {error}")
         return False
-    if found == stated:
-        terminal.note(f"{found:,} steps, as the publisher says")
-    else:
-        terminal.note(f"{found:,} steps, but the publisher says {stated:,}")
+    verdict = "as the publisher says" if found == stated else f"but the publisher says {stated:,}"
+    terminal.note(f"{found:,} steps, {verdict}")
     return found == stated

@@ -5,16 +5,9 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
+from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.arguments import (
-    Data,
-    Json,
-    Profile,
-    TaskName,
-    TaskOptions,
-    argument,
-    reading_data,
-)
+from omnidata.cli.arguments import argument
 from omnidata.cli.help import Verb, group
 
 app = group(
@@ -24,15 +17,15 @@ app = group(
 
 
 @app.command("lmms", cls=Verb)
-@reading_data
+@args.reading_data
 def lmms(
     *,
-    task: TaskName,
-    data: Data,
+    task: args.TaskName,
+    data: args.Data,
     out: Path = argument("The folder for lmms-eval's --include_path.", "DIR"),
-    task_options: TaskOptions,
-    profile: Profile = None,
-    as_json: Json = False,
+    task_options: args.TaskOptions,
+    profile: args.Profile = None,
+    as_json: args.Json = False,
 ) -> None:
     """Write a task for lmms-eval: YAML, rows and functions.
 

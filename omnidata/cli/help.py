@@ -11,7 +11,7 @@ from typer import Typer
 from typer.core import TyperCommand, TyperGroup
 
 EXAMPLE: Final = "Example: "
-"""How a paragraph of a verb's docstring begins that is an example."""
+"""Start of a docstring's paragraph that is an example."""
 _FEW: Final = 10
 """Options: so many stand in one list, without groups."""
 _GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -55,6 +55,11 @@ _RANGE = re.compile(r"(?:; |(?<=\[))[-\d.]*<?=?x[<>]=?[-\d.]+")
 
 class Verb(TyperCommand):
     """A verb whose help has examples that can be copied, and options in groups."""
+
+    def invoke(self, ctx: Any) -> None:
+        """Run the verb; exit with 1 if it returns true."""
+        if super().invoke(ctx):
+            ctx.exit(1)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Arguments without the braces of the parser."""

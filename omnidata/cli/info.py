@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import typer
-
 from omnidata import registry
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.arguments import argument, data_of, finds, flag, only_task, option, reading_data
+from omnidata.cli.arguments import argument, flag, option
 from omnidata.errors import DataError, UsageError, plural
 
 if TYPE_CHECKING:
@@ -31,8 +29,8 @@ _DIALECTS = "dialects"
 Format = Literal["terminal", "md", "latex", "json"]
 
 
-@reading_data
-@finds
+@args.reading_data
+@args.finds
 def info(
     named: list[str] | None = argument(
         "The dataset's folder or file. Name the benchmark before it, e.g. omnigui, if the"
@@ -55,7 +53,7 @@ def info(
     strict: bool = flag("Stop at the first finding.", "--strict"),
     form: Format = option("Format of the tables.", name="--format", default="terminal"),
     as_json: bool = flag("Print everything as JSON.", "--json"),
-) -> None:
+) -> bool:
     """Show the supported tasks, one task, or the contents of datasets.
 
     `omnidata info` lists tasks and models. `info TASK` shows a task's options, baselines, profiles,
@@ -72,28 +70,26 @@ def info(
     form = "json" if as_json else form
     if named == [_DIALECTS] and not Path(_DIALECTS).exists():
         _print_dialects(task, form == "json")
-        return
+        return False
     if task is not None:
         raise UsageError(
             "--task is only for `info dialects`",
             where=f"--task {task}",
             expected=f"omnidata info dialects --task {task}, or omnidata info {task}",
         )
-    places = _places(named or [])
-    name, place = places[0] if places else (None, None)
-    if place is None or (
-        len(places) == 1 and name is None and not place.exists() and str(place) in registry.names()
-    ):
+    first, *more = named or [""]
+    if not named or (not more and first in registry.names() and not Path(first).exists()):
         if expect or strict or plot or chart:
             raise UsageError("no data is named", expected=_USAGE)
-        if place is None:
-            _print_supported(form == "json")
+        if named:
+            _print_task(first, form == "json")
         else:
-            _print_task(str(place), form == "json")
-        return
+            _print_supported(form == "json")
+        return False
     for path, given in ((plot, "--plot"), (chart, "--map")):
         if path:
             check(path, given)
+    places = _places(named)
     if len(places) > 1 and (expect or plot):
         flag = f"--expect {expect}" if expect else f"--plot {plot}"
         raise UsageError(
@@ -117,8 +113,7 @@ def info(
         save(lambda: figure(sources), chart)
         terminal.note(f"figure: {chart}")
     found = [finding for each in held for finding in each.source.findings]
-    if differences or any(finding.severity == "error" for finding in found):
-        raise typer.Exit(1)
+    return bool(differences) or any(finding.severity == "error" for finding in found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +140,7 @@ def _places(named: Sequence[str]) -> list[tuple[str | None, Path]]:
         if word in registry.names() or not Path(word).exists():
             data = next(words, None)
         task, place = (None, word) if data is None else (word, data)
-        found.append((task, data_of(task, Path(place))))
+        found.append((task, args.data_of(task, Path(place))))
     return found
 
 
@@ -154,7 +149,7 @@ def _open(name: str | None, place: Path, expect: str | None, strict: bool) -> _D
     from omnidata.tasks import get_task
     from omnidata.tasks.statistics import statistics
 
-    name = name or only_task(place, _USAGE, lambda task, data: f"omnidata info {task} {data}")
+    name = name or args.only_task(place, _USAGE, lambda task, data: f"omnidata info {task} {data}")
     task = get_task(name)
     kind = task.benchmark.paper.overview
     if expect is not None and expect not in kind.published:
@@ -303,15 +298,11 @@ def _summary(task: Asking) -> str:
     return task.benchmark.card.holds or doc or "a task of another distribution"
 
 
-def _page(task: Asking) -> str:
-    """Return the benchmark's page; its tasks share a package and a page."""
-    folder = type(task.benchmark).__module__.split(".")[2]
-    return f"docs/benchmarks/{folder.replace('_', '-')}.md"
-
-
 def _description(task: Asking) -> dict[str, Any]:
     from omnidata.run.scoring import profiles_of
 
+    card = task.benchmark.card
+    page = type(task.benchmark).__module__.split(".")[2:3]  # its package, which tasks share
     return {
         "holds": _summary(task),
         "data": _data_form(task),
@@ -320,10 +311,12 @@ def _description(task: Asking) -> dict[str, Any]:
         "columns": {profile: list(rules.columns) for profile, rules in task.profiles.items()},
         "options": {option: list(values) for option, values in task.allowed.items()},
         "baselines": list(task.baselines),
-        "media": task.benchmark.card.roles and dict(task.benchmark.card.roles),
-        "tags": task.benchmark.card.tags and list(task.benchmark.card.tags),
-        "subsets": ["all", *task.benchmark.card.subsets] if task.benchmark.card.subsets else None,
-        "docs": _page(task) if registry.is_ours(task.name) else None,
+        "media": card.roles and dict(card.roles),
+        "tags": card.tags and list(card.tags),
+        "subsets": ["all", *card.subsets] if card.subsets else None,
+        "docs": f"docs/benchmarks/{page[0].replace('_', '-')}.md"
+        if registry.is_ours(task.name)
+        else None,
     }
 
 
@@ -331,10 +324,8 @@ def _data_form(task: Asking) -> str:
     """Return the form of the task's data, from its loader's error for missing data."""
     try:
         task.load(Path("no data"), check_media=False)
-    except DataError as error:
-        return error.expected
-    except Exception:  # a plug-in's loader may fail in any way
-        return ""
+    except Exception as error:  # a plug-in's loader may fail in any way
+        return error.expected if isinstance(error, DataError) else ""
     return ""
 
 
@@ -416,8 +407,8 @@ _VIEW_USAGE = "omnidata view DATA, omnidata view TASK DATA, or omnidata view RUN
 _RUN = ("run.json", "results.json")
 
 
-@reading_data
-@finds
+@args.reading_data
+@args.finds
 def view(
     task_options: args.TaskOptions,
     task: str | None = argument(
@@ -445,7 +436,7 @@ def view(
     if place is None:
         if task is None:
             raise UsageError("no data and no run is named", expected=_VIEW_USAGE)
-        place = data_of(named, Path(task))
+        place = args.data_of(named, Path(task))
         task = None
     if task and named:
         raise UsageError("the task is named twice", where=f"--task {named}", expected=_VIEW_USAGE)
@@ -486,7 +477,7 @@ def _book(data: Path, task: str | None, of: Path | None, task_options: Mapping[s
         return open_run(read_run(data), data=of, files=task_options)
     if of is not None:
         raise UsageError("DATA is not a run folder", where=f"--data {of}", remedy="drop --data")
-    name = task or only_task(
+    name = task or args.only_task(
         data, _VIEW_USAGE, lambda named, place: f"omnidata view {named} {place}"
     )
     book = open_data(get_task(name, task_options), data)

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
 
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.arguments import argument, check_exclude, option, reading_data, write_exclude
+from omnidata.cli.arguments import argument, option
 from omnidata.errors import UsageError
 
-Format = Literal["terminal", "md", "csv", "json"]
 _HEAD = "Steps to leave out, by omnidata items"
 
 
-@reading_data
+@args.reading_data
 def items(
     *,
     runs: list[Path] = argument("Three or more scored run folders.", "RUN..."),
@@ -31,7 +29,7 @@ def items(
         "FILE",
     ),
     data: Path | None = args.data_option("The dataset, if it has moved."),
-    form: Format = option("Format of the tables.", name="--format", default="terminal"),
+    form: args.Format = "terminal",
     seed: int = option("Seed for the subsets that are tried.", min=0, default=0),
     as_json: args.Json = False,
 ) -> None:
@@ -45,8 +43,9 @@ def items(
 
     Example: omnidata items runs/* --subset 0.1 --to exclude.txt
     """
+    form = "json" if as_json else form
     if to is not None:
-        check_exclude(to, head=_HEAD, flag="--to")
+        args.check_exclude(to, head=_HEAD, flag="--to")
     if subset is not None:
         if not 0 < subset < 1 or form == "csv":
             raise UsageError(
@@ -54,23 +53,19 @@ def items(
                 where=f"--subset {subset:g}",
                 expected="a share above 0 and below 1" if form != "csv" else "--format md or json",
             )
-        ids = _subset(runs, subset, data, seed, form, as_json=as_json or form == "json")
+        ids = _choose_subset(runs, subset, data, seed, form)
     else:
-        ids = _items(runs, data, form, as_json=as_json or form == "json")
+        ids = _analyse(runs, data, form)
     if to is not None:
-        write_exclude(to, ids, head=_HEAD)
+        args.write_exclude(to, ids, head=_HEAD)
 
 
-def _items(runs: Sequence[Path], data: Path | None, form: Format, *, as_json: bool) -> list[str]:
+def _analyse(runs: Sequence[Path], data: Path | None, form: str) -> Sequence[str]:
     from omnidata.analysis import items as analysis
 
     with terminal.counter("steps"):
         found = analysis.analyse(runs, data=data)
-    if as_json:
-        terminal.print_json(found.as_dict())
-    elif form == "csv":
-        terminal.say(analysis.as_csv(found).removesuffix("\n"))
-    else:
+    if not terminal.print_data(found, form, analysis.as_csv):
         terminal.warn(found.warnings)
         for table in analysis.tables(found):
             terminal.show_table(table, form)
@@ -78,18 +73,18 @@ def _items(runs: Sequence[Path], data: Path | None, form: Format, *, as_json: bo
     return [item.sample_id for item in found.contradicted]
 
 
-def _subset(
-    runs: Sequence[Path], share: float, data: Path | None, seed: int, form: Format, *, as_json: bool
-) -> list[str]:
+def _choose_subset(
+    runs: Sequence[Path], share: float, data: Path | None, seed: int, form: str
+) -> Sequence[str]:
     from omnidata.analysis import subsets
 
     with terminal.counter("parts"):
         found = subsets.choose(runs, share, data=data, seed=seed)
-    if as_json:
+    if form == "json":
         terminal.print_json(found.as_dict())
-        return list(found.left_out)
+        return found.left_out
     terminal.warn(found.warnings)
     terminal.show_table(subsets.table(found), form)
     for text in subsets.facts(found):
         terminal.say(f"\n{text}" if form == "md" else text)
-    return list(found.left_out)
+    return found.left_out

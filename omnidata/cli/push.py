@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
+from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.arguments import Json, argument, flag
+from omnidata.cli.arguments import argument, flag
 
 
 def push(
@@ -19,7 +20,7 @@ def push(
         "Confirm that you may redistribute data whose licence does not say so.", "--i-may"
     ),
     dry_run: bool = flag("List the files; send nothing.", "--dry-run"),
-    as_json: Json = False,
+    as_json: args.Json = False,
 ) -> None:
     """Publish a Parquet repository, or a run without media.
 
@@ -38,20 +39,12 @@ def push(
     from omnidata.run.run_info import RESULTS
 
     terminal.note(f"to {endpoint()}/datasets/{name}, with your token")
+    how = {"private": private, "pull_request": pull_request, "dry_run": dry_run}
     with terminal.resumable():
         if (folder / RESULTS).is_file():
-            done = push_run(
-                folder, name, private=private, pull_request=pull_request, dry_run=dry_run
-            )
+            done = push_run(folder, name, **how)
         else:
-            done = push_repository(
-                folder,
-                name,
-                private=private,
-                pull_request=pull_request,
-                i_may=i_may,
-                dry_run=dry_run,
-            )
+            done = push_repository(folder, name, i_may=i_may, **how)
     if as_json:
         terminal.print_json({**asdict(done), "dry_run": dry_run})
         return

@@ -6,11 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-import typer
-
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.arguments import argument, flag, option, reading_data, repeatable
+from omnidata.cli.arguments import argument, flag, option, repeatable
 from omnidata.cli.runs import legend_of
 from omnidata.errors import UsageError
 
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
 Format = Literal["terminal", "md", "latex", "csv", "json"]
 
 
-@reading_data
+@args.reading_data
 def report(
     *,
     runs: list[Path] = argument("Scored run folders.", "RUN..."),
@@ -52,7 +50,7 @@ def report(
         "The dataset for --html and --by element-size, if it has moved."
     ),
     as_json: args.Json = False,
-) -> None:
+) -> bool:
     """Show runs as tables in the style of the papers, or as pages.
 
     The runs decide the tables: runs that differ only in modalities, form of instruction, history or
@@ -67,21 +65,22 @@ def report(
     from omnidata.analysis.report import report as make
     from omnidata.analysis.runs import read_runs
 
-    if hub_datasets and not card:
-        raise UsageError(
-            "--hub-dataset is for a card",
-            where=f"--hub-dataset {'='.join(next(iter(hub_datasets.items())))}",
-            expected="--card FILE as well",
-        )
+    for flag_name, pairs, needed, what, other in (
+        ("--hub-dataset", hub_datasets, card, "--hub-dataset is for a card", "--card FILE"),
+        ("-T", task_options, html, "no output uses files of prompts", "--html PATH"),
+    ):
+        given = " ".join(f"{flag_name} {name}={value}" for name, value in pairs.items())
+        args.check_together(given, needed, what, given, other)
+    args.check_together(
+        data,
+        html or AXIS in by,
+        "no output uses the data",
+        f"--data {data}",
+        f"--html PATH or --by {AXIS}",
+    )
     if html and len(runs) > 1:
         raise UsageError(
             "pages show one run", where=f"--html {html}", expected=f"one RUN, not {len(runs)}"
-        )
-    if data and not html and AXIS not in by:
-        raise UsageError(
-            "no output uses the data",
-            where=f"--data {data}",
-            expected=f"--html PATH or --by {AXIS} as well",
         )
     if errors and AXIS in by:
         raise UsageError(
@@ -97,17 +96,11 @@ def report(
             expected="one of the two",
             remedy="drop --published",
         )
-    if task_options and not html:
-        raise UsageError(
-            "no output uses files of prompts",
-            where=f"-T {'='.join(next(iter(task_options.items())))}",
-            expected="--html PATH as well",
-        )
     found = read_runs(runs)
     sized = [clicks(run, data) for run in found] if AXIS in by else []
     axes = [axis for axis in by if axis != AXIS]
     made = make(found, with_published=published, by=axes, errors=errors, clicks=sized)
-    if html:  # before the tables: what stands in its way is the first thing that is said
+    if html:  # first, so that an error comes before any table
         from omnidata import viewer as pages
 
         with terminal.progress("pages") as progress:
@@ -136,14 +129,10 @@ def report(
 
         for path in write_card(found, card, hub_datasets):
             terminal.note(f"card: {path}")
-    if any(run.results.get("headline") for run in found):
-        raise typer.Exit(1)
+    return any(run.results.get("headline") for run in found)
 
 
-CompareFormat = Literal["terminal", "md", "csv", "json"]
-
-
-@reading_data
+@args.reading_data
 def compare(
     *,
     runs: list[Path] = argument(
@@ -157,7 +146,7 @@ def compare(
         "RUN_A's HTML report; changed steps link to it.", "HTML", exists=True
     ),
     pages_b: Path | None = option("RUN_B's HTML report.", "HTML", exists=True),
-    form: CompareFormat = option("Format of the tables.", name="--format", default="terminal"),
+    form: args.Format = "terminal",
     seed: int = option("Seed of the bootstrap.", min=0, default=0),
     as_json: args.Json = False,
 ) -> None:
@@ -175,19 +164,19 @@ def compare(
     from omnidata.analysis import comparison_tables as shown
     from omnidata.analysis.comparison import compare as run
 
+    form = "json" if as_json else form
     if len(runs) != 2:
-        _rank(runs, data, pages_a or pages_b, by, form, seed, as_json=as_json)
+        _rank(runs, data, pages_a or pages_b, by, form, seed)
         return
     reports = shown.Reports(pages_a, pages_b)
     with terminal.counter("resampling"):
         found = run(*runs, data=data, seed=seed)
-    if as_json or form == "json":
-        terminal.print_json(found.as_dict())
-    elif form == "terminal":
-        _print(found, reports, by)
+    if terminal.print_data(found, form, shown.as_csv):
+        return
+    if form == "md":
+        terminal.say(shown.markdown(found, reports, by).removesuffix("\n"))
     else:
-        text = shown.as_csv(found) if form == "csv" else shown.markdown(found, reports, by)
-        terminal.say(text.removesuffix("\n"))
+        _print(found, reports, by)
 
 
 def _rank(
@@ -195,10 +184,8 @@ def _rank(
     data: Path | None,
     pages: Path | None,
     by: Sequence[str],
-    form: CompareFormat,
+    form: str,
     seed: int,
-    *,
-    as_json: bool,
 ) -> None:
     from omnidata.analysis import ranking
 
@@ -215,26 +202,18 @@ def _rank(
         )
     with terminal.counter("resampling"):
         found = ranking.rank(runs, data=data, seed=seed)
-    if as_json or form == "json":
-        terminal.print_json(found.as_dict())
-        return
-    if form == "csv":
-        terminal.say(ranking.as_csv(found).removesuffix("\n"))
+    if terminal.print_data(found, form, ranking.as_csv):
         return
     terminal.warn(found.warnings)
     terminal.show_table(ranking.table(found), form)
     terminal.note_prose(ranking.method(found))
 
 
-_WIDE = 120
-"""Columns of a terminal in which tables have all of theirs."""
-
-
 def _print(found: Comparison, reports: Reports, by: Sequence[str]) -> None:
     from omnidata.analysis import comparison_tables as shown
 
-    width = terminal.columns_of_stdout()
-    made = shown.blocks(found, by, wide=width >= _WIDE)
+    is_wide = terminal.columns_of_stdout() >= 120  # tables have all their columns
+    made = shown.blocks(found, by, wide=is_wide)
     for line in shown.facts(found):
         terminal.note(line)
     for each in made:

@@ -124,24 +124,20 @@ _MEANT: Mapping[str, str] = {
 }
 
 
-def _headers(profiles: Mapping[str, Profile]) -> dict[str, dict[str, str]]:
-    meant: dict[str, dict[str, str]] = {}
-    for name, profile in profiles.items():
-        meant[name] = {
-            column: profile.metric_of(column) if column in profile.metrics else column
-            for column in profile.columns
-        }
+def _headers(profiles: Sequence[Profile]) -> list[dict[str, str]]:
+    """Return by profile the header of each column: its metric, if the name has several meanings."""
+    metrics = [
+        {name: each.metric_of(name) if name in each.metrics else name for name in each.columns}
+        for each in profiles
+    ]
     meanings: dict[str, set[str]] = {}
-    for own in meant.values():
-        for column, metric in own.items():
-            meanings.setdefault(column, set()).add(metric)
-    return {
-        name: {
-            column: metric if len(meanings[column]) > 1 else column
-            for column, metric in own.items()
-        }
-        for name, own in meant.items()
-    }
+    for own in metrics:
+        for name, metric in own.items():
+            meanings.setdefault(name, set()).add(metric)
+    return [
+        {name: metric if len(meanings[name]) > 1 else name for name, metric in own.items()}
+        for own in metrics
+    ]
 
 
 def print_profiles(
@@ -169,7 +165,7 @@ def print_profiles(
         terminal.print_json({name: {**results, **about[name]} for name, results in found.items()})
         return
     units = {name: task.profiles[name].columns for name in found}
-    headers = _headers({name: task.profiles[name] for name in found})
+    headers = dict(zip(found, _headers([task.profiles[name] for name in found]), strict=True))
     columns = dict.fromkeys(header for of in headers.values() for header in of.values())
     rows = []
     for name, results in found.items():
@@ -241,12 +237,8 @@ def print_samples(table: Mapping[str, Any], task: Asking) -> None:
         )
     if unscored := table.get("best", {}).get("unscored"):
         terminal.note(f"the verifier has no score for {plural(unscored, 'answer')}")
-    usage = table["usage"]
-    if "cost" in usage:
-        told = f"cost of all samples: {terminal.money(usage['cost'])} {usage['currency']}"
-        if unknown := usage.get("unmetered"):
-            told += f", without {plural(unknown, 'answer')} of unknown tokens"
-        terminal.say(told)
+    if "cost" in table["usage"]:
+        terminal.say(f"cost of all samples: {_format_cost(table['usage'])}")
     if failed := {name: n for name, n in table["deliveries"].items() if name != "ok"}:
         told = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in failed.items())
         terminal.note(f"missing answers count as wrong in pass@k: {told}")
@@ -270,13 +262,16 @@ def note_cost(run: Path) -> None:
     """Print the cost of a run, if prices are known, and the number of answers without one."""
     from omnidata.run.run_info import read_info
 
-    used = read_info(run).get("usage") or {}
-    if "cost" in used:
-        unknown = used.get("unmetered")
-        told = f"cost: {terminal.money(used['cost'])} {used.get('currency', '')}"
-        if unknown:
-            told += f", without {plural(unknown, 'answer')} of unknown tokens"
-        terminal.note(told)
+    usage = read_info(run).get("usage") or {}
+    if "cost" in usage:
+        terminal.note(f"cost: {_format_cost(usage)}")
+
+
+def _format_cost(usage: Mapping[str, Any]) -> str:
+    cost = f"{terminal.money(usage['cost'])} {usage.get('currency', '')}"
+    if unknown := usage.get("unmetered"):
+        cost += f", without {plural(unknown, 'answer')} of unknown tokens"
+    return cost
 
 
 def print_run(

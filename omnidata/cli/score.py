@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
 from omnidata.cli.answers import SKIP_BAD, find_answers, read_counted
-from omnidata.cli.arguments import argument, finds, flag, on_engine, option, reading_data
+from omnidata.cli.arguments import argument, flag, option
 from omnidata.errors import DataError, Finding, RunError, UnansweredError, UsageError
 
 if TYPE_CHECKING:
     from omnidata.predictions import Prediction
-    from omnidata.run.engines import Cluster
     from omnidata.run.run_files import Run
     from omnidata.tasks.rollouts import OfflineScorer, Scored
     from omnidata.types import Step
@@ -29,9 +26,9 @@ _ALL = "all"
 """Stands for all profiles."""
 
 
-@reading_data
-@finds
-@on_engine
+@args.reading_data
+@args.finds
+@args.on_engine
 def score(
     *,
     task: str = argument("The benchmark, e.g. omnigui; or a published run, hf://ORG/RUN.", "TASK"),
@@ -85,9 +82,9 @@ def score(
         "all that fit.",
         min=1,
     ),
-    cluster: Cluster | None,
+    cluster: args.Cluster | None,
     as_json: args.Json = False,
-) -> None:
+) -> bool:
     """Score existing answers from a run, a file, a log or a trainer.
 
     Steps without an answer count as wrong (`missing`), and the exit code is 1. A run folder is
@@ -114,7 +111,7 @@ def score(
     from omnidata.run.bad_lines import BadLines
     from omnidata.run.recorded import recorded_task
     from omnidata.run.run_info import ANSWERS, INFO, RESULTS, SCORES, model_name
-    from omnidata.run.scoring import check_agent_folders, check_scores_folder, get_profile
+    from omnidata.run.scoring import check_agent_folders, get_profile
     from omnidata.run.scoring import score as run
     from omnidata.run.selection import read_exclude, select, whole_episodes
     from omnidata.storage import file_name
@@ -127,54 +124,54 @@ def score(
         profile = profile or published.profile
     elif predictions is not None and (address := parse_address(predictions)):
         predictions = copy_of(address, (INFO, ANSWERS, SCORES, RESULTS), terminal.note)
+    usage = f"omnidata score {task} DATA"
     if data is None:
-        raise UsageError(
-            "no data is named",
-            expected=f"omnidata score {task} DATA, or omnidata score hf://ORG/RUN",
-        )
-    choice = [
-        flag
-        for flag, value in (("--where", where), ("--exclude", exclude), ("--limit", limit))
-        if value
-    ]
+        raise UsageError("no data is named", expected=f"{usage}, or omnidata score hf://ORG/RUN")
+    choice = {"--where": where, "--exclude": exclude, "--limit": limit}
     scorer = get_task(task).benchmark.rollouts
     heeded = {
         name: task_options[name] for name in task_options if scorer and name in scorer.options
     }
     if heeded:
         scorer = get_task(task, heeded).benchmark.rollouts
-    meaningless = [f"-T {name}={task_options[name]}" for name in task_options if name not in heeded]
-    meaningless += [f"--from {harness}"] * bool(harness) + [f"--rows {rows}"] * bool(rows)
-    meaningless += (
-        choice + [SKIP_BAD] * skip_bad + ["--workers, --engine"] * bool(workers or cluster)
-    )
-    if actions is not None:
-        if predictions is not None or scorer is None:
-            raise UsageError(
-                "PREDICTIONS and --actions exclude each other"
-                if scorer
-                else f"{task} has no evaluator of actions",
-                where=f"--actions {actions}",
-                expected=f"omnidata score {task} DATA"
-                + (" --actions LOG" if scorer else " ANSWERS"),
-            )
-        _refuse_options(meaningless)
-        _score_recorded(scorer, data, None, profile, out, actions, strict=strict, as_json=as_json)
-        return
+    if actions is not None and (predictions is not None or scorer is None):
+        raise UsageError(
+            "PREDICTIONS and --actions exclude each other"
+            if scorer
+            else f"{task} has no evaluator of actions",
+            where=f"--actions {actions}",
+            expected=f"{usage} --actions LOG" if scorer else f"{usage} ANSWERS",
+        )
     undecided = profile in (None, _ALL) and not harness
     recorded = predictions is None or (undecided and scorer and scorer.takes(predictions))
     if scorer and (recorded or profile in scorer.profiles):
-        _check_answers(scorer, task, predictions, None if profile == _ALL else profile)
-        _refuse_options(meaningless)
-        _score_recorded(scorer, data, predictions, profile, out, strict=strict, as_json=as_json)
+        if actions is None:
+            _check_answers(scorer, usage, predictions, None if profile == _ALL else profile)
+        for_texts: dict[str, object] = {
+            **{f"-T {name}={value}": name not in heeded for name, value in task_options.items()},
+            f"--from {harness}": harness,
+            f"--rows {rows}": rows,
+            **choice,
+            SKIP_BAD: skip_bad,
+            "--workers, --engine": workers or cluster,
+        }
+        if refused := [name for name, value in for_texts.items() if value]:
+            raise UsageError(
+                "this option is for answers of a model, and records of an environment are scored",
+                where=refused[0],
+                expected="no task options, no choice of steps, no log, no --workers, no --engine",
+                remedy="drop it, or name a file of the model's answers",
+            )
+        _score_recorded(
+            scorer, data, predictions, profile, out, actions, strict=strict, as_json=as_json
+        )
         if published:
-            _tell_uncompared(published)
-        return
+            _note_uncompared(published)
+        return False
     if predictions is None:
-        raise _lacking(task)
-    given = parse(
-        [*map("=".join, task_options.items()), *([f"dialect={dialect}"] if dialect else [])], "-T"
-    )
+        raise UsageError("no predictions are named", expected=f"{usage} PREDICTIONS")
+    own = [*map("=".join, task_options.items()), *([f"dialect={dialect}"] if dialect else [])]
+    given = parse(own, "-T")
     answers = find_answers(task, data, predictions, given, harness=harness, rows=rows)
     if skip_bad and not answers.flag:
         raise UsageError(
@@ -189,32 +186,25 @@ def score(
     source = asking.load(data, check_media=False, strict=strict)
     terminal.print_findings(source)
     steps = answers.steps(source, asking)
-    if choice:
-        steps = select(
-            steps,
-            where=where,
-            exclude=read_exclude(exclude, source.steps) if exclude else frozenset(),
-            limit=limit,
-            task=asking,
-        )
+    if any(choice.values()):
+        excluded = read_exclude(exclude, source.steps) if exclude else frozenset[str]()
+        steps = select(steps, where=where, exclude=excluded, limit=limit, task=asking)
     outs = [out / file_name(rule.name) if out and every else out for rule in rules]
-    if out is not None and every:
+    if out is not None:
         check_agent_folders(out, [place for place in outs if place], predictions)
-    elif out is not None:
-        check_scores_folder(out, predictions)
     # Folders of profiles have their names, so the results name the agent.
     agent = model_name(answers.settings) or out.resolve().name if out and every else ""
     found: dict[str, dict[str, Any]] = {}
     differing: list[str] | None = None
-    with ExitStack() as stack:
-        for rule, place in zip(rules, outs, strict=True):
-            bad = BadLines(answers.lines, skip=skip_bad, flag=answers.flag)
-            lines = read_counted(answers, source, asking, bad)
-            if not found:
-                lines = _check_media(lines, steps, allowed=changed_media, where=predictions)
-            compared = published is not None and rule.name == published.profile and not choice
-            if compared and place is None:  # the lines of scores are compared too
-                place = Path(stack.enter_context(TemporaryDirectory(prefix="omnidata-")))
+    for rule, place in zip(rules, outs, strict=True):
+        bad = BadLines(answers.lines, skip=skip_bad, flag=answers.flag)
+        lines = read_counted(answers, source, asking, bad)
+        if not found:
+            lines = _check_media(lines, steps, allowed=changed_media, where=predictions)
+        with TemporaryDirectory(prefix="omnidata-") as scratch:
+            compared = published and rule.name == published.profile and not any(choice.values())
+            if compared:  # the lines of scores are compared too
+                place = place or Path(scratch)
             found[rule.name] = run(
                 asking,
                 rule,
@@ -232,29 +222,28 @@ def score(
             )
             if compared and published and place:
                 differing = _differences(published, found[rule.name], place)
-            if len(found) == 1:
-                for line in bad.summary():
-                    terminal.note(line)
+        if len(found) == 1:
+            for line in bad.summary():
+                terminal.note(line)
+    first = found[rules[0].name]
     if every:
         options = {**answers.settings.get("options", {}), **given}
         runs.print_profiles(found, asking, as_json, options)
     else:
-        runs.print_results(found[rules[0].name], asking, as_json, steps)
-    first = found[rules[0].name]
+        runs.print_results(first, asking, as_json, steps)
     unread = first["outcomes"].get("unparsed") and not first["outcomes"].get("ok")
-    known = any(reason["kind"] == "dialect" for reason in first.get("headline", ()))
-    if unread and not known and not asking.options.get("dialect"):
+    said = any(reason["kind"] == "dialect" for reason in first.get("headline", ()))
+    if unread and not said and not asking.options.get("dialect"):
         terminal.note(
             "no answer could be read. If the model answers in its own action format, name it with "
             "--dialect NAME (`omnidata info dialects` lists them)"
         )
     if published and differing is not None:
-        _tell_compared(published, found[published.profile], differing)
-        return
+        _note_compared(published, found[published.profile], differing)
+        return bool(differing)
     if published:
-        _tell_uncompared(published)
-    if any(runs.is_doubtful(results) for results in found.values()):
-        raise typer.Exit(1)
+        _note_uncompared(published)
+    return any(map(runs.is_doubtful, found.values()))
 
 
 def _fetch_published(named: str, data: Path | None) -> tuple[str, Path, Path, Run]:
@@ -319,55 +308,43 @@ def _differences(said: Run, found: Mapping[str, Any], scored: Path) -> list[str]
 
 def _unlike(place: str, said: Any, found: Any) -> list[str]:
     if isinstance(said, dict) and isinstance(found, dict):
-        keys = dict.fromkeys([*said, *found])
-        return [
-            line
-            for key in keys
-            for line in _unlike(f"{place}.{key}", said.get(key), found.get(key))
-        ]
+        pairs = [(key, said.get(key), found.get(key)) for key in dict.fromkeys([*said, *found])]
+        return [line for key, *pair in pairs for line in _unlike(f"{place}.{key}", *pair)]
     if isinstance(said, list) and isinstance(found, list) and len(said) == len(found):
-        pairs = enumerate(zip(said, found, strict=True))
-        return [line for number, pair in pairs for line in _unlike(f"{place}.{number}", *pair)]
-    if _same(said, found):
+        both = enumerate(zip(said, found, strict=True))
+        return [line for number, pair in both for line in _unlike(f"{place}.{number}", *pair)]
+    if _is_same(said, found):
         return []
     return [f"{place:.200}: published {_brief(said)}, computed {_brief(found)}"]
 
 
 def _brief(value: object) -> str:
-    if isinstance(value, int) and abs(value) >= _LARGE:
-        return "a huge number"
     if isinstance(value, dict | list):
         return "something" if value else "nothing"
     return "nothing" if value is None else f"{value!s:.60}"
 
 
-_LARGE = 10**18
-
-
-def _same(said: object, found: object) -> bool:
+def _is_same(said: Any, found: Any) -> bool:
     if isinstance(said, bool) or isinstance(found, bool):
         return said is found
-    if isinstance(said, int | float) and isinstance(found, int | float):
-        small = abs(said) < _LARGE and abs(found) < _LARGE
-        return said == found or (small and abs(said - found) < 1e-9)
-    return said == found
+    try:
+        return said == found or math.isclose(said, found, rel_tol=0, abs_tol=1e-9)
+    except (TypeError, OverflowError):  # no number, or a huge one
+        return False
 
 
-def _tell_compared(said: Run, found: Mapping[str, Any], differing: Sequence[str]) -> None:
-    """Print the verdict on published results, and exit with 1 if they differ."""
+def _note_compared(said: Run, found: Mapping[str, Any], differing: Sequence[str]) -> None:
     for line in differing[:_SHOWN]:
         terminal.note(line)
     if len(differing) > _SHOWN:
         terminal.note(f"and {len(differing) - _SHOWN:,} more")
     besides = ["the README", *sorted(said.results.keys() - (found.keys() - _NOT_SCORED))]
     terminal.note(f"not compared: {', '.join(besides)}"[:500])
-    if differing:
-        terminal.note("the published results do not follow from the published answers")
-        raise typer.Exit(1)
-    terminal.note("the published results follow from the published answers")
+    verb = "do not follow" if differing else "follow"
+    terminal.note(f"the published results {verb} from the published answers")
 
 
-def _tell_uncompared(said: Run) -> None:
+def _note_uncompared(said: Run) -> None:
     terminal.note(
         "not compared: the published results are for all steps of the run and the profile "
         f"{said.profile}"
@@ -377,10 +354,7 @@ def _tell_uncompared(said: Run) -> None:
 def _check_media(
     answers: Iterator[Prediction], steps: Sequence[Step], *, allowed: bool, where: Path
 ) -> Iterator[Prediction]:
-    """Yield the answers as they come; after the last, say which media have changed, or raise.
-
-    What the model was shown stands in each line of a run, wherever the line has got to.
-    """
+    """Yield the answers; after the last, print how many media have changed, or raise."""
     from omnidata.loaders.steps import Positions
     from omnidata.run.media_stamps import Seen
 
@@ -394,38 +368,22 @@ def _check_media(
 
 
 def _check_answers(
-    scorer: OfflineScorer, task: str, predictions: Path | None, profile: str | None
+    scorer: OfflineScorer, usage: str, predictions: Path | None, profile: str | None
 ) -> None:
     if profile is not None and profile not in scorer.profiles:
         raise UsageError(
             f"the profile {profile} needs predictions",
-            expected=f"omnidata score {task} DATA PREDICTIONS",
+            expected=f"{usage} PREDICTIONS",
             remedy=f"name predictions, or a profile without: {', '.join(scorer.profiles)}",
         )
     if predictions is None and scorer.needs_answers:
-        raise _lacking(task)
+        raise UsageError("no predictions are named", expected=f"{usage} PREDICTIONS")
     if predictions is not None and not scorer.needs_answers:
         raise UsageError(
             f"{profile} takes no predictions: the data hold the records to score",
             where=str(predictions),
-            expected=f"omnidata score {task} DATA",
+            expected=usage,
             remedy="drop the file, or name a profile for a model's answers",
-        )
-
-
-def _lacking(task: str) -> UsageError:
-    return UsageError(
-        "no predictions are named", expected=f"omnidata score {task} DATA PREDICTIONS"
-    )
-
-
-def _refuse_options(given: Sequence[str]) -> None:
-    if given:
-        raise UsageError(
-            "this option is for answers of a model, and records of an environment are scored",
-            where=given[0],
-            expected="no task options, no choice of steps, no log, no --workers, no --engine",
-            remedy="drop it, or name a file of the model's answers",
         )
 
 
@@ -435,14 +393,16 @@ def _score_recorded(
     answers: Path | None,
     profile: str | None,
     out: Path | None,
-    actions: Path | None = None,
+    actions: Path | None,
     *,
     strict: bool,
     as_json: bool,
 ) -> None:
     from omnidata.files import staying_in
+    from omnidata.run.scoring import agent_folders, check_agent_folders, write_scored
     from omnidata.storage import file_name
 
+    given = actions or answers
     every = profile == _ALL and _ALL not in scorer.profiles
     names = [*scorer.profiles] if every else [profile or next(iter(scorer.profiles))]
     if names[0] not in scorer.profiles:
@@ -465,7 +425,6 @@ def _score_recorded(
                 raise
             terminal.note(f"not scored by {name}: {error.what}")  # but perhaps by another one
             continue
-        given = actions or answers
         if given and all(one.results["outcomes"].keys() == {"missing"} for one in scored):
             raise UnansweredError(
                 "no task of the data has an answer",
@@ -477,7 +436,14 @@ def _score_recorded(
         doubts += [finding for finding in own if finding not in doubts]
     outs = {name: out and (out / file_name(name) if every else out) for name in found}
     if out is not None:
-        _write(found, outs, out, actions or answers)
+        places: dict[Path, Scored] = {}
+        for name, scored in found.items():
+            if place := outs[name]:
+                agent = "" if place == out else out.resolve().name
+                places |= agent_folders([_with_agent(one, agent) for one in scored], place)
+        check_agent_folders(out, list(places), given)
+        for place, one in places.items():
+            write_scored(place, one)
     terminal.print_doubts(doubts)
     if as_json:
         told = {name: _as_json(scored) for name, scored in found.items()}
@@ -493,28 +459,10 @@ def _score_recorded(
             terminal.note(f"`omnidata report {shown}` compares the agents in pairs")
 
 
-def _write(
-    found: Mapping[str, Sequence[Scored]],
-    outs: Mapping[str, Path | None],
-    out: Path,
-    answers: Path | None,
-) -> None:
-    from omnidata.run.scoring import agent_folders, check_agent_folders, write_scored
-
-    places: dict[Path, Scored] = {}
-    for name, scored in found.items():
-        if place := outs[name]:
-            named = (
-                scored if place == out else [_with_name(one, out.resolve().name) for one in scored]
-            )
-            places |= agent_folders(named, place)
-    check_agent_folders(out, list(places), answers)
-    for place, one in places.items():
-        write_scored(place, one)
-
-
-def _with_name(scored: Scored, name: str) -> Scored:
-    return scored if scored.agent else replace(scored, results={**scored.results, "agent": name})
+def _with_agent(scored: Scored, name: str) -> Scored:
+    if scored.agent or not name:
+        return scored
+    return replace(scored, results={**scored.results, "agent": name})
 
 
 def _as_json(scored: Sequence[Scored]) -> Mapping[str, Any]:

@@ -73,6 +73,21 @@ def _has_bars() -> bool:
     return sys.stderr.isatty() or not {"FORCE_COLOR", "TTY_COMPATIBLE"}.isdisjoint(os.environ)
 
 
+def print_data(found: Any, form: str, as_csv: Callable[[Any], str]) -> bool:
+    """Print a result as JSON or CSV on stdout; return whether that is the form.
+
+    Args:
+        found: has a method `as_dict`.
+        form: as in `arguments.Format`.
+        as_csv: returns the CSV.
+    """
+    if form == "json":
+        print_json(found.as_dict())
+    elif form == "csv":
+        say(as_csv(found).removesuffix("\n"))
+    return form in ("json", "csv")
+
+
 @contextmanager
 def _bar(label: str, columns: Sequence[str], *, starts: bool = True) -> Iterator[_Move]:
     """Show a progress bar of these columns of `rich` on stderr; yield the function that sets it."""

@@ -6,48 +6,35 @@ from collections.abc import Hashable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
+from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.arguments import (
-    Data,
-    Json,
-    TaskName,
-    Workers,
-    check_exclude,
-    finds,
-    on_engine,
-    option,
-    reading_data,
-    write_exclude,
-)
+from omnidata.cli.arguments import option
 from omnidata.errors import plural
 
 if TYPE_CHECKING:
     from omnidata.data.validate import Outcome, Report
     from omnidata.errors import Finding
-    from omnidata.run.engines import Cluster
 
 _HEAD = "Steps to leave out, by omnidata validate"
 
 
-@reading_data
-@finds
-@on_engine
+@args.reading_data
+@args.finds
+@args.on_engine
 def validate(
-    task: TaskName,
-    data: Data,
+    task: args.TaskName,
+    data: args.Data,
     quarantine: Path | None = option(
         "Write the ids of unusable steps, for `evaluate --exclude FILE`.", "FILE"
     ),
-    workers: Workers = None,
+    workers: args.Workers = None,
     timeout: float | None = option(
         "Time limit for one media file. Default: 120.", "SECONDS", min=0.1
     ),
     *,
-    cluster: Cluster | None,
-    as_json: Json = False,
-) -> None:
+    cluster: args.Cluster | None,
+    as_json: args.Json = False,
+) -> bool:
     """Decode every media file, check the annotations, and list problems.
 
     Prints one line per kind of finding, with --all one per finding; docs/validate.md explains each
@@ -59,7 +46,7 @@ def validate(
     from omnidata.tasks import get_task
 
     if quarantine is not None:
-        check_exclude(quarantine, head=_HEAD, flag="--quarantine")
+        args.check_exclude(quarantine, head=_HEAD, flag="--quarantine")
     source = get_task(task).load(data, check_media=False)
     refs = references(source.steps)
     outcomes: dict[Hashable, Outcome] = {}
@@ -81,9 +68,8 @@ def validate(
     found = report(source, outcomes)
     _print(found, as_json)
     if quarantine is not None:
-        write_exclude(quarantine, found.quarantine, head=_HEAD)
-    if found.errors:
-        raise typer.Exit(1)
+        args.write_exclude(quarantine, found.quarantine, head=_HEAD)
+    return bool(found.errors)
 
 
 def _print(found: Report, as_json: bool) -> None:

@@ -3,37 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-import typer
-
+from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.arguments import (
-    Data,
-    Json,
-    TaskName,
-    Where,
-    argument,
-    finds,
-    on_engine,
-    option,
-    reading_data,
-)
+from omnidata.cli.arguments import argument, option
 from omnidata.errors import UsageError, plural
 
-if TYPE_CHECKING:
-    from omnidata.run.engines import Cluster
 
-
-@reading_data
-@finds
-@on_engine
+@args.reading_data
+@args.finds
+@args.on_engine
 def voice(
     *,
-    task: TaskName,
-    data: Data,
+    task: args.TaskName,
+    data: args.Data,
     out: Path = argument("The folder for WAV files, used as -T voice=OUT.", "OUT"),
-    where: Where,
+    where: args.Where,
     command: str | None = option(
         "Run this program instead of espeak-ng: its arguments, with {text}, {out} and "
         "optionally {language} (en, zh). No shell is used.",
@@ -46,9 +31,9 @@ def voice(
         "Number of processes. Default: one per core, with --command 1, with ray all that fit.",
         min=1,
     ),
-    cluster: Cluster | None,
-    as_json: Json = False,
-) -> None:
+    cluster: args.Cluster | None,
+    as_json: args.Json = False,
+) -> bool:
     """Render the instructions as speech, in WAV files.
 
     Use them with `evaluate -T voice=OUT`. A second call renders only missing and changed texts.
@@ -56,17 +41,18 @@ def voice(
 
     Example: omnidata voice omnigui omnidata-demo/data omnidata-demo/voice
     """
-    if time_limit is not None and command is None:
-        raise UsageError(
-            "--time-limit is for --command",
-            where=f"--time-limit {time_limit:g}",
-            expected="--command as well",
-        )
     from omnidata.data.voice import render
     from omnidata.data.voice_engines import SECONDS, Command, Espeak
     from omnidata.run.selection import select
     from omnidata.tasks import get_task
 
+    args.check_together(
+        time_limit,
+        command is not None,
+        "--time-limit is for --command",
+        f"--time-limit {time_limit}",
+        "--command",
+    )
     asking = get_task(task)
     if "voice" not in asking.allowed:
         raise UsageError(
@@ -108,5 +94,4 @@ def voice(
             f"{done.kept} kept, {len(done.findings)} without a spoken form"
         )
     terminal.note(f"for the paper's Table 5: omnidata evaluate {task} {data} -T voice={out} ...")
-    if done.findings:
-        raise typer.Exit(1)
+    return bool(done.findings)

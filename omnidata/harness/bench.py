@@ -1,4 +1,4 @@
-"""A task with its data and its rules, as a harness needs them: one step, one answer, the totals."""
+"""A task with its data and rules, for other harnesses: judge one answer, compute the totals."""
 
 from __future__ import annotations
 
@@ -20,12 +20,7 @@ from omnidata.types import OUTCOMES, Delivery, LoadedDataset, Outcome, Step, Ver
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """How an answer came out.
-
-    Attributes:
-        outcome: of the verdict.
-        values: of the verdict, by name; None where it could not be judged.
-    """
+    """The outcome of a verdict, and its values by name (None if they cannot be judged)."""
 
     outcome: Outcome
     values: Mapping[str, float | None]
@@ -51,11 +46,11 @@ class Bench:
 
     @classmethod
     def load(cls, name: str, data: str, profile: str | None, options: Mapping[str, str]) -> Bench:
-        """Return the task of that name on these data.
+        """Load the data of a task.
 
         Raises:
-            UsageError: no such task, option or profile, or prompts that show the model's own
-                earlier answers, for which a harness has no order of steps.
+            UsageError: there is no such task, option or profile, or the prompts show the model's
+                own earlier answers, which need an order of steps that harnesses do not keep.
             DataError: the data cannot be read.
         """
         task = get_task(name, options)
@@ -73,16 +68,16 @@ class Bench:
     def judge(
         self, step: Step, text: str, delivery: Delivery, receipt: Mapping[str, Any]
     ) -> Verdict:
-        """Return the verdict on what came, or on that nothing did."""
+        """Return the verdict on an answer, or on a failed request."""
         if delivery == "ok":
             return self.profile.judge(step, text, receipt)
         return self.profile.without_answer(step, delivery)
 
     def overall(self, judged: Mapping[str, Judged]) -> dict[str, float]:
-        """Return the metrics of the profile over the steps that were asked about.
+        """Return the profile's metrics over the judged steps.
 
-        Metrics over episodes leave out episodes whose steps were not all asked about, as
-        in `omnidata evaluate --limit`.
+        Metrics over episodes leave out episodes without all of their steps, as with
+        `omnidata evaluate --limit`.
 
         Args:
             judged: by sample id.

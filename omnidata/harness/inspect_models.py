@@ -1,8 +1,8 @@
 """Our models for inspect_ai: `--model omnidata/SPEC`, as `omnidata/hf:Qwen/Qwen2.5-Omni-7B`.
 
 inspect_ai's own local provider takes texts alone. A SPEC is one of `omnidata evaluate --model`, its
-options are `-M key=value`. What stands in an inspect_ai message becomes a conversation of ours
-again, media bytes as they are, and the adapter makes of it what it makes of ours.
+options are `-M key=value`. Messages of inspect_ai are converted back to a conversation of ours,
+media bytes unchanged, for the adapter.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ from omnidata.types import (
 )
 
 NAME: Final = "omnidata"
-"""Of the provider, as in `--model omnidata/SPEC`."""
+"""Name of the provider, as in `--model omnidata/SPEC`."""
 _REASONS: Final[Mapping[str, StopReason]] = {
     "ok": "stop",
     "truncated": "max_tokens",
@@ -73,7 +73,7 @@ _FORMATS: Final[Mapping[str, Any]] = {
     "video/mpeg": "mpeg",
     "video/quicktime": "mov",
 }
-"""What inspect_ai calls the formats of sounds and clips that it takes."""
+"""inspect_ai's names of the formats of sounds and clips."""
 
 
 @contextmanager
@@ -102,13 +102,13 @@ def texts_of(value: Any) -> Sequence[str]:
 def messages_of(
     messages: Sequence[RenderedMessage], about: Mapping[str, Any], originals: Conversation
 ) -> list[ChatMessage]:
-    """Messages of ours as inspect_ai's.
+    """Convert messages of ours to inspect_ai's.
 
     Args:
         messages: with their media in the form in which they are sent.
-        about: what the metadata of each says to our own models.
-        originals: what they were rendered from, whose parts have roles; empty where none of our
-            models reads the messages.
+        about: metadata of each message, for our own models.
+        originals: the messages before rendering, whose parts have roles; empty if another model
+            reads the messages.
 
     Raises:
         UsageError: a clip is of a format that inspect_ai does not send.
@@ -216,12 +216,12 @@ class OmnidataModel(ModelAPI):
     Args:
         model_name: the SPEC.
         base_url: the server's address, in place of the preset's.
-        api_key: none is taken: keys are read from the environment, as in `omnidata evaluate`.
-        config: how to decode; what it leaves open is the model's own.
+        api_key: unused: keys are read from the environment, as in `omnidata evaluate`.
+        config: settings of decoding; the model's own are the defaults.
         options: as given with `-M key=value`.
 
     Raises:
-        PrerequisiteError: nothing has that SPEC, or it cannot be made.
+        PrerequisiteError: the SPEC is unknown, or the model cannot be made.
     """
 
     def __init__(
@@ -268,7 +268,7 @@ class OmnidataModel(ModelAPI):
         return decide(ex.retry_after)
 
     async def aclose(self) -> None:
-        """Give connections back."""
+        """Close the adapter's connections."""
         await self._adapter.close()
 
     async def generate(

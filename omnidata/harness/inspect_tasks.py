@@ -1,15 +1,12 @@
 """Every task as a task of inspect_ai: `inspect eval omnidata/NAME -T data=DATA --model MODEL`.
 
-inspect_ai imports this module, through an entry point of its own group, and nothing else of ours
-does. What a step asks, how an answer is judged and how verdicts are totalled is the task's own, so
-that the numbers of a log are those of `omnidata evaluate` on the same answers.
+inspect_ai imports this module through an entry point. Prompts, verdicts and totals are the task's
+own, so the numbers of a log equal those of `omnidata evaluate` on the same answers.
 
-* The media of a step are read when it is asked about, so that no more are in memory than are under
-  way.
-* A step without an answer is scored as failed, which is wrong, and never left out of a mean.
-* `totals` gives the metrics of the profile, over steps and over episodes; beside them each value
-  of a verdict has its mean, with a standard error over groups of related steps. Two standard errors
-  of one value would have the same name in a log, which keeps the first alone.
+* The media of a step are read when it is asked about, so only those of open requests are in memory.
+* A step without an answer is scored as wrong, and never left out of a mean.
+* `totals` returns the metrics of the profile, over steps and over episodes. Each value of a verdict
+  also has its mean, with a standard error over groups of related steps.
 """
 
 from __future__ import annotations
@@ -46,10 +43,7 @@ from omnidata.harness.inspect_models import OmnidataModel, convert_errors, messa
 from omnidata.run.logs.inspect import KEY, delivery_of, receipt_of
 from omnidata.tasks import get_task
 from omnidata.tasks.asking import Asking
-from omnidata.types import (
-    GenerationParams,
-    Step,
-)
+from omnidata.types import GenerationParams, Step
 
 Clips = Literal["whole", "frames"]
 _WHOLE: Final = ("google", "mockllm")
@@ -60,7 +54,7 @@ _GROUP: Final = "group"
 
 _Key = tuple[str, str, str | None, tuple[tuple[str, str], ...]]
 _loaded: dict[_Key, Bench] = {}
-"""Of the tasks of this process, the last of each kind: who makes a task loads its data anew."""
+"""The tasks of this process; making a task loads its data again."""
 
 
 def _bench(
@@ -170,7 +164,7 @@ def prompt(
     options: dict[str, str],
     clips: Clips | None = None,
 ) -> Solver:
-    """Put the task's prompt for the step in the place of the input, with its media.
+    """Replace the input by the task's prompt for the step, with its media.
 
     A step whose media cannot be read is not asked about, and scored as failed.
     """
@@ -264,7 +258,7 @@ def totals(task: str, data: str, profile: str | None, options: dict[str, str]) -
             }
         )
 
-    # By this annotation inspect_ai hands over the ids of samples too; here it is but a text.
+    # inspect_ai passes sample ids too if it finds this type, which `annotations` made a text.
     total.__annotations__["scores"] = list[SampleScore]
     return total
 

@@ -1,10 +1,9 @@
 """Every task as a task of lmms-eval: `omnidata harness lmms TASK DATA DIR` writes its files.
 
-`lmms_eval --include_path DIR --tasks omnidata_TASK` finds them. A built-in task of a name wins over
-one of ours without a word, hence `omnidata_`. The rows that lmms-eval reads are ids; prompts, media
-and verdicts are made here, in its process, by the code that makes them everywhere. Each metric of a
-row holds the id of its step, so that the log says which answer is whose; `omnidata score --from
-lmms-eval` reads it.
+`lmms_eval --include_path DIR --tasks omnidata_TASK` finds them. The prefix `omnidata_` keeps names
+apart from built-in tasks, which would silently win. The rows that lmms-eval reads are ids; prompts,
+media and verdicts are made here, in its process. Each metric of a row holds the id of its step, so
+`omnidata score --from lmms-eval` can pair the log's answers with steps.
 """
 
 from __future__ import annotations
@@ -41,13 +40,13 @@ _FUNCTIONS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What was written.
+    """The files of a task of lmms-eval.
 
     Attributes:
-        name: of lmms-eval's task.
+        name: name of lmms-eval's task.
         folder: for `--include_path`.
-        steps: how many rows it has.
-        metrics: of its table.
+        steps: number of rows.
+        metrics: names of the metrics.
     """
 
     name: str
@@ -153,14 +152,13 @@ def _yaml(stem: str, rows: Path, metrics: Sequence[str], stop: Sequence[str]) ->
 def _bench(setup: Path) -> Bench:
     said = json.loads(read_settings(setup))
     bench = Bench.load(said["task"], said["data"], said["profile"], said["options"])
-    now = {
-        "prompt_hash": bench.task.prompt_hash,
-        "dataset_fingerprint": bench.source.fingerprint,
-    }
-    for key, value in now.items():
+    for key, value, what in (
+        ("prompt_hash", bench.task.prompt_hash, "prompts"),
+        ("dataset_fingerprint", bench.source.fingerprint, "data"),
+    ):
         if said[key] != value:
             raise RunError(
-                f"the {'prompts' if key == 'prompt_hash' else 'data'} have changed",
+                f"the {what} have changed",
                 where=str(setup),
                 expected=f"the {key} {said[key][:12]}; it is {value[:12]}",
                 remedy=f"write the files again: omnidata harness lmms {said['task']} DATA "
@@ -219,7 +217,7 @@ class LmmsTask:
         return right.text if right else ""
 
     def process_results(self, doc: Mapping[str, Any], results: Sequence[Any]) -> dict[str, Any]:
-        """Return how an answer came out, under every metric, whose totals are made of it."""
+        """Return the verdict on an answer, the same under every metric, for `total`."""
         bench, step = _bench(self.setup), self._step(doc)
         text: Any = results
         while isinstance(text, list | tuple):
@@ -237,7 +235,7 @@ class LmmsTask:
         return render(conversation, _WHOLE)[1]
 
     def total(self, metric: str) -> Callable[[Sequence[Mapping[str, Any]]], float | None]:
-        """Return the function that makes a metric of the records of all answers."""
+        """Return the function that computes a metric from the records of all answers."""
 
         def aggregate(records: Sequence[Mapping[str, Any]]) -> float | None:
             bench = _bench(self.setup)

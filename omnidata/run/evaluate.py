@@ -28,7 +28,7 @@ from omnidata.remote import display_path
 from omnidata.run.adapter_contract import About
 from omnidata.run.asker import LocalAsker, OpenModel
 from omnidata.run.batch_folder import spend_answers
-from omnidata.run.certificates import FACT, check_certificate, find_certificate
+from omnidata.run.certificates import FACT, find_certificate
 from omnidata.run.cluster import Job, OnCluster, Recipe, join_left
 from omnidata.run.cost import Budget, Limits, Tokens
 from omnidata.run.engines.ray import Cluster, Place
@@ -70,7 +70,6 @@ def evaluate(
     cluster: Cluster | None = None,
     count: Count | None = None,
     must_judge: bool = True,
-    require_certificate: bool = False,
 ) -> dict[str, Any]:
     """Ask a model about every step and score its answers.
 
@@ -97,8 +96,6 @@ def evaluate(
             it has used that were there before: in the folder, or in the cache.
         must_judge: raise if no step can be judged. Set it to False to collect answers, such as
             labels.
-        require_certificate: refuse a model without a certificate of `omnidata certify`, or with one
-            that has faults.
 
     Returns:
         The content of `results.json`; `stopped` in it says why a run ended before its end.
@@ -131,8 +128,6 @@ def evaluate(
                 stack.enter_context(opened)
             asker = LocalAsker(task, opened, source.steps, params, limits)
         about = asker.begin(stack, steps)
-        if require_certificate:
-            check_certificate(about.name, about.settings)
         certificate = find_certificate(about.name, about.settings)
         settings = run_settings(
             task,

@@ -384,7 +384,7 @@ class Pages:
         """Return a step for the one file, in an element that the script shows on demand."""
         return self._page("fragment.html", facts=facts(self._book, number), keep=self._keep)
 
-    def shared_texts(self) -> Iterator[str]:
+    def common_texts(self) -> Iterator[str]:
         """Yield the texts that steps in the one file share, each in such an element."""
         made = _environment().get_template("shared.html")
         for text, number in self._shared.items():

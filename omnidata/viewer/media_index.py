@@ -58,11 +58,6 @@ def _has_fitting_suffix(path: Path, mime: str) -> bool:
     return any(path.suffix.lower() in names for _, _, _, known, names in _MAGIC if known == mime)
 
 
-def extension(mime: str) -> str:
-    """Return the suffix of files of that type."""
-    return min(min(names) for _, _, _, known, names in _MAGIC if known == mime)
-
-
 class Shelf:
     """All media of some steps.
 
@@ -224,7 +219,8 @@ def content(ref: MediaRef) -> tuple[bytes, str]:
 
 def name_of(number: int, mime: str) -> str:
     """Return the file name of a copied medium."""
-    return f"{number}{extension(mime)}"
+    suffix = min(min(names) for _, _, _, known, names in _MAGIC if known == mime)
+    return f"{number}{suffix}"
 
 
 # Thumbnails of screenshots, and waveforms of sound.

@@ -44,7 +44,7 @@ def write_file(book: Book, out: Path, progress: Progress | None = None) -> None:
     Raises:
         RunError: the file cannot be written.
     """
-    held = _embedded_media(book)
+    held = _read_media(book)
     pages = Pages(book, in_one_file(book.shelf, out, held))
     pictures = [n for n, ref in enumerate(book.shelf.refs) if ref.kind == "image"]
     total = len(book.steps) + len(pictures)
@@ -56,7 +56,7 @@ def write_file(book: Book, out: Path, progress: Progress | None = None) -> None:
             file.write(encode(pages.fragment(number)))
             if progress:
                 progress(number + 1, total)
-        for text in pages.shared_texts():
+        for text in pages.common_texts():
             file.write(encode(text))
         for done, (number, data) in enumerate(_thumbs(book, pictures), len(book.steps) + 1):
             if data:
@@ -68,8 +68,8 @@ def write_file(book: Book, out: Path, progress: Progress | None = None) -> None:
         file.write(b"</body>\n</html>\n")
 
 
-def _embedded_media(book: Book) -> dict[int, tuple[bytes, str]]:
-    """Return the clips and sounds for the file: all, or none if they are too large.
+def _read_media(book: Book) -> dict[int, tuple[bytes, str]]:
+    """Read the clips and sounds for the file: all, or none if they are too large.
 
     They must be read for their size: cells of Parquet files and parts of recordings have none.
     Unreadable media stay out, and their pages say why.
@@ -93,15 +93,14 @@ def _embedded_media(book: Book) -> dict[int, tuple[bytes, str]]:
 
 
 def _thumbs(book: Book, numbers: list[int]) -> Iterator[tuple[int, bytes]]:
-    made = in_threads(lambda n: _thumb(book, n), numbers, workers=_WORKERS, ahead=_AHEAD)
+    def make(number: int) -> bytes:
+        try:
+            return thumbnail(book.shelf.refs[number])
+        except MediaError:
+            return b""
+
+    made = in_threads(make, numbers, workers=_WORKERS, ahead=_AHEAD)
     return zip(numbers, made, strict=True)
-
-
-def _thumb(book: Book, number: int) -> bytes:
-    try:
-        return thumbnail(book.shelf.refs[number])
-    except MediaError:
-        return b""
 
 
 def _element(name: str, mime: str, data: bytes) -> bytes:

@@ -406,9 +406,12 @@ def facts(book: Book, number: int) -> Facts:
         number: position of the step in `book.steps`.
     """
     step = book.steps[number]
-    strip = _strip_of(book, book.episode_of[number])
+    strip = [
+        StripStep(each, book.steps[each].step_index, book.explanation(each).mark)
+        for each in book.episodes[book.episode_of[number]]
+    ]
     broken = [cell.index for cell in strip if cell.mark not in ("right", "unjudged")]
-    verdict = book.verdict(step)
+    verdict, target = book.verdict(step), book.task.target(step)
     explained = book.explanation(number)
     prompt, note = _prompt(book, number)
     graph, graph_note = _graph(book, step)
@@ -429,20 +432,13 @@ def facts(book: Book, number: int) -> Facts:
         prompt=prompt,
         prompt_note=note,
         framed=explained.frames,
-        target=_target(book, step),
+        target=target.text if target else "",
         graph=graph,
         graph_note=graph_note,
         answer=_answer(book, step, verdict) if verdict else None,
         rulings=_rulings(book, step, verdict, explained) if verdict else (),
         row=_json(step.source),
     )
-
-
-def _strip_of(book: Book, episode: int) -> Sequence[StripStep]:
-    return [
-        StripStep(number, book.steps[number].step_index, book.explanation(number).mark)
-        for number in book.episodes[episode]
-    ]
 
 
 def _media(step: Step, kind: str) -> list[tuple[str, MediaRef]]:
@@ -477,12 +473,12 @@ def _shape(by: str, region: Region) -> Shape:
 def _track(book: Book, role: str, ref: MediaRef) -> Track:
     number = book.shelf.number(ref)
     try:
-        if ref.kind == "audio":
-            return Track(role, "audio", number, waveform(ref))
-        media.file_or_bytes(ref)
+        wave = waveform(ref) if ref.kind == "audio" else None
+        if wave is None:
+            media.file_or_bytes(ref)
     except MediaError as error:
         return Track(role, ref.kind, number, None, error.what)
-    return Track(role, ref.kind, number, None)
+    return Track(role, ref.kind, number, wave)
 
 
 def _history(book: Book, number: int) -> list[tuple[int, str, int | None]]:
@@ -504,14 +500,10 @@ def _prompt(book: Book, number: int) -> tuple[list[tuple[str, Sequence[tuple[str
         conversation = book.task.conversation(step, predicted)
     except OmnidataError as error:
         return [], error.what
-    shown: list[tuple[str, Sequence[tuple[str, str]]]] = [
-        (
-            message.role,
-            [(part.kind, _format_part(part, step, altered)) for part in message.parts],
-        )
+    return [
+        (message.role, [(part.kind, _format_part(part, step, altered)) for part in message.parts])
         for message in conversation
-    ]
-    return shown, book.note
+    ], book.note
 
 
 def _format_part(part: Part, step: Step, altered: Alteration | None) -> str:
@@ -527,11 +519,6 @@ def _format_part(part: Part, step: Step, altered: Alteration | None) -> str:
     return said
 
 
-def _target(book: Book, step: Step) -> str:
-    found = book.task.target(step)
-    return found.text if found else ""
-
-
 def _graph(book: Book, step: Step) -> tuple[Drawing | None, str]:
     draw = book.task.benchmark.diagram
     found = draw(book.source, step) if draw else None
@@ -544,8 +531,10 @@ def _graph(book: Book, step: Step) -> tuple[Drawing | None, str]:
 
 
 def _answer(book: Book, step: Step, verdict: Verdict) -> Answer:
-    line = book.prediction(step)
-    read = _format_parsed(verdict.parsed) if verdict.parsed else ""
+    line, parsed = book.prediction(step), verdict.parsed or {}
+    read = json.dumps(parsed, ensure_ascii=False) if parsed else ""
+    if parsed.keys() == {"code"}:
+        read = str(parsed["code"])
     if line is None:
         return Answer(None, verdict.outcome, "", {}, (), read)
     about = {name: str(value) for name, value in line.usage.items()}
@@ -553,23 +542,16 @@ def _answer(book: Book, step: Step, verdict: Verdict) -> Answer:
         about["latency"] = f"{line.latency_s:.2f} s"
     if line.attempts > 1:
         about["attempts"] = str(line.attempts)
-    receipt = [_format_receipt_part(part) for part in parts(line.receipt)]
+    receipt = [
+        {
+            str(name): value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            for name, value in part.items()
+        }
+        for part in parts(line.receipt)
+    ]
     if less := missing_media(line.receipt):
         about["media not sent"] = _json(less)
     return Answer(line.output or "", line.delivery, line.error, about, receipt, read)
-
-
-def _format_parsed(parsed: Mapping[str, Any]) -> str:
-    if parsed.keys() == {"code"}:
-        return str(parsed["code"])
-    return json.dumps(parsed, ensure_ascii=False)
-
-
-def _format_receipt_part(part: Mapping[str, Any]) -> Mapping[str, str]:
-    return {
-        str(name): value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        for name, value in part.items()
-    }
 
 
 def _rulings(book: Book, step: Step, own: Verdict, explained: Explanation) -> list[Ruling]:

@@ -24,9 +24,7 @@ def called(*words: str | Path, code: int = 0) -> tuple[Any, str]:
 
 
 def test_from_requests_to_the_table_and_back_to_live(
-    sample: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     run, prices = tmp_path / "run", prices_file(tmp_path)
@@ -79,11 +77,7 @@ def test_from_requests_to_the_table_and_back_to_live(
     ],
 )
 def test_what_cannot_be_written_is_said(
-    sample: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    words: tuple[str, ...],
-    why: str,
+    sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], why: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert why in called("batch", "write", "omnigui", sample, *words, code=2)[1]

@@ -145,9 +145,7 @@ def test_the_version_is_that_of_the_package() -> None:
 
 
 def test_a_demo_makes_data_and_two_runs_and_a_second_one_uses_them(
-    tmp_path: Path,
-    sample: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, sample: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With two episodes of another dataset, which are there at once."""
 
@@ -400,9 +398,7 @@ def test_an_error_that_nobody_foresaw_is_one_line(
     ("error", "code"), [(KeyboardInterrupt(), 130), (BrokenPipeError(32, "Broken pipe"), 1)]
 )
 def test_an_end_from_outside_says_nothing_of_a_fault(
-    failing: Callable[[BaseException], None],
-    error: BaseException,
-    code: int,
+    failing: Callable[[BaseException], None], error: BaseException, code: int
 ) -> None:
     failing(error)
     assert "failed" not in here("cache", code=code).stderr

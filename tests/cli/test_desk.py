@@ -112,15 +112,8 @@ def test_columns_that_do_not_tell_ask_for_an_option(tmp_path: Path) -> None:
     data = screenspot(tmp_path / "data", row)
     done = omnidata("info", "screenspot", data, code=2)
     assert "-T boxes=" in done.stderr
-    run: list[str | Path] = [
-        "evaluate",
-        "screenspot",
-        data,
-        "--model",
-        "baseline:oracle",
-        "--out",
-        tmp_path / "run",
-    ]
+    model = ("--model", "baseline:oracle", "--out", tmp_path / "run")
+    run: tuple[str | Path, ...] = ("evaluate", "screenspot", data, *model)
     omnidata(*run, code=2)
     omnidata(*run, "-T", "boxes=xyxy-rel", "--dry-run")
 
@@ -131,18 +124,8 @@ def test_the_real_recording_is_evaluated_and_exported(tmp_path: Path) -> None:
     omnidata("evaluate", "agentnet", REAL, "--model", "baseline:oracle", "--out", run)
     overall = as_json(omnidata("score", "agentnet", REAL, run, "--json"))["overall"]
     assert overall == {"score": 1.0}
-    omnidata(
-        "export",
-        "agentnet",
-        REAL,
-        sft,
-        "--format",
-        "llamafactory",
-        "-T",
-        "coordinates=px",
-        "--limit",
-        "2",
-    )
+    how = ("--format", "llamafactory", "-T", "coordinates=px", "--limit", "2")
+    omnidata("export", "agentnet", REAL, sft, *how)
     rows = [row for path in sft.rglob("*.jsonl") for row in read_lines(path)]
     texts = json.dumps(rows)
     assert "pyautogui.click(x=1241, y=697)" in texts

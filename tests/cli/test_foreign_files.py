@@ -530,11 +530,7 @@ def test_builders_of_datasets_take_the_folders_too(tmp_path: Path, private: Path
 
 @pytest.mark.parametrize(
     "changes",
-    [
-        {"rows": 2 * 10**9, "skipped": 2 * 10**9},
-        {"rows": 10**15, "skipped": 10**15},
-        {"rows": -1},
-    ],
+    [{"rows": 2 * 10**9, "skipped": 2 * 10**9}, {"rows": 10**15, "skipped": 10**15}, {"rows": -1}],
 )
 def test_a_manifest_that_claims_rows_that_nobody_has_is_refused(
     tmp_path: Path, changes: dict[str, int]

@@ -254,12 +254,6 @@ def test_an_error_in_the_right_data_keeps_its_remedy(tmp_path: Path) -> None:
     assert "name the file of steps" in omnidata("info", app, code=2).stderr
 
 
-def test_the_help_of_convert_is_true_of_every_benchmark() -> None:
-    text = " ".join(omnidata("convert", "--help").stdout.split())
-    assert "Each value of each tag" in text
-    assert "dependency level" not in text
-
-
 @real
 @pytest.mark.parametrize(("task", "steps"), [("groundui", 1000), ("criticbench", 350)])
 def test_info_counts_the_published_rows(task: Any, steps: int) -> None:

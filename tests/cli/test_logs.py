@@ -115,38 +115,31 @@ def test_a_failed_request_in_a_log_is_no_answer(sample: Path, tmp_path: Path) ->
     assert done.stdout == ""
 
 
-def test_a_line_without_a_place_for_an_answer_is_refused(sample: Path, tmp_path: Path) -> None:
-    lines: list[dict[str, Any]] = [{"doc_id": 0, "filtered_resps": ["x"]}, {"doc_id": 1}]
-    log = write_lines(tmp_path / "log.jsonl", lines)
-    done = omnidata("score", "omnigui", sample, log, "--from", "lmms-eval", code=2)
-    assert f"{log}:2" in done.stderr
-    assert "the line has no answer" in done.stderr
+X = {"filtered_resps": ["x"]}
 
 
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ({"doc": {"episode_id": "other", "step_id": 7}, "doc_id": 0}, "episode 'other', step 7"),
-        ({"doc_id": True}, "doc_id True"),
-        ({"doc_id": 10**6}, "doc_id 1000000"),
+        ({"doc": {"episode_id": "other", "step_id": 7}, **X}, "episode 'other', step 7"),
+        ({"doc_id": True, **X}, "doc_id True"),
+        ({"doc_id": 10**6, **X}, "doc_id 1000000"),
         ({"doc_id": 0, "filtered_resps": [3]}, "the answer is a int"),
+        ({"doc_id": 1}, "the line has no answer"),
+        ({"doc": "first", **X}, "result_action_type"),
     ],
 )
-def test_a_sample_that_is_no_step_of_the_data_is_refused(
+def test_a_line_without_an_answer_to_a_step_of_the_data_is_refused(
     sample: Path, tmp_path: Path, line: dict[str, Any], says: str
 ) -> None:
-    log = write_lines(tmp_path / "log.jsonl", [{"filtered_resps": ["x"], **line}])
+    if line.get("doc") == "first":  # but its target is another
+        step = load(sample).steps[0]
+        line = {**line, "doc": {**step.source, "app": step.tags["app"], "result_action_type": 11}}
+    good: dict[str, Any] = {"doc_id": 0, **X}
+    log = write_lines(tmp_path / "log.jsonl", [good, line])
     done = omnidata("score", "omnigui", sample, log, "--from", "lmms-eval", code=2)
-    assert f"{log}:1" in done.stderr
+    assert f"{log}:2" in done.stderr
     assert says in done.stderr
-
-
-def test_a_log_made_on_other_annotations_is_refused(sample: Path, tmp_path: Path) -> None:
-    step = load(sample).steps[0]
-    doc = {**step.source, "app": step.tags["app"], "result_action_type": 11}
-    log = write_lines(tmp_path / "log.jsonl", [{"doc": doc, "filtered_resps": ["x"]}])
-    done = omnidata("score", "omnigui", sample, log, "--from", "lmms-eval", code=2)
-    assert "result_action_type" in done.stderr
 
 
 def test_a_log_that_is_not_text_is_refused(sample: Path, tmp_path: Path) -> None:

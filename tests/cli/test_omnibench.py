@@ -364,10 +364,7 @@ def test_a_bad_line_of_a_log_is_named(tmp_path: Path, line: dict[str, Any], says
 def test_a_log_is_for_benchmarks_with_an_evaluator(tmp_path: Path) -> None:
     given, actions = files(tmp_path, [graph("1", INTRODUCTION)], [logged("1")])
     for arguments, says in (
-        (
-            ("omnibench", given, actions, "--actions", actions),
-            "exclude each other",
-        ),
+        (("omnibench", given, actions, "--actions", actions), "exclude each other"),
         (("omnigui", given, "--actions", actions), "has no evaluator of actions"),
         (("osworld", given, "--actions", actions), "has no evaluator of actions"),
         (

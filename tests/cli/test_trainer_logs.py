@@ -17,6 +17,7 @@ from tests.trees import read_lines, write_lines
 
 Line = dict[str, Any]
 Writer = Callable[[Sequence[Line]], list[Line]]
+Command = tuple[str | Path, ...]
 
 
 @pytest.fixture(scope="module")
@@ -82,21 +83,32 @@ def exported(data: Path, tmp_path: Path, trainer: str) -> Path:
     return export(data, tmp_path / "export", trainer)
 
 
-def predictions(exported: Path, trainer: str, path: Path) -> list[Line]:
-    lines = WRITERS[trainer](read_lines(exported / "train.jsonl"))
-    write_lines(path, lines)
-    return lines
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "said.jsonl"
+
+
+@pytest.fixture
+def lines(exported: Path, trainer: str, path: Path) -> list[Line]:
+    """Right answers to all rows of the export, which stand in the file."""
+    made = WRITERS[trainer](read_lines(exported / "train.jsonl"))
+    write_lines(path, made)
+    return made
+
+
+@pytest.fixture
+def command(data: Path, exported: Path, trainer: str, path: Path) -> Command:
+    return ("score", "androidcontrol", data, path, "--from", trainer, "--rows", exported)
 
 
 def test_right_answers_on_an_export_are_right(
-    data: Path, exported: Path, trainer: str, tmp_path: Path
+    lines: list[Line], command: Command, trainer: str, path: Path
 ) -> None:
-    lines = predictions(exported, trainer, tmp_path / "said.jsonl")
     lines[3][ANSWERS[trainer]] = "no idea"
-    write_lines(tmp_path / "said.jsonl", lines)
-    command = ("score", "androidcontrol", data, tmp_path / "said.jsonl", "--from", trainer)
-    for rows in (exported, exported / "train.jsonl"):
-        found = as_json(omnidata(*command, "--rows", rows, "--json"))
+    write_lines(path, lines)
+    *start, exported = command
+    for rows in (exported, Path(exported) / "train.jsonl"):
+        found = as_json(omnidata(*start, rows, "--json"))
         assert found["outcomes"] == {"ok": 15, "unparsed": 1}
         assert found["overall"]["EM"] == pytest.approx(15 / 16)
 
@@ -114,11 +126,8 @@ def test_only_the_rows_of_the_split_are_scored(data: Path, tmp_path: Path, train
 
 
 def test_predictions_in_another_order_are_refused_with_the_place(
-    data: Path, exported: Path, trainer: str, tmp_path: Path
+    lines: list[Line], command: Command, trainer: str, path: Path, exported: Path
 ) -> None:
-    path = tmp_path / "said.jsonl"
-    lines = predictions(exported, trainer, path)
-    command = ("score", "androidcontrol", data, path, "--from", trainer, "--rows", exported)
     write_lines(path, [lines[1], lines[0], *lines[2:]])
     done = omnidata(*command, code=2)
     assert f"{path}:1 and {exported / 'train.jsonl'}:1" in done.stderr
@@ -126,35 +135,26 @@ def test_predictions_in_another_order_are_refused_with_the_place(
 
 
 def test_a_prompt_of_another_row_is_refused_where_the_labels_are_equal(
-    data: Path, exported: Path, trainer: str, tmp_path: Path
+    lines: list[Line], command: Command, path: Path
 ) -> None:
-    path = tmp_path / "said.jsonl"
-    lines = predictions(exported, trainer, path)
     lines[1], lines[3] = lines[3], lines[1]  # two ways back, of different episodes
     write_lines(path, lines)
-    command = ("score", "androidcontrol", data, path, "--from", trainer, "--rows", exported)
     done = omnidata(*command, code=2)
     assert "the prompt of the prediction is that of another row" in done.stderr
     assert f"{path}:2" in done.stderr
 
 
 def test_labels_alone_pair_predictions_whose_prompts_nobody_knows(
-    data: Path, exported: Path, trainer: str, tmp_path: Path
+    lines: list[Line], command: Command, trainer: str, path: Path
 ) -> None:
-    lines = predictions(exported, trainer, tmp_path / "said.jsonl")
     keys = (ANSWERS[trainer], LABELS[trainer])
-    short = [{key: line[key] for key in keys} | {"prompt": "cut"} for line in lines]
-    path = write_lines(tmp_path / "said.jsonl", short)
-    command = ("score", "androidcontrol", data, path, "--from", trainer, "--rows", exported)
+    write_lines(path, [{key: line[key] for key in keys} | {"prompt": "cut"} for line in lines])
     assert as_json(omnidata(*command, "--json"))["overall"]["EM"] == 1
 
 
 def test_too_few_and_too_many_predictions_are_refused(
-    data: Path, exported: Path, trainer: str, tmp_path: Path
+    lines: list[Line], command: Command, path: Path
 ) -> None:
-    path = tmp_path / "said.jsonl"
-    lines = predictions(exported, trainer, path)
-    command = ("score", "androidcontrol", data, path, "--from", trainer, "--rows", exported)
     for some, says in ((lines[:5], "5 predictions and 16 rows: line 6"),
                        ([*lines, lines[0]], "17 predictions and 16 rows: line 17")):  # fmt: skip
         write_lines(path, some)
@@ -162,15 +162,12 @@ def test_too_few_and_too_many_predictions_are_refused(
 
 
 def test_a_broken_line_is_refused_or_counts_as_missing(
-    data: Path, exported: Path, trainer: str, tmp_path: Path
+    lines: list[Line], command: Command, trainer: str, path: Path
 ) -> None:
-    path = tmp_path / "said.jsonl"
-    lines = predictions(exported, trainer, path)
     texts = [json.dumps(line) for line in lines]
     del lines[4][ANSWERS[trainer]]
     texts[2], texts[4] = texts[2][:-9], json.dumps(lines[4])
     path.write_text("\n".join(texts))
-    command = ("score", "androidcontrol", data, path, "--from", trainer, "--rows", exported)
     done = omnidata(*command, code=2)
     assert "2 lines cannot be scored" in done.stderr
     assert f"there is no {ANSWERS[trainer]}" in done.stderr
@@ -179,13 +176,10 @@ def test_a_broken_line_is_refused_or_counts_as_missing(
 
 
 def test_an_answer_that_the_trainer_left_out_is_a_failure(
-    data: Path, exported: Path, trainer: str, tmp_path: Path
+    lines: list[Line], command: Command, trainer: str, path: Path
 ) -> None:
-    path = tmp_path / "said.jsonl"
-    lines = predictions(exported, trainer, path)
     lines[0][ANSWERS[trainer]] = None
     write_lines(path, lines)
-    command = ("score", "androidcontrol", data, path, "--from", trainer, "--rows", exported)
     assert as_json(omnidata(*command, "--json", code=1))["outcomes"] == {"ok": 15, "api_error": 1}
 
 

@@ -7,6 +7,7 @@ import signal
 import time
 from contextlib import suppress
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 
@@ -17,9 +18,13 @@ from tests.full import in_gate
 from tests.trees import row, write_rows
 
 
+def validate(data: Path, *options: str | Path, code: int = 0) -> CompletedProcess[str]:
+    return omnidata("validate", "omnigui", data, "--workers", "1", *options, code=code)
+
+
 def test_clean_data_exit_with_0(tmp_path: Path) -> None:
     write(tmp_path / "data")
-    done = omnidata("validate", "omnigui", tmp_path / "data", "--workers", "1")
+    done = validate(tmp_path / "data")
     assert done.stdout == (
         "0 errors, 0 warnings, 0 unusable steps; checked 3 steps of 1 episode and their media: "
         "3 image, 3 video, 3 audio\n"
@@ -30,7 +35,7 @@ def test_a_finding_is_a_line_with_code_severity_place_and_remedy(tmp_path: Path)
     media = write(tmp_path / "data")
     (media / "2.wav").unlink()
     (media / "3.mp4").write_bytes(mp4(1, moves=False))
-    done = omnidata("validate", "omnigui", tmp_path / "data", "--workers", "1", code=1)
+    done = validate(tmp_path / "data", code=1)
     first, second, *summary = done.stdout.splitlines()
     assert first.startswith("error [media-missing] App/E/1: audio: audio is missing: ")
     assert str(media / "2.wav") in first
@@ -43,17 +48,13 @@ def test_a_finding_is_a_line_with_code_severity_place_and_remedy(tmp_path: Path)
 def test_warnings_alone_exit_with_0(tmp_path: Path) -> None:
     media = write(tmp_path / "data")
     (media / "3.mp4").write_bytes(mp4(1, moves=False))
-    assert (
-        "clip-frozen" in omnidata("validate", "omnigui", tmp_path / "data", "--workers", "1").stdout
-    )
+    assert "clip-frozen" in validate(tmp_path / "data").stdout
 
 
 def test_json_has_findings_summary_and_what_was_checked(tmp_path: Path) -> None:
     media = write(tmp_path / "data")
     (media / "1.png").write_bytes(b"")
-    done = as_json(
-        omnidata("validate", "omnigui", tmp_path / "data", "--workers", "1", "--json", code=1)
-    )
+    done = as_json(validate(tmp_path / "data", "--json", code=1))
     (finding,) = done["findings"]
     assert finding["code"] == "media-empty"
     assert finding["severity"] == "error"
@@ -70,20 +71,18 @@ def test_what_is_in_quarantine_is_left_out_by_evaluate(tmp_path: Path) -> None:
     media, bad = write(tmp_path / "data"), tmp_path / "bad.txt"
     (media / "2.mp4").write_bytes((media / "2.mp4").read_bytes()[:900])
     data = tmp_path / "data"
-    omnidata("validate", "omnigui", data, "--workers", "1", "--quarantine", bad, code=1)
+    validate(data, "--quarantine", bad, code=1)
     assert [line for line in bad.read_text().splitlines() if line[0] != "#"] == ["App/E/1"]
     model = ("--model", "baseline:oracle", "--out", tmp_path / "run", "--json")
     results = as_json(omnidata("evaluate", "omnigui", data, "--exclude", bad, *model))
     assert results["outcomes"] == {"ok": 2}
-    omnidata(
-        "validate", "omnigui", data, "--workers", "1", "--quarantine", bad, code=1
-    )  # its own file, again
+    validate(data, "--quarantine", bad, code=1)  # its own file, again
 
 
 def test_a_quarantine_of_nothing_leaves_nothing_out(tmp_path: Path) -> None:
     write(tmp_path / "data")
     bad = tmp_path / "bad.txt"
-    omnidata("validate", "omnigui", tmp_path / "data", "--workers", "1", "--quarantine", bad)
+    validate(tmp_path / "data", "--quarantine", bad)
     model = ("--model", "baseline:oracle", "--out", tmp_path / "run", "--json")
     command = ("evaluate", "omnigui", tmp_path / "data", "--exclude", bad, *model)
     assert as_json(omnidata(*command))["counts"]["steps"] == 3
@@ -93,16 +92,7 @@ def test_a_quarantine_never_replaces_other_files(tmp_path: Path) -> None:
     media = write(tmp_path / "data")
     for place in (media / "E.json", tmp_path, tmp_path / "nowhere" / "bad.txt"):
         before = place.read_bytes() if place.is_file() else b""
-        done = omnidata(
-            "validate",
-            "omnigui",
-            tmp_path / "data",
-            "--workers",
-            "1",
-            "--quarantine",
-            place,
-            code=2,
-        )
+        done = validate(tmp_path / "data", "--quarantine", place, code=2)
         assert "cannot be written here" in done.stderr
         assert before == (place.read_bytes() if place.is_file() else b"")
 
@@ -113,7 +103,7 @@ def test_an_id_that_the_file_cannot_hold_is_named(tmp_path: Path) -> None:
         [row("a\nb", result_action_type=99), row("c", result_action_type=99)],
     )
     bad = tmp_path / "bad.txt"
-    done = omnidata("validate", "omnigui", data, "--workers", "1", "--quarantine", bad, code=1)
+    done = validate(data, "--quarantine", bad, code=1)
     assert "such a file cannot hold it: unknown/a" in done.stderr
     assert bad.read_text().splitlines()[1:] == ["unknown/c/0"]
 
@@ -123,7 +113,7 @@ def test_an_id_with_a_hash_is_left_out_like_any_other(tmp_path: Path) -> None:
         tmp_path / "steps.json", [row("a #b", result_action_type=99), row("a"), row()]
     )
     bad = tmp_path / "bad.txt"
-    omnidata("validate", "omnigui", data, "--workers", "1", "--quarantine", bad, code=1)
+    validate(data, "--quarantine", bad, code=1)
     assert bad.read_text().splitlines()[1:] == ["unknown/a #b/0"]
     bad.write_text(bad.read_text() + "unknown/a/0 # and one with a comment\n")
     model = ("--model", "baseline:oracle", "--out", tmp_path / "run", "--json")
@@ -136,16 +126,7 @@ def test_a_quarantine_that_cannot_be_written_is_told_before_media_are_looked_at(
     tmp_path: Path,
 ) -> None:
     write(tmp_path / "data")
-    done = omnidata(
-        "validate",
-        "omnigui",
-        tmp_path / "data",
-        "--workers",
-        "1",
-        "--quarantine",
-        "/proc/q",
-        code=2,
-    )
+    done = validate(tmp_path / "data", "--quarantine", "/proc/q", code=2)
     assert "cannot be written here" in done.stderr
     assert done.stdout == ""
 
@@ -153,17 +134,14 @@ def test_a_quarantine_that_cannot_be_written_is_told_before_media_are_looked_at(
 @pytest.mark.parametrize("limit", ["inf", "1e9"])
 def test_a_medium_may_take_any_time(tmp_path: Path, limit: str) -> None:
     write(tmp_path / "data")
-    omnidata("validate", "omnigui", tmp_path / "data", "--workers", "1", "--timeout", limit)
+    validate(tmp_path / "data", "--timeout", limit)
 
 
 def test_annotations_alone_are_not_said_to_have_been_looked_at(tmp_path: Path) -> None:
     media = write(tmp_path / "data")
     for path in media.glob("*.[pmw]*"):
         path.unlink()
-    assert (
-        "0 image, 0 video, 0 audio"
-        in omnidata("validate", "omnigui", tmp_path / "data", "--workers", "1").stdout
-    )
+    assert "0 image, 0 video, 0 audio" in validate(tmp_path / "data").stdout
 
 
 def test_control_characters_and_line_breaks_stay_inside_their_line(tmp_path: Path) -> None:
@@ -179,7 +157,7 @@ def test_control_characters_and_line_breaks_stay_inside_their_line(tmp_path: Pat
         assert "\x07" not in text
         begins = ("error [", "warning [", "  ")
         assert all(line.startswith(begins) or " unusable " in line for line in text.splitlines())
-    omnidata("validate", "omnigui", data, "--workers", "1", "--json", code=1)
+    validate(data, "--json", code=1)
 
 
 def test_a_place_without_data_exits_with_2(tmp_path: Path) -> None:

@@ -48,9 +48,7 @@ def test_a_failing_command_is_located(tmp_path: Path) -> None:
 
 
 def test_a_missing_extra_is_named_with_its_remedy(
-    sample: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "espeakng_loader", None)
     told = here("voice", "omnigui", sample, tmp_path / "out", code=2).stderr
@@ -64,15 +62,8 @@ def test_a_stopped_call_is_resumed(tmp_path: Path, stop: signal.Signals) -> None
     data = write_rows(tmp_path / "steps.json", rows)
     out, gate = tmp_path / "out", tmp_path / "gate"
     gate.touch()
-    arguments = [
-        "voice",
-        "omnigui",
-        str(data),
-        str(out),
-        "--command",
-        command(f"--gate {gate}"),
-        "--json",
-    ]
+    gated = ("--command", command(f"--gate {gate}"), "--json")
+    arguments = ("voice", "omnigui", data, out, *gated)
     process = Started(*arguments)
     pid = gate.with_suffix(".pid")
     deadline = time.monotonic() + 60

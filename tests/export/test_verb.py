@@ -100,9 +100,9 @@ def test_options_reach_the_rows(data: Path, tmp_path: Path) -> None:
         ),
         (("--format", "qwen-vl"), "sound out; or drop them with -T modalities=IV"),
         (("--format", "swift", "--split", "train=2"), "these are not shares"),
-        (("--format", "swift", "--video", "gif"), "one of file, frames"),
+        (("--format", "swift", "--video", "gif"), "'gif' is not one of 'file', 'frames'"),
         (("--format", "swift", "--frames", "2"), "--video frames as well"),
-        (("--format", "swift", "--smart-resize", "14"), "one of 28, 32"),
+        (("--format", "swift", "--smart-resize", "14"), "'14' is not one of '28', '32'"),
         (
             ("--format", "swift", "--coordinates", "cm"),
             "answers of omnigui cannot have coordinates in cm Expected: one of norm1000",
