@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from omnidata.certify import Certificate
 
 
+@args.asks
 def certify(
     *,
     model: str = argument("The model, e.g. openai:NAME.", "SPEC"),
