@@ -24,6 +24,7 @@ from omnidata.certify.findings import (
     judge_tokens,
     leave_out,
 )
+from omnidata.certify.page import write_page
 from omnidata.certify.probes import Probe
 from omnidata.dialects import UnreadError, get_dialect
 from omnidata.errors import UnansweredError, UnansweredWarning, UsageError
@@ -35,13 +36,13 @@ from omnidata.run.cluster import Recipe
 from omnidata.run.cost import Limits, Tokens
 from omnidata.run.evaluate import UNLIMITED, evaluate
 from omnidata.run.run_info import ANSWERS
-from omnidata.storage import write_json
+from omnidata.storage import atomic_write, write_json
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.asking_in_dialect import AskingInDialect, unit_for
 from omnidata.tasks.coordinates import resizing
 from omnidata.types import Adapter, GenerationParams, LoadedDataset, Modality, Progress, Step
 
-FILE: Final = "certificate.json"
+FILE, PAGE = "certificate.json", "certificate.html"
 _MODALITIES: Final[Mapping[str, Modality]] = {"I": "image", "V": "video", "A": "audio"}
 _GREEDY: Final = {"temperature": 0.0, "max_new_tokens": 512}
 
@@ -101,7 +102,7 @@ def certify(
     limits: Limits = UNLIMITED,
     progress: Progress | None = None,
 ) -> Certificate:
-    """Ask a model about all probes, judge its replies and write `certificate.json`.
+    """Ask a model about all probes, judge its replies and write `certificate.json` and `.html`.
 
     The same call goes on where an earlier one was interrupted; replies are kept in run folders.
 
@@ -158,6 +159,8 @@ def certify(
     )
     content = found.as_dict()
     write_json(out / FILE, content)
+    with atomic_write(out / PAGE) as file:
+        file.write(write_page(found, content["hash"]).encode())
     states = Counter(finding.state for finding in findings)
     store_certificate(
         asked.name,

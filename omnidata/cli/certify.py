@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
@@ -38,8 +38,8 @@ def certify(
     """Send a model pictures, clips, sounds and texts with known answers, and name the faults.
 
     Each probe passes, fails with its cause and fix, or is unclear, as with a model that is too
-    weak. DIR/certificate.json has all of it; later runs of the same model at the same address
-    record it. The same command goes on after an interruption. Exit code 1: a probe fails.
+    weak. DIR/certificate.json and .html have all of it; later runs of the same model at the same
+    address record it. The same command goes on after an interruption. Exit code 1: a probe fails.
 
     Example: omnidata certify openai:NAME --base-url http://127.0.0.1:8000/v1 --out certificate
     """
@@ -71,26 +71,28 @@ def certify(
         terminal.print_json(found.as_dict())
     else:
         _print(found)
-        terminal.note(f"written: {out / 'certificate.json'}")
+        terminal.note(f"written: {out / 'certificate.json'} and .html")
     return bool(found.faults)
 
 
 def _print(found: Certificate) -> None:
-    rows: list[list[str]] = []
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD)
+    for name in ("probe", "", "right", *(["agreed"] if found.reference else []), "what"):
+        table.add_column(name, overflow="fold")
     for finding in found.findings:
+        state = finding.state.upper() if finding.state == "fail" else finding.state
         right = f"{finding.right}/{finding.asked}" if finding.asked else ""
-        agreed = found.agreement.get(finding.probe)
-        rows.append(
-            [
-                finding.probe,
-                finding.state.upper() if finding.state == "fail" else finding.state,
-                right,
-                *([terminal.percent(agreed)] if found.reference else []),
-                finding.why or finding.claim,
-            ]
-        )
-    header: list[Any] = ["probe", "", "right", *(["agreed"] if found.reference else []), "what"]
-    terminal.print_table(f"{found.model}, {found.date}", header, rows)
+        agreed = terminal.percent(found.agreement.get(finding.probe))
+        cells = (finding.probe, state, right, *([agreed] if found.reference else []))
+        what = terminal.plain(finding.why or finding.claim)
+        table.add_row(*map(Text, (*cells, what)))
+    terminal.say(f"{found.model}, {found.date}")
+    Console(width=terminal.columns_of_stdout(), height=terminal.HEIGHT).print(table)
     for fix in dict.fromkeys(finding.fix for finding in found.faults):
         terminal.say(f"fix: {fix}")
     if found.differs:

@@ -31,6 +31,9 @@ def test_a_run_records_the_certificate_and_a_report_warns_of_its_faults(sample: 
         again = omnidata(*run, "--out", "no", "--require-certificate", code=2)
         assert "system (system_ignored)" in again.stderr
         omnidata(*run, "--out", "run")
+    page = Path("found/certificate.html").read_text("utf-8")
+    assert "the system message is ignored" in page
+    assert "<script" not in page
     facts = json.loads(Path("run/run.json").read_text("utf-8"))["facts"]
     written = json.loads(Path("found/certificate.json").read_text("utf-8"))
     assert facts["certificate"]["hash"] == written["hash"]
