@@ -101,11 +101,13 @@ def judge_probe(probe: Probe, replies: Sequence[Reply], space: Space) -> Finding
 def _judge_places(probe: Probe, replies: Sequence[Reply], space: Space) -> Finding:
     placed = [(reply.question.at, reply.point, reply.size) for reply in replies if reply.point]
     if len(placed) < _MOST * len(replies):
-        return _unclear(probe, "most answers are no place", 0, replies)
+        return _unclear(probe, "most answers are no place", 0, len(replies))
     targets = [at for at, _, _ in placed if at]
     found = fit_places(targets, [point for _, point, _ in placed if point], placed[0][2], space)
     if found is None:
-        return _unclear(probe, "no picture, unit or order of axes explains the places", 0, replies)
+        return _unclear(
+            probe, "no picture, unit or order of axes explains the places", 0, len(replies)
+        )
     if found.cause:
         return _fail(probe, found.cause, found.detail, 0, len(replies))
     return _pass(probe, found.explained, len(replies))
@@ -122,7 +124,9 @@ def _judge_signs(probe: Probe, replies: Sequence[Reply]) -> Finding:
         able = sum(cause in reply.question.signs.values() for reply in replies)
         if _is_more(count, able, max(probe.chance, _GUESS)):
             return _fail(probe, cause, f"{count} of {able} replies say so", right, len(replies))
-    return _unclear(probe, "the answers are neither right nor those of one fault", right, replies)
+    return _unclear(
+        probe, "the answers are neither right nor those of one fault", right, len(replies)
+    )
 
 
 def _is_more(count: int, total: int, chance: float) -> bool:
@@ -133,7 +137,7 @@ def _is_more(count: int, total: int, chance: float) -> bool:
 def _judge_same(probe: Probe, replies: Sequence[Reply]) -> Finding:
     texts = {reply.text for reply in replies}
     if texts == {""}:
-        return _unclear(probe, "all replies are empty", 0, replies)
+        return _unclear(probe, "all replies are empty", 0, len(replies))
     if len(texts) == 1:
         return _pass(probe, len(replies), len(replies))
     (cause,) = replies[0].question.signs.values()
@@ -157,7 +161,7 @@ def _judge_times(probe: Probe, replies: Sequence[Reply]) -> Finding:
             detail = f"seconds are {speed:.2g} times the right ones"
             return _fail(probe, "frame_times", detail, right, len(replies))
     return _unclear(
-        probe, "the seconds are neither right nor all longer or shorter", right, replies
+        probe, "the seconds are neither right nor all longer or shorter", right, len(replies)
     )
 
 
@@ -174,19 +178,17 @@ def judge_tokens(replies: Mapping[str, Sequence[Reply]]) -> Finding:
     Args:
         replies: by the name of their probe.
     """
-    claim = "a picture costs tokens"
+    probe = Probe(name="tokens", claim="a picture costs tokens", questions=())
     plain = [reply.tokens for name in ("system", "history") for reply in replies.get(name, ())]
     shown = [reply.tokens for reply in replies.get("text", ())]
     if not plain or not shown:
-        return Finding(probe="tokens", claim=claim, state="left out", why="no picture was sent")
+        return leave_out(probe, "no picture was sent")
     asked = len(plain) + len(shown)
     if not min(*plain, *shown):
-        why = "the server does not count tokens"
-        return Finding(probe="tokens", claim=claim, state="unclear", why=why, asked=asked)
+        return _unclear(probe, "the server does not count tokens", 0, asked)
     detail = f"{min(shown)} tokens with a picture, {max(plain)} without"
     if min(shown) > max(plain):
-        return Finding(probe="tokens", claim=claim, state="pass", why=detail, asked=asked)
-    probe = Probe(name="tokens", claim=claim, questions=())
+        return _pass(probe, asked, asked)
     return _fail(probe, "picture_costs_nothing", detail, 0, asked)
 
 
@@ -241,13 +243,13 @@ def _fail(probe: Probe, cause: str, detail: str, right: int, asked: int) -> Find
     )
 
 
-def _unclear(probe: Probe, why: str, right: int, replies: Sequence[Reply]) -> Finding:
+def _unclear(probe: Probe, why: str, right: int, asked: int) -> Finding:
     return Finding(
         probe=probe.name,
         claim=probe.claim,
         state="unclear",
         why=why,
         right=right,
-        asked=len(replies),
-        interval=wilson(right, len(replies)),
+        asked=asked,
+        interval=wilson(right, asked),
     )
