@@ -90,9 +90,8 @@ def judge_probe(probe: Probe, replies: Sequence[Reply], space: Space) -> Finding
         said = refused[0].error or refused[0].delivery
         if all(reply.delivery == "api_error" for reply in refused):
             return _fail(probe, "refused", said, 0, len(replies))
-        return _unclear(
-            probe, f"{len(refused)} of {len(replies)} have no reply: {said}", 0, replies
-        )
+        why = f"{len(refused)} of {len(replies)} have no reply: {said}"
+        return _unclear(probe, why, 0, len(replies))
     if probe.judged == "places":
         return _judge_places(probe, replies, space)
     return _JUDGES[probe.judged](probe, replies)
