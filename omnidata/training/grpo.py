@@ -137,19 +137,12 @@ def _prompts_at(
 
 @dataclass(frozen=True, slots=True)
 class _Prompt:
-    """A prompt as the model takes it.
+    """A prompt as the model takes it; tensors are named as the model takes them."""
 
-    Attributes:
-        ids: int64 (tokens,).
-        per_token: what the processor says of every token, (tokens,) each.
-        media: the tensors of its media, by the names under which the model takes them.
-        receipt: in what size the screenshot is shown, as JSON.
-    """
-
-    ids: Tensor
-    per_token: Mapping[str, Tensor]
+    ids: Tensor  # int64 (tokens,)
+    per_token: Mapping[str, Tensor]  # (tokens,) each
     media: Mapping[str, Tensor]
-    receipt: str
+    receipt: str  # the size of the screenshot, as JSON
 
 
 class OmniPrompts:

@@ -6,36 +6,35 @@ Its published files are raw answers of agents, which `--dialect` reads.
 from __future__ import annotations
 
 import json
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from omnidata.errors import PredictionError
 from omnidata.loaders.row_files import Line
-from omnidata.run.bad_lines import row_of
 from omnidata.run.logs.log import LineLog, Sample, as_text
 
 _INFERRED: Final = "_infer"
-_EXPECTED: Final = "an object with question, image and <model>_infer"
 
 
 class ClawLog(LineLog):
     """A log of clawgui-eval: one JSON object per sample."""
 
     harness = "clawgui-eval"
+    expected = "an object with question, image and <model>_infer"
 
-    def sample(self, line: Line) -> Sample:
-        found = row_of(line, _EXPECTED)
-        answers = [value for key, value in found.items() if key.endswith(_INFERRED)]
+    def sample(self, row: Mapping[str, Any], line: Line) -> Sample:
+        answers = [value for key, value in row.items() if key.endswith(_INFERRED)]
         if len(answers) != 1:
             raise PredictionError(
                 f"the line has {len(answers)} keys that end in {_INFERRED}",
                 where=line.where,
-                expected=_EXPECTED,
+                expected=self.expected,
                 remedy="score the predictions of one model, as clawgui-eval writes them",
             )
-        error = found.get("error")
+        error = row.get("error")
         return Sample(
-            row={"instruction": found.get("question"), "image": found.get("image")},
-            target=json.dumps(found.get("answer")),
+            row={"instruction": row.get("question"), "image": row.get("image")},
+            target=json.dumps(row.get("answer")),
             answer=as_text(answers[0]),
             error=str(error) if error else "",
             where=line.where,

@@ -8,8 +8,8 @@ from typing import Any, Final
 from omnidata.errors import PredictionError
 from omnidata.loaders.row_files import Line
 from omnidata.predictions import Prediction
-from omnidata.run.bad_lines import BadLines, row_of
-from omnidata.run.logs.log import LINES, LineLog, Sample, as_text
+from omnidata.run.bad_lines import BadLines
+from omnidata.run.logs.log import LineLog, Sample, as_text
 from omnidata.run.picture_sizes import size_receipt
 from omnidata.tasks.log_rows import leaves
 from omnidata.types import Step
@@ -35,15 +35,14 @@ class RowLog(LineLog):
             return {}
         return {"task": task, "options": {"dialect": "gui-r1"}}
 
-    def sample(self, line: Line) -> Sample:
-        found = row_of(line, LINES)
-        column = _answer_column(found, line.where)
+    def sample(self, row: Mapping[str, Any], line: Line) -> Sample:
+        column = _answer_column(row, line.where)
         added = {column, *(f"{column}_{part}" for part in _READ), *_FED}
         return Sample(
             number=line.number,
-            row={key: value for key, value in found.items() if key not in added},
-            answer=as_text(found[column]),
-            receipt=_picture_receipt(found, line.where),
+            row={key: value for key, value in row.items() if key not in added},
+            answer=as_text(row[column]),
+            receipt=_picture_receipt(row, line.where),
             where=line.where,
         )
 

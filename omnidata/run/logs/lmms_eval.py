@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from omnidata.errors import PredictionError
 from omnidata.loaders.row_files import Line
-from omnidata.run.bad_lines import row_of
 from omnidata.run.logs.log import LineLog, Sample, as_text
 
 FAILED: Final = "[LMMS_EVAL_REQUEST_FAILED"  # where an answer would stand, after all retries
@@ -26,24 +25,23 @@ class LmmsLog(LineLog):
     harness = "lmms-eval"
     marks = (frozenset({"filtered_resps"}), frozenset({"resps"}))
     looks = "lmms-eval's"
+    expected = "an object with doc_id and filtered_resps"
 
-    def sample(self, line: Line) -> Sample:
-        found = row_of(line, "an object with doc_id and filtered_resps")
-        row, target = found.get("doc"), found.get("target")
-        answer = _answer(found, line.where)
+    def sample(self, row: Mapping[str, Any], line: Line) -> Sample:
+        doc, answer = row.get("doc"), _answer(row, line.where)
         error = "the log has no answer to the sample" if answer is None else ""
         if answer and answer.startswith(FAILED):
             error = answer
         return Sample(
-            number=found.get("doc_id"),
-            row=row if isinstance(row, dict) else {},
+            number=row.get("doc_id"),
+            row=doc if isinstance(doc, dict) else {},
             records=[
                 value
-                for key, value in found.items()
+                for key, value in row.items()
                 if key not in _NO_METRICS and isinstance(value, dict)
             ],
-            prompts=list(_texts([found.get("input"), found.get("arguments")])),
-            target=as_text(target or ""),
+            prompts=list(_texts([row.get("input"), row.get("arguments")])),
+            target=as_text(row.get("target") or ""),
             answer=answer or "",
             error=error,
             where=line.where,

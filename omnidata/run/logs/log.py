@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final
 from omnidata.jsontext import as_name
 from omnidata.loaders.row_files import Line
 from omnidata.predictions import Prediction
-from omnidata.run.bad_lines import BadLines, answer_rows, sift
+from omnidata.run.bad_lines import BadLines, answer_rows, row_of, sift
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.log_rows import Leaves, leaves, plain
 from omnidata.types import Delivery, LoadedDataset, Step
@@ -126,11 +126,16 @@ class Log(ABC):
 
 
 class LineLog(Log):
-    """A log of one JSON object per sample."""
+    """A log of one JSON object per sample; `expected` describes one for messages."""
+
+    expected: ClassVar[str] = LINES
 
     def samples(self, bad: BadLines) -> Iterator[Sample]:
-        return sift(answer_rows(self.path, LINES), self.sample, bad)
+        def read(line: Line) -> Sample:
+            return self.sample(row_of(line, self.expected), line)
+
+        return sift(answer_rows(self.path, LINES), read, bad)
 
     @abstractmethod
-    def sample(self, line: Line) -> Sample:
-        """Return the sample of a line, or raise PredictionError."""
+    def sample(self, row: Mapping[str, Any], line: Line) -> Sample:
+        """Return the sample of a row, or raise PredictionError."""
