@@ -432,7 +432,7 @@ def _environment(variable: str, value: str) -> Iterator[None]:
         yield
     finally:
         if before is None:
-            del os.environ[variable]
+            os.environ.pop(variable, None)
         else:
             os.environ[variable] = before
 

@@ -123,6 +123,7 @@ def export(
     from omnidata.run.selection import parse_shares, read_exclude
     from omnidata.tasks import get_task
     from omnidata.tasks.asking_under_options import load_to_ask
+    from omnidata.tasks.given_options import parse
     from omnidata.training.export import export as run
     from omnidata.training.media_store import Sizing
     from omnidata.training.preferences import Preferences, run_options
@@ -167,6 +168,8 @@ def export(
         reward=reward,
     )
     chosen = dict(task_options)
+    if coordinates is not None:
+        chosen = parse([*map("=".join, chosen.items()), f"coordinates={coordinates}"], "-T")
     if pairs and histories:
         raise UsageError(
             "--pairs keeps the prompts of the runs, and --histories changes them",
@@ -177,27 +180,6 @@ def export(
     if of_run := pairs[0] if pairs else histories:
         had = run_options(task, of_run, chosen, *([OPTION] if histories else []))
         chosen, texts = dict(had.values), had.texts
-    if coordinates is not None:
-        if chosen.get("coordinates", coordinates) != coordinates:
-            raise UsageError(
-                "the unit is given twice",
-                where=f"--coordinates {coordinates}, -T coordinates={chosen['coordinates']}",
-                expected="one of the two",
-                remedy="drop --coordinates",
-            )
-        units = get_task(task).allowed.get("coordinates", ())
-        if coordinates not in units:
-            raise UsageError(
-                f"answers of {task} cannot have coordinates in {coordinates}"
-                if units
-                else f"answers of {task} have no coordinates",
-                where=f"--coordinates {coordinates}",
-                expected=f"one of {', '.join(units)}"
-                if units
-                else "a task whose answers have coordinates",
-                remedy="" if units else "drop --coordinates",
-            )
-        chosen["coordinates"] = coordinates
     asking = get_task(task, chosen, texts=texts)
     if not histories:
         options.check(asking)

@@ -105,11 +105,11 @@ def test_options_reach_the_rows(data: Path, tmp_path: Path) -> None:
         (("--format", "swift", "--smart-resize", "14"), "'14' is not one of '28', '32'"),
         (
             ("--format", "swift", "--coordinates", "cm"),
-            "answers of omnigui cannot have coordinates in cm Expected: one of norm1000",
+            '"coordinates" has no value "cm" Expected: one of norm1000',
         ),
         (
             ("--format", "swift", "--coordinates", "px", "-T", "coordinates=rel"),
-            "the unit is given twice",
+            "-T coordinates=px: the option is given twice",
         ),
         (("--format", "trl", "--objects", "real"), "--format swift as well"),
         (("--format", "swift", "--check-against", "nowhere"), "nowhere"),
@@ -129,7 +129,7 @@ def test_a_task_without_coordinates_says_so(tmp_path: Path) -> None:
         "export", "criticbench", tmp_path, tmp_path / "out", "--format", "swift",
         "--coordinates", "px", code=2,
     )  # fmt: skip
-    assert "--coordinates px: answers of criticbench have no coordinates" in done.stderr
+    assert '-T coordinates=px: unknown option "coordinates"' in done.stderr
 
 
 def test_ctrl_c_leaves_nothing_under_the_name_and_the_same_command_goes_on(
