@@ -279,11 +279,7 @@ class SharedGate:
         self._held = asyncio.Event()
 
     async def next_hold(self, seen: float) -> tuple[float, float]:
-        """Wait for a hold that ends later than one that was seen.
-
-        Returns:
-            When it ends, on the clock of this process, and in how many seconds.
-        """
+        """Wait for a hold that ends later than `seen`; return its end, and the seconds until then."""
         while self._held_until <= seen:
             await self._held.wait()
         return self._held_until, self._held_until - time.monotonic()
