@@ -279,7 +279,7 @@ class SharedGate:
         self._held = asyncio.Event()
 
     async def next_hold(self, seen: float) -> tuple[float, float]:
-        """Wait for a hold that ends later than `seen`; return its end, and the seconds until then."""
+        """Wait for a hold that ends after `seen`; return its end, and the seconds until then."""
         while self._held_until <= seen:
             await self._held.wait()
         return self._held_until, self._held_until - time.monotonic()
