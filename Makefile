@@ -32,7 +32,7 @@ $(VENV)/base.stamp: pyproject.toml constraints.txt
 # works without torchaudio's libraries and the one file that registers torchvision's operators.
 $(VENV)/dev.stamp: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[anthropic,dev,docs,gemini,local,openai,plots,ray,s3,train,voice]"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev,docs,local,plots,ray,s3,train,voice]"
 	@$(BIN)/python -c "import torchaudio" 2>/dev/null || rm -f $(VENV)/lib/python*/site-packages/torchaudio/lib/*.so
 	@$(BIN)/python -c "import torchvision" 2>/dev/null || truncate -s 0 $(VENV)/lib/python*/site-packages/torchvision/_meta_registrations.py
 	touch $@ $(VENV)/base.stamp

@@ -164,15 +164,7 @@ class BatchApi(ABC):
     async def call(
         self, verb: str, path: str, form: type[Answer], headers: Mapping[str, str] = {}, **body: Any
     ) -> Answer:
-        """Send a request, and return the JSON of its answer as a struct.
-
-        Args:
-            verb: of HTTP.
-            path: behind `root`.
-            form: a struct of what is needed of the answer.
-            headers: beside those of every request, or in their place.
-            body: `data`, `json` and `params` as in aiohttp.
-        """
+        """Send a request to a path behind `root`, and return the JSON of its answer as a struct."""
         async with self.request(verb, path, headers, **body) as response:
             return answer_of(await response.text(), form, "answer about a batch", response.where)
 
@@ -180,7 +172,7 @@ class BatchApi(ABC):
     async def request(
         self, verb: str, path: str, headers: Mapping[str, str] = {}, **body: Any
     ) -> AsyncIterator[BoundedResponse]:
-        """Send a request; see `call`."""
+        """Send a request; `body` is `data`, `json` or `params`, as in aiohttp."""
         import aiohttp
 
         sent = self.model.common_headers.copy()

@@ -32,7 +32,7 @@ from omnidata.tasks.asking import Asking
 
 Result = TypeVar("Result")
 
-_ATTEMPTS = 3
+_ATTEMPTS, _LONGEST_PAUSE_S = 3, 60.0
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 15.0, 300.0
 _KEPT_S = 40 * 3600
 """Google keeps an uploaded file for 48 hours, and a batch may take 24 of them to begin."""
@@ -86,7 +86,8 @@ class _Batch:
             try:
                 return self.run(method(*arguments))
             except CallError as error:
-                if (pause := retry_delay(error, attempt)) is None:
+                pause = retry_delay(error, attempt)
+                if pause is None or pause > _LONGEST_PAUSE_S:
                     raise
             time.sleep(pause)
         return self.run(method(*arguments))

@@ -182,7 +182,7 @@ class AskingWorker:
             name: of its file.
             steps: of the part, behind those of their episodes that have a line already.
             known: those lines, for histories of predictions.
-            gate: an actor of `SharedGate`; None if there is one worker and nothing is limited.
+            gate: an actor of `SharedGate`; None if workers need none.
 
         Raises:
             OmnidataError: the folder is missing, its disk is full, or a prompt cannot be made.
@@ -279,11 +279,7 @@ class SharedGate:
         self._held = asyncio.Event()
 
     async def next_hold(self, seen: float) -> tuple[float, float]:
-        """Wait for a hold that ends later than one that was seen.
-
-        Returns:
-            When it ends, on the clock of this process, and in how many seconds.
-        """
+        """Wait for a hold that ends after `seen`; return its end, and the seconds until then."""
         while self._held_until <= seen:
             await self._held.wait()
         return self._held_until, self._held_until - time.monotonic()
@@ -387,7 +383,8 @@ class OnCluster:
         self._job.parts.mkdir(exist_ok=True)
         before = len(run.done)
         self._wanted = self._crew.worker_count(len(begins))
-        limits, is_shared = self._job.limits, self._wanted > 1
+        limits, spec = self._job.limits, self._job.model.spec
+        is_shared = self._wanted > 1 and not adapters.asks_nobody(spec)
         is_shared |= _is_limited(limits)
         self._gate = start_beside(self._ray, SharedGate, limits, budget) if is_shared else None
         try:

@@ -213,7 +213,7 @@ def test_a_worker_that_dies_returns_what_it_had_reserved(
             os.kill(worker, signal.SIGKILL)
 
     first = Fault(delay_s=5)
-    with running(ChatCompletions(), lambda number: first if number == 1 else FINE) as server:
+    with running(ChatCompletions(), lambda number: FINE if number else first) as server:
         hand = threading.Thread(target=kill)
         hand.start()
         ask(data, tmp_path / "run", served(server), cluster, max_tokens=1_000_000)

@@ -154,16 +154,7 @@ class Uploads:
         return uri
 
     async def send(self, content: BinaryIO, mime: str, label: str = "") -> _File:
-        """Upload a file, which `close` does not delete.
-
-        Args:
-            content: at its begin.
-            mime: its type.
-            label: the name to show.
-
-        Raises:
-            CallError: it cannot be uploaded.
-        """
+        """Upload a file, which `close` does not delete; `label` is the name to show."""
         model, size = self._model, content.seek(0, io.SEEK_END)
         content.seek(0)
         start = {
