@@ -304,7 +304,7 @@ def recaption(
             expected="steps whose target is one box on their screenshot",
         )
 
-    # A model that cannot be made leaves nothing behind.
+    # Created before the folder, so that a model that fails leaves nothing behind.
     writer = author.made(Asking(Captions()), [target.step for target in targets])
 
     def ask_all(
