@@ -274,7 +274,7 @@ class _Maker:
         }
         cause = {} if reply.right else {"cause": reply.cause}
         shown = [(reply, _flat_parts(reply.prompt), "")]
-        return self._judged(run, f"{step.sample_id}#{reply.key}", shown, {**about, **cause})
+        return self._row(run, f"{step.sample_id}#{reply.key}", shown, {**about, **cause})
 
     def _answers(self, run: _Run, replies: Sequence[_Reply]) -> Judged | None:
         shown = []
@@ -302,9 +302,9 @@ class _Maker:
             "wrong_steps": [reply.step.step_index for reply in replies if not reply.right],
         }
         key = hash_of([reply.key for reply in replies])[:16]
-        return self._judged(run, f"{episode}#{key}", shown, about)
+        return self._row(run, f"{episode}#{key}", shown, about)
 
-    def _judged(
+    def _row(
         self,
         run: _Run,
         name: str,
