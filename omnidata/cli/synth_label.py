@@ -212,7 +212,7 @@ def _make_model(
 
     A baseline asks here: it needs all questions.
     """
-    # Made here, if this machine asks, what is wrong with it is said before anything is written.
+    # Created before anything is written, so that its errors come first.
     if cluster and not spec.startswith("baseline:"):
         return asking.recipe(spec)
     if cluster:

@@ -1,7 +1,7 @@
 """Ask a model about the episodes of some data, then keep or rewrite them.
 
-`label` and `filter` declare what is asked, how an answer is read, what becomes of an episode and
-what is measured. The questions are a task, asked by `evaluate` into a run folder beside the tree.
+`label` and `filter` declare their questions, the reading of an answer, the fate of an episode and
+the measures. The questions are a task, asked by `evaluate` into a run folder beside the tree.
 Instructions, labels, media and unknown columns stay unchanged. See `docs/label.md`.
 """
 
@@ -266,7 +266,7 @@ def _is_png(found: Path | bytes) -> bool:
         return file.read(len(_PNG)) == _PNG
 
 
-# To ask, and what the answers make of the episodes.
+# Questions to a model, and the use of their answers.
 
 UNLIMITED = Limits()
 _OTHERS = "known:"
@@ -353,7 +353,7 @@ def about(task: Asking) -> About:
 
 
 class Annotator(ABC, Generic[Answer]):
-    """Questions to a model about data, and what its answers make of the episodes.
+    """Questions to a model about data, and the use of its answers.
 
     Args:
         task: asks the questions.

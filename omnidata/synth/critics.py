@@ -25,7 +25,6 @@ from omnidata.loaders.steps import ids_of
 from omnidata.media import AUDIO_RATE, file_or_bytes, linkable, resolve, samples, wav
 from omnidata.run.answer_choice import answer_key, answer_screen_size
 from omnidata.run.histories import Histories
-from omnidata.run.journal import Answers
 from omnidata.run.media_stamps import Seen
 from omnidata.run.recorded import recorded_steps
 from omnidata.run.run_info import ANSWERS, model_name
@@ -35,7 +34,7 @@ from omnidata.synth.derive import REPORT, RowsStaging, derivation_of
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.derivation import Derivation, Judged, Turn
 from omnidata.tasks.profile import Profile
-from omnidata.training.preferences import diagnosis, judge_answer, open_runs, unusable
+from omnidata.training.preferences import NamedRun, diagnosis, judge_answer, open_runs, unusable
 from omnidata.types import (
     Completion,
     Conversation,
@@ -62,12 +61,10 @@ class _CriticStaging(RowsStaging):
 
 @dataclass(slots=True)
 class _Run:
-    path: Path
-    label: str
-    sample: int
+    of: NamedRun
     model: str
-    answers: Answers
     asked: frozenset[str]
+    digest: str
     seen: Seen
     counts: Counter[str] = field(default_factory=Counter)
     episodes: Counter[str] = field(default_factory=Counter)
@@ -119,46 +116,33 @@ def derive_critics(
     """
     judge = get_profile(task, profile)
     with ExitStack() as files:
-        opened = [*_open_runs(task, source, runs)]
-        for run in opened:
-            files.enter_context(closing(run.answers))
+        opened: list[_Run] = []
+        for of in open_runs(runs, task, source, "--run"):
+            files.enter_context(closing(of.answers))
+            asked = frozenset(ids_of(recorded_steps(of.info, source, of.path)))
+            with (of.path / ANSWERS).open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            opened.append(_Run(of, model_name(of.info), asked, digest, Seen(task)))
         staging = _CriticStaging(
             out,
             task,
             source,
             tasks,
-            inputs=[run.path for run in opened],
+            inputs=[run.of.path for run in opened],
             profile=judge.name,
             runs=[
-                {
-                    "run": str(run.path),
-                    "model": run.model,
-                    "answers": _sha256(run.path / ANSWERS),
-                }
+                {"run": str(run.of.path), "model": run.model, "answers": run.digest}
                 for run in opened
             ],
         )
-        if report := staging.finished_report():
+        if report := staging.earlier_report():
             return report
         with staging, wrap_os_error(staging.path):
             made = _Maker(tasks, task, source, judge, opened, staging.path)
             report = made.write(progress)
             for run in opened:
-                run.seen.check(allowed=changed_media, where=str(run.path))
+                run.seen.check(allowed=changed_media, where=str(run.of.path))
             return staging.publish(report)
-
-
-def _open_runs(task: Asking, source: LoadedDataset, runs: Sequence[Path]) -> Iterator[_Run]:
-    for run in open_runs(runs, task, source, "--run"):
-        asked = frozenset(ids_of(recorded_steps(run.info, source, run.path)))
-        seen = Seen(task)
-        model = model_name(run.info)
-        yield _Run(run.path, str(run.named), run.number, model, run.answers, asked, seen)
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 class _Maker:
@@ -200,7 +184,7 @@ class _Maker:
                 raise DataError(
                     f"no row can be made from {plural(len(self._runs), 'run')} "
                     f"({fates or 'no answer'})",
-                    where=" ".join(f"--run {run.path}" for run in self._runs),
+                    where=" ".join(f"--run {run.of.path}" for run in self._runs),
                     expected="answers with a verdict",
                     remedy="finish the runs, or name others",
                 )
@@ -215,7 +199,7 @@ class _Maker:
             },
             "answers": [
                 {
-                    "run": str(run.path),
+                    "run": str(run.of.path),
                     "steps": dict(run.counts),
                     "episodes": dict(run.episodes),
                 }
@@ -261,7 +245,7 @@ class _Maker:
         lacks = ""
         histories = Histories(self._task)
         for step in steps:
-            answer = run.answers.get(step.sample_id)
+            answer = run.of.answers.get(step.sample_id)
             why = unusable(answer)
             if answer is not None and not why:
                 run.seen.look(step, answer.delivery, answer.receipt)
@@ -285,32 +269,42 @@ class _Maker:
 
     def _answer(self, run: _Run, reply: _Reply) -> Judged | None:
         step = reply.step
-        about = {"of": {"sample_id": step.sample_id, "run": run.label, "sample": run.sample}}
+        about = {
+            "of": {"sample_id": step.sample_id, "run": str(run.of.named), "sample": run.of.number}
+        }
         cause = {} if reply.right else {"cause": reply.cause}
         shown = [(reply, _flat_parts(reply.prompt), "")]
-        return self._judged(run, f"{step.sample_id}#{reply.key}", shown, {**about, **cause})
+        return self._row(run, f"{step.sample_id}#{reply.key}", shown, {**about, **cause})
 
     def _answers(self, run: _Run, replies: Sequence[_Reply]) -> Judged | None:
         shown = []
         before: set[str] = set()
         for number, reply in enumerate(replies):
             parts = _flat_parts(reply.prompt)
-            words = self._words(reply.step)
+            # The texts of the step on its own, without the earlier ones.
+            alone = replace(reply.step, step_index=0, history=(), history_screens=())
+            prompt = self._task.conversation(alone, [])
+            words = [part for part in _flat_parts(prompt) if not part.media]
             if number:
                 parts = [part for part in parts if part.media and self._is_now(part)]
-                own = (part.text if part.about else _new_lines(part.text, before) for part in words)
-                parts[:0] = [Part("text", text) for text in own if text]
+                new = (
+                    part.text
+                    if part.about
+                    else "\n".join(line for line in part.text.split("\n") if line not in before)
+                    for part in words
+                )
+                parts[:0] = [Part("text", text) for text in new if text]
             before = {line for part in words for line in part.text.split("\n")}
             shown.append((reply, parts, f"_{number}"))
         episode = replies[0].step.episode
         about = {
-            "of": {"episode": episode, "run": run.label, "sample": run.sample},
+            "of": {"episode": episode, "run": str(run.of.named), "sample": run.of.number},
             "wrong_steps": [reply.step.step_index for reply in replies if not reply.right],
         }
         key = hash_of([reply.key for reply in replies])[:16]
-        return self._judged(run, f"{episode}#{key}", shown, about)
+        return self._row(run, f"{episode}#{key}", shown, about)
 
-    def _judged(
+    def _row(
         self,
         run: _Run,
         name: str,
@@ -342,10 +336,6 @@ class _Maker:
             all(reply.right for reply, _, _ in shown),
             about,
         )
-
-    def _words(self, step: Step) -> list[Part]:
-        alone = replace(step, step_index=0, history=(), history_screens=())
-        return [part for part in _flat_parts(self._task.conversation(alone, [])) if not part.media]
 
     def _is_now(self, part: Part) -> bool:
         return (
@@ -390,10 +380,6 @@ def _fate(row: Judged | None, known: Collection[str]) -> str:
     if row is None:
         return "media_missing"
     return "repeated" if row.name in known else "right" if row.right else "wrong"
-
-
-def _new_lines(text: str, before: Collection[str]) -> str:
-    return "\n".join(line for line in text.split("\n") if line not in before)
 
 
 def _flat_parts(prompt: Conversation) -> list[Part]:

@@ -291,7 +291,7 @@ def make_pieces(recordings: Sequence[Recording], *, most: int, seed: int) -> lis
         group = " + ".join(dict.fromkeys(each[0].group for each in (one, other) if each))
         made: list[Piece] = []
         for recording in (*one, *other):
-            made += _cut_pieces(recording, forms[recording.number], most, rng)
+            made += _piece_pair(recording, forms[recording.number], most, rng)
         for a, b in zip(one, other, strict=False):
             made += _swap_instructions(a, b, most) + _extend(a, b, most, rng)
         pieces += [replace(piece, group=group) for piece in made]
@@ -363,7 +363,7 @@ def _pair_groups(groups: Iterable[Group]) -> tuple[list[tuple[Group, Group]], li
     return pairs, left
 
 
-def _cut_pieces(
+def _piece_pair(
     recording: Recording, forms: Sequence[Form], most: int, rng: random.Random
 ) -> list[Piece]:
     """Return the end of an episode, and a part of the same form that ends earlier.
@@ -495,7 +495,7 @@ def derive(
         UsageError: `out` has other content.
     """
     staging = RowsStaging(out, task, source, tasks, seed=seed)
-    if report := staging.finished_report():
+    if report := staging.earlier_report():
         return report
     findings: list[Finding] = []
     recordings, left_out = read_recordings(task, source, findings)

@@ -8,7 +8,7 @@ picture files are needed.
 from __future__ import annotations
 
 import colorsys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, Literal
@@ -47,104 +47,58 @@ _SMALLEST_ROUND = 12  # pixels; Pillow has no space for corners in less
 _BRIGHT = 165
 
 Stroke = tuple[str, float, tuple[float, ...]]
-"""A kind (line, circle, box, arc), a width (0 = filled) and numbers.
+"""A kind, a width (0 = filled) and numbers on a grid of 24 x 24.
 
-line: x, y, x, y, ...; circle: x, y, radius; box: left, top, right, bottom, corner radius;
-arc: x, y, radius, from and to in degrees, clockwise from three o'clock.
+line: x y x y ...; circle: x y radius; box: left top right bottom, corner radius;
+arc: x y radius, from and to in degrees, clockwise from three o'clock.
 """
 
+_ICONS = """\
+back: line 2 15 5 8 12 15 19
+search: circle 2 11 11 6; line 2 15.5 15.5 20 20
+plus: line 2.4 12 5 12 19; line 2.4 5 12 19 12
+close: line 2.4 6 6 18 18; line 2.4 18 6 6 18
+check: line 2.8 5 12.5 10 17.5 19 7
+home: line 0 12 3 21 11 18 11 18 20 6 20 6 11 3 11
+person: circle 0 12 8 4.2; arc 0 12 21 7.5 180 360
+phone: arc 4.5 12 19 10.5 205 335; box 0 1 12.5 7.5 17.5 1.6; box 0 16.5 12.5 23 17.5 1.6
+heart: circle 0 8 9 4.7; circle 0 16 9 4.7; line 0 3.9 11.4 20.1 11.4 12 20.5
+share: line 2 7 12 17 6; line 2 7 12 17 18; circle 0 6 12 3; circle 0 18 5.5 3; circle 0 18 18.5 3
+save: line 0 6 3 18 3 18 21 12 16 6 21
+play: line 0 7 4 20 12 7 20
+pause: box 0 6 4 10 20 1; box 0 14 4 18 20 1
+next: line 0 5 5 15 12 5 19; box 0 16 5 19 19 1
+previous: line 0 19 5 9 12 19 19; box 0 5 5 8 19 1
+note: circle 0 7.5 18 3; circle 0 17 16 3; line 2 9.7 18 9.7 5 19 3.5 19 16
+headphones: arc 2 12 13 8 180 360; box 0 3 13 8 20 2; box 0 16 13 21 20 2
+send: line 0 3 4 22 12 3 20 6 12
+cart: line 2 2 4 5 4 8 15 18 15 21 7 6 7; circle 0 9 19 1.9; circle 0 17 19 1.9
+bag: box 0 4 8 20 21 3; arc 2 12 8 4 180 360
+bell: arc 0 12 11 6.5 180 360; box 0 5.5 10 18.5 17 1; circle 0 12 19.5 2
+lamp: line 0 8 3 16 3 20 13 4 13; line 2 12 13 12 20; line 2.4 7 20.5 17 20.5
+door: box 2 6 3 18 21 1; circle 0 14.8 12 1.4
+oven: box 2 4 3 20 21 2; line 2 4 8 20 8; box 0 7 11 17 18 1
+fan: arc 0 12 7 5 90 270; arc 0 17 12 5 180 360; arc 0 12 17 5 270 450; arc 0 7 12 5 0 180
+camera: box 2 3 7 21 20 3; circle 2 12 13.5 4; box 0 8 4 16 8 1
+shield: line 0 12 2 20 5 19 14 12 22 5 14 4 5
+clock: circle 2 12 12 9; line 2 12 6.5 12 12 16 14
+film: box 2 3 5 21 19 3; line 0 10 8.5 16 12 10 15.5
+box: line 0 12 2 21 7 12 12 3 7; line 0 3 8.5 11.2 13 11.2 22 3 17.5; \
+    line 0 21 8.5 12.8 13 12.8 22 21 17.5
+mic: box 0 9 3 15 14 3; arc 2 12 11 6 0 180; line 2 12 17 12 21
+star: line 0 12 2 15 8.6 22 9.3 17 14 18.2 21 12 17 5.8 21 7 14 2 9.3 9 8.6
+"""
+
+
+def _strokes(text: str) -> Iterator[Stroke]:
+    for stroke in text.split(";"):
+        kind, width, *numbers = stroke.split()
+        yield kind, float(width), tuple(map(float, numbers))
+
+
 ICONS: Mapping[str, tuple[Stroke, ...]] = {
-    "back": (("line", 2, (15, 5, 8, 12, 15, 19)),),
-    "search": (("circle", 2, (11, 11, 6)), ("line", 2, (15.5, 15.5, 20, 20))),
-    "plus": (("line", 2.4, (12, 5, 12, 19)), ("line", 2.4, (5, 12, 19, 12))),
-    "close": (("line", 2.4, (6, 6, 18, 18)), ("line", 2.4, (18, 6, 6, 18))),
-    "check": (("line", 2.8, (5, 12.5, 10, 17.5, 19, 7)),),
-    "home": (("line", 0, (12, 3, 21, 11, 18, 11, 18, 20, 6, 20, 6, 11, 3, 11)),),
-    "person": (("circle", 0, (12, 8, 4.2)), ("arc", 0, (12, 21, 7.5, 180, 360))),
-    "phone": (
-        ("arc", 4.5, (12, 19, 10.5, 205, 335)),
-        ("box", 0, (1, 12.5, 7.5, 17.5, 1.6)),
-        ("box", 0, (16.5, 12.5, 23, 17.5, 1.6)),
-    ),
-    "heart": (
-        ("circle", 0, (8, 9, 4.7)),
-        ("circle", 0, (16, 9, 4.7)),
-        ("line", 0, (3.9, 11.4, 20.1, 11.4, 12, 20.5)),
-    ),
-    "share": (
-        ("line", 2, (7, 12, 17, 6)),
-        ("line", 2, (7, 12, 17, 18)),
-        ("circle", 0, (6, 12, 3)),
-        ("circle", 0, (18, 5.5, 3)),
-        ("circle", 0, (18, 18.5, 3)),
-    ),
-    "save": (("line", 0, (6, 3, 18, 3, 18, 21, 12, 16, 6, 21)),),
-    "play": (("line", 0, (7, 4, 20, 12, 7, 20)),),
-    "pause": (("box", 0, (6, 4, 10, 20, 1)), ("box", 0, (14, 4, 18, 20, 1))),
-    "next": (("line", 0, (5, 5, 15, 12, 5, 19)), ("box", 0, (16, 5, 19, 19, 1))),
-    "previous": (("line", 0, (19, 5, 9, 12, 19, 19)), ("box", 0, (5, 5, 8, 19, 1))),
-    "note": (
-        ("circle", 0, (7.5, 18, 3)),
-        ("circle", 0, (17, 16, 3)),
-        ("line", 2, (9.7, 18, 9.7, 5, 19, 3.5, 19, 16)),
-    ),
-    "headphones": (
-        ("arc", 2, (12, 13, 8, 180, 360)),
-        ("box", 0, (3, 13, 8, 20, 2)),
-        ("box", 0, (16, 13, 21, 20, 2)),
-    ),
-    "send": (("line", 0, (3, 4, 22, 12, 3, 20, 6, 12)),),
-    "cart": (
-        ("line", 2, (2, 4, 5, 4, 8, 15, 18, 15, 21, 7, 6, 7)),
-        ("circle", 0, (9, 19, 1.9)),
-        ("circle", 0, (17, 19, 1.9)),
-    ),
-    "bag": (("box", 0, (4, 8, 20, 21, 3)), ("arc", 2, (12, 8, 4, 180, 360))),
-    "bell": (
-        ("arc", 0, (12, 11, 6.5, 180, 360)),
-        ("box", 0, (5.5, 10, 18.5, 17, 1)),
-        ("circle", 0, (12, 19.5, 2)),
-    ),
-    "lamp": (
-        ("line", 0, (8, 3, 16, 3, 20, 13, 4, 13)),
-        ("line", 2, (12, 13, 12, 20)),
-        ("line", 2.4, (7, 20.5, 17, 20.5)),
-    ),
-    "door": (("box", 2, (6, 3, 18, 21, 1)), ("circle", 0, (14.8, 12, 1.4))),
-    "oven": (
-        ("box", 2, (4, 3, 20, 21, 2)),
-        ("line", 2, (4, 8, 20, 8)),
-        ("box", 0, (7, 11, 17, 18, 1)),
-    ),
-    "fan": tuple(
-        ("arc", 0, (12 + dx, 12 + dy, 5, turn, turn + 180))
-        for dx, dy, turn in ((0, -5, 90), (5, 0, 180), (0, 5, 270), (-5, 0, 0))
-    ),
-    "camera": (
-        ("box", 2, (3, 7, 21, 20, 3)),
-        ("circle", 2, (12, 13.5, 4)),
-        ("box", 0, (8, 4, 16, 8, 1)),
-    ),
-    "shield": (("line", 0, (12, 2, 20, 5, 19, 14, 12, 22, 5, 14, 4, 5)),),
-    "clock": (("circle", 2, (12, 12, 9)), ("line", 2, (12, 6.5, 12, 12, 16, 14))),
-    "film": (("box", 2, (3, 5, 21, 19, 3)), ("line", 0, (10, 8.5, 16, 12, 10, 15.5))),
-    "box": (
-        ("line", 0, (12, 2, 21, 7, 12, 12, 3, 7)),
-        ("line", 0, (3, 8.5, 11.2, 13, 11.2, 22, 3, 17.5)),
-        ("line", 0, (21, 8.5, 12.8, 13, 12.8, 22, 21, 17.5)),
-    ),
-    "mic": (
-        ("box", 0, (9, 3, 15, 14, 3)),
-        ("arc", 2, (12, 11, 6, 0, 180)),
-        ("line", 2, (12, 17, 12, 21)),
-    ),
-    "star": (
-        (
-            "line",
-            0,
-            (12, 2, 15, 8.6, 22, 9.3, 17, 14, 18.2, 21, 12, 17, 5.8, 21, 7, 14, 2, 9.3, 9, 8.6),
-        ),
-    ),
+    name: tuple(_strokes(strokes))
+    for name, _, strokes in (line.partition(": ") for line in _ICONS.splitlines())
 }
 
 

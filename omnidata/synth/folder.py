@@ -151,7 +151,7 @@ class SynthStaging(StagedFolder):
         more = map(str, listed if isinstance(listed, list | dict) else ())
         return {path.name for path in folder.iterdir()} <= {*self.contents, *self.hidden, *more}
 
-    def finished_report(self) -> Mapping[str, Any] | None:
+    def earlier_report(self) -> Mapping[str, Any] | None:
         """Return the report of the same call if it has finished, else None.
 
         Raises:

@@ -285,7 +285,7 @@ def recaption(
         model_options=dict(author.options),
         prompt_hash=Captions().prompt_hash,
     )
-    if report := staging.finished_report():
+    if report := staging.earlier_report():
         if report["grounder"] != grounder.name:
             raise DataError(
                 f"its rows were grounded by {report['grounder']}",
@@ -304,7 +304,7 @@ def recaption(
             expected="steps whose target is one box on their screenshot",
         )
 
-    # A model that cannot be made leaves nothing behind.
+    # Created before the folder, so that a model that fails leaves nothing behind.
     writer = author.made(Asking(Captions()), [target.step for target in targets])
 
     def ask_all(
@@ -348,7 +348,7 @@ def recaption(
             rows = rows_of.load(file)
             both = _with_old(rows, elements)
             finder = grounder.made(rows_of, both.steps)
-            found = _grounded(rows_of, both.steps, ask_all(rows_of, both, grounder, finder))
+            found = _hits(rows_of, both.steps, ask_all(rows_of, both, grounder, finder))
             before, after = ([f"{of}{row}" in found for row in rows.row_ids] for of in (_OLD, ""))
         pairs = list(zip(elements, after, strict=True))
         kept = [element for element, found in pairs if found]
@@ -452,7 +452,7 @@ def _with_old(rows: LoadedDataset, elements: Sequence[Element]) -> LoadedDataset
     return replace(rows, steps=[*rows.steps, *old], fingerprint=fingerprint)
 
 
-def _grounded(task: Asking, steps: Sequence[Step], answers: Sequence[Prediction]) -> set[str]:
+def _hits(task: Asking, steps: Sequence[Step], answers: Sequence[Prediction]) -> set[str]:
     profile = task.profiles[task.default_profile]
     return {
         step.sample_id

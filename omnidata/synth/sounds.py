@@ -68,11 +68,6 @@ def chime(frequencies: Sequence[float]) -> Samples:
     return sequence([_pluck(frequency, seconds=0.6) for frequency in frequencies], every=0.22)
 
 
-def _beeps(count: int, *, frequency: float, every: float = 0.32) -> Samples:
-    beep = tone(frequency, seconds=min(0.16, every * 0.6))
-    return sequence([beep] * count, every=every)
-
-
 def _glide(low: float, high: float, *, seconds: float = 1.0) -> Samples:
     t = _time(seconds) / seconds
     phase = 2 * np.pi * np.cumsum(low * (high / low) ** t) / AUDIO_RATE
@@ -153,7 +148,8 @@ def signal(kind: str, code: int, *, seconds: float, language: Language, vary: fl
         return tone(PITCHES[code] * bend, seconds=seconds)
     if kind == "count":
         every = seconds / 4
-        return _beeps(code + 1, frequency=900 * bend, every=every)
+        beep = tone(900 * bend, seconds=min(0.16, every * 0.6))
+        return sequence([beep] * (code + 1), every=every)
     if kind == "glide":
         low, high = 300 * bend, 1500 * bend
         if code < 2:

@@ -380,8 +380,8 @@ def test_a_trajectory_whose_picture_is_missing_is_not_used(tmp_path: Path) -> No
     rows.append(subtask("B", ("doc_path",), (), {"doc_path": "a"}, {"doc_path": "b"}))
     for name in "AB":
         for value in "ab":
-            picture = "gone.png" if (name, value) == ("A", "b") else "there.png"
-            rows.append(shown(name, f"Do {name} with '{value}'", picture))
+            file = "gone.png" if (name, value) == ("A", "b") else "there.png"
+            rows.append(shown(name, f"Do {name} with '{value}'", file))
     pool = write_pool(tmp_path / "pool", rows)
     picture = next((sample_pool() / "observations").iterdir())
     (pool / "there.png").write_bytes(picture.read_bytes())

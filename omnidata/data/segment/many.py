@@ -55,16 +55,15 @@ def _stamp(job: Job) -> str:
     files = [job.recording, job.events]
     if job.events.is_dir():
         files += sorted(path for path in job.events.rglob("*") if path.is_file())
-    known = [version("omnidata"), asdict(job.labels), asdict(job.cut), *map(_stat, files)]
+    known: list[Any] = [version("omnidata"), asdict(job.labels), asdict(job.cut)]
+    for path in files:
+        try:
+            found = path.stat()
+        except OSError:  # the cutting reports it
+            known.append((str(path.absolute()), 0, 0))
+        else:
+            known.append((str(path.absolute()), found.st_size, found.st_mtime_ns))
     return hashlib.sha256(json.dumps(known).encode()).hexdigest()[:32]
-
-
-def _stat(path: Path) -> tuple[str, int, int]:
-    try:
-        found = path.stat()
-    except OSError:  # cutting it reports what is wrong
-        return str(path.absolute()), 0, 0
-    return str(path.absolute()), found.st_size, found.st_mtime_ns
 
 
 class _Row(msgspec.Struct, forbid_unknown_fields=True):
@@ -276,7 +275,7 @@ def _cut_recording(item: tuple[Job, Path]) -> OmnidataError | OSError | None:
         scratch = Path(mkdtemp(dir=place.parent, prefix="."))
         write_episode(scratch / _MEDIA, found)
         write_json(scratch / _REPORT, msgspec.to_builtins(Done.of(made)))
-        if place.exists():  # what was moved from there by an earlier version
+        if place.exists():  # left by an earlier version
             shutil.rmtree(place)
         scratch.rename(place)
     except (OmnidataError, OSError) as error:

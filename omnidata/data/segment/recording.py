@@ -105,7 +105,7 @@ def open_recording(path: Path) -> Recording:
         raise broken_media(
             ref, f"it lasts {end - begin:.1f} s", f"up to {BUDGET.max_seconds:.0f} s"
         )
-    findings = _ignored_streams(ref, films, sounds)
+    findings = _stream_findings(ref, films, sounds)
     if end - begin < stated - _SHORT_S:
         early = Finding(
             "recording-short",
@@ -162,7 +162,7 @@ def _rotation(ref: MediaRef, frame: VideoFrame) -> Turn:
     return turn
 
 
-def _ignored_streams(ref: MediaRef, films: int, sounds: int) -> list[Finding]:
+def _stream_findings(ref: MediaRef, films: int, sounds: int) -> list[Finding]:
     where = str(ref.root / ref.path)
     found = [
         Finding(

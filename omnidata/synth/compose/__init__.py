@@ -22,7 +22,7 @@ from omnidata.storage import atomic_write, copy_file, wrap_os_error
 from omnidata.synth.compose import parts
 from omnidata.synth.compose.instructions import Author, Draft, Written, write_instructions
 from omnidata.synth.compose.pool import Pool, read_pool
-from omnidata.synth.compose.search import Found, Search, Sketch, find_tasks
+from omnidata.synth.compose.search import Found, Search, find_tasks
 from omnidata.synth.compose.settings import MOST_TASKS, Settings
 from omnidata.synth.folder import SynthStaging, make_parts
 from omnidata.types import MediaRef, Progress
@@ -99,7 +99,7 @@ def compose(
         "made_by": {"omnidata": version("omnidata")},
     }
     staging = ComposeStaging(out, plan=plan, inputs=[pool], data=pool)
-    if report := staging.finished_report():
+    if report := staging.earlier_report():
         return report
     show = progress or (lambda done, total: None)
     with staging, wrap_os_error(staging.path):
@@ -139,7 +139,12 @@ def _texts(
 ) -> tuple[list[parts.Text], Written | None]:
     if author is None:
         return [parts.Text(number) for number in range(len(found.sketches))], None
-    drafts = [_draft(number, sketch, pool) for number, sketch in enumerate(found.sketches)]
+    drafts = []
+    for number, sketch in enumerate(found.sketches):
+        cards = [pool.cards[one] for one in sketch.instances]
+        intent = pool.indexed.groups[sketch.group].intent or cards[-1].instruction
+        subtasks = [(card.application, card.instruction) for card in cards]
+        drafts.append(Draft(number, intent, subtasks, frozenset(sketch.edges)))
     written = write_instructions(drafts, author, run, seed=settings.seed, rule=settings.edges)
     if written.unanswered or written.stopped:
         what = f"{len(written.unanswered)} tasks wait for an answer"
@@ -160,13 +165,6 @@ def _texts(
         parts.Text(task, text, {"model": author.model.name, "round": number})
         for task, (text, number) in sorted(written.accepted.items())
     ], written
-
-
-def _draft(number: int, sketch: Sketch, pool: Pool) -> Draft:
-    cards = [pool.cards[one] for one in sketch.instances]
-    intent = pool.indexed.groups[sketch.group].intent or cards[-1].instruction
-    subtasks = [(card.application, card.instruction) for card in cards]
-    return Draft(number, intent, subtasks, frozenset(sketch.edges))
 
 
 def _jobs(

@@ -1,4 +1,4 @@
-"""A task in the making: subtasks one after another, and the edges that follow from resources.
+"""Graphs of tasks: subtasks in order, and the edges that follow from their resources.
 
 The rules (OmniBench, sections 3.1 and 3.2, appendix B.3; the authors' examples in the reviews):
 
@@ -179,7 +179,7 @@ def node_names(subtasks: Sequence[str], known: Collection[str]) -> tuple[str, ..
     return tuple(names)
 
 
-# One attempt at a task: a graph that grows from below, towards what was asked for.
+# One attempt at a task: a graph that grows from below, towards the target.
 
 _TRIED = 6
 """Candidates per node; the best is taken."""

@@ -1,4 +1,4 @@
-"""Instructions by a model, and the check that they tell the graph (OmniBench, appendix B.4).
+"""Instructions by a model, checked by reading the graph from them (OmniBench, appendix B.4).
 
 One question asks for an instruction, another one, which shows the instruction without the graph,
 asks for the dependencies. They must be those of the graph.
@@ -79,8 +79,8 @@ class Draft:
 
     Attributes:
         number: of the task.
-        intent: what it is for.
-        subtasks: application and instruction of each, in an order in which they can be done.
+        intent: of the task.
+        subtasks: application and instruction of each, in a valid order.
         edges: between places in that order.
     """
 
@@ -198,11 +198,11 @@ def read_edges(text: str, names: Sequence[str]) -> frozenset[Edge] | None:
     return frozenset(found)
 
 
-# Questions about drafts as a task of the runner, whose steps they are.
+# Questions about drafts as a task, whose steps they are.
 
 
 class Questions(Benchmark):
-    """Questions about drafts as a benchmark, which the runner asks."""
+    """Questions about drafts as a benchmark."""
 
     card = Card(title="compose", holds="drafts of tasks; an instruction that tells each")
     rules = (recaption.Written(),)  # any text: the next round asks whether it has the graph
@@ -254,19 +254,19 @@ def _step(sample_id: str, conversation: Conversation) -> Step:
     )
 
 
-# A model writes the instructions: rounds of writing and reading until they tell the graphs.
+# A model writes the instructions: rounds of writing and reading until the graphs are read.
 
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """The author and how to ask it; answers do not depend on the limits.
+    """The model and how to ask it; answers do not depend on the limits.
 
     Attributes:
         model: the adapter.
         options: as given with `-M key=value`.
-        rounds: how often an instruction is written at most.
-        limits: how fast, how long and how dearly to ask.
-        progress: called while the model is asked, with the answers of a round and their number.
+        rounds: attempts to write an instruction at most.
+        limits: of rate, time and cost.
+        progress: called with the answers of a round and their number.
     """
 
     model: Adapter
@@ -300,11 +300,11 @@ class Written:
     """The instructions of the model.
 
     Attributes:
-        accepted: task -> its instruction and the round that it is of.
-        rejected: tasks none of whose instructions told the graph.
-        unanswered: tasks that wait for an answer: the API failed.
-        why: how many instructions were not accepted, by reason.
-        stopped: why the run ended before its end; empty if it did not.
+        accepted: task -> its instruction and round.
+        rejected: tasks without an accepted instruction.
+        unanswered: tasks that wait for an answer, since the API failed.
+        why: number of instructions that were not accepted, by reason.
+        stopped: the reason of an early end; empty if there was none.
     """
 
     accepted: dict[int, tuple[str, int]] = field(default_factory=dict)
@@ -431,12 +431,7 @@ class _Rounds:
 
 
 def instruct(intent: str, subtasks: Sequence[tuple[str, str]], edges: Sequence[Edge]) -> str:
-    """Return the instruction: the subtasks, and their dependencies.
-
-    Args:
-        intent: what the task is for; may be empty.
-        subtasks: application and instruction of each, in an order in which they can be done.
-        edges: between places in that order.
+    """Return the instruction: the subtasks and their dependencies; see `Draft`.
 
     Examples:
         >>> print(instruct("Greet Ann", [("Word", "Write it"), ("Mail", "Send it")], [(0, 1)]))

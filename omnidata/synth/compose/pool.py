@@ -1,15 +1,14 @@
 """A pool of subtasks, read and made ready for composition.
 
-Composition sees instances, that is subtasks with a binding, and the resources that join them. Each
-is a number in the indexed pool, which is small, can be sent to other processes, and lets graphs
-grow fast.
+Composition joins instances, that is subtasks with a binding, by their resources. Both are numbers
+in the indexed pool, which is small, can be sent to other processes, and lets graphs grow fast.
 """
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,11 +20,11 @@ from omnidata.synth.compose.settings import Settings
 from omnidata.synth.compose.trajectories import Recorded, recordings
 from omnidata.tasks import get_task
 
-# Environmental resources: what a subtask needs and leaves (OmniBench, appendix B.3, figure 10).
+# Environmental resources of subtasks (OmniBench, appendix B.3, figure 10).
 #
-# A resource is a category, e.g. `img_path`, and an actual value, e.g. `/usr/example.png`. A
-# category that ends with `_path` is a file, whose value is a parameter; any other is a state, such
-# as `text_in_clipboard`, which is there or is not.
+# A resource is a category, e.g. `img_path`, and a value, e.g. `/usr/example.png`. A category that
+# ends with `_path` is a file, whose value is a parameter; any other is a state without a value,
+# e.g. `text_in_clipboard`.
 
 Resource = tuple[str, str | None]
 """Category and value; None for a state, and for a file that no parameter names."""
@@ -81,13 +80,12 @@ def _format_resource(resource: Resource) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Subtasks that serve one intent.
+    """Subtasks of one intent, which is empty if the pool has none.
 
     Attributes:
-        intent: what a task of them is for; empty where the pool names none.
+        intent: the purpose of tasks.
         instances: of the indexed pool.
-        makers: resource -> the instances of the group that create it.
-        users: resource -> the instances of the group that need it.
+        makers, users: resource -> the instances of the group that create it, that need it.
     """
 
     intent: str
@@ -144,7 +142,7 @@ def _group(
     return Group(intent, sorted(usable), dict(makers), dict(users))
 
 
-# Instances of a pool: subtasks with a binding, and what is known of them.
+# Instances of a pool: subtasks with a binding.
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +152,9 @@ class Card:
     Attributes:
         subtask: its id.
         instruction: the template with the binding's values.
-        application, category: whose, and of what kind it is.
+        application, category: the app and its kind.
         binding: the parameters.
-        recorded: how it is done; None if it is not recorded.
+        recorded: its trajectory, if there is one.
     """
 
     subtask: str
@@ -169,16 +167,16 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """What tasks are composed of.
+    """The material of tasks.
 
     Attributes:
-        root: the folder that pictures lie below.
-        fingerprint: SHA-256 over the annotations, as the task has it whose data the pool is.
+        root: the folder of the pictures.
+        fingerprint: SHA-256 over the annotations, by the pool's task.
         subtasks: by id.
-        cards: the instances, in the order of the indexed pool.
+        cards: the instances.
         indexed: the same as numbers.
-        initial: categories of resources that exist before a task begins, of those that occur.
-        findings: what is doubtful in the pool, and the subtasks that are not used.
+        initial: categories of the pool's resources that exist before a task begins.
+        findings: doubts about the pool, and unused subtasks.
     """
 
     root: Path
@@ -196,9 +194,12 @@ def _intents_of(subtask: Subtask) -> list[str]:
     return [text for text in found if isinstance(text, str) and text.strip()]
 
 
-# Why subtasks of a pool are not used, said by name.
+# Reasons why subtasks of a pool are not used, as findings.
 
-CODES = (
+Note = Callable[[Finding], None]
+"""Takes findings."""
+
+_CODES = (
     "resource-unprovided",
     "values-disagree",
     "resources-cyclic",
@@ -208,20 +209,15 @@ CODES = (
     "binding-incomplete",
     "trajectory-missing",
 )
-"""What the findings are called."""
-
-Note = Callable[[Finding], None]
-"""Takes findings."""
-
 _SHOWN = 3
 
 
-def _unused_subtask(code: str, subtask: Subtask, what: str, expected: str) -> Finding:
+def _subtask_finding(code: str, subtask: Subtask, what: str, expected: str) -> Finding:
     where = f"subtask {subtask.id} ({subtask.template!r:.60})"
     return Finding(code, "warning", where, what, expected, "correct it; until then it is not used")
 
 
-def _unused_findings(pool: Pool, wanted: frozenset[str]) -> Iterator[Finding]:
+def _findings(pool: Pool, wanted: Collection[str]) -> Iterator[Finding]:
     indexed = pool.indexed
     every = _group("", range(len(pool.cards)), indexed.inputs, indexed.outputs, indexed.initial)
     usable = set(every.instances)
@@ -239,7 +235,7 @@ def _unused_findings(pool: Pool, wanted: frozenset[str]) -> Iterator[Finding]:
         if usable.isdisjoint(numbers):
             yield _unusable_subtask(pool, numbers[0], there, makers)
         elif name in wanted and grouped.isdisjoint(numbers):
-            yield _unused_subtask(
+            yield _subtask_finding(
                 "provider-without-intent",
                 pool.subtasks[name],
                 "only subtasks of other intents provide its resources",
@@ -255,7 +251,7 @@ def _unusable_subtask(
     resource, providers = every[needed], makers.get(needed, ())
     if not providers:
         others = resource[0] in {every[one][0] for one in makers}
-        return _unused_subtask(
+        return _subtask_finding(
             "values-disagree" if others else "resource-unprovided",
             subtask,
             f"no subtask provides {_format_resource(resource)}"
@@ -265,7 +261,7 @@ def _unusable_subtask(
     names = list(dict.fromkeys(pool.cards[one].subtask for one in providers))[:_SHOWN]
     stuck = _is_stuck(pool.indexed, needed, there, makers)
     waits = "is not used itself" if stuck else "waits for others in turn"
-    return _unused_subtask(
+    return _subtask_finding(
         "provider-unused" if stuck else "resources-cyclic",
         subtask,
         f"it needs {_format_resource(resource)}, and what provides that {waits}: "
@@ -310,7 +306,7 @@ def read_pool(path: Path, settings: Settings) -> Pool:
 
     Raises:
         DataError: there are no subtasks, or none can be used: the message names the first reason.
-        UsageError: no intent contains what was asked for.
+        UsageError: no intent contains a wanted text.
     """
     task = get_task(task_for(path, lambda task: task.library is not None, "composes tasks of"))
     assert task.benchmark.library is not None
@@ -361,9 +357,12 @@ def read_pool(path: Path, settings: Settings) -> Pool:
         initial=tuple(sorted(kind for kind, there in exists.items() if there)),
         findings=findings,
     )
-    findings += list(_unused_findings(pool, _wanted_subtasks(library, settings)))
+    intents = {name: _intents_of(subtask) for name, subtask in library.subtasks.items()}
+    every = list(dict.fromkeys(intent for own in intents.values() for intent in own))
+    wanted = set(_select_intents(every, settings)) if every else set()
+    findings += list(_findings(pool, {n for n, own in intents.items() if wanted & {*own}}))
     if not indexed.groups:
-        reason = next((str(each) for each in findings if each.code in CODES), "")
+        reason = next((str(each) for each in findings if each.code in _CODES), "")
         raise DataError(
             f"no subtask of the pool can be used, the first: {reason}",
             where=str(path),
@@ -371,13 +370,6 @@ def read_pool(path: Path, settings: Settings) -> Pool:
             remedy="correct the pool, or name existing resources with --initial",
         )
     return pool
-
-
-def _wanted_subtasks(library: Library, settings: Settings) -> frozenset[str]:
-    intents = {name: _intents_of(subtask) for name, subtask in library.subtasks.items()}
-    every = list(dict.fromkeys(intent for found in intents.values() for intent in found))
-    asked = set(_select_intents(every, settings)) if every else set()
-    return frozenset(name for name, found in intents.items() if not asked.isdisjoint(found))
 
 
 def _cards(
@@ -393,7 +385,7 @@ def _cards(
             if missing := [name for name in places(subtask.template) if name not in binding]:
                 what = f"binding {number} has no {', '.join(missing)}"
                 note(
-                    _unused_subtask("binding-incomplete", subtask, what, "a value for every place")
+                    _subtask_finding("binding-incomplete", subtask, what, "a value for every place")
                 )
                 continue
             known = json.dumps(binding, sort_keys=True)
@@ -415,7 +407,7 @@ def _cards(
         if lacking and settings.trajectories:
             what = f"{lacking} of {len(subtask.parameters or ({},))} bindings have no trajectory"
             note(
-                _unused_subtask(
+                _subtask_finding(
                     "trajectory-missing", subtask, what, "one with the same instruction"
                 )
             )
@@ -444,5 +436,5 @@ def _number_resources(
             reported.add(card.subtask)
             what = f"no parameter says which {unknown[0]}"
             expected = f"a parameter {unknown[0]}, or one `path` where there is one file"
-            note(_unused_subtask("resource-without-value", subtask, what, expected))
+            note(_subtask_finding("resource-without-value", subtask, what, expected))
     return usable, numbers, inputs, outputs

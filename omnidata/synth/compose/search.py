@@ -1,4 +1,4 @@
-"""Attempts in numbered batches: what one finds follows from the settings and its number alone."""
+"""Attempts in numbered batches, whose results depend on the settings and the number alone."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from omnidata.synth.compose.pool import IndexedPool
 from omnidata.synth.compose.settings import ComplexityTarget, EdgeRule
 from omnidata.types import Progress
 
-# What two tasks have in common that differ in the names of their nodes only.
+# The identity of tasks, without the names of their nodes.
 
 _MOST = 5040
-"""Ways to number equal nodes that are tried; there are fewer in every task of a real pool."""
+"""Ways to number equal nodes at most; every task of a real pool has fewer."""
 
 
 def identity(labels: Sequence[Hashable], edges: Sequence[tuple[int, int]]) -> bytes:
@@ -98,13 +98,7 @@ BATCH = 512
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """The settings that all batches share.
-
-    Attributes:
-        seed: decides.
-        target: what tasks are to be like.
-        rule: which edges there are.
-    """
+    """The settings that all batches share."""
 
     seed: int
     target: ComplexityTarget
@@ -119,15 +113,15 @@ Near = tuple[int, Measured]
 
 
 class Sketch(msgspec.Struct, frozen=True, array_like=True):
-    """A task that has been found.
+    """A task.
 
     Attributes:
         attempt: its number.
         group: of the indexed pool.
-        instances: in an order in which they can be done.
+        instances: in a valid order.
         edges: between places in that order.
         initial: resources that must exist before it begins.
-        key: equal for equal tasks, see `identity`.
+        key: see `identity`.
         measured: its complexity.
     """
 
@@ -146,9 +140,8 @@ class Batch(msgspec.Struct, frozen=True, array_like=True):
     Attributes:
         number: of the batch.
         found: each task once.
-        missed: numbers of the attempts that came to a graph of other levels.
-        failed: numbers of those that came to no graph.
-        nearest: the missed one with the smallest distance.
+        missed, failed: numbers of the attempts with a graph of other levels, and with none.
+        nearest: the missed graph with the smallest distance.
     """
 
     number: int
@@ -200,13 +193,13 @@ def _measure(plan: PartialPlan) -> Complexity:
     return complexity(graph, dict(zip(names, kinds, strict=True)), {})
 
 
-# Enough tasks, each once: batches of attempts until there are as many as were asked for.
+# Batches of attempts until there are enough distinct tasks.
 
 PATIENCE = 24
-"""Batches in a row without a new task, after which there are taken to be no more."""
+"""Batches in a row without a new task that end the search."""
 
 _AHEAD = 64
-"""Batches that are begun at a time, at most."""
+"""Batches at a time at most."""
 
 
 @dataclass(slots=True)
@@ -215,10 +208,8 @@ class Found:
 
     Attributes:
         sketches: the tasks, in the order of their attempts.
-        attempts: how many were made, up to the one that came to the last task.
-        missed: of these, those that came to a graph of other levels.
-        failed: those that came to no graph.
-        nearest: of the missed ones.
+        attempts: their number up to the last task.
+        missed, failed, nearest: of these attempts, as of a batch.
     """
 
     sketches: list[Sketch] = field(default_factory=list)

@@ -96,7 +96,7 @@ def make_episodes(
             "made_by": made_by,
         },
     )
-    if report := staging.finished_report():
+    if report := staging.earlier_report():
         return report
     with wrap_os_error(out), staging:
         made = staging.counts()

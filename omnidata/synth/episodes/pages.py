@@ -1,7 +1,7 @@
 """The pages of the invented apps: lists, tiles, players, chats, and a stage for what decides.
 
-On small screens only what is touched and what decides is drawn. On large ones each kind of app has
-pages of its own, which are tables of blocks.
+Small screens show only the deciding sign and what is touched. On large ones each kind of app has
+its own pages, which are tables of blocks.
 """
 
 from __future__ import annotations

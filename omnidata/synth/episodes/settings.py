@@ -13,11 +13,10 @@ from typing import Any, Literal
 from omnidata.actions import Screen
 from omnidata.errors import UsageError
 
-# What a step can say and what it can ask, with the words of the instruction.
+# Cues and questions, with the words of the instruction.
 #
-# A cue says one of four things, the codes 0 to 3, in one medium. A question has four possible
-# answers. The instruction tells which code stands for which answer, so that any cue can go with any
-# question.
+# A cue says one of four codes, 0 to 3, in one medium. A question has four possible answers. The
+# instruction maps codes to answers, so that any cue can go with any question.
 
 Medium = Literal["audio", "video", "screen"]
 MEDIA: tuple[Medium, ...] = ("audio", "video", "screen")
@@ -31,11 +30,11 @@ class CueKind:
     """A way to say a code.
 
     Attributes:
-        medium: the only one in which it is said.
-        en, zh: what to look or listen for; a place of the app goes where the braces are.
-        codes: what each code is called, in English and Chinese.
-        frames: pictures that a clip needs for it to be seen; 0 for other media.
-        seconds: that it takes, and a little more.
+        medium: of the cue.
+        en, zh: the beginning of the rule; a place of the app goes where the braces are.
+        codes: names of the codes, in English and Chinese.
+        frames: pictures that a clip needs; 0 for other media.
+        seconds: time that it needs.
     """
 
     medium: Medium
@@ -212,20 +211,19 @@ class Settings:
 
     Attributes:
         seed: of all random choices.
-        audio_share, video_share: of the steps, those whose answer is in that medium alone; the
-            rest is in the screenshot alone.
+        audio_share, video_share: shares of the steps whose answer is in that medium alone; that of
+            other steps is in the screenshot alone.
         size: width and height of the screenshots in pixels.
         clip_size: of the clips, even.
         fps: frames per second of the clips.
         seconds: length of the clips and sounds, at least 0.5.
-        max_steps: an episode has 1 to so many.
-        apps: how many apps take turns, each with a look of its own; 1 to `MOST_APPS`.
-        cues: names of `CUES`, at least one for each medium that has a share; None = all that the
-            clips and sounds are long enough for, but speech.
+        max_steps: of an episode, at least 1.
+        apps: number of apps, each with its own look; 1 to `MOST_APPS`.
+        cues: names of `CUES`, at least one for each medium with a share; None = all that fit into
+            the clips and sounds, but speech.
         questions: names of `QUESTIONS`.
-        shuffled: False = code k always stands for answer k; True = the instruction tells.
-        distractors: share of the steps that have a sound, a motion or a sign that does not matter,
-            for each of these on its own.
+        shuffled: whether the instruction maps codes to answers; else code k stands for answer k.
+        distractors: share of the steps with an irrelevant sound, likewise motion and sign.
     """
 
     seed: int = 0
@@ -243,12 +241,6 @@ class Settings:
     distractors: float = 0.5
 
     def __post_init__(self) -> None:
-        """Check all values.
-
-        Raises:
-            UsageError: a value is out of range, the clips or sounds are too short for a cue that is
-                named, or a medium with a share has no cue.
-        """
         for name in ("audio_share", "video_share", "seconds", "distractors"):
             # Written as 1.0 where 1 was given: equal settings have equal reports and names.
             object.__setattr__(self, name, float(getattr(self, name)))
@@ -337,8 +329,7 @@ class Settings:
         """Return the medium that decides a step.
 
         Together with `length` a sequence of low discrepancy (Kronecker's, by the powers of the
-        plastic number) and no dice, so that even a few hundred steps have the shares that were
-        asked for, whatever their number.
+        plastic number), so that even a few hundred steps have the wanted shares.
         """
         place = (_start(self.seed, "medium") + group * _PLASTIC[0] + step * _GOLDEN) % 1
         if place < self.audio_share:

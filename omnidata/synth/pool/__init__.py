@@ -86,7 +86,7 @@ def make_pool(out: Path, *, seed: int = 0, progress: Progress | None = None) -> 
         "made_by": {name: version(name) for name in _MADE_BY},
     }
     staging = PoolStaging(out, plan=plan)
-    if report := staging.finished_report():
+    if report := staging.earlier_report():
         return report
     with staging, wrap_os_error(staging.path):
         library = _make_library(staging.path, seed, progress or (lambda done, total: None))
