@@ -247,7 +247,7 @@ class BenchmarkFiles:
 
     @property
     def columns(self) -> str:
-        """What the files hold, in words."""
+        """The columns of the rows, in words."""
         return f"rows with {_COLUMNS[_FORMS[self.task]]}"
 
     def recognises(self, data: Path) -> bool:
@@ -279,11 +279,9 @@ def _stem(path: Path) -> tuple[str, int]:
 
 
 def _images(folder: Path) -> Path:
-    """The Hub puts `images` beside the `data` folder."""
-    for candidate in (folder / "images", folder.parent / "images"):
-        if candidate.is_dir():
-            return candidate
-    return folder / "images"
+    beside_data = folder.parent / "images"  # as on the Hub
+    own = folder / "images"
+    return beside_data if beside_data.is_dir() and not own.is_dir() else own
 
 
 def _peek(path: Path) -> Form | None:

@@ -72,7 +72,7 @@ def _answer(point: Point, step: Step, resized: Resizing | None) -> ParsedAnswer[
 
 
 class InBox(AgentStudioRule[Point]):
-    """The point lies in the box: edges included for the paper, excluded by the release.
+    """Compares the point with the box: edges are inside for the paper, outside for the release.
 
     A row without a usable box or size is judged by neither.
 

@@ -58,7 +58,7 @@ def parse_letters(text: str, step: Step, receipt: Receipt, *, read: Read) -> Par
 
 
 class SameLetters(AgentStudioRule[Letters]):
-    """The letters are those of the recorded actions, in order.
+    """Compares the letters with those of the recorded actions, in order.
 
     Args:
         reading: whose rule.

@@ -71,11 +71,10 @@ def load(
         task: the benchmark.
         instructions: those of GroundUI: recaptioned, or raw as the original datasets had them.
         strict: make the first finding an error.
-        check_media: look whether the images exist and are whole (a few file reads per image).
+        check_media: check that the images exist and are whole (a few file reads per image).
 
     Returns:
-        Steps in the order of the rows, named `<file stem>/<row>`, and a finding for everything that
-        was skipped, missing or doubtful.
+        Steps in the order of the rows, named `<file stem>/<row>`, and findings.
 
     Raises:
         DataError: nothing readable as this benchmark is there, or several files could be meant, or
@@ -188,21 +187,18 @@ class _Reader:
         return assign_group(step)
 
     def _media(self, line: Line, row: Row, place: RowContext) -> dict[str, MediaRef | None]:
+        images: list[tuple[str, object, str, int | None]]
         if self.task in _COLUMNS:
-            return {
-                role: self._image(row.get(column), role, place, line.held, (column, None))
-                for role, column in _COLUMNS[self.task].items()
-            }
-        count = len(row["actions"])
+            columns = _COLUMNS[self.task].items()
+            images = [(role, row.get(column), column, None) for role, column in columns]
+        else:
+            names = _observations(row)
+            images = [(_role(n), name, "obs_before", n) for n, name in enumerate(names)]
+            if len(names) > (count := len(row["actions"])):
+                images[-1] = (_role(count), names[-1], "obs_after", count - 1)
         return {
-            _role(position): self._image(
-                name,
-                _role(position),
-                place,
-                line.held,
-                ("obs_before", position) if position < count else ("obs_after", count - 1),
-            )
-            for position, name in enumerate(_observations(row))
+            role: self._image(name, role, place, line.held, column, item)
+            for role, name, column, item in images
         }
 
     def _image(
@@ -211,7 +207,8 @@ class _Reader:
         role: str,
         place: RowContext,
         held: Held | None,
-        at: tuple[str, int | None],
+        column: str,
+        item: int | None,
     ) -> MediaRef | None:
         if isinstance(name, str):
             reason = unsafe(name)
@@ -226,7 +223,6 @@ class _Reader:
             )
         if not isinstance(name, str):
             return None
-        column, item = at
         if held and column in held.columns and not self.files.images.is_dir():
             return held.image(column, name, item)
         return MediaRef("image", self.files.images, name)  # opening it checks the path
@@ -235,8 +231,8 @@ class _Reader:
 def assign_group(step: Step) -> Step:
     """Return the step with its group: the page of a row of GroundUI, the recording of another row.
 
-    The column `group`, which rows of `omnidata synth` have, comes first. A row is an episode of its
-    own, whose name begins with the group: in other data the same number stands for another row.
+    The column `group` of rows of `omnidata synth` comes first. A row is an episode, whose name
+    begins with the group: other data have other rows of the same number.
     """
     row = step.source
     images = [row.get("image"), row.get("obs_before"), row.get("obs_after")]

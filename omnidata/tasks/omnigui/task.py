@@ -1,4 +1,4 @@
-"""The task `omnigui`: its declaration, how it reads answers, and what only it has."""
+"""The task `omnigui`: its declaration and its reading of answers."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ class _Speech(Speech):
 
 
 def _body_of(action: Action) -> dict[str, Any]:
-    """The wheel and a drag become the swipe that shows the same; a bare end is a success."""
+    """Return an action as a primitive; the wheel and a drag become the swipe of the same effect."""
     label = action.label
     if action.kind in ("scroll", "swipe", "drag"):
         way = finger_way(replace(action, kind="swipe") if action.kind == "drag" else action)
