@@ -15,15 +15,13 @@ from omnidata.actions import Point, Space, ratio
 from omnidata.tasks.points import answers, last_pair, read_point
 
 DRESS = " \t\xa0*_`\"'“”‘’()[]{}<>+-–—•·#~$|.…,;:=!?"
-"""What may stand around an answer without being part of it, bullets among it."""
+"""Characters around an answer, such as bullets."""
 
 # IDMBench: the letters in a response (AgentStudio, section 5.2, appendix D).
 #
-# Two readings of each setting. The *release* matches one pattern and keeps letters as written; its
-# traps are kept. The *paper* shows responses that end in `Answer:` and letters; that is read here
-# as a careful person reads: the last `Answer:` that letters follow decides, whatever the case, the
-# list marks or the bold type, and a word is not a letter. A response without such an answer is
-# unread.
+# The *release* matches one pattern and keeps letters as written. The *paper* shows responses that
+# end in `Answer:` and letters: the last `Answer:` with letters decides, whatever the case, the list
+# marks or the bold type, and a word is not a letter. Other responses are unread.
 
 Letters = tuple[str, ...]
 
@@ -44,7 +42,7 @@ def released_letter(text: str | None) -> str | None:
         >>> released_letter("Answer: Click"), released_letter("**Answer:** H")
         ('C', None)
     """
-    found = _all(_RELEASED_LETTER, text)
+    found = _RELEASED_LETTER.findall(text or "")
     return found[-1] if found else None
 
 
@@ -59,13 +57,8 @@ def released_letters(text: str | None) -> Letters:
         >>> released_letters("**Answer:**\nA")
         ()
     """
-    found = _all(_RELEASED_LETTERS, text)
+    found = _RELEASED_LETTERS.findall(text or "")
     return tuple(found[-1].split("\n")) if found else ()
-
-
-def _all(pattern: re.Pattern[str], text: str | None) -> list[str]:
-    """Matches may overlap: one may swallow the `A` of the next `Answer`."""
-    return pattern.findall(text) if text else []
 
 
 def read_letter(text: str | None) -> str | None:
@@ -140,23 +133,17 @@ def _of_line(line: str) -> list[str]:
     if len(line) == 1:
         return [line.upper()] if _is_letter(line) else []
     found: list[str] = []
-    for part in _SEPARATOR.split(line):
-        letters = _of_part(part)
-        if letters is None:  # unless a comma stands in an option's text
-            label = _LABEL.match(_without_number(line))
-            return [label[1].upper()] if label else []
-        found += letters
+    for part in map(_without_number, (part.strip(DRESS) for part in _SEPARATOR.split(line))):
+        words = (word for word in part.split() if not _CONNECTIVE.fullmatch(word))
+        letters = [word.strip(DRESS) for word in words]
+        if not all(map(_is_letter, letters)):
+            label = _LABEL.match(part)
+            if not label:  # unless a comma stands in an option's text
+                label = _LABEL.match(_without_number(line))
+                return [label[1].upper()] if label else []
+            letters = [label[1]]
+        found += map(str.upper, letters)
     return found
-
-
-def _of_part(part: str) -> list[str] | None:
-    part = _without_number(part.strip(DRESS))
-    words = [word for word in part.split() if not _CONNECTIVE.fullmatch(word)]
-    letters = [word.strip(DRESS) for word in words]
-    if all(map(_is_letter, letters)):
-        return [letter.upper() for letter in letters]
-    label = _LABEL.match(part)
-    return [label[1].upper()] if label else None
 
 
 def _without_number(text: str) -> str:
@@ -170,11 +157,9 @@ def _is_letter(text: str) -> bool:
 
 # GroundUI: the point in a response, and whether it hits (AgentStudio, section 5.1, appendix C.3).
 #
-# Two readings. The *release* takes the last `(number, number)` and wants it strictly inside the
-# box. The *paper* says that the point "lies within" the box, so its edges count, and is read here
-# as `omnidata.tasks.points.read_point` reads.
-#
-# The unit of the coordinates is an argument. The released evaluator takes it from a model's name.
+# The *release* takes the last `(number, number)`, which must be strictly inside the box. For the
+# *paper* the point "lies within" the box, so its edges count; `omnidata.tasks.points.read_point`
+# reads it. The released evaluator takes the unit of the coordinates from a model's name.
 
 Pair = tuple[float, float]
 ToScreen = Callable[[Pair], Pair]

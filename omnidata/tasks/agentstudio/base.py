@@ -1,9 +1,8 @@
-"""What AgentStudio's benchmarks have in common: their rows, and the names of their two rules.
+"""Common parts of AgentStudio's benchmarks: their rows, and the names of their two rules.
 
-`agentstudio-paper` reads with care: edges belong to a box, the last readable `Answer:` decides.
-`agentstudio-release` gives the released evaluator's verdicts, its traps included. A row that is
-at fault itself (no usable box, an operation outside the action space, an empty window) is judged
-by neither and counted.
+`agentstudio-paper` reads with care: edges are part of a box, the last readable `Answer:` decides.
+`agentstudio-release` gives the released evaluator's verdicts, with its traps. A faulty row (no
+usable box, an operation outside the action space, an empty window) is judged by neither.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from omnidata.types import LoadedDataset, Overlays, Step
 Value = TypeVar("Value")
 
 FRAMES: Final = "recorded action"
-"""What is framed where the question is what was done: the place of an action is no target."""
+"""The name of frames around the places of recorded actions, which are no targets."""
 
 
 class AgentStudioRule(Rule[Value]):

@@ -23,7 +23,7 @@ from omnidata.tasks.profile import Profile
 from omnidata.tasks.totals import YesNoTotals
 from omnidata.types import Conversation, Explanation, Message, Step, Target, Verdict
 
-# How an answer is read and judged.
+# Reading and judging an answer.
 
 
 def parse_released(text: str, step: Step, receipt: Receipt) -> ParsedAnswer[bool]:
@@ -36,14 +36,10 @@ def parse_released(text: str, step: Step, receipt: Receipt) -> ParsedAnswer[bool
     return ParsedAnswer(said, {"success": said})
 
 
-def _is_success(step: Step) -> bool:
-    return bool(step.source["is_success"])
-
-
 class SameOutcome(AgentStudioRule[bool]):
-    """The answer says of the trajectory what the row says; an unread one counts as neither."""
+    """Compares the answer with `is_success` of the row; an unread one counts as neither."""
 
-    totals = YesNoTotals(_is_success, by=AXES)
+    totals = YesNoTotals(lambda step: bool(step.source["is_success"]), by=AXES)
 
     def judge(self, step: Step, parsed: ParsedAnswer[bool] | None) -> Values:
         """Compare the answer with the row."""
@@ -52,7 +48,7 @@ class SameOutcome(AgentStudioRule[bool]):
         return (parsed.value == step.source["is_success"], parsed.value)
 
 
-# What is asked, and what is right.
+# The prompt and the target.
 
 
 class _Record(TypedDict):

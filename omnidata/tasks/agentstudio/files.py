@@ -14,19 +14,19 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
-from omnidata.errors import DataError, Finding
+from omnidata.errors import DataError
 from omnidata.files import read_file
 from omnidata.loaders import parquet as parquet_rows
 from omnidata.loaders.files import holds_rows, not_an_object
-from omnidata.loaders.load import Note
+from omnidata.loaders.load import Note, RowContext
 from omnidata.loaders.row_files import head_of, is_parquet, leaf_parts, read_rows
 from omnidata.types import MediaRef, ParquetLocation
 
-# The Hub's form of AgentStudio's rows -> the form that the authors' files have.
+# The Hub's form of AgentStudio's rows -> the form of the authors' files.
 #
-# On the Hub, images are decoded and their names stand in columns of their own (`image_path`,
+# On the Hub, images are decoded, their names are in columns of their own (`image_path`,
 # `obs_before_path`, `obs_after_path`), and the actions of a trajectory are a dict of columns.
-# Columns have one type, so `metadata` has all keys of all rows there, null where a row lacks one.
+# `metadata` has the keys of all rows there, null where a row lacks one.
 
 Row = Mapping[str, Any]
 Form = Literal["groundui", "idm-single", "trajectory"]
@@ -36,7 +36,7 @@ _BOX = ("x", "y", "width", "height")
 
 
 def form(row: Row) -> Form | None:
-    """Which benchmark's columns a row has; IDM-Multiple and CriticBench have the same.
+    """Return the form of a row by its columns; IDM-Multiple and CriticBench have the same.
 
     Examples:
         >>> form({"actions": [], "action_space": [], "is_success": True})
@@ -54,23 +54,8 @@ def form(row: Row) -> Form | None:
     return None
 
 
-def _is_columnwise(row: Row) -> bool:
-    return isinstance(row.get("actions"), Mapping) or any(
-        f"{key}_path" in held or isinstance(held.get(key), Mapping)
-        for held in (row, *_actions(row))
-        for key in IMAGES
-    )
-
-
-def _actions(row: Row) -> list[Row]:
-    actions = row.get("actions")
-    if not isinstance(actions, list):
-        return []
-    return [action for action in actions if isinstance(action, Mapping)]
-
-
 def rezip(row: Row) -> dict[str, Any]:
-    """The row in the form that the authors' files have, without the images.
+    """Return the row in the form of the authors' files, without the images.
 
     Raises:
         ValueError: the columns of the actions are not lists of one length.
@@ -114,25 +99,22 @@ def _plain(row: Row) -> dict[str, Any]:
 
 
 def _name(value: Any) -> Any:
-    """The Hub's paths include the folders above `images`."""
-    if not isinstance(value, str):
-        return value
-    _, found, below = f"/{value}".partition("/images/")
-    return below if found and below else value
+    """Return the path below `images`: the Hub's paths include the folders above."""
+    below = f"/{value}".partition("/images/")[2] if isinstance(value, str) else ""
+    return below or value
 
 
-# Parquet files of the Hub's form: rows without their images, and where the images lie.
+# Parquet files of the Hub's form: rows without their images, and the places of the images.
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """The images that a row of a Parquet file holds itself.
+    """The images in a row of a Parquet file.
 
     Attributes:
         path: the file.
-        row: 0-based, counted through the file.
-        columns: where the schema has the images: by the names that the authors' files have, those
-            of a trajectory in lists.
+        row: its number in the file, from 0.
+        columns: the columns of the images, by the names in the authors' files.
     """
 
     path: Path
@@ -147,44 +129,9 @@ class Held:
         return MediaRef("image", path.parent, name, cell=cell)
 
 
-def columns(path: Path) -> list[str]:
-    """The top-level columns.
-
-    Raises:
-        DataError: the file cannot be read.
-    """
-    with parquet_rows.open_checked(path) as file:
-        return list(file.schema_arrow.names)
-
-
-def rows(path: Path) -> Iterator[tuple[dict[str, Any], Held]]:
-    """Every row; of images only the names are read.
-
-    Raises:
-        DataError: the file cannot be read.
-    """
-    with parquet_rows.open_checked(path) as file:
-        images = [leaf for leaf in parquet_rows.leaves(file) if _is_image(leaf)]
-        held = {leaf_parts(leaf)[-2]: leaf.removesuffix(".bytes") for leaf in images}
-        wanted = [leaf for leaf in parquet_rows.leaves(file) if leaf not in images]
-        for number, row in enumerate(parquet_rows.rows(path, file, wanted)):
-            yield row, Held(path, number, held)
-
-
 def _is_image(leaf: str) -> bool:
     *above, column, last = ["", *leaf_parts(leaf)]
     return last == "bytes" and column in IMAGES and above in ([""], ["", "actions"])
-
-
-def fingerprint(path: Path) -> bytes:
-    """Return a hash of the rows without their images, and of the images' sizes.
-
-    Raises:
-        DataError: the file cannot be read.
-    """
-    with parquet_rows.open_checked(path) as file:
-        wanted = [leaf for leaf in parquet_rows.leaves(file) if not _is_image(leaf)]
-        return parquet_rows.digest(path, file, wanted)
 
 
 TaskName = Literal["groundui", "idm-single", "idm-multiple", "criticbench"]
@@ -205,7 +152,7 @@ _RELEASED: dict[TaskName, str] = {
     "idm-multiple": "metadata_idmn2n",
     "criticbench": "metadata_success_detection",
 }
-"""Stems of the two files of the release that have the same columns."""
+"""Stems of the two files of the release with the same columns."""
 _SHARD = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})")
 _SIGNS = (b'"action_space"', b'"resolution"')
 _PEEKED_LINES = 20
@@ -218,8 +165,8 @@ class Files:
     Attributes:
         paths: one file of rows, or Parquet files in the order of their rows.
         images: the folder that image paths are relative to; it need not exist.
-        stem: what the samples are named after.
-        missing: shards that the others' names say there are.
+        stem: the beginning of the samples' ids.
+        missing: the number of missing shards, by the names of the others.
     """
 
     paths: Sequence[Path]
@@ -230,7 +177,12 @@ class Files:
     def fingerprint(self) -> str:
         digest = hashlib.sha256()
         for path in self.paths:
-            content = fingerprint(path) if is_parquet(path) else read_file(path)
+            if is_parquet(path):  # the rows without their images, and the images' sizes
+                with parquet_rows.open_checked(path) as file:
+                    leaves = [leaf for leaf in parquet_rows.leaves(file) if not _is_image(leaf)]
+                    content = parquet_rows.digest(path, file, leaves)
+            else:
+                content = read_file(path)
             digest.update(f"{path.name}\0{len(content)}\0".encode("utf-8", "surrogateescape"))
             digest.update(content)
         return digest.hexdigest()
@@ -242,8 +194,8 @@ class Line:
 
     Attributes:
         where: the file and the line, or the row of a Parquet file.
-        row: in the form of the authors' files; None for a line that could not be read.
-        held: the images that the file itself holds.
+        row: in the form of the authors' files; None for an unreadable line.
+        held: the images in the file itself.
     """
 
     where: str
@@ -252,7 +204,7 @@ class Line:
 
 
 def find(data: Path, task: TaskName) -> Files:
-    """The files with the benchmark's columns.
+    """Return the files with the benchmark's columns.
 
     Raises:
         DataError: nothing is there, or no file or several have the columns.
@@ -295,7 +247,7 @@ class BenchmarkFiles:
 
     @property
     def columns(self) -> str:
-        """What the files hold, in words."""
+        """The columns of the rows, in words."""
         return f"rows with {_COLUMNS[_FORMS[self.task]]}"
 
     def recognises(self, data: Path) -> bool:
@@ -327,17 +279,15 @@ def _stem(path: Path) -> tuple[str, int]:
 
 
 def _images(folder: Path) -> Path:
-    """The Hub puts `images` beside the `data` folder."""
-    for candidate in (folder / "images", folder.parent / "images"):
-        if candidate.is_dir():
-            return candidate
-    return folder / "images"
+    beside_data = folder.parent / "images"  # as on the Hub
+    own = folder / "images"
+    return beside_data if beside_data.is_dir() and not own.is_dir() else own
 
 
 def _peek(path: Path) -> Form | None:
     if is_parquet(path):
-        found = columns(path)
-        return form(dict.fromkeys(found)) if found else None
+        with parquet_rows.open_checked(path) as file:
+            return form(dict.fromkeys(file.schema_arrow.names))
     head = head_of(path)
     if not any(sign in head for sign in _SIGNS):
         return None  # large documents of others are not decoded
@@ -354,54 +304,57 @@ def _refuse(what: str, data: Path, task: TaskName) -> NoReturn:
 
 
 def read(files: Files, note: Note) -> Iterator[Line]:
-    """Every row, also those that cannot be read, which have a finding.
+    """Yield every row, also unreadable ones, which have a finding.
 
     Raises:
         DataError: a Parquet file cannot be read.
     """
     if files.missing:
-        note(
-            Finding(
-                "shard-missing",
-                "error",
-                str(files.paths[0].parent),
-                f"{files.missing} of {files.missing + len(files.paths)} shards are missing",
-                "all shards that the file names announce",
-                "download the others; the present rows are used until then",
-            )
+        RowContext(str(files.paths[0].parent), note).refuse(
+            "shard-missing",
+            f"{files.missing} of {files.missing + len(files.paths)} shards are missing",
+            "all shards that the file names announce",
+            "download the others; the present rows are used until then",
         )
     for path in files.paths:
-        yield from (_parquet if is_parquet(path) else _rows)(path, note)
+        if is_parquet(path):
+            yield from _parquet(path, note)
+            continue
+        for line in read_rows(path):
+            if not isinstance(line.row, dict):
+                note(not_an_object(line, "one JSON object in UTF-8"))
+                yield Line(line.where, None)
+                continue
+            actions = line.row.get("actions")
+            listed = actions if isinstance(actions, list) else []
+            is_columnwise = isinstance(actions, Mapping) or any(
+                f"{key}_path" in held or isinstance(held.get(key), Mapping)
+                for held in (line.row, *(each for each in listed if isinstance(each, Mapping)))
+                for key in IMAGES
+            )
+            row = _rezip(line.row, line.where, note) if is_columnwise else line.row
+            yield Line(line.where, row)
 
 
 def _parquet(path: Path, note: Note) -> Iterator[Line]:
-    for row, held in rows(path):
-        where = f"{path}, row {held.row}"
-        yield Line(where, _rezip(row, where, note), held)
-
-
-def _rows(path: Path, note: Note) -> Iterator[Line]:
-    for line in read_rows(path):
-        if not isinstance(line.row, dict):
-            note(not_an_object(line, "one JSON object in UTF-8"))
-            yield Line(line.where, None)
-        else:
-            plain = _rezip(line.row, line.where, note) if _is_columnwise(line.row) else line.row
-            yield Line(line.where, plain)
+    with parquet_rows.open_checked(path) as file:
+        leaves = parquet_rows.leaves(file)
+        images = [leaf for leaf in leaves if _is_image(leaf)]
+        columns = {leaf_parts(leaf)[-2]: leaf.removesuffix(".bytes") for leaf in images}
+        wanted = [leaf for leaf in leaves if leaf not in images]
+        for number, row in enumerate(parquet_rows.rows(path, file, wanted)):
+            where = f"{path}, row {number}"
+            yield Line(where, _rezip(row, where, note), Held(path, number, columns))
 
 
 def _rezip(row: Row, where: str, note: Note) -> Row | None:
     try:
         return rezip(row)
     except ValueError as error:
-        note(
-            Finding(
-                "columns-differ",
-                "error",
-                where,
-                f"the row cannot be read: {error}",
-                "a list of actions, or a dict of lists of one length",
-                "correct the row; it is skipped until then",
-            )
+        RowContext(where, note).refuse(
+            "columns-differ",
+            f"the row cannot be read: {error}",
+            "a list of actions, or a dict of lists of one length",
+            "correct the row; it is skipped until then",
         )
         return None

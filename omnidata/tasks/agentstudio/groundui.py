@@ -36,7 +36,7 @@ from omnidata.types import (
 SPACES: Final[Sequence[Space]] = ("rel", "px", "norm1000")
 
 
-# How an answer is read and judged.
+# Reading and judging an answer.
 
 
 def parse_pair(
@@ -72,7 +72,7 @@ def _answer(point: Point, step: Step, resized: Resizing | None) -> ParsedAnswer[
 
 
 class InBox(AgentStudioRule[Point]):
-    """The point lies in the box: edges included for the paper, excluded by the release.
+    """Compares the point with the box: edges are inside for the paper, outside for the release.
 
     A row without a usable box or size is judged by neither.
 
@@ -97,7 +97,7 @@ class InBox(AgentStudioRule[Point]):
         return (found.hit,)
 
 
-# What is asked, and what is right.
+# The prompt and the target.
 
 
 class _Record(TypedDict, total=False):
@@ -117,7 +117,7 @@ class _Speech(PointSpeech):
 
 
 _RECORDED: Final = re.compile(r"(linux|macos|windows)_([a-z]+)_[0-9a-f]{8}-")
-"""How AgentStudio's tools call a picture: system, application, a UUID."""
+"""Names of pictures by AgentStudio's tools: system, application, a UUID."""
 
 
 class _Wordings(Wordings):

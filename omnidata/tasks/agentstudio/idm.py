@@ -1,4 +1,4 @@
-"""IDM-Single and IDM-Multiple: what was done between screenshots? (AgentStudio, section 5.2, D)."""
+"""IDM-Single and IDM-Multiple: the actions between screenshots (AgentStudio, section 5.2, D)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from omnidata.tasks.profile import Profile
 from omnidata.tasks.totals import Column, RowTotals
 from omnidata.types import Conversation, Diagnosis, Explanation, Step, Target, Verdict
 
-# How an answer is read and judged.
+# Reading and judging an answer.
 
 Operations = Callable[[Row], Sequence[str]]
 """Returns the recorded actions that a row asks for, in order."""
@@ -58,7 +58,7 @@ def parse_letters(text: str, step: Step, receipt: Receipt, *, read: Read) -> Par
 
 
 class SameLetters(AgentStudioRule[Letters]):
-    """The letters are those of the recorded actions, in order.
+    """Compares the letters with those of the recorded actions, in order.
 
     Args:
         reading: whose rule.
@@ -82,7 +82,7 @@ class SameLetters(AgentStudioRule[Letters]):
         return Verdict("ok" if parsed else "unparsed", values, record, found.fault)
 
 
-# What is asked, and what is right.
+# The prompt and the target.
 
 
 class _Record(TypedDict):

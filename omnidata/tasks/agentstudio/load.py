@@ -14,13 +14,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from omnidata.actions import Screen
-from omnidata.errors import DataError, Finding, MediaError
+from omnidata.errors import DataError, Finding
 from omnidata.loaders.files import check_media_files
-from omnidata.loaders.load import Note, RowContext, about, check_screen, load_data, short
+from omnidata.loaders.load import Note, RowContext, about, check_screen, load_data, short, size_of
 from omnidata.loaders.repository import is_repository
 from omnidata.loaders.steps import Steps, number_steps, row_ids
-from omnidata.media import image_size, unsafe
+from omnidata.media import unsafe
 from omnidata.tasks.agentstudio import files as agentstudio_files
 from omnidata.tasks.agentstudio import rows
 from omnidata.tasks.agentstudio.files import Files, Held, Line, Row, TaskName
@@ -48,9 +47,6 @@ FAMILIES: Mapping[TaskName, Sequence[str]] = {
 }
 """The families of sources of the published data."""
 
-UNKNOWN: Screen = (0, 0)
-"""The screen of a step whose row has no size and whose first image is no file that can be read."""
-
 
 def load(
     data: Path | str,
@@ -62,13 +58,12 @@ def load(
 ) -> LoadedDataset:
     """Read the rows of a benchmark; no medium is decoded.
 
-    A step's `source` is the untouched row. Of the Hub's form, which spreads a trajectory over
-    columns and keeps the images inside, it is the row put together again: actions as a list, the
-    images' names below `images` in place of the images, no null key in `metadata`.
+    A step's `source` is the untouched row. The Hub's form spreads a trajectory over columns and
+    keeps the images inside; its rows become those of the authors' files: actions as a list, names
+    of images, no null key in `metadata`.
 
     A step's `screen` is the `resolution` of a GroundUI row, else the size of its first image, else
-    `UNKNOWN`. `action` is None: targets and answers are in `source`, boxes by
-    `agentstudio_boxes.target_box` and `action_box`.
+    (0, 0). `action` is None: targets and answers are in `source`.
 
     Args:
         data: a `.jsonl` or `.parquet` file, a folder with one such file (found by its columns), or
@@ -76,11 +71,10 @@ def load(
         task: the benchmark.
         instructions: those of GroundUI: recaptioned, or raw as the original datasets had them.
         strict: make the first finding an error.
-        check_media: look whether the images exist and are whole (a few file reads per image).
+        check_media: check that the images exist and are whole (a few file reads per image).
 
     Returns:
-        Steps in the order of the rows, named `<file stem>/<row>`, and a finding for everything that
-        was skipped, missing or doubtful.
+        Steps in the order of the rows, named `<file stem>/<row>`, and findings.
 
     Raises:
         DataError: nothing readable as this benchmark is there, or several files could be meant, or
@@ -159,19 +153,30 @@ class _Reader:
         sample_id = f"{self.files.stem}/{number}"
         place = RowContext(f"{sample_id} ({line.where})", about(self.note, sample_id))
         row = line.row
-        if row is None or not self._check(row, place) or not self._is_new(row, place):
+        if row is None or not rows.CHECKS[self.task](row, place):
             return None
-        instruction = self._instruction(row, place)
-        if instruction is None:
+        try:
+            canonical = json.dumps(row, sort_keys=True)
+        except (TypeError, ValueError, RecursionError) as error:
+            place.refuse(
+                "column-wrong", f"the row is not JSON ({type(error).__name__})", "JSON values only"
+            )
             return None
+        self.repeats.look(row, canonical, place)
+        instruction = row.get("instruction")
+        if self.task == "groundui":
+            instruction = rows.instruction_of(row, self.instructions, place)
+            if instruction is None:
+                return None
         media = self._media(line, row, place)
+        first = next(iter(media.values()))
         step = Step(
             sample_id=sample_id,
             episode_id=str(number),
             step_index=0,
             num_steps=1,
-            instruction=instruction,
-            screen=rows.screen_of(row) or _size(next(iter(media.values()))),
+            instruction=instruction if isinstance(instruction, str) else "",
+            screen=rows.screen_of(row) or size_of(first if first and not first.cell else None),
             media=media,
             history=(),
             history_screens=(),
@@ -181,45 +186,19 @@ class _Reader:
         )
         return assign_group(step)
 
-    def _check(self, row: Row, place: RowContext) -> bool:
-        if self.task == "groundui":
-            return rows.check_groundui(row, place)
-        if self.task == "idm-single":
-            return rows.check_single(row, place)
-        return rows.check_trajectory(row, self.task, place)
-
-    def _is_new(self, row: Row, place: RowContext) -> bool:
-        try:
-            canonical = json.dumps(row, sort_keys=True)
-        except (TypeError, ValueError, RecursionError) as error:
-            return place.refuse(
-                "column-wrong", f"the row is not JSON ({type(error).__name__})", "JSON values only"
-            )
-        self.repeats.look(row, canonical, place)
-        return True
-
-    def _instruction(self, row: Row, place: RowContext) -> str | None:
-        if self.task == "groundui":
-            return rows.instruction_of(row, self.instructions, place)
-        text = row.get("instruction")
-        return text if isinstance(text, str) else ""
-
     def _media(self, line: Line, row: Row, place: RowContext) -> dict[str, MediaRef | None]:
+        images: list[tuple[str, object, str, int | None]]
         if self.task in _COLUMNS:
-            return {
-                role: self._image(row.get(column), role, place, line.held, (column, None))
-                for role, column in _COLUMNS[self.task].items()
-            }
-        count = len(row["actions"])
+            columns = _COLUMNS[self.task].items()
+            images = [(role, row.get(column), column, None) for role, column in columns]
+        else:
+            names = _observations(row)
+            images = [(_role(n), name, "obs_before", n) for n, name in enumerate(names)]
+            if len(names) > (count := len(row["actions"])):
+                images[-1] = (_role(count), names[-1], "obs_after", count - 1)
         return {
-            _role(position): self._image(
-                name,
-                _role(position),
-                place,
-                line.held,
-                ("obs_before", position) if position < count else ("obs_after", count - 1),
-            )
-            for position, name in enumerate(_observations(row))
+            role: self._image(name, role, place, line.held, column, item)
+            for role, name, column, item in images
         }
 
     def _image(
@@ -228,26 +207,22 @@ class _Reader:
         role: str,
         place: RowContext,
         held: Held | None,
-        at: tuple[str, int | None],
+        column: str,
+        item: int | None,
     ) -> MediaRef | None:
         if isinstance(name, str):
             reason = unsafe(name)
         else:
             reason = "the row names no image" if name is None else f"it is a {type(name).__name__}"
         if reason:
-            place.note(
-                Finding(
-                    "path-unsafe" if name is not None else "image-missing",
-                    "error",
-                    place.where,
-                    f"{role.replace('_', ' ')} {short(name)}: {reason}",
-                    f"a path relative to {self.files.images}",
-                    "correct the path; the step lacks the image until then",
-                )
+            place.refuse(
+                "path-unsafe" if name is not None else "image-missing",
+                f"{role.replace('_', ' ')} {short(name)}: {reason}",
+                f"a path relative to {self.files.images}",
+                "correct the path; the step lacks the image until then",
             )
         if not isinstance(name, str):
             return None
-        column, item = at
         if held and column in held.columns and not self.files.images.is_dir():
             return held.image(column, name, item)
         return MediaRef("image", self.files.images, name)  # opening it checks the path
@@ -256,8 +231,8 @@ class _Reader:
 def assign_group(step: Step) -> Step:
     """Return the step with its group: the page of a row of GroundUI, the recording of another row.
 
-    The column `group`, which rows of `omnidata synth` have, comes first. A row is an episode of its
-    own, whose name begins with the group: in other data the same number stands for another row.
+    The column `group` of rows of `omnidata synth` comes first. A row is an episode, whose name
+    begins with the group: other data have other rows of the same number.
     """
     row = step.source
     images = [row.get("image"), row.get("obs_before"), row.get("obs_after")]
@@ -283,9 +258,7 @@ _FRAME = re.compile(
 
 
 def _recording_of(image: str) -> str:
-    """The recording that an image of IDMBench or CriticBench is of, by the image's name.
-
-    Rows of one recording show the same screens before and after each other.
+    """Return the recording of an image of IDMBench or CriticBench, by the image's name.
 
     Examples:
         >>> _recording_of("aitw_images/general/17915011704193583092_1.png")
@@ -305,12 +278,3 @@ def _observations(row: Row) -> list[Any]:
     actions = row["actions"]
     last = actions[-1].get("obs_after")
     return [action.get("obs_before") for action in actions] + ([] if last is None else [last])
-
-
-def _size(ref: MediaRef | None) -> Screen:
-    if ref is None or ref.cell is not None:
-        return UNKNOWN
-    try:
-        return image_size(ref)
-    except MediaError:
-        return UNKNOWN

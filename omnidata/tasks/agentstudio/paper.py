@@ -72,7 +72,7 @@ WORDINGS = Variation(
 
 @cache
 def published_results(task: TaskName) -> Published:
-    """What is published of a benchmark.
+    """Return the published results of a benchmark.
 
     Examples:
         >>> published_results("idm-single").settings[0].metrics["accuracy"].model
@@ -99,7 +99,10 @@ def _rows(task: TaskName) -> list[PublishedRow]:
                 if each not in ("tp", "fp")
                 for group, value in by.items()
             }
-            values = {key: _fraction(key[1], value) for key, value in printed.items()}
+            values = {
+                key: value if key[1] == "edit_distance" else round(value / 100, 6)
+                for key, value in printed.items()
+            }
             digits = {key: decimals(value) for key, value in printed.items()}
             # Only some tables print the model's date.
             key = model.partition(" (")[0], str(options)
@@ -119,18 +122,14 @@ def _rows(task: TaskName) -> list[PublishedRow]:
     return list(found.values())
 
 
-def _fraction(metric: str, value: float) -> float:
-    return value if metric == "edit_distance" else round(value / 100, 6)
-
-
 _PUBLISHED: Final[Mapping[TaskName, Mapping[str, int]]] = {
     "groundui": {"GroundUI-1K": 1000, "GroundUI-18K": 0},
     "idm-single": {"IDM-Single": 350},
     "idm-multiple": {"IDM-Multiple": 345},
     "criticbench": {"CriticBench": 350},
 }
-"""The names of the datasets on the Hub, the benchmark's own first, and their rows; 0 where the card
-says them roughly."""
+"""The names of the datasets on the Hub, the benchmark's own first, and their rows; 0 if the card
+states them roughly."""
 
 
 def publications(task: TaskName) -> tuple[Publication, ...]:

@@ -1,4 +1,4 @@
-"""One AgentStudio row -> what a step needs of it, with a finding for everything doubtful.
+"""One AgentStudio row -> the parts of a step, with a finding for everything doubtful.
 
 A row is skipped if no answer to it could be right or wrong: without a target, an operation of the
 action space, a label, or an action to ask about. Other faults are reported, and the row is kept.
@@ -7,25 +7,25 @@ action space, a label, or an action to ask about. Other faults are reported, and
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, get_args
 
 from omnidata.actions import Box, Point, Region, Screen, Space
-from omnidata.errors import Finding, Severity
 from omnidata.jsontext import is_number
 from omnidata.loaders.files import SKIPPED
 from omnidata.loaders.load import RowContext, short
-from omnidata.tasks.agentstudio.files import Row
+from omnidata.tasks.agentstudio.files import Row, TaskName
 
-# What the boxes of AgentStudio's rows mean; every family of sources means something else.
+# The boxes of AgentStudio's rows; they differ by the family of sources.
 #
 # GroundUI has edges in pixels. The actions of the other sets have `{x, y, width, height}`: for
 # Mind2Web a rectangle in pixels of the page, for Android in the Wild a point in [0, 1] and for
-# AgentStudio's own a point in pixels, both with a width and height of 1.0 that mean nothing.
+# AgentStudio's own a point in pixels, both with a meaningless width and height of 1.0.
 
 FARTHEST = 1e9
-"""No coordinate in pixels is farther from 0 than this."""
+"""The largest coordinate in pixels."""
 
 _FAMILIES = {
     "mind2web": "mind2web",
@@ -37,7 +37,7 @@ _FAMILIES = {
 
 
 def family(source: str) -> str:
-    """The family of a row's `source`: by the substrings that the released evaluator looks for.
+    """Return the family of a row's `source`, by the substrings of the released evaluator.
 
     Examples:
         >>> family("mind2web_data_test_task"), family("agent-studio"), family("omniact")
@@ -55,7 +55,7 @@ def number(value: object) -> float | None:
 
 
 def target_box(row: Mapping[str, Any]) -> Box | None:
-    """The target of a GroundUI row in pixels; None if no point of the plane lies in it.
+    """Return the target of a GroundUI row in pixels; None if no point of the plane lies in it.
 
     Examples:
         >>> target_box({"bbox": [336, 652, 466, 652]})
@@ -73,7 +73,7 @@ def target_box(row: Mapping[str, Any]) -> Box | None:
 
 
 def action_box(row: Mapping[str, Any], action: Mapping[str, Any]) -> Region | None:
-    """Where an action was made, in the meaning that its source gives to boxes.
+    """Return the place of an action, by its source's meaning of boxes.
 
     Args:
         row: the row, whose `source` decides.
@@ -81,9 +81,8 @@ def action_box(row: Mapping[str, Any], action: Mapping[str, Any]) -> Region | No
 
     Returns:
         A box in pixels (Mind2Web), a point in [0, 1] (Android in the Wild), a point in pixels
-        (AgentStudio); of a box that names its unit, as those of `omnidata synth`, a box in it, or a
-        point if it has no extent. None where the action has no box or one that cannot be read, and
-        for other sources, whose boxes mean nothing known.
+        (AgentStudio); for a box with a unit, as of `omnidata synth`, a box in that unit, or a point
+        if it has no extent. None without a readable box, and for other sources.
 
     Examples:
         >>> box = {"x": 0.5, "y": 0.25, "width": 1.0, "height": 1.0}
@@ -116,32 +115,27 @@ def action_box(row: Mapping[str, Any], action: Mapping[str, Any]) -> Region | No
     return Box(x, y, x + width, y + height, space)
 
 
-def _is_flat(box: Box) -> bool:
-    return box.left == box.right or box.top == box.bottom
-
-
-# Which actions of a trajectory a model is shown: the last five.
-#
-# Source: AgentStudio, Appendices D.3 and E, and the released evaluator.
+# The actions of a trajectory that a model is shown: the last five (Appendices D.3 and E, and the
+# released evaluator).
 
 Trajectory = Literal["idm-multiple", "criticbench"]
 
 WINDOW = 5
-"""Actions that are shown at most."""
+"""The largest number of shown actions."""
 
 
 def window(task: Trajectory, actions: Sequence[Mapping[str, Any]]) -> range:
-    """The positions of the actions that are shown.
+    """Return the positions of the shown actions.
 
-    IDM-Multiple asks what happened between observations, so it drops a final action after which
-    nothing was observed; CriticBench keeps it.
+    IDM-Multiple asks what happened between observations, so it drops a final action without an
+    observation after it; CriticBench keeps it.
 
     Args:
         task: the benchmark.
         actions: of the row; every one has `obs_after`, which only the last may lack.
 
     Returns:
-        The positions, empty where the only action was dropped.
+        The positions; empty if the only action was dropped.
 
     Examples:
         >>> actions = [{"obs_after": "1.png"}] * 6 + [{"obs_after": None}]
@@ -172,8 +166,7 @@ _LETTERS = 26
 _NOISE = re.compile(r"-> (HOVER|ENTER)\s*$")
 
 
-def check_groundui(row: Row, place: RowContext) -> bool:
-    """Return whether a row of GroundUI can be scored."""
+def _check_groundui(row: Row, place: RowContext) -> bool:
     if not isinstance(row.get("instruction"), str):
         return place.refuse(
             "column-wrong", f"instruction is {short(row.get('instruction'))}", "a text"
@@ -192,7 +185,14 @@ def check_groundui(row: Row, place: RowContext) -> bool:
             f"bbox is {short(row.get('bbox'))}",
             "[left, top, right, bottom] in pixels, left <= right and top <= bottom",
         )
-    _check_box(box, size, place)
+    if box.left == box.right or box.top == box.bottom:
+        place.warn(
+            "box-flat",
+            f"the box {_edges(box)} has no area",
+            "a box with points strictly inside",
+            "correct the row; no answer is right in profiles that exclude the edges",
+        )
+    _check_inside(box, size, place)
     return True
 
 
@@ -201,22 +201,17 @@ def screen_of(row: Row) -> Screen | None:
     value = row.get("resolution")
     if not isinstance(value, list | tuple) or len(value) != 2:
         return None
-    sides = [_whole(side) for side in value]
-    return cast("Screen", tuple(sides)) if None not in sides else None
-
-
-def _whole(side: object) -> int | None:
-    if not is_number(side) or not 0 < side <= FARTHEST:
+    if not all(is_number(side) and 0 < side <= FARTHEST and side == int(side) for side in value):
         return None
-    return int(side) if side == int(side) else None
+    return int(value[0]), int(value[1])
 
 
 def instruction_of(row: Row, which: Instructions, place: RowContext | None = None) -> str | None:
-    """The instruction of a GroundUI row, recaptioned or as the original dataset had it.
+    """Return the instruction of a GroundUI row, recaptioned or of the original dataset.
 
     Returns:
-        The text; None if the row has no such instruction. "NA", which 17 rows of GroundUI-1K have
-        as their raw instruction, is given as it is, with a finding.
+        The text; None if the row has no such instruction. "NA", the raw instruction of 17 rows of
+        GroundUI-1K, is kept, with a finding.
     """
     if which == "recaptioned":
         return str(row["instruction"])
@@ -235,19 +230,25 @@ def instruction_of(row: Row, which: Instructions, place: RowContext | None = Non
     return raw
 
 
-def check_single(row: Row, place: RowContext) -> bool:
-    """Return whether a row of IDM-Single can be scored."""
+def _check_single(row: Row, place: RowContext) -> bool:
     if not _check_space(row, place) or not _check_operation(row, row, place):
         return False
     _check_action(row, row, place, "")
     return True
 
 
-def check_trajectory(row: Row, task: Trajectory, place: RowContext) -> bool:
-    """Return whether a row of IDM-Multiple or CriticBench can be scored."""
-    if not _check_space(row, place) or not _check_actions(row, place):
+def _check_trajectory(task: Trajectory, row: Row, place: RowContext) -> bool:
+    if not _check_space(row, place):
         return False
-    actions = row["actions"]
+    actions = row.get("actions")
+    if not isinstance(actions, list) or not all(isinstance(action, Mapping) for action in actions):
+        return place.refuse("column-wrong", f"actions is {short(actions)}", "a list of actions")
+    if not actions:
+        return place.refuse("window-empty", "the row has no action", "at least one action")
+    if len(actions) > MAX_ACTIONS:
+        return place.refuse(
+            "actions-many", f"the row has {len(actions)} actions", f"at most {MAX_ACTIONS}"
+        )
     seen = window(task, actions)
     if not seen:
         return place.refuse(
@@ -260,14 +261,21 @@ def check_trajectory(row: Row, task: Trajectory, place: RowContext) -> bool:
         asked = task == "idm-multiple" and position in seen
         if not _check_operation(row, action, place, name, skip=asked) and asked:
             return False
-        words = action.get("metadata")
-        words = words.get("repr") if isinstance(words, Mapping) else None
+        words = _words(action)
         if task == "criticbench" and position in seen and not isinstance(words, str):
             return place.refuse(
                 "repr-missing", f"{name}metadata.repr is {short(words)}", "the action in words"
             )
         _check_action(row, action, place, name)
-    _check_chain(actions, place)
+    for position, (action, following) in enumerate(pairwise(actions)):
+        if action.get("obs_after") != following.get("obs_before"):
+            place.warn(
+                "chain-broken",
+                f"action {position}: obs_after is {short(action.get('obs_after'))}, but the next "
+                f"obs_before {short(following.get('obs_before'))}",
+                "the same observation",
+                "correct the row; the next action's obs_before is shown until then",
+            )
     if task == "criticbench" and not isinstance(row.get("is_success"), bool):
         return place.refuse(
             "label-unusable", f"is_success is {short(row.get('is_success'))}", "true or false"
@@ -291,35 +299,17 @@ def _check_space(row: Row, place: RowContext) -> bool:
     )
 
 
-def _check_actions(row: Row, place: RowContext) -> bool:
-    actions = row.get("actions")
-    if not isinstance(actions, list) or not all(isinstance(action, Mapping) for action in actions):
-        return place.refuse("column-wrong", f"actions is {short(actions)}", "a list of actions")
-    if not actions:
-        return place.refuse("window-empty", "the row has no action", "at least one action")
-    if len(actions) > MAX_ACTIONS:
-        return place.refuse(
-            "actions-many", f"the row has {len(actions)} actions", f"at most {MAX_ACTIONS}"
-        )
-    return True
-
-
 def _check_operation(
     row: Row, action: Row, place: RowContext, name: str = "", *, skip: bool = True
 ) -> bool:
     operation, space = action.get("operation"), row["action_space"]
     if isinstance(operation, str) and operation in space:
         return True
-    severity: Severity = "error" if skip else "warning"
-    place.note(
-        Finding(
-            "operation-unknown",
-            severity,
-            place.where,
-            f"{name}operation is {short(operation)}",
-            f"one of the action space: {', '.join(space)}",
-            SKIPPED if skip else "correct the row; until then the step of this action is left out",
-        )
+    (place.refuse if skip else place.warn)(
+        "operation-unknown",
+        f"{name}operation is {short(operation)}",
+        f"one of the action space: {', '.join(space)}",
+        SKIPPED if skip else "correct the row; until then the step of this action is left out",
     )
     return False
 
@@ -334,12 +324,11 @@ def _check_action(row: Row, action: Row, place: RowContext, name: str) -> None:
             "{x, y, width, height} as the source defines it, or null",
             "correct the row; the action has no place until then",
         )
-    if isinstance(region, Box) and _is_flat(region):
+    if isinstance(region, Box) and (region.left == region.right or region.top == region.bottom):
         place.warn("box-flat", f"{name}bbox is {short(box)}", "a box with an area")
     if isinstance(region, Point) and region.space == "rel":
         _check_inside(region, (1, 1), place, name)
-    words = action.get("metadata")
-    words = words.get("repr") if isinstance(words, Mapping) else None
+    words = _words(action)
     said = _NOISE.search(words) if isinstance(words, str) else None
     source = str(row.get("source"))
     if said and action.get("operation") == "CLICK" and family(source) == "mind2web":
@@ -351,27 +340,18 @@ def _check_action(row: Row, action: Row, place: RowContext, name: str) -> None:
         )
 
 
-def _check_chain(actions: list[Row], place: RowContext) -> None:
-    for position, (action, following) in enumerate(pairwise(actions)):
-        if action.get("obs_after") != following.get("obs_before"):
-            place.warn(
-                "chain-broken",
-                f"action {position}: obs_after is {short(action.get('obs_after'))}, but the next "
-                f"obs_before {short(following.get('obs_before'))}",
-                "the same observation",
-                "correct the row; the next action's obs_before is shown until then",
-            )
+def _words(action: Row) -> object:
+    metadata = action.get("metadata")
+    return metadata.get("repr") if isinstance(metadata, Mapping) else None
 
 
-def _check_box(box: Box, size: Screen, place: RowContext) -> None:
-    if _is_flat(box):
-        place.warn(
-            "box-flat",
-            f"the box {_edges(box)} has no area",
-            "a box with points strictly inside",
-            "correct the row; no answer is right in profiles that exclude the edges",
-        )
-    _check_inside(box, size, place)
+CHECKS: Mapping[TaskName, Callable[[Row, RowContext], bool]] = {
+    "groundui": _check_groundui,
+    "idm-single": _check_single,
+    "idm-multiple": partial(_check_trajectory, "idm-multiple"),
+    "criticbench": partial(_check_trajectory, "criticbench"),
+}
+"""Return whether a row of a benchmark can be scored."""
 
 
 def _check_inside(region: Region, size: Screen, place: RowContext, name: str = "") -> None:
@@ -415,7 +395,7 @@ def tags_of(row: Row, place: RowContext) -> dict[str, str]:
     return tags
 
 
-# Rows that come twice, wholly or in part.
+# Repeated rows.
 
 
 class Repeats:
@@ -425,34 +405,34 @@ class Repeats:
         self._seen: dict[str, dict[Hashable, str]] = {}
 
     def look(self, row: Row, canonical: str, place: RowContext) -> None:
-        """Hold a row against those before it.
+        """Report what a row repeats of the rows before it.
 
         Args:
             row: the row.
             canonical: its content as a text, the same for equal rows.
-            place: where it lies.
+            place: of the row.
         """
         first = self._first("row", canonical, place)
         if first:
-            self._tell("row-repeated", f"the row is the same as {first}", place)
+            self._warn("row-repeated", f"the row is the same as {first}", place)
             return
         for key in ("annotation_id", "action_id"):
             identity = row.get(key)
             if isinstance(identity, str) and (first := self._first(key, identity, place)):
-                self._tell("id-repeated", f"{first} has the same {key}, {identity}", place)
+                self._warn("id-repeated", f"{first} has the same {key}, {identity}", place)
         image, asked, box = row.get("image"), row.get("instruction"), target_box(row)
         if isinstance(image, str) and isinstance(asked, str) and box:
             first = self._first("asked", (image, asked), place)
             answered = self._first("answered", (image, asked, box), place)
             if first and not answered:
-                self._tell("target-ambiguous", f"{first} asks the same with another box", place)
+                self._warn("target-ambiguous", f"{first} asks the same with another box", place)
 
     def _first(self, kind: str, key: Hashable, place: RowContext) -> str | None:
         known = self._seen.setdefault(kind, {})
         first = known.setdefault(key, place.where)
         return None if first == place.where else first
 
-    def _tell(self, code: str, what: str, place: RowContext) -> None:
+    def _warn(self, code: str, what: str, place: RowContext) -> None:
         place.warn(
             code, what, "each row once", "nothing to do: both rows are used; do not use it as a key"
         )

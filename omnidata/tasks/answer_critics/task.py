@@ -1,7 +1,7 @@
 """The tasks `step-critic` and `trajectory-critic`: were the answers of an agent right?
 
-Ours. A row is made of a run (`omnidata synth criticbench --run`): what the agent was shown, what it
-answered, and what the profile of its task said of that. Right is the positive class.
+Ours. A row is made of a run (`omnidata synth criticbench --run`): the agent's prompts and answers,
+and the verdicts of its task's profile. Right is the positive class.
 """
 
 from __future__ import annotations
@@ -120,11 +120,11 @@ def read_confidence(text: str) -> float | None:
 
 
 class Judgement(NamedTuple):
-    """What a critic says.
+    """The answer of a critic.
 
     Attributes:
         right: whether the agent's answers are right.
-        confidence: in [0, 1], how sure the critic is; None if it does not say.
+        confidence: in [0, 1]; None if the critic states none.
     """
 
     right: bool
@@ -132,7 +132,7 @@ class Judgement(NamedTuple):
 
 
 class Calibrated(YesNoTotals):
-    """Accuracy, precision, recall and F1 of right answers, and how far confidences can be trusted.
+    """Accuracy, precision, recall and F1 of right answers, and the calibration of confidences.
 
     A judgement without a confidence counts in the rates, and not in the calibration.
     """
@@ -164,7 +164,7 @@ def _is_right(step: Step) -> bool:
 
 
 class SameJudgement(Rule[Judgement]):
-    """The critic says of the agent's answers what the profile of their task said."""
+    """Compares the critic's judgement with the verdict of the task's profile."""
 
     name = "critic"
     source = "ours; calibration as in Guo et al. (2017) and Geifman et al. (2019)"
@@ -175,7 +175,7 @@ class SameJudgement(Rule[Judgement]):
 
         Returns:
             `p_right` is the probability that the answers are right: the confidence in a yes, the
-            rest in a no; 1 or 0 where there is no confidence.
+            rest in a no; 1 or 0 without a confidence.
         """
         if parsed is None:
             return (False, None, None, None)
@@ -339,7 +339,6 @@ class Critic(Benchmark):
         )
 
     def prompt(self, step: Step, history: History) -> Conversation:
-        """Return one message: the agent's prompts and answers, turn by turn, then the question."""
         alone = self._task == "step-critic"
         parts = [Part("text", _BEGINS[self._task])]
         for number, turn in enumerate(step.source["turns"], 1):

@@ -214,11 +214,7 @@ def judge(target: Action | None, answer: Answer | None, point: Pair | None) -> M
 
 
 class StepRule(Rule[Answer]):
-    """The rule of `judge`.
-
-    Args:
-        space: the unit of coordinates in answers.
-    """
+    """The rule of `judge`; `space` is the unit of coordinates in answers."""
 
     name = "omnibench-step"
     totals = EpisodeTotals(

@@ -67,10 +67,10 @@ class Annotations:
 
 @dataclass(slots=True)
 class Files:
-    """The annotation files below one path, found by name alone.
+    """The annotation files of a path, by their names.
 
     Attributes:
-        root: the folder that the others are named from.
+        root: the folder of the others' names.
         apps: app folders; empty in the released form.
         steps: a JSON file with all steps; None in the paper's form.
         side: dependency side files.

@@ -1,7 +1,7 @@
 """OmniGUI as steps, from the paper's tree, the released form, or annotations alone.
 
-Source: OmniGUI, sections 3.1 to 3.3 and Appendix B; `docs/benchmarks/omnigui.md` says where the
-release differs.
+Source: OmniGUI, sections 3.1 to 3.3 and Appendix B; `docs/benchmarks/omnigui.md` lists the
+differences of the release.
 """
 
 from __future__ import annotations
@@ -68,12 +68,11 @@ def load(data: Path | str, *, strict: bool = False, check_media: bool = True) ->
         data: an app folder, a folder of apps, the released folder, a JSON file of steps, or a
             Parquet repository.
         strict: make the first finding an error.
-        check_media: look whether the media exist and the screenshots are whole and of the stated
+        check_media: check that the media exist and the screenshots are whole and of the stated
             size (a few file reads per step).
 
     Returns:
-        Steps in the order of the source, each episode's by index, and a finding for everything that
-        was skipped, missing or doubtful.
+        Steps in the order of the source, each episode's by index, and findings.
 
     Raises:
         DataError: nothing readable as OmniGUI is there, or `strict` and there is a finding.
@@ -420,7 +419,7 @@ def merge_groups(steps: Sequence[Step], note: Note) -> Sequence[Step]:
         own = _alone(step)
         if own not in twins:
             continue
-        if group_of.setdefault(own, own if step.group == own else step.group) == step.group:
+        if group_of.setdefault(own, step.group) == step.group:
             continue
         torn[own] = []
         if group_of[own] == own:

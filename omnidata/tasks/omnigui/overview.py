@@ -1,4 +1,4 @@
-"""What an OmniGUI dataset holds, as the paper's Table 7 and Figure 2 have it; its other tables."""
+"""The contents of an OmniGUI dataset, as in the paper's Table 7 and Figure 2; its other tables."""
 
 from __future__ import annotations
 
@@ -44,9 +44,8 @@ def count(steps: Sequence[Step]) -> dict[str, Any]:
         for numbers in (row, part):
             numbers["episodes"] += 1
             numbers["steps"] += number
-        for tag in ("dimension", "dependency"):
-            if tag in first.tags:
-                row[COLUMNS[first.tags[tag]]] += 1
+        for tag in {"dimension", "dependency"} & first.tags.keys():
+            row[COLUMNS[first.tags[tag]]] += 1
     for row in apps.values():
         row["language"] = "+".join(sorted(row["languages"], reverse=True))
     total = {key: sum(row[key] for row in apps.values()) for key in KEYS}
@@ -258,7 +257,10 @@ def _draw_apps(axes: Axes, apps: Sequence[tuple[str, Mapping[str, Any]]], number
     families, written = spellings(name for name, _ in apps)
     axes.set_yticks(
         range(len(apps)),
-        [_shorten(written[name]) for name, _ in apps],
+        [
+            name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
+            for name in (written[app] for app, _ in apps)
+        ],
         fontfamily=families,
         parse_math=False,
     )
@@ -293,10 +295,6 @@ def _draw_groups(axes: Axes, title: str, groups: Mapping[str, Numbers]) -> None:
 def _finish(axes: Axes, title: str) -> None:
     axes.set_title(title, loc="left")
     axes.spines[["top", "right"]].set_visible(False)
-
-
-def _shorten(name: str) -> str:
-    return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
 
 
 # The tables of OmniGUI's paper; the groups of its rows fit 699 of its 709 episodes.

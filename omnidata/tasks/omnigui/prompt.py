@@ -119,33 +119,25 @@ class Prompt:
         blocks = [f"Goal: {goal}", f"Step: {step.step_index}"]
         if lines := _history_lines(step, history):
             blocks.append("Action History:\n" + "\n".join(lines))
-        parts = [*self._media(step, voice), Part("text", "\n\n".join([*blocks, _ASK]))]
+        modalities = self.options["modalities"]
+        roles = [role for letter, role in (("V", "video"), ("A", "audio")) if letter in modalities]
+        media = {role: step.media.get(role) for role in (*roles, "screenshot")}
+        parts = [Part(ref.kind, media=ref, role=role) for role, ref in media.items() if ref]
+        if voice:
+            at = len(parts) - (self.voice_form == "paper" and bool(media["screenshot"]))
+            parts.insert(at, Part("audio", media=voice, role="voice"))
+        past = step.media.get("history_screenshot")
+        if past and self.options["history_screenshot"] == "on":
+            parts[:0] = [
+                Part("text", "[History Screenshot]:", role="history_screenshot"),
+                Part("image", media=past, role="history_screenshot"),
+            ]
+        parts.append(Part("text", "\n\n".join([*blocks, _ASK])))
         system = system_prompt(self.options["modalities"], self.voice_form)
         return (
             Message("system", (Part("text", system),)),
             Message("user", tuple(parts)),
         )
-
-    def _media(self, step: Step, voice: MediaRef | None) -> list[Part]:
-        modalities = self.options["modalities"]
-        parts: list[Part] = []
-        past = step.media.get("history_screenshot")
-        if past and self.options["history_screenshot"] == "on":
-            parts += [
-                Part("text", "[History Screenshot]:", role="history_screenshot"),
-                Part("image", media=past, role="history_screenshot"),
-            ]
-        if "V" in modalities and (clip := step.media.get("video")):
-            parts.append(Part("video", media=clip, role="video"))
-        if "A" in modalities and (audio := step.media.get("audio")):
-            parts.append(Part("audio", media=audio, role="audio"))
-        if screenshot := step.media.get("screenshot"):
-            parts.append(Part("image", media=screenshot, role="screenshot"))
-        if voice:
-            spoken = Part("audio", media=voice, role="voice")
-            at = len(parts) - (self.voice_form == "paper" and bool(step.media.get("screenshot")))
-            parts.insert(at, spoken)
-        return parts
 
     def _voice(self, step: Step, instruction: str) -> MediaRef | None:
         if self.voice is None:

@@ -100,7 +100,7 @@ def _region(corners: list[Any], swapped: bool) -> Region:
 
 
 DEFAULT_SCREEN: Screen = (1080, 2400)
-"""What the released evaluator assumes where a row has no size."""
+"""The released evaluator's size of a row without one."""
 
 ROLES: Mapping[str, Modality] = {
     "screenshot": "image",
@@ -114,10 +114,10 @@ _NUMBERS = ", ".join(f"{number} {label}" for label, number in NUMBERS.items())
 
 
 def refuse_other_benchmarks(rows: Sequence[tuple[Row, str]]) -> None:
-    """Stop at rows of Android in the Wild, which use the same columns with other meanings.
+    """Refuse rows of Android in the Wild, which use the same columns with other meanings.
 
     Args:
-        rows: the first ones, and the file that they are from.
+        rows: the first ones, and their file.
 
     Raises:
         DataError: the rows are AITW or AITZ episodes.

@@ -330,7 +330,7 @@ class PaperRule(Rule[Action]):
 
 
 class ReleaseRule(Rule[Action]):
-    """The published evaluator, verdict for verdict; its errors are unreadable answers here."""
+    """The released evaluator, verdict for verdict; its errors count as unreadable answers."""
 
     name = "omnigui-release"
     source = "OmniGUI's released evaluator"

@@ -65,7 +65,7 @@ def target(step: Step, *, space: Space, size: Screen) -> Target | None:
     Args:
         step: of OmniGUI.
         space: the unit of coordinates.
-        size: width and height of the screenshot as the model is shown it, in pixels.
+        size: width and height of the screenshot as sent, in pixels.
 
     Returns:
         None if there is no action, or it lacks its place or its text.
@@ -97,15 +97,16 @@ def _regions(action: Action, screen: Screen) -> dict[str, Region]:
     if action.kind in PLACED and action.start:
         return {"coordinate": action.start[0]}
     if action.kind == "swipe" and action.start:
-        end = action.end[0] if action.end else _lift(action, screen)
+        end: Region
+        if action.end:
+            end = action.end[0]
+        else:
+            begin = convert(centre(action.start[0]), "norm1000", screen)
+            dx, dy = _AHEAD[action.direction]
+            x, y = (min(1000, max(0, edge)) for edge in (begin.x + dx, begin.y + dy))
+            end = Point(x, y, "norm1000")
         return {"start_coordinate": action.start[0], "end_coordinate": end}
     return {}
-
-
-def _lift(action: Action, screen: Screen) -> Point:
-    begin = convert(centre(action.start[0]), "norm1000", screen)
-    dx, dy = _AHEAD[action.direction]
-    return Point(min(1000, max(0, begin.x + dx)), min(1000, max(0, begin.y + dy)), "norm1000")
 
 
 def _inside(region: Region, screen: Screen, space: Space) -> list[float]:

@@ -1,9 +1,9 @@
-"""The task `omnigui`: its declaration, how it reads answers, and what only it has."""
+"""The task `omnigui`: its declaration and its reading of answers."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -100,24 +100,19 @@ def _on_screen(
     found: Answer, step: Step, receipt: Receipt, space: PredictedSpace, *, released: bool = False
 ) -> ParsedAnswer[Action]:
     written = value = action_of(found, space)
-    shown = _resize(found, step, receipt, space) if receipt and space in _IN_PIXELS else found
+    shown = found
+    if receipt and space in ("px", "auto"):
+        sent = resizing(receipt, step.screen, where=step.sample_id)
+
+        def to_screen(pair: Pair | None) -> Pair | None:
+            in_pixels = pair is not None and (space == "px" or max(pair) > 1000)
+            return sent.to_screen(pair) if sent and pair is not None and in_pixels else pair
+
+        shown = replace(found, start=to_screen(found.start), end=to_screen(found.end))
     is_short = (found.start and not written.start) or (found.end and not written.end)
     if shown is not found or (released and (is_short or space == "auto")):
         value = action_of(shown, space, released=released)
     return ParsedAnswer(value, found.as_dict(), (written,), found.as_prompted)
-
-
-_IN_PIXELS: Final[Collection[PredictedSpace]] = ("px", "auto")
-
-
-def _resize(found: Answer, step: Step, receipt: Receipt, space: PredictedSpace) -> Answer:
-    sent = resizing(receipt, step.screen, where=step.sample_id)
-
-    def to_screen(pair: Pair | None) -> Pair | None:
-        in_pixels = pair is not None and (space == "px" or max(pair) > 1000)
-        return sent.to_screen(pair) if sent and pair is not None and in_pixels else pair
-
-    return replace(found, start=to_screen(found.start), end=to_screen(found.end))
 
 
 class _Speech(Speech):
@@ -139,7 +134,7 @@ class _Speech(Speech):
 
 
 def _body_of(action: Action) -> dict[str, Any]:
-    """The wheel and a drag become the swipe that shows the same; a bare end is a success."""
+    """Return an action as a primitive; the wheel and a drag become the swipe of the same effect."""
     label = action.label
     if action.kind in ("scroll", "swipe", "drag"):
         way = finger_way(replace(action, kind="swipe") if action.kind == "drag" else action)
@@ -168,7 +163,7 @@ _KEYED: Final = ("BACK", "HOME")
 """The primitives that are keys, too."""
 
 
-# What only OmniGUI has.
+# OmniGUI's names of apps, episodes and logs.
 
 
 class AppSpellings(Wordings):

@@ -60,7 +60,7 @@ def read_tree(content: bytes) -> list[Element]:
     parser.buffer_text = True
     try:
         parser.Parse(content, True)
-    except (expat.ExpatError, LookupError) as error:  # a LookupError: an encoding nobody knows
+    except (expat.ExpatError, LookupError) as error:  # a LookupError: an unknown encoding
         raise ValueError(f"it is no XML ({error})") from None
     return [element for element in reader.found if element is not None]
 
@@ -93,32 +93,25 @@ class _Reader:
 
 
 def _element(tag: str, given: dict[str, str], said: str) -> Element:
-    plain: dict[str, str] = {}
-    spaced: dict[tuple[str, str], str] = {}
+    facts: dict[tuple[str, str], str] = {}  # by kind and name; plain attributes have no kind
+    on_windows = False
     for key, value in given.items():
         namespace, _, name = key.rpartition(" ")
-        kind = next(
-            (word for word in ("state", "component", "value", "class") if word in namespace), ""
-        )
-        if namespace:
-            spaced[kind, name] = value
-        else:
-            plain[name] = value
-    on_windows = any("windows" in key.rpartition(" ")[0] for key in given)
-    is_true = {
-        name for (kind, name), value in spaced.items() if kind == "state" and value == "true"
-    }
-    left, top = _pair(spaced.get(("component", "screencoord"), ""))
-    width, height = _pair(spaced.get(("component", "size"), ""))
-    typed = spaced.get(("class", "class"), "").endswith("EditWrapper")
+        kinds = (word for word in ("state", "component", "value", "class") if word in namespace)
+        facts[next(kinds, "other") if namespace else "", name] = value
+        on_windows = on_windows or "windows" in namespace
+    states = {name for (kind, name), value in facts.items() if (kind, value) == ("state", "true")}
+    left, top = _pair(facts.get(("component", "screencoord"), ""))
+    width, height = _pair(facts.get(("component", "size"), ""))
+    typed = facts.get(("class", "class"), "").endswith("EditWrapper")
     return Element(
         tag,
-        plain.get("name", ""),
-        said or (spaced.get(("value", "value"), "") if typed else ""),
+        facts.get(("", "name"), ""),
+        said or (facts.get(("value", "value"), "") if typed else ""),
         (left, top, left + width, top + height),
-        visible="visible" in is_true and (on_windows or "showing" in is_true),
-        usable=not is_true.isdisjoint(("enabled", "editable", "expandable", "checkable")),
-        image=plain.get("image") == "true",
+        visible="visible" in states and (on_windows or "showing" in states),
+        usable=not states.isdisjoint(("enabled", "editable", "expandable", "checkable")),
+        image=facts.get(("", "image")) == "true",
     )
 
 

@@ -30,6 +30,7 @@ from omnidata.tasks.osworld.suite import TaskFiles
 from omnidata.tasks.osworld.tree import (
     EVALUATION,
     FOUND,
+    GROUP_OF,
     INSTRUCTION,
     RECORDING,
     RESULT,
@@ -39,7 +40,6 @@ from omnidata.tasks.osworld.tree import (
     Rollout,
     example_names,
     find,
-    group_of,
     read_result,
     recognises,
 )
@@ -61,8 +61,8 @@ AlignBy = Literal["clock", "pictures"]
 TAGS: Final = (
     "domain", "group", "action_space", "observation_type", "model", "outcome", "alignment",
 )  # fmt: skip
-"""The tags of a step: where its rollout lies, the group of Table 5, "success", "partial", "failure"
-or "unfinished", and how its clips are cut: "exact", "estimated", or "none" where it has none."""
+"""The tags of a step: of its rollout, the group of Table 5, the outcome ("success", "partial",
+"failure", "unfinished"), and the alignment of its clips ("exact", "estimated", "none")."""
 
 ROLES: Final[Mapping[str, Modality]] = {
     "screenshot": "image",
@@ -70,8 +70,8 @@ ROLES: Final[Mapping[str, Modality]] = {
     "video": "video",
     "video_after": "video",
 }
-"""`screenshot` and `video` show what was there before the agent acted; what its action did is in
-`screenshot_after`, which is the one that the line names, and in `video_after`."""
+"""`screenshot` and `video` are before the action; `screenshot_after`, which the line names, and
+`video_after` show its result."""
 
 _UNKNOWN: Final[Screen] = (0, 0)
 """The screen of a step without a screenshot that can be read."""
@@ -138,7 +138,7 @@ class _StepReader:
         usual = next((size for size in sizes if size != _UNKNOWN), _UNKNOWN)
         tags = {
             "domain": rollout.domain,
-            "group": group_of().get(rollout.domain, ""),
+            "group": GROUP_OF.get(rollout.domain, ""),
             "action_space": rollout.action_space,
             "observation_type": rollout.observation_type,
             "model": rollout.model,
@@ -348,7 +348,7 @@ def elements(step: Step) -> list[Element]:
 
 
 TREE: Final = "accessibility_tree"
-"""What a step's `source` has where there is a tree: packed, or empty if it cannot be read."""
+"""The key of a packed tree in a step's `source`; its value is empty if the tree is unreadable."""
 
 _BUDGET = Budget(max_bytes=4 * 1024**3)
 
@@ -371,12 +371,12 @@ def load(
     Args:
         data: the tree, from any of its levels downwards; a trajectory's file; or a Parquet
             repository.
-        examples: the folder of the suite's examples, for the instructions; None where its
-            `evaluation_examples` lies in the tree, or nowhere.
+        examples: the folder of the suite's examples, with the instructions; None for the
+            `evaluation_examples` in the tree, if any.
         align: "pictures" decodes the recordings to find the screenshots in them.
         strict: make the first finding an error.
-        check_media: look whether screenshots and recordings exist and are whole.
-        needs_steps: refuse data without a turn; otherwise that is no problem.
+        check_media: check that screenshots and recordings exist and are whole.
+        needs_steps: refuse data without a turn.
 
     Returns:
         Steps in the order of the folders, named `<folder>/<number of the turn>`.

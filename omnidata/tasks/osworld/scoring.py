@@ -30,14 +30,14 @@ from omnidata.tasks.osworld.suite import (
 )
 from omnidata.tasks.osworld.tree import (
     EVALUATION,
+    GROUP_OF,
+    INFEASIBLE,
     RESULT,
+    SETS,
     TRAJECTORY,
     Result,
     Rollout,
-    group_of,
-    infeasible,
     read_result,
-    sets,
 )
 from omnidata.tasks.osworld.turns import MOST_TURNS
 from omnidata.tasks.rollouts import Columns, OfflineScorer, Scored
@@ -154,8 +154,8 @@ class RolloutScorer(OfflineScorer):
         self, data: Path, profile: str, tried: Mapping[Key, _Tried], files: TaskFiles
     ) -> Suite:
         suite = suite_of(profile, (key[1:] for key in tried), files)
-        own = sets()[profile]
-        others = {one for name, found in sets().items() if name != profile for one in found}
+        own = SETS[profile]
+        others = {one for name, found in SETS.items() if name != profile for one in found}
         domains = {domain for _, domain, _ in tried}
         # Other suites are scored by the first profile, or by one with a domain of theirs.
         is_own = not domains.isdisjoint(own)
@@ -232,12 +232,12 @@ def _outside(
 ) -> None:
     """Report the tasks that the rates do not include, and domains with too many examples."""
     if suite.source == "data":
-        unknown = ", ".join(sorted(suite.sizes.keys() - group_of().keys()))
+        unknown = ", ".join(sorted(suite.sizes.keys() - GROUP_OF.keys()))
         RowContext(str(data), note).warn(
             "domain-unknown",
             f"{profile} has no {unknown}: SR_all is over the {sum(suite.sizes.values())} tasks "
             "that agents tried here",
-            f"a list of all tasks, or the domains {', '.join(sets()[profile])} alone",
+            f"a list of all tasks, or the domains {', '.join(SETS[profile])} alone",
             f"name the suite's {EVALUATION} or {LIST} with -T examples=PATH, or put it into the "
             "folder; remove folders that are not domains",
         )
@@ -322,7 +322,7 @@ def _axes(suite: Suite, examples: Sequence[Example]) -> dict[str, dict[str, int 
     counts: dict[str, Mapping[str, int]] = {}
     if suite.tasks is None:
         several = sum(size for domain, size in suite.sizes.items() if domain in WORKFLOWS)
-        never = sum(task.partition("/")[0] in suite.sizes for task in infeasible())
+        never = sum(task.partition("/")[0] in suite.sizes for task in INFEASIBLE)
         counts["feasibility"] = {"feasible": whole - never, "infeasible": never}
         counts["workflow"] = {"single app": whole - several, "several apps": several}
     else:
@@ -361,7 +361,7 @@ def _behaviour(
         return {}
     found: dict[str, dict[str, str]] = {name: {} for name in ("domain", "group", *axes)}
     for (domain, example), one in known.items():
-        group = {"group": group_of()[domain]} if suite.groups and domain in group_of() else {}
+        group = {"group": GROUP_OF[domain]} if suite.groups and domain in GROUP_OF else {}
         for axis, value in {"domain": domain, **group, **one.axes}.items():
             found[axis][f"{domain}/{example}"] = value
     used = {axis: groups for axis, groups in found.items() if groups}

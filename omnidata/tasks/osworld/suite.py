@@ -18,7 +18,7 @@ from omnidata.errors import DataError, MediaError
 from omnidata.files import bounds, inside, real
 from omnidata.jsontext import as_name, is_number, json_file
 from omnidata.media import Budget, resolve
-from omnidata.tasks.osworld.tree import EVALUATION, example_row, group_of, groups, infeasible, sets
+from omnidata.tasks.osworld.tree import EVALUATION, GROUP_OF, GROUPS, INFEASIBLE, SETS, example_row
 from omnidata.types import MediaRef
 
 LIST: Final = "test_all.json"
@@ -177,7 +177,7 @@ class Suite:
     @property
     def is_osworld(self) -> bool:
         """Whether all domains are OSWorld's, with known groups and infeasible tasks."""
-        return self.sizes.keys() <= group_of().keys()
+        return self.sizes.keys() <= GROUP_OF.keys()
 
     def axes(self, task: Task) -> Mapping[str, str]:
         """Return a task's known groups of Table 15, and the number of its applications.
@@ -196,7 +196,7 @@ class Suite:
             never = "infeasible" in (func if isinstance(func, list) else [func])
             axes["feasibility"] = "infeasible" if never else "feasible"
         elif self.is_osworld:
-            never = "/".join(task) in infeasible()
+            never = "/".join(task) in INFEASIBLE
             axes["feasibility"] = "infeasible" if never else "feasible"
         apps = row.get("related_apps")
         number = len(apps) if isinstance(apps, list) else 0
@@ -214,7 +214,7 @@ class Suite:
     @property
     def groups(self) -> Mapping[str, Sequence[str]]:
         """The groups of Table 5; none for another suite, which may have equal domain names."""
-        return groups() if self.is_osworld else {}
+        return GROUPS if self.is_osworld else {}
 
 
 def suite_of(profile: str, tried: Iterable[Task], files: TaskFiles) -> Suite:
@@ -239,8 +239,8 @@ def suite_of(profile: str, tried: Iterable[Task], files: TaskFiles) -> Suite:
     shown = files.tasks_of_examples()
     if files.is_named and shown:
         return Suite(_sizes(shown), shown, "examples", files)
-    if {domain for domain, _ in found} <= group_of().keys():
-        return Suite(sets()[profile], None, "set", files)
+    if {domain for domain, _ in found} <= GROUP_OF.keys():
+        return Suite(SETS[profile], None, "set", files)
     if found <= shown:
         return Suite(_sizes(shown), shown, "examples", files)
     every = frozenset(task for task in found | shown if task[0])
@@ -249,6 +249,6 @@ def suite_of(profile: str, tried: Iterable[Task], files: TaskFiles) -> Suite:
 
 def _sizes(tasks: Iterable[Task]) -> dict[str, int]:
     counts = Counter(domain for domain, _ in tasks)
-    known = chain.from_iterable(sets().values())  # in the paper's order
+    known = chain.from_iterable(SETS.values())  # in the paper's order
     order = dict.fromkeys([*(one for one in known if one in counts), *sorted(counts)])
     return {domain: counts[domain] for domain in order}

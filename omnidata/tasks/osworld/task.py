@@ -81,7 +81,7 @@ from omnidata.tasks.osworld.actions import (
 )
 from omnidata.tasks.osworld.scoring import RolloutScorer
 from omnidata.tasks.osworld.suite import LIST, TaskFiles
-from omnidata.tasks.osworld.tree import EVALUATION, groups, read_result, sets
+from omnidata.tasks.osworld.tree import EVALUATION, GROUPS, SETS, read_result
 from omnidata.tasks.overview import share
 from omnidata.tasks.profile import Profile
 from omnidata.tasks.published import HISTORY, read_published
@@ -128,8 +128,8 @@ class StepRule(Rule[Done]):
     name = "osworld-step"
     totals = EpisodeTotals(
         by={
-            "group": tuple(groups()),
-            "domain": tuple(sets()["osworld"]),
+            "group": tuple(GROUPS),
+            "domain": tuple(SETS["osworld"]),
             "model": (),
             "outcome": OUTCOMES,
         }
@@ -191,7 +191,6 @@ class View(overview.View):
         }
 
     def tables(self) -> list[TextTable]:
-        """Return the tasks and rollouts, then the steps if there are any."""
         rows = [
             [domain, str(self.tasks[domain]), *(str(found[name]) for name in OUTCOMES)]
             for domain, found in self.rollouts.items()
@@ -341,7 +340,7 @@ class OsWorld(Benchmark):
         tags=loader.TAGS,
         roles=loader.ROLES,
         other_moments=("screenshot_after", "video_after"),
-        subsets=(*groups(), *sets()["osworld"]),
+        subsets=(*GROUPS, *SETS["osworld"]),
         detailed_actions=True,
         answer_type=_Record,
     )

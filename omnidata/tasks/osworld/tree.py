@@ -1,4 +1,4 @@
-"""Where OSWorld's rollouts lie below a folder of results, and what their folders' names say.
+"""OSWorld's rollouts below a folder of results, and the facts in the names of their folders.
 
 The release writes `<action_space>/<observation_type>/<model>/<domain>/<example_id>/`; others hand
 on a part of it, from any level downwards, or have a folder per instruction below the example.
@@ -12,7 +12,6 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cache
 from importlib import resources
 from itertools import islice
 from pathlib import Path
@@ -30,56 +29,18 @@ from omnidata.types import MediaRef
 # OSWorld's domains: how many examples each has, and the groups of Table 5.
 
 
-@cache
-def sets() -> Mapping[str, Mapping[str, int]]:
-    """Return the number of examples by domain, of each set (Tables 8 and 9).
-
-    Examples:
-        >>> {name: sum(found.values()) for name, found in sets().items()}
-        {'osworld': 369, 'osworld-windows': 43}
-    """
-    found: Mapping[str, Mapping[str, int]] = _file()["sets"]
-    return found
-
-
-@cache
-def groups() -> Mapping[str, tuple[str, ...]]:
-    """Return the groups of Table 5 and their domains, in the paper's order.
-
-    Examples:
-        >>> groups()["Professional"]
-        ('vs_code', 'gimp')
-    """
-    return {name: tuple(found) for name, found in _file()["groups"].items()}
-
-
-@cache
-def group_of() -> Mapping[str, str]:
-    """Return the group of every domain.
-
-    Examples:
-        >>> group_of()["libreoffice_calc"]
-        'Office'
-    """
-    return {one: name for name, found in groups().items() for one in found}
-
-
-@cache
-def infeasible() -> frozenset[str]:
-    """Return the tasks that the release's evaluation calls infeasible, as `<domain>/<id>`.
-
-    Examples:
-        >>> len(infeasible())
-        30
-    """
-    listed = _file()["infeasible"]
-    return frozenset(f"{domain}/{one}" for domain, ids in listed.items() for one in ids)
-
-
-def _file() -> Any:
-    path = resources.files("omnidata.tasks.osworld").joinpath("domains.json")
-    return json.loads(path.read_text(encoding="utf-8"))
-
+_DOMAINS: Final[Any] = json.loads(
+    resources.files("omnidata.tasks.osworld").joinpath("domains.json").read_bytes()
+)
+SETS: Final[Mapping[str, Mapping[str, int]]] = _DOMAINS["sets"]
+"""The sets of examples: the number by domain (Tables 8 and 9)."""
+GROUPS: Final = {name: tuple(domains) for name, domains in _DOMAINS["groups"].items()}
+"""The groups of Table 5 and their domains, in the paper's order."""
+GROUP_OF: Final = {domain: name for name, domains in GROUPS.items() for domain in domains}
+INFEASIBLE: Final = frozenset(
+    f"{domain}/{one}" for domain, ids in _DOMAINS["infeasible"].items() for one in ids
+)
+"""The tasks that the release's evaluation calls infeasible, as `<domain>/<id>`."""
 
 TRAJECTORY: Final = "traj.jsonl"
 RESULT: Final = "result.txt"
@@ -88,10 +49,10 @@ ACTION_SPACES: Final = ("pyautogui", "computer_13")
 OBSERVATION_TYPES: Final = ("screenshot", "a11y_tree", "screenshot_a11y_tree", "som")
 
 EVALUATION: Final = "evaluation_examples"
-"""What suites call the folder of their tasks, at times with more behind it."""
+"""The beginning of the name of the folder of a suite's tasks."""
 _SKIPPED: Final = "onboard"  # the release's own trials
 _ATTEMPT: Final = re.compile(r"(attempt|trial|repeat|seed)[-_ ]?\d+", re.IGNORECASE | re.ASCII)
-"""What folders are called that hold one of several attempts of the same agent."""
+"""Names of folders of one of several attempts of an agent."""
 _SMALL: Final = Budget(max_bytes=1024**2)
 
 
@@ -174,7 +135,7 @@ def find(data: Path, note: Note, domains: Collection[str] = ()) -> list[Rollout]
         OSError: a folder cannot be read.
     """
     root = data if data.is_dir() else data.parent
-    namer = _Namer(root, frozenset(domains) | group_of().keys())
+    namer = _Namer(root, frozenset(domains) | GROUP_OF.keys())
     far: list[Path] = []
     walked = _walk(root, (), (real(root),), far, note, namer.domains)
     found = list(walked) if data.is_dir() else [()]
@@ -254,7 +215,7 @@ def _inside(found: Sequence[Parts], namer: _Namer, note: Note) -> Iterator[Rollo
         if not inner or (len(inner) == 1 and not namer.has(owner, RESULT)):
             yield namer.rollout_of(parts)
         elif not (namer.has(parts, RESULT) or namer.has(parts, TRAJECTORY)):
-            continue  # it is called as a domain's is
+            continue  # it has the name of a domain
         elif len(inner) > 1 and (outer.run, *inner[-2:]) not in tried:
             domain, example = inner[-2:]
             yield replace(
@@ -396,7 +357,7 @@ def recognises(data: Path) -> bool:
     if any(path.name == TRAJECTORY and _is_trajectory(path) for path in files):
         return True
     domains = (path.parent.parent.name for path in files if path.name == RESULT)
-    return not group_of().keys().isdisjoint(domains)
+    return not GROUP_OF.keys().isdisjoint(domains)
 
 
 def _files(data: Path, depth: int = 0) -> Iterator[Path]:

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 Row = Mapping[str, Any]
 
 MOST_TURNS: Final = 2000
-"""Turns of one run that are kept, and the highest `step_num`: every step has the history of all
-before it, also of the turns in which the agent said nothing that could be run."""
+"""The largest number of turns of a run, and the highest `step_num`: every step has the history of
+all before it, also of turns without a runnable action."""
 
 _STAMP: Final = re.compile(r"(\d{8})@(\d{6})(\d{6})?", re.ASCII)
 
