@@ -236,9 +236,6 @@ class OsAtlasPro(Dialect):
 
     Examples:
         >>> dialect = OsAtlasPro()
-        >>> said = dialect.read("thoughts:\nThe shop.\nactions:\nSCROLL [DOWN]", (0, 0))
-        >>> said.thought, said.actions[0].direction, said.actions[0].sense
-        ('The shop.', 'down', 'content')
         >>> dialect.in_sense("finger").read("actions:\nSCROLL [UP]", (0, 0)).actions[0].sense
         'finger'
         >>> dialect.write([Action("tap", (Point(3, 4, "norm1000"),))], (0, 0), "mobile")

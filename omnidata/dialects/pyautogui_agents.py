@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import textwrap
-from abc import abstractmethod
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, Final
@@ -46,14 +45,7 @@ from omnidata.dialects.base import (
 from omnidata.dialects.call_syntax import UNPARSED, parse_python
 from omnidata.dialects.pyautogui import AGENTS, CLICKS, LONGEST, Call, Code, read_code
 from omnidata.dialects.pyautogui_actions import each_action
-from omnidata.dialects.pyautogui_released import (
-    AGUVIS,
-    KIMI,
-    OPENCUA,
-    read_aguvis,
-    read_kimi,
-    read_opencua,
-)
+from omnidata.dialects.pyautogui_released import read_aguvis, read_kimi, read_opencua
 
 # Where an answer has its code, and where its thought.
 
@@ -304,6 +296,7 @@ class CodeDialect(Dialect):
         pages: whether a wheel turns by pages.
         answer: a written answer, of "code", its "language" and a "sentence" on what it does.
         form: how prompts ask for an answer with "code".
+        read_released: reads an answer as the released parser does.
     """
 
     by_name: ClassVar[bool] = True
@@ -312,6 +305,7 @@ class CodeDialect(Dialect):
     pages: ClassVar[bool] = False
     answer: ClassVar[str]
     form: ClassVar[str]
+    read_released: ClassVar[staticmethod[[str, Screen], tuple[Action, ...]]]
 
     def read(self, text: str, fed: Screen, *, rules: Rules = "lenient") -> Answer:
         if rules == "strict":
@@ -351,14 +345,6 @@ class CodeDialect(Dialect):
             fed: as in `read`.
         """
         return point
-
-    @abstractmethod
-    def read_released(self, text: str, fed: Screen) -> tuple[Action, ...]:
-        """Return the actions of an answer as the released parser reads it.
-
-        Raises:
-            UnreadError: it does not.
-        """
 
     def write(self, actions: Sequence[Action], fed: Screen, platform: Platform) -> str:
         sentence = " ".join(f"{action.label.replace('_', ' ').capitalize()}." for action in actions)
@@ -526,11 +512,7 @@ class OpenCua(CodeDialect):
     r"""OpenCUA: a thought, a sentence and a block of code; places in pixels as fed.
 
     Examples:
-        >>> dialect = OpenCua()
-        >>> said = dialect.read("## Code:\n```python\npyautogui.click(x=33, y=44)\n```", (0, 0))
-        >>> said.actions[0].start
-        (Point(x=33, y=44, space='px'),)
-        >>> print(dialect.write([Action("done", status="success")], (0, 0), "desktop"))
+        >>> print(OpenCua().write([Action("done", status="success")], (0, 0), "desktop"))
         ## Action:
         Task complete.
         <BLANKLINE>
@@ -543,7 +525,11 @@ class OpenCua(CodeDialect):
     name = "opencua"
     title = "OpenCUA, in pixels of the picture as Qwen2.5-VL takes it"
     checkpoints = ("xlangai/OpenCUA-7B", "xlangai/OpenCUA-32B", "xlangai/OpenCUA-72B")
-    source = OPENCUA
+    source = (
+        "xlang-ai/OpenCUA@1d70f20663dcaa01f10c7fed5669887286545866: "
+        "evaluation/agentnetbench/agent/opencua.py"
+    )
+    read_released = staticmethod(read_opencua)
     frame = Frame("px", 28, 3136, 12845056)
     layout = _TURNS
     says: ClassVar = dict.fromkeys(("desktop", "web"), _MOUSE | {"wait"})
@@ -567,20 +553,9 @@ class OpenCua(CodeDialect):
                 raise self.refusal(action, "a place within the first pixel of the picture")
         return super().code(actions, fed, platform)
 
-    def read_released(self, text: str, fed: Screen) -> tuple[Action, ...]:
-        return read_opencua(text, fed)
-
 
 class Kimi(CodeDialect):
-    r"""Kimi-VL and Kimi K2.5: a thought, a sentence and a block of code; places from 0 to 1.
-
-    Examples:
-        >>> said = Kimi().read(
-        ...     "◁think▷The menu.◁/think▷## Action:\nClick.\n"
-        ...     "## Code:\n```python\npyautogui.click(x=0.2, y=0.1)\n```", (0, 0))
-        >>> said.thought, said.actions[0].start
-        ('The menu.', (Point(x=0.2, y=0.1, space='rel'),))
-    """
+    """Kimi-VL and Kimi K2.5: a thought, a sentence and a block of code; places from 0 to 1."""
 
     name = "kimi"
     title = "Kimi-VL and Kimi K2.5, in shares of the picture"
@@ -589,7 +564,10 @@ class Kimi(CodeDialect):
         "moonshotai/Kimi-VL-A3B-Thinking-2506",
         "moonshotai/Kimi-K2.5",
     )
-    source = KIMI
+    source = (
+        "mrwwk/DeskCraft@3e11457c9f4d0cd81f27d961b98ae65f8b6ed309: mm_agents/kimi/kimi_agent.py"
+    )
+    read_released = staticmethod(read_kimi)
     frame = Frame("rel")
     layout = Layout(turns=True, screenshots=3)
     says: ClassVar = dict.fromkeys(("desktop", "web"), _MOUSE | {"wait", "ask"})
@@ -606,9 +584,6 @@ class Kimi(CodeDialect):
         pixels = max(point.x, point.y) > 1 and min(fed) > 0
         return convert(replace(point, space="px"), "rel", fed) if pixels else point
 
-    def read_released(self, text: str, fed: Screen) -> tuple[Action, ...]:
-        return read_kimi(text, fed)
-
 
 class Aguvis(CodeDialect):
     """Aguvis: code for a recipient, with plug-ins for phones and browsers; places from 0 to 1.
@@ -616,21 +591,21 @@ class Aguvis(CodeDialect):
     The model names the recipient itself: all for what it thinks, os for its code.
 
     Examples:
-        >>> dialect = Aguvis()
-        >>> from omnidata.actions import Point
         >>> ends = (Point(0.5, 0.5, "rel"),), (Point(0.5, 0.2, "rel"),)
-        >>> said = dialect.write([Action("swipe", *ends)], (0, 0), "mobile")
-        >>> print(said)
+        >>> print(Aguvis().write([Action("swipe", *ends)], (0, 0), "mobile"))
         os
         mobile.swipe(from_coord=[0.5, 0.5], to_coord=[0.5, 0.2])
-        >>> dialect.read(said + "<|diff_marker|>", (0, 0)).actions[0].kind
-        'swipe'
     """
 
     name = "aguvis"
     title = "Aguvis, in shares of the picture"
     checkpoints = ("xlangai/Aguvis-7B-720P", "xlangai/Aguvis-72B-720P")
-    source = AGUVIS
+    source = (
+        "xlang-ai/OpenCUA@1d70f20663dcaa01f10c7fed5669887286545866: "
+        "evaluation/agentnetbench/agent/aguvis.py; calls of `mobile`: "
+        "OpenBMB/AgentCPM-GUI@acbaf509b8afb3f58b782486f4e8c0e33d8a486b: eval/run_predict_aguvis.py"
+    )
+    read_released = staticmethod(read_aguvis)
     frame = Frame("rel")
     says: ClassVar = {"mobile": _TOUCH, "desktop": _MOUSE, "web": _MOUSE | {"select"}}
     stop = ("<|diff_marker|>",)
@@ -642,10 +617,6 @@ class Aguvis(CodeDialect):
         "You may first tell all what you think and what you do, in two lines that begin with "
         "Thought: and Action:. Then tell os the code:\n{code}"
     )
-
-    def read_released(self, text: str, fed: Screen) -> tuple[Action, ...]:
-        """Read as AgentNetBench's agent, and calls of `mobile` as AgentCPM-GUI's evaluation."""
-        return read_aguvis(text)
 
 
 DIALECTS: Final[tuple[Dialect, ...]] = (OpenCua(), Aguvis(), Kimi())
