@@ -43,8 +43,7 @@ from omnidata.dialects.base import (
     size_in_words,
 )
 from omnidata.dialects.call_syntax import UNPARSED, parse_python
-from omnidata.dialects.pyautogui import AGENTS, CLICKS, LONGEST, Call, Code, read_code
-from omnidata.dialects.pyautogui_actions import each_action
+from omnidata.dialects.pyautogui import AGENTS, CLICKS, LONGEST, Call, Code, each_action, read_code
 from omnidata.dialects.pyautogui_released import read_aguvis, read_kimi, read_opencua
 
 # Where an answer has its code, and where its thought.

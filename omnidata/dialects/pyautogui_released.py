@@ -18,8 +18,7 @@ from typing import Final
 from omnidata.actions import Action, Point, Screen, Status
 from omnidata.dialects.base import UnreadError, join_moves, map_places
 from omnidata.dialects.call_syntax import parse_python
-from omnidata.dialects.pyautogui import LONGEST, Call, Code, read_code
-from omnidata.dialects.pyautogui_actions import each_action
+from omnidata.dialects.pyautogui import LONGEST, Call, Code, each_action, read_code
 
 _ENDS: Final[dict[str, Status]] = {"success": "success", "failure": "failure"}
 _STATUS: Final = re.compile(r"status=['\"](\w+)['\"]")
