@@ -426,6 +426,6 @@ _SCHEMA: Final[Mapping[str, Mapping[str, Callable[[Any], bool]]]] = {
     "type": {"text": lambda value: isinstance(value, str)},
     "wait": {},
 }
-"""What each action has to have, and what fits."""
+"""The required parameters of each action, and tests of their values."""
 
 DIALECTS = (OpenAiPreview(), OpenAi())

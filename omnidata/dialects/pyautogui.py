@@ -47,7 +47,7 @@ _SUMS: Final[Mapping[type[ast.operator], Callable[[float, float], float]]] = {
 
 
 class Unresolved(ValueError):  # noqa: N818  (a state of the text, no fault of the program)
-    """What an expression is worth cannot be told without running it."""
+    """The value of an expression is unknown unless it is run."""
 
 
 def resolve(node: ast.expr, names: Names, *, depth: int = 0) -> Value:
@@ -180,7 +180,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """A statement whose effect is unknown unless it is run, which never happens.
+    """A statement with an effect that is unknown unless it is run, which never happens.
 
     Attributes:
         raw: its text.

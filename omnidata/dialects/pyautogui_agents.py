@@ -1,7 +1,7 @@
 """Agents that answer with code of pyautogui: OpenCUA, Aguvis and Kimi.
 
-An answer is a thought, a sentence and code. Code is read with `ast` and never executed; what it
-does is told from its text alone. Places are pixels of the picture as it is fed, or shares of it.
+An answer is a thought, a sentence and code. Code is read with `ast` and never executed. Places are
+pixels of the picture as it is fed, or shares of it.
 """
 
 from __future__ import annotations
@@ -275,18 +275,16 @@ _CALLS: Final[Mapping[Kind, str]] = {
     "ask": "call_user(question=..): ask the user",
     "done": "{module}.terminate(status=..): end the task; the status is 'success' or 'failure'",
 }
-"""What prompts say of the calls: on a phone, with a mouse, and of either."""
+"""The calls as prompts describe them: on a phone, with a mouse, and on both."""
 
 
 class CodeDialect(Dialect):
-    """What OpenCUA, Aguvis and Kimi have in common.
+    """Base class of OpenCUA, Aguvis and Kimi.
 
-    Keys that are held, a place at which is typed and an enter key after it are actions of their
-    own in code, and read back as such. How long a key or a finger stays down cannot be said, nor a
-    drag through several places, nor that a field is emptied first. On a phone, where a step is
-    one action, a text is typed without a place. A finger that goes from one place to another is a
-    swipe of the plug-in for phones; a swipe with only a direction turns the wheel. The wheel turns
-    by five notches, or a tenth of a page, unless the action has a distance.
+    Held keys, the place of a typed text and the enter key after it are separate calls, and are read
+    as separate actions. On a phone, where a step is one action, a text has no place. A swipe
+    between two places is one of the plug-in for phones; a swipe with a direction turns the wheel.
+    The wheel turns by five notches, or a tenth of a page, unless the action has a distance.
 
     Attributes:
         by_name: whether keys and texts are written as arguments with a name.

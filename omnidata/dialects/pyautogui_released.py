@@ -260,7 +260,7 @@ _POINTED: Final[dict[str, tuple[str, ...]]] = {
     "dragTo": ("x", "y", "duration", "button", "mouseDownUp", "pause"),
 }
 _ADDRESS: Final = re.compile(" object at 0x[0-9a-fA-F]+")
-"""What Python says of an object without a text of its own: where it lies in memory."""
+"""The end of an object's default text in Python."""
 _FAILS: Final = (ValueError, TypeError, OverflowError, RecursionError, MemoryError)
 
 

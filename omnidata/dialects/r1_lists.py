@@ -2,13 +2,13 @@
 
 `<think>...</think><answer>[{'action': 'click', 'point': [123, 300], 'input_text': 'no input
 text'}]</answer>`; places are pixels of the picture as it is fed. GUI-R1 has a place and a text in
-every answer: [-100, -100] and "no input text" stand for nothing. UI-R1 has a coordinate alone, so
-it cannot say what is typed or opened, nor which way is scrolled: it says that this is done. Where
-a swipe ends neither can say; GUI-R1's histories tell of it without.
+every answer: [-100, -100] and "no input text" stand for nothing. UI-R1 has a coordinate alone:
+it names a type or a scroll without the text or the direction. Neither has the end of a swipe, which
+GUI-R1's histories leave out.
 
-GUI-R1's scrolls are said of the finger: against AndroidControl's labels, which are of content,
-users found them inverted (ritzz-ai/GUI-R1, issue 17). Which keys a `hotkey` has its prompts leave
-out; here they are its text.
+The direction of GUI-R1's scrolls is the finger's: compared with AndroidControl's labels, which are
+of content, users found them inverted (ritzz-ai/GUI-R1, issue 17). Its prompts do not say where the
+keys of a `hotkey` go; here they are its text.
 
 Source: ritzz-ai/GUI-R1, `guir1/inference/*.py`; lll6gg/UI-R1, `evaluation/test_*.py`.
 """
@@ -304,7 +304,7 @@ class _Listed(Dialect):
     told: ClassVar[bool]
     """Whether an action has a text."""
     key: ClassVar[str]
-    """What a place is called."""
+    """The name of a place."""
 
     def read(self, text: str, fed: Screen, *, rules: Rules = "lenient") -> Answer:
         return _read_released(text, told=self.told) if rules == "strict" else _read(text)
