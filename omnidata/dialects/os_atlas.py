@@ -258,10 +258,11 @@ class OsAtlasPro(Dialect):
 
     def read(self, text: str, fed: Screen, *, rules: Rules = "lenient") -> Answer:
         found = _pro_released(text) if rules == "strict" else _pro(text)
-        return replace(found, actions=tuple(map(self._set_sense, found.actions)))
-
-    def _set_sense(self, action: Action) -> Action:
-        return structs.replace(action, sense=self._labels) if action.kind == "scroll" else action
+        actions = (
+            structs.replace(action, sense=self._labels) if action.kind == "scroll" else action
+            for action in found.actions
+        )
+        return replace(found, actions=tuple(actions))
 
     def write(self, actions: Sequence[Action], fed: Screen, platform: Platform) -> str:
         lines = [line for action in actions for line in self._lines(action, platform)]

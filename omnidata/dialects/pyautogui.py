@@ -65,7 +65,10 @@ def resolve(node: ast.expr, names: Names, *, depth: int = 0) -> Value:
             raise Unresolved(f"{node.id:.40} is not known")
         return names[node.id]
     if isinstance(node, ast.Tuple | ast.List):
-        return tuple(_scalar(resolve(item, names, depth=depth + 1)) for item in node.elts)
+        items = [resolve(item, names, depth=depth + 1) for item in node.elts]
+        if any(isinstance(item, tuple) for item in items):
+            raise Unresolved("a list in a list")  # which could double with every line
+        return tuple(item for item in items if not isinstance(item, tuple))
     if isinstance(node, ast.Subscript):
         value = resolve(node.value, names, depth=depth + 1)
         index = resolve(node.slice, names, depth=depth + 1)
@@ -105,12 +108,6 @@ def _constant(value: object) -> Value:
     if isinstance(value, int | float):
         return _finite(value)
     raise Unresolved(f"a literal is of type {type(value).__name__}, or too long")
-
-
-def _scalar(value: Value) -> Scalar:
-    if isinstance(value, tuple):
-        raise Unresolved("a list in a list")  # which could double with every line
-    return value
 
 
 def _number(value: Value) -> int | float:
@@ -264,7 +261,7 @@ _RENAMED: Final[Mapping[str, str]] = {
     "value": "text", "question": "text",
 }  # fmt: skip
 _BUTTONS: Final[Mapping[Value, _Button]] = {
-    "left": "left", "primary": "left", 1: "left", "middle": "middle", 2: "middle",
+    "": "", "left": "left", "primary": "left", 1: "left", "middle": "middle", 2: "middle",
     "right": "right", "secondary": "right", 3: "right",
 }  # fmt: skip
 _MOST_TIMES: Final = 1000
@@ -301,23 +298,49 @@ def bind(
         arguments = _hotkey(given, named)
     else:
         arguments = _arguments(function, name, given, named)
-    wheel = function.kind in ("scroll", "hscroll")
+    kind, turn = function.kind, arguments.get("times", arguments.get("page"))
+    x, y = (_as_number(arguments.get(axis), axis) for axis in ("x", "y"))
+    end: tuple[float, ...] = ()
+    if kind == "swipe":
+        found = arguments.get("end")
+        pair = found if isinstance(found, tuple) and len(found) == 2 else ()
+        end = tuple(one for item in pair if (one := _as_number(item, "the end")) is not None)
+        if len(end) != 2:
+            raise Unresolved("the end is no pair of numbers")
+    button = arguments.get("button", function.button)
+    button = button.lower() if isinstance(button, str) else button
+    if isinstance(button, bool | tuple) or button not in _BUTTONS:
+        raise Unresolved("there is no such button")
+    wheel = kind in ("scroll", "hscroll")
+    times = 1 if wheel else arguments.get("times", function.times)
+    if not is_integer(times) or not 1 <= times <= _MOST_TIMES:
+        raise Unresolved(f"repeated not once to {_MOST_TIMES} times")
+    amount = _as_number(turn, "how far to scroll") if wheel else 0
+    if amount is None:
+        raise Unresolved("how far to scroll is not said")
+    text = arguments.get("answer" if kind == "terminate" else "text")
+    if kind == "write" and not isinstance(text, str | tuple):
+        raise Unresolved("there is no text to write")
+    keys = _keys(kind, arguments)
+    seconds, status = _as_number(arguments.get("seconds"), "seconds"), arguments.get("status", "")
+    if not isinstance(status, str):
+        raise Unresolved("the status is no text")
     return Call(
-        kind=function.kind,
+        kind=kind,
         name=name,
         raw=raw,
-        x=_as_number(arguments.get("x"), "x"),
-        y=_as_number(arguments.get("y"), "y"),
-        end=_end(arguments.get("end")) if function.kind == "swipe" else None,
+        x=x,
+        y=y,
+        end=(end[0], end[1]) if end else None,
         tag=tag,
-        button=_button(arguments.get("button", function.button)),
-        times=1 if wheel else _times(arguments.get("times", function.times)),
-        amount=_amount(arguments.get("times", arguments.get("page"))) if wheel else 0,
+        button=_BUTTONS[button],
+        times=times,
+        amount=amount,
         amount_unit="page" if wheel and "page" in arguments else "notch",
-        text=_text(function.kind, arguments),
-        keys=_keys(function.kind, arguments),
-        seconds=_as_number(arguments.get("seconds"), "seconds"),
-        status=_status(arguments.get("status", "")),
+        text=text if isinstance(text, str) else None,
+        keys=keys,
+        seconds=seconds,
+        status=status,
     )
 
 
@@ -363,43 +386,6 @@ def _as_number(value: Value, name: str) -> float | None:
     return value
 
 
-def _end(value: Value) -> Pair:
-    if isinstance(value, tuple) and len(value) == 2:
-        x, y = (_as_number(item, "the end") for item in value)
-        if x is not None and y is not None:
-            return x, y
-    raise Unresolved("the end is no pair of numbers")
-
-
-def _button(value: Value) -> _Button:
-    if value == "":
-        return ""
-    name = value.lower() if isinstance(value, str) else value
-    if isinstance(name, bool | tuple) or name not in _BUTTONS:
-        raise Unresolved("there is no such button")
-    return _BUTTONS[name]
-
-
-def _times(value: Value) -> int:
-    if not is_integer(value) or not 1 <= value <= _MOST_TIMES:
-        raise Unresolved(f"repeated not once to {_MOST_TIMES} times")
-    return value
-
-
-def _amount(value: Value) -> float:
-    amount = _as_number(value, "how far to scroll")
-    if amount is None:
-        raise Unresolved("how far to scroll is not said")
-    return amount
-
-
-def _text(kind: Kind, arguments: Mapping[str, Value]) -> str | None:
-    value = arguments.get("answer" if kind == "terminate" else "text")
-    if kind == "write" and not isinstance(value, str | tuple):
-        raise Unresolved("there is no text to write")
-    return value if isinstance(value, str) else None
-
-
 def _keys(kind: Kind, arguments: Mapping[str, Value]) -> tuple[str, ...]:
     if kind not in ("press", "key_down", "key_up", "hotkey", "write"):
         return ()
@@ -412,12 +398,6 @@ def _keys(kind: Kind, arguments: Mapping[str, Value]) -> tuple[str, ...]:
     if len(keys) > 1 and kind in ("key_down", "key_up"):
         raise Unresolved("one key can be held at a time")
     return keys
-
-
-def _status(value: Value) -> str:
-    if not isinstance(value, str):
-        raise Unresolved("the status is no text")
-    return value
 
 
 LONGEST: Final = 100_000

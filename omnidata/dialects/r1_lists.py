@@ -206,14 +206,6 @@ _PLACED: Final = re.compile(r"\[(\d++),\s*+(\d++)\]\s*+")
 _FARTHEST: Final = 10**15
 
 
-def _region(text: str) -> str:
-    begin = text.find("<answer>")
-    end = text.find("</answer>", begin + 1)
-    if begin < 0 or end < 0:
-        raise UnreadError("the text has no <answer>...</answer>")
-    return text[begin + len("<answer>") : end].strip()
-
-
 def _coordinate(region: str) -> tuple[int, int]:
     r"""Match `\{.*\[(\d+),\s*(\d+)]\s*.*\}` in linear time; return (0, 0) without a match.
 
@@ -271,7 +263,11 @@ def read_fields(text: str) -> ReleasedFields:
     Raises:
         UnreadError: there is no `<answer>...</answer>`.
     """
-    region = _region(text)
+    begin = text.find("<answer>")
+    end = text.find("</answer>", begin + 1)
+    if begin < 0 or end < 0:
+        raise UnreadError("the text has no <answer>...</answer>")
+    region = text[begin + len("<answer>") : end].strip()
     named, typed = _NAMED.search(region), _TEXT.search(region)
     try:
         x, y = _coordinate(region)
@@ -378,10 +374,10 @@ class GuiR1(_Listed):
                 # a button of a phone would be read as one
                 if (name := f"press_{action.keys[0]}") not in _BARE:
                     return name, None
-        fields = (kind, action.count, action.button, action.status)
+        how = (action.count, action.button) if kind == "tap" else (1, "left")
         for name, one in _BARE.items():
-            is_same = (one.kind, one.count, one.button, one.status) == fields
-            if is_same and not (kind == "done" and action.text):
+            is_same = (one.kind, one.status) == (kind, action.status)
+            if is_same and (one.count, one.button) == how and not (kind == "done" and action.text):
                 return name, None
         raise self.refusal(action)
 

@@ -353,15 +353,11 @@ def _read_released(text: str, space: Space) -> Answer:
 
 
 def _repair(part: str) -> str:
-    if "type(content" in part:
-        if not part.strip().endswith(")"):
-            part = part.strip() + ")"
-        part = f"type(content='{_UNESCAPED.sub(chr(92) * 2 + chr(39), _contents(part))}')"
-    return part if part.strip().endswith(")") else part.strip() + ")"
-
-
-def _contents(part: str) -> str:
-    r"""Replace `type(content='(.*?)'\)` by its group."""
+    """Close the call, and escape the quotes in what it types."""
+    if not part.strip().endswith(")"):
+        part = part.strip() + ")"
+    if "type(content" not in part:
+        return part
     # Each line up to its last "')": behind that no search could succeed, and would scan in vain.
     lines, replaced = [], 0
     for line in part.split("\n"):
@@ -371,7 +367,8 @@ def _contents(part: str) -> str:
         replaced += count
     if not replaced:
         raise UnreadError("what is typed is not between single quotes on a line")
-    return "\n".join(lines)
+    typed = _UNESCAPED.sub(chr(92) * 2 + chr(39), "\n".join(lines))
+    return f"type(content='{typed}')"
 
 
 def _parse_call(part: str) -> tuple[str | None, dict[str, str]]:
