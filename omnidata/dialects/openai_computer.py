@@ -256,7 +256,7 @@ class OpenAiPreview(_OpenAi):
     def tool_declarations(
         self, asked: Asked, platform: Platform, fed: Screen
     ) -> Sequence[Mapping[str, Any]]:
-        width, height = self.declared_size(fed)
+        width, height = self.tool_size(fed)
         environment = "linux" if platform == "desktop" else "browser"  # it has no phone
         size = {"display_width": width, "display_height": height}
         return [{"type": self.tool, **size, "environment": environment}]

@@ -303,7 +303,7 @@ class ProviderDialect(Dialect):
             UsageError: the size of the screenshot is not known, which the tool declares.
         """
 
-    def declared_size(self, fed: Screen) -> Screen:
+    def tool_size(self, fed: Screen) -> Screen:
         """Return the size that the tool declares.
 
         Raises:

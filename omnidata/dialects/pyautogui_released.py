@@ -53,7 +53,7 @@ def _between(line: str, opening: str, closing: str) -> str | None:
     return line[start + len(opening) : end] if end >= 0 else None
 
 
-def _done_action(status: str) -> Action:
+def _final_action(status: str) -> Action:
     return Action("done", status=_ENDS.get(status))
 
 
@@ -87,7 +87,7 @@ def read_opencua(text: str, fed: Screen) -> tuple[Action, ...]:
 
 def _opencua_line(line: str, fed: Screen) -> Iterator[Action]:
     if line.startswith("computer.terminate") and (status := _STATUS.search(line)):
-        yield _done_action(status[1])
+        yield _final_action(status[1])
     elif line.startswith("computer.triple_click") and (place := _PLACE.search(line)):
         yield Action("tap", (_point_from_shares(_float(place[1]), _float(place[2]), fed),), count=3)
     elif line.startswith("pyautogui."):
@@ -195,7 +195,7 @@ def read_aguvis(text: str, fed: Screen) -> tuple[Action, ...]:
     line = next((line for line in lines if line.startswith(("pyautogui", "computer."))), "")
     if line.startswith("computer.terminate"):
         status = _STATUS.search(line)
-        return _some([_done_action(status[1])] if status else [])
+        return _some([_final_action(status[1])] if status else [])
     return _some(list(_aguvis_line(line)) if line.startswith("pyautogui.") else [])
 
 
