@@ -14,7 +14,7 @@ Source: OpenBMB/AgentCPM-GUI, `README.md`, `eval/utils/schema/schema_for_extract
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Final, Literal
 
 from omnidata.actions import Action, Point, Screen, centre, finger_way
@@ -40,9 +40,6 @@ Reading = Literal["released", "meant"]
 DURATION: Final = 200
 """Milliseconds of an action that does not say how long it takes."""
 
-KEYS: Final = frozenset(
-    {"thought", "POINT", "to", "duration", "PRESS", "TYPE", "DEEP_LINK", "CLEAR", "STATUS"}
-)
 ACTS: Final = ("POINT", "PRESS", "TYPE", "DEEP_LINK", "CLEAR")
 """Of these an answer has one at most."""
 
@@ -62,10 +59,51 @@ _BUTTONS: Final[Mapping[str, Action]] = {
 }
 
 
+def _is_whole(value: object) -> bool:
+    """Return whether JSON Schema calls it an integer: 5.0 is one, true is not."""
+    if isinstance(value, bool):
+        return False
+    return isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+
+
+def _is_place(value: Any) -> bool:
+    is_pair = isinstance(value, list) and len(value) == 2
+    return is_pair and all(_is_whole(number) and 0 <= number <= 1000 for number in value)
+
+
+_STATUSES: Final = frozenset((*_GOING_ON, *_ENDS))
+_TEXT: Final = ("a text", lambda value: isinstance(value, str))
+_NULL: Final = ("null", lambda value: value is None)
+_SCHEMA: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
+    "thought": _TEXT,
+    "POINT": ("two whole numbers from 0 to 1000", _is_place),
+    "to": (
+        "a direction or two whole numbers from 0 to 1000",
+        lambda value: value in DIRECTIONS if isinstance(value, str) else _is_place(value),
+    ),
+    "duration": (
+        "a whole number of milliseconds",
+        lambda value: _is_whole(value) and value >= 0,
+    ),
+    "PRESS": (
+        f"one of {', '.join(_BUTTONS)}",
+        lambda value: isinstance(value, str) and value in _BUTTONS,
+    ),
+    "TYPE": _TEXT,
+    "DEEP_LINK": _NULL,
+    "CLEAR": _NULL,
+    "STATUS": (
+        f"one of {', '.join((*_GOING_ON, *_ENDS))}",
+        lambda value: isinstance(value, str) and value in _STATUSES,
+    ),
+}
+"""Keys, the values that they take in words, and a test of a value."""
+
+
 def fault_of(body: Mapping[str, Any]) -> str:
     """Return why an object does not fit the schema; empty if it does."""
-    if unknown := sorted(body.keys() - KEYS):
-        return f"it has {unknown[0]!r:.40}, none of {', '.join(sorted(KEYS))}"
+    if unknown := sorted(body.keys() - _SCHEMA.keys()):
+        return f"it has {unknown[0]!r:.40}, none of {', '.join(sorted(_SCHEMA))}"
     acts = [key for key in ACTS if key in body]
     if len(acts) > 1:
         return f"it has {' and '.join(acts)}"
@@ -73,49 +111,8 @@ def fault_of(body: Mapping[str, Any]) -> str:
         return "it says nothing to do"
     if "to" in body and "POINT" not in body:
         return "it has to without POINT"
-    return next((f"{key} is not {_EXPECTED[key]}" for key in body if not _fits(key, body)), "")
-
-
-_EXPECTED: Final = {
-    "thought": "a text",
-    "POINT": "two whole numbers from 0 to 1000",
-    "to": "a direction or two whole numbers from 0 to 1000",
-    "duration": "a whole number of milliseconds",
-    "PRESS": f"one of {', '.join(_BUTTONS)}",
-    "TYPE": "a text",
-    "DEEP_LINK": "null",
-    "CLEAR": "null",
-    "STATUS": f"one of {', '.join((*_GOING_ON, *_ENDS))}",
-}
-
-
-def _fits(key: str, body: Mapping[str, Any]) -> bool:
-    value = body[key]
-    if key in ("thought", "TYPE"):
-        return isinstance(value, str)
-    if key in ("DEEP_LINK", "CLEAR"):
-        return value is None
-    if key == "duration":
-        return _is_whole(value) and value >= 0
-    if key == "to" and isinstance(value, str):
-        return value in DIRECTIONS
-    if key in ("POINT", "to"):
-        return (
-            isinstance(value, list)
-            and len(value) == 2
-            and all(_is_whole(number) and 0 <= number <= 1000 for number in value)
-        )
-    return isinstance(value, str) and value in (_BUTTONS if key == "PRESS" else _STATUSES)
-
-
-_STATUSES = frozenset((*_GOING_ON, *_ENDS))
-
-
-def _is_whole(value: object) -> bool:
-    """Return whether JSON Schema calls it an integer: 5.0 is one, true is not."""
-    if isinstance(value, bool):
-        return False
-    return isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    wrong = (key for key, value in body.items() if not _SCHEMA[key][1](value))
+    return next((f"{key} is not {_SCHEMA[key][0]}" for key in wrong), "")
 
 
 def read_compact(body: Mapping[str, Any], reading: Reading) -> Action:
@@ -127,7 +124,7 @@ def read_compact(body: Mapping[str, Any], reading: Reading) -> Action:
 
     Args:
         body: an object that `fault_of` finds no fault with.
-        reading: whose.
+        reading: as released, or as meant.
 
     Raises:
         ValueError: it is nothing that data hold.
@@ -166,7 +163,7 @@ def _seconds(duration: float) -> float | None:
     return None if duration == DURATION or not 0 <= duration < 1e9 else duration / 1000
 
 
-# As the model plainly says it.
+# Lenient reading.
 
 _SPOKEN: Final = (*ACTS[:3], "STATUS", "duration", "OPEN_APP", "open_app")
 _MORE_BUTTONS: Final = {**_BUTTONS, "RECENT": Action("recent"), "RECENTS": Action("recent")}

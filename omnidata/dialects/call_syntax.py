@@ -1,8 +1,7 @@
 r"""Calls as agents write them, `click(point='<point>1 2</point>')`: found, read and written.
 
-What is read is what a model plainly said: quotes of either kind, apostrophes that are not escaped,
-places without quotes, a last bracket that is missing. Every character is looked at a bounded number
-of times, and nothing is executed.
+Reading accepts quotes of either kind, apostrophes that are not escaped, places without quotes and a
+missing last bracket. It takes linear time, and nothing is executed.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ _BETWEEN: Final = re.compile(r"[\s;,]*+(?:Action ?[:：]\s*+)?")
 _NOISE: Final = re.compile(
     r"(?:[\s`'\".。;,)\]}*]|</?[A-Za-z_:]{1,24}>|<\|\w{1,24}\|>|\[EOS\])*+\Z"
 )
-"""What may stand behind the last call and says nothing."""
+"""Meaningless text behind the last call."""
 _CLOSERS: Final = re.compile(
     r"""(?<!\\)(\\*+)(['"])(?=\s*+(?:"""
     r"""(\)(?!\2|\))|\)++[^\S\n]*+(?:\Z|\n)|,\s*+[A-Za-z_]\w*+\s*+=)|\)|,|\Z))"""
 )
-"""A quote behind which an argument may end; its third group is there where it plainly does."""
+"""A quote that may end an argument; its third group matches if it certainly does."""
 _BARE: Final = 300
 """Characters of the longest value without quotes."""
 _ARGUMENTS: Final = 16
@@ -129,14 +128,13 @@ class Calls:
         return tuple(found)
 
     def is_last(self, call: Call) -> bool:
-        """Return whether nothing is said behind a call."""
+        """Return whether only meaningless text follows a call."""
         return bool(_NOISE.match(self.text, call.end))
 
     def best(self, begins: Sequence[int]) -> tuple[Call, ...]:
-        """Of the chains that begin at one of some places, the first that ends the text.
+        """Return the first chain from one of some places that ends the text, else the first.
 
-        So an answer is told from one that a thought or a typed text quotes. If none ends it, the
-        first that there is; empty if there is none.
+        A call that a thought or a typed text quotes does not end the text.
         """
         if len(begins) > 2 * _TRIED:
             begins = [*begins[:_TRIED], *begins[-_TRIED:]]
@@ -223,7 +221,7 @@ def region_of(numbers: Sequence[float], space: Space) -> Region:
 # Python, which is parsed and never run.
 
 UNPARSED: Final = (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError)
-"""What Python's parser raises at the texts of models."""
+"""Errors of Python's parser."""
 
 
 def parse_python(text: str) -> ast.Module:

@@ -145,7 +145,7 @@ class _Agent:
         tool: its name.
         same: names of actions, as calls have them.
         others: other names in calls, and the names of their actions.
-        needs: parameters that actions need, where it is other than `NEEDS` has them.
+        needs: required parameters of actions that differ from `NEEDS`.
         defaults: values of absent parameters, by action.
         places: how many numbers of a place count.
     """

@@ -36,10 +36,6 @@ _BUTTONS: Final[Mapping[str, Button]] = {
     "forward": "x",
 }
 _OF_BUTTON: Final = {"left": "left", "right": "right", "middle": "wheel"}
-_TYPES: Final = (
-    *("click", "double_click", "drag", "keypress", "move", "screenshot", "scroll", "type"),
-    "wait",
-)
 _SAYS: Final = kinds("tap drag scroll move type keys hotkey enter wait look done")
 _KEYS: Final[Mapping[str, str]] = {
     **{f"ARROW{way.upper()}": way for way in DIRECTIONS},
@@ -256,7 +252,7 @@ class OpenAiPreview(_OpenAi):
     def tool_declarations(
         self, asked: Asked, platform: Platform, fed: Screen
     ) -> Sequence[Mapping[str, Any]]:
-        width, height = self.declared_size(fed)
+        width, height = self.tool_size(fed)
         environment = "linux" if platform == "desktop" else "browser"  # it has no phone
         size = {"display_width": width, "display_height": height}
         return [{"type": self.tool, **size, "environment": environment}]
@@ -317,6 +313,7 @@ _SAMPLE: Final = {
     "wait": "",
 }
 """The parameters that the sample's methods need."""
+_TYPES: Final = tuple(_SAMPLE)
 _OPTIONAL: Final = {"click": {"button"}, "wait": {"ms"}}
 
 
@@ -386,16 +383,11 @@ class OpenAi(_OpenAi):
         for name, fits in _SCHEMA[given["type"]].items():
             if not fits(given.get(name)):
                 raise UnreadError(f"{name} does not fit: {given.get(name)!r:.100}")
-        keys = given.get("keys")
-        if given["type"] in _HOLDING and keys is not None and not _is_names(keys):
-            raise UnreadError(f"keys does not fit: {keys!r:.100}")
-        if given["type"] == "keypress" and not keys:
+        if given["type"] == "keypress" and not given["keys"]:
             return [Action("keys")]
         if given["type"] == "drag" and len(given["path"]) < 2:
             return _sample_drag(given["path"])
-        return _read_action(
-            given if given["type"] in _HOLDING | {"keypress"} else {**given, "keys": None}
-        )
+        return _read_action(given if "keys" in _SCHEMA[given["type"]] else {**given, "keys": None})
 
 
 def _is_names(value: Any) -> bool:
@@ -409,23 +401,24 @@ def _is_path(value: Any) -> bool:
     )
 
 
-_PLACE: Final[Mapping[str, Callable[[Any], bool]]] = {"x": is_integer, "y": is_integer}
-_FAR: Final[Mapping[str, Callable[[Any], bool]]] = {"scroll_x": is_integer, "scroll_y": is_integer}
-_HOLDING: Final = frozenset({"click", "double_click", "drag", "move", "scroll"})
-_SCHEMA: Final[Mapping[str, Mapping[str, Callable[[Any], bool]]]] = {
+_Tests = Mapping[str, Callable[[Any], bool]]
+_HELD: Final[_Tests] = {"keys": lambda value: value is None or _is_names(value)}
+_PLACE: Final[_Tests] = {"x": is_integer, "y": is_integer}
+_SCHEMA: Final[Mapping[str, _Tests]] = {
     "click": {
         **_PLACE,
         "button": lambda value: value in ("left", "right", "wheel", "back", "forward"),
+        **_HELD,
     },
-    "double_click": _PLACE,
-    "drag": {"path": _is_path},
+    "double_click": {**_PLACE, **_HELD},
+    "drag": {"path": _is_path, **_HELD},
     "keypress": {"keys": _is_names},
-    "move": _PLACE,
+    "move": {**_PLACE, **_HELD},
     "screenshot": {},
-    "scroll": {**_PLACE, **_FAR},
+    "scroll": {**_PLACE, "scroll_x": is_integer, "scroll_y": is_integer, **_HELD},
     "type": {"text": lambda value: isinstance(value, str)},
     "wait": {},
 }
-"""What each action has to have, and what fits."""
+"""The parameters of each action, and tests of their values."""
 
 DIALECTS = (OpenAiPreview(), OpenAi())

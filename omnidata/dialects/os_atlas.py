@@ -2,9 +2,9 @@
 
 A Pro model answers in two sections, `thoughts:` and `actions:`, an action a line: a name, then a
 place or a text in brackets, as in `CLICK <point>[[101, 872]]</point>` or `TYPE [a text]`. Nothing
-is escaped, so that a text cannot have a closing bracket. Places are from 0 to 1000. A scroll says a
-direction and no more, which models learn from the labels of a benchmark: in some it is what comes
-into sight, in others the way of the finger. Reading takes time linear in the length of a text.
+is escaped, so that a text cannot have a closing bracket. Places are from 0 to 1000. A scroll has
+only a direction, in the sense of the labels that a model learnt it from: the content's, or the
+finger's. Reading takes time linear in the length of a text.
 """
 
 from __future__ import annotations
@@ -226,19 +226,16 @@ _USAGES: Final[Mapping[str, str]] = {
 class OsAtlasPro(Dialect):
     r"""OS-Atlas-Pro: thoughts and actions in words; places from 0 to 1000.
 
-    A scroll has only a direction, in the sense of the benchmark's labels (`in_sense`); a scroll
-    with a distance cannot be written. Where only its two places tell where a finger goes, that
-    is said, and the places are not. With a mouse, a text that is typed somewhere is a click and a
-    text; on a phone, where a step is one action, it cannot be said.
+    A scroll has only a direction, in the sense of the benchmark's labels (`in_sense`); one with a
+    distance cannot be written. A swipe between two places is written as its direction. With a
+    mouse, a text at a place is a click and a text; on a phone, where a step is one action, it
+    cannot be written.
 
     Args:
-        labels: what a direction is said of.
+        labels: the sense of a direction.
 
     Examples:
         >>> dialect = OsAtlasPro()
-        >>> said = dialect.read("thoughts:\nThe shop.\nactions:\nSCROLL [DOWN]", (0, 0))
-        >>> said.thought, said.actions[0].direction, said.actions[0].sense
-        ('The shop.', 'down', 'content')
         >>> dialect.in_sense("finger").read("actions:\nSCROLL [UP]", (0, 0)).actions[0].sense
         'finger'
         >>> dialect.write([Action("tap", (Point(3, 4, "norm1000"),))], (0, 0), "mobile")
@@ -261,10 +258,11 @@ class OsAtlasPro(Dialect):
 
     def read(self, text: str, fed: Screen, *, rules: Rules = "lenient") -> Answer:
         found = _pro_released(text) if rules == "strict" else _pro(text)
-        return replace(found, actions=tuple(map(self._set_sense, found.actions)))
-
-    def _set_sense(self, action: Action) -> Action:
-        return structs.replace(action, sense=self._labels) if action.kind == "scroll" else action
+        actions = (
+            structs.replace(action, sense=self._labels) if action.kind == "scroll" else action
+            for action in found.actions
+        )
+        return replace(found, actions=tuple(actions))
 
     def write(self, actions: Sequence[Action], fed: Screen, platform: Platform) -> str:
         lines = [line for action in actions for line in self._lines(action, platform)]

@@ -45,7 +45,7 @@ from omnidata.jsontext import BROKEN, compact, decode, is_number
 from omnidata.types import Part
 
 INFEASIBLE: Final = "[INFEASIBLE]"
-"""What a last message begins with that gives a task up (OSWorld's agents look for it)."""
+"""The beginning of a last message that gives a task up, as OSWorld's agents expect it."""
 
 _AROUND = ("output", "candidates", "message", "content", "parts", "summary")
 """Names in objects around items, as the APIs have them."""
@@ -303,7 +303,7 @@ class ProviderDialect(Dialect):
             UsageError: the size of the screenshot is not known, which the tool declares.
         """
 
-    def declared_size(self, fed: Screen) -> Screen:
+    def tool_size(self, fed: Screen) -> Screen:
         """Return the size that the tool declares.
 
         Raises:
@@ -355,7 +355,7 @@ class ProviderDialect(Dialect):
         )
 
     def turn(self, past: Past, platform: Platform) -> Part:
-        """Return an earlier step as calls; as a text where it cannot be said in calls.
+        """Return an earlier step as calls, or as text if no call expresses it.
 
         Its places are whole numbers: the APIs have no others, and refuse a history with them.
         """

@@ -1,4 +1,4 @@
-"""A text of pyautogui calls, read with `ast`: nothing in it is ever executed."""
+"""A text of pyautogui calls, read with `ast`, and as actions; nothing in it is ever executed."""
 
 from __future__ import annotations
 
@@ -8,9 +8,21 @@ import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
-from omnidata.actions import AmountUnit, Button, Pair
+from msgspec.structs import replace
+
+from omnidata.actions import (
+    Action,
+    AmountUnit,
+    Button,
+    Direction,
+    Pair,
+    Point,
+    Space,
+    Status,
+)
+from omnidata.actions import Kind as ActionKind
 from omnidata.dialects.call_syntax import UNPARSED, parse_python
 from omnidata.jsontext import is_integer, is_number
 
@@ -35,7 +47,7 @@ _SUMS: Final[Mapping[type[ast.operator], Callable[[float, float], float]]] = {
 
 
 class Unresolved(ValueError):  # noqa: N818  (a state of the text, no fault of the program)
-    """What an expression is worth cannot be told without running it."""
+    """The value of an expression is unknown unless it is run."""
 
 
 def resolve(node: ast.expr, names: Names, *, depth: int = 0) -> Value:
@@ -53,7 +65,10 @@ def resolve(node: ast.expr, names: Names, *, depth: int = 0) -> Value:
             raise Unresolved(f"{node.id:.40} is not known")
         return names[node.id]
     if isinstance(node, ast.Tuple | ast.List):
-        return tuple(_scalar(resolve(item, names, depth=depth + 1)) for item in node.elts)
+        items = [resolve(item, names, depth=depth + 1) for item in node.elts]
+        if any(isinstance(item, tuple) for item in items):
+            raise Unresolved("a list in a list")  # which could double with every line
+        return tuple(item for item in items if not isinstance(item, tuple))
     if isinstance(node, ast.Subscript):
         value = resolve(node.value, names, depth=depth + 1)
         index = resolve(node.slice, names, depth=depth + 1)
@@ -93,12 +108,6 @@ def _constant(value: object) -> Value:
     if isinstance(value, int | float):
         return _finite(value)
     raise Unresolved(f"a literal is of type {type(value).__name__}, or too long")
-
-
-def _scalar(value: Value) -> Scalar:
-    if isinstance(value, tuple):
-        raise Unresolved("a list in a list")  # which could double with every line
-    return value
 
 
 def _number(value: Value) -> int | float:
@@ -168,7 +177,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """A statement whose effect is unknown unless it is run, which never happens.
+    """A statement with an effect that is unknown unless it is run, which never happens.
 
     Attributes:
         raw: its text.
@@ -182,80 +191,69 @@ class Code:
 @dataclass(frozen=True, slots=True)
 class _Function:
     kind: Kind
-    parameters: tuple[str, ...]
+    parameters: str = ""
     button: _Button = ""
     times: int = 1
 
 
-_PLACE: Final = ("x", "y")
-_MOVE: Final = ("duration", "tween", "logScreenshot", "_pause")
-_CLICKED: Final = (*_PLACE, "interval", "button", *_MOVE)
-_ONE_BUTTON: Final = (*_PLACE, "interval", *_MOVE)
-_PRESSED: Final = (*_PLACE, "button", *_MOVE)
-_DRAGGED: Final = ("duration", "tween", "button", "logScreenshot", "_pause", "mouseDownUp")
-_WHEEL: Final = ("clicks", *_PLACE, "logScreenshot", "_pause")
-_KEY: Final = ("key", "logScreenshot", "_pause")
-_TYPED: Final = ("message", "interval", "logScreenshot", "_pause")
-_OFFSET: Final = ("xOffset", "yOffset")
-
-_MOUSE: Final[Mapping[str, _Function]] = {
-    "moveTo": _Function("move", (*_PLACE, *_MOVE)),
-    **dict.fromkeys(("move", "moveRel"), _Function("move_by", (*_OFFSET, *_MOVE))),
-    "click": _Function("click", (*_PLACE, "clicks", *_CLICKED[2:]), "left"),
-    "leftClick": _Function("click", _ONE_BUTTON, "left"),
-    "rightClick": _Function("click", _ONE_BUTTON, "right"),
-    "middleClick": _Function("click", _ONE_BUTTON, "middle"),
-    "doubleClick": _Function("click", _CLICKED, "left", 2),
-    "tripleClick": _Function("click", _CLICKED, "left", 3),
-    "dragTo": _Function("drag", (*_PLACE, *_DRAGGED), "left"),
-    **dict.fromkeys(("drag", "dragRel"), _Function("drag_by", (*_OFFSET, *_DRAGGED), "left")),
-    "mouseDown": _Function("mouse_down", _PRESSED, "left"),
-    "mouseUp": _Function("mouse_up", _PRESSED, "left"),
-    **dict.fromkeys(("scroll", "vscroll"), _Function("scroll", _WHEEL)),
-    "hscroll": _Function("hscroll", _WHEEL),
+_END: Final = " logScreenshot _pause"
+_MOVE: Final = " duration tween" + _END
+_DRAG: Final = " duration tween button logScreenshot _pause mouseDownUp"
+_TRIPLE: Final = _Function("click", "x y interval button" + _MOVE, "left", 3)
+_PYAUTOGUI: Final[Mapping[str, _Function]] = {
+    "moveTo": _Function("move", "x y" + _MOVE),
+    **dict.fromkeys(("move", "moveRel"), _Function("move_by", "xOffset yOffset" + _MOVE)),
+    "click": _Function("click", "x y clicks interval button" + _MOVE, "left"),
+    "leftClick": _Function("click", "x y interval" + _MOVE, "left"),
+    "rightClick": _Function("click", "x y interval" + _MOVE, "right"),
+    "middleClick": _Function("click", "x y interval" + _MOVE, "middle"),
+    "doubleClick": _Function("click", "x y interval button" + _MOVE, "left", 2),
+    "tripleClick": _TRIPLE,
+    "dragTo": _Function("drag", "x y" + _DRAG, "left"),
+    **dict.fromkeys(("drag", "dragRel"), _Function("drag_by", "xOffset yOffset" + _DRAG, "left")),
+    "mouseDown": _Function("mouse_down", "x y button" + _MOVE, "left"),
+    "mouseUp": _Function("mouse_up", "x y button" + _MOVE, "left"),
+    **dict.fromkeys(("scroll", "vscroll"), _Function("scroll", "clicks x y" + _END)),
+    "hscroll": _Function("hscroll", "clicks x y" + _END),
+    **dict.fromkeys(("write", "typewrite"), _Function("write", "message interval" + _END)),
+    "press": _Function("press", "keys presses interval" + _END),
+    "keyDown": _Function("key_down", "key" + _END),
+    "keyUp": _Function("key_up", "key" + _END),
+    "hotkey": _Function("hotkey"),
+    "sleep": _Function("sleep", "seconds"),
 }
-_KEYBOARD: Final[Mapping[str, _Function]] = {
-    **dict.fromkeys(("write", "typewrite"), _Function("write", _TYPED)),
-    "press": _Function("press", ("keys", "presses", "interval", "logScreenshot", "_pause")),
-    "keyDown": _Function("key_down", _KEY),
-    "keyUp": _Function("key_up", _KEY),
-    "hotkey": _Function("hotkey", ()),
+_ENDING: Final[Mapping[str, _Function]] = {
+    "wait": _Function("wait", "seconds"),
+    "terminate": _Function("terminate", "status answer"),
 }
 FUNCTIONS: Final[Mapping[str, Mapping[str, _Function]]] = {
-    "pyautogui": {**_MOUSE, **_KEYBOARD, "sleep": _Function("sleep", ("seconds",))},
-    "time": {"sleep": _Function("sleep", ("secs",))},
-    "computer": {
-        **dict.fromkeys(("triple_click", "tripleClick"), _MOUSE["tripleClick"]),
-        "wait": _Function("wait", ("seconds",)),
-        "terminate": _Function("terminate", ("status", "answer")),
-    },
+    "pyautogui": _PYAUTOGUI,
+    "time": {"sleep": _Function("sleep", "secs")},
+    "computer": {"triple_click": _TRIPLE, "tripleClick": _TRIPLE, **_ENDING},
 }
 """Module -> its functions that can be read: pyautogui's, `time`'s, and OpenCUA's `computer`."""
-
-_WHEEL_OF_PAGES: Final = ("clicks", *_PLACE, "page", "logScreenshot", "_pause")
 AGENTS: Final[Mapping[str, Mapping[str, _Function]]] = {
     **FUNCTIONS,
     "pyautogui": {
-        **FUNCTIONS["pyautogui"],
-        "scroll": _Function("scroll", _WHEEL_OF_PAGES),
-        "hscroll": _Function("hscroll", _WHEEL_OF_PAGES),
-        **dict.fromkeys(("write", "typewrite"), _Function("write", (*_TYPED, "text"))),
-        "press": _Function("press", ("keys", "presses", "interval", "key", "_pause")),
+        **_PYAUTOGUI,
+        "scroll": _Function("scroll", "clicks x y page" + _END),
+        "hscroll": _Function("hscroll", "clicks x y page" + _END),
+        **dict.fromkeys(("write", "typewrite"), _Function("write", f"message interval{_END} text")),
+        "press": _Function("press", "keys presses interval key _pause"),
     },
     "mobile": {
-        "swipe": _Function("swipe", ("from_coord", "to_coord")),
-        "long_press": _Function("long_press", _PLACE),
-        "home": _Function("home", ()),
-        "back": _Function("back", ()),
-        "open_app": _Function("open_app", ("app_name",)),
-        "wait": _Function("wait", ("seconds",)),
-        "terminate": _Function("terminate", ("status", "answer")),
+        "swipe": _Function("swipe", "from_coord to_coord"),
+        "long_press": _Function("long_press", "x y"),
+        "home": _Function("home"),
+        "back": _Function("back"),
+        "open_app": _Function("open_app", "app_name"),
+        **_ENDING,
     },
-    "browser": {"select_option": _Function("select", (*_PLACE, "value"))},
-    "": {"call_user": _Function("ask", ("question",))},
+    "browser": {"select_option": _Function("select", "x y value")},
+    "": {"call_user": _Function("ask", "question")},
 }
-"""The same with what agents are told beside: Aguvis' wheel by pages and its plug-ins for phones and
-browsers, Kimi's `call_user`, and the names of arguments that they are met with."""
+"""The same with the functions that agents are offered beside: Aguvis' wheel by pages and plug-ins
+for phones and browsers, Kimi's `call_user`, and the names of arguments that agents write."""
 
 _RENAMED: Final[Mapping[str, str]] = {
     "xOffset": "x", "yOffset": "y", "clicks": "times", "presses": "times", "message": "text",
@@ -263,7 +261,7 @@ _RENAMED: Final[Mapping[str, str]] = {
     "value": "text", "question": "text",
 }  # fmt: skip
 _BUTTONS: Final[Mapping[Value, _Button]] = {
-    "left": "left", "primary": "left", 1: "left", "middle": "middle", 2: "middle",
+    "": "", "left": "left", "primary": "left", 1: "left", "middle": "middle", 2: "middle",
     "right": "right", "secondary": "right", 3: "right",
 }  # fmt: skip
 _MOST_TIMES: Final = 1000
@@ -300,23 +298,49 @@ def bind(
         arguments = _hotkey(given, named)
     else:
         arguments = _arguments(function, name, given, named)
-    wheel = function.kind in ("scroll", "hscroll")
+    kind, turn = function.kind, arguments.get("times", arguments.get("page"))
+    x, y = (_as_number(arguments.get(axis), axis) for axis in ("x", "y"))
+    end: tuple[float, ...] = ()
+    if kind == "swipe":
+        found = arguments.get("end")
+        pair = found if isinstance(found, tuple) and len(found) == 2 else ()
+        end = tuple(one for item in pair if (one := _as_number(item, "the end")) is not None)
+        if len(end) != 2:
+            raise Unresolved("the end is no pair of numbers")
+    button = arguments.get("button", function.button)
+    button = button.lower() if isinstance(button, str) else button
+    if isinstance(button, bool | tuple) or button not in _BUTTONS:
+        raise Unresolved("there is no such button")
+    wheel = kind in ("scroll", "hscroll")
+    times = 1 if wheel else arguments.get("times", function.times)
+    if not is_integer(times) or not 1 <= times <= _MOST_TIMES:
+        raise Unresolved(f"repeated not once to {_MOST_TIMES} times")
+    amount = _as_number(turn, "how far to scroll") if wheel else 0
+    if amount is None:
+        raise Unresolved("how far to scroll is not said")
+    text = arguments.get("answer" if kind == "terminate" else "text")
+    if kind == "write" and not isinstance(text, str | tuple):
+        raise Unresolved("there is no text to write")
+    keys = _keys(kind, arguments)
+    seconds, status = _as_number(arguments.get("seconds"), "seconds"), arguments.get("status", "")
+    if not isinstance(status, str):
+        raise Unresolved("the status is no text")
     return Call(
-        kind=function.kind,
+        kind=kind,
         name=name,
         raw=raw,
-        x=_as_number(arguments.get("x"), "x"),
-        y=_as_number(arguments.get("y"), "y"),
-        end=_end(arguments.get("end")) if function.kind == "swipe" else None,
+        x=x,
+        y=y,
+        end=(end[0], end[1]) if end else None,
         tag=tag,
-        button=_button(arguments.get("button", function.button)),
-        times=1 if wheel else _times(arguments.get("times", function.times)),
-        amount=_amount(arguments.get("times", arguments.get("page"))) if wheel else 0,
+        button=_BUTTONS[button],
+        times=times,
+        amount=amount,
         amount_unit="page" if wheel and "page" in arguments else "notch",
-        text=_text(function.kind, arguments),
-        keys=_keys(function.kind, arguments),
-        seconds=_as_number(arguments.get("seconds"), "seconds"),
-        status=_status(arguments.get("status", "")),
+        text=text if isinstance(text, str) else None,
+        keys=keys,
+        seconds=seconds,
+        status=status,
     )
 
 
@@ -324,7 +348,7 @@ def _arguments(
     function: _Function, name: str, given: Sequence[Value], named: Mapping[str, Value]
 ) -> dict[str, Value]:
     """Return the arguments by parameter name; a place in one tuple counts as two."""
-    parameters = function.parameters
+    parameters = function.parameters.split()
     found: dict[str, Value] = {}
     if len(given) > len(parameters):
         raise Unresolved(f"{name} has {len(given)} arguments")
@@ -362,43 +386,6 @@ def _as_number(value: Value, name: str) -> float | None:
     return value
 
 
-def _end(value: Value) -> Pair:
-    if isinstance(value, tuple) and len(value) == 2:
-        x, y = (_as_number(item, "the end") for item in value)
-        if x is not None and y is not None:
-            return x, y
-    raise Unresolved("the end is no pair of numbers")
-
-
-def _button(value: Value) -> _Button:
-    if value == "":
-        return ""
-    name = value.lower() if isinstance(value, str) else value
-    if isinstance(name, bool | tuple) or name not in _BUTTONS:
-        raise Unresolved("there is no such button")
-    return _BUTTONS[name]
-
-
-def _times(value: Value) -> int:
-    if not is_integer(value) or not 1 <= value <= _MOST_TIMES:
-        raise Unresolved(f"repeated not once to {_MOST_TIMES} times")
-    return value
-
-
-def _amount(value: Value) -> float:
-    amount = _as_number(value, "how far to scroll")
-    if amount is None:
-        raise Unresolved("how far to scroll is not said")
-    return amount
-
-
-def _text(kind: Kind, arguments: Mapping[str, Value]) -> str | None:
-    value = arguments.get("answer" if kind == "terminate" else "text")
-    if kind == "write" and not isinstance(value, str | tuple):
-        raise Unresolved("there is no text to write")
-    return value if isinstance(value, str) else None
-
-
 def _keys(kind: Kind, arguments: Mapping[str, Value]) -> tuple[str, ...]:
     if kind not in ("press", "key_down", "key_up", "hotkey", "write"):
         return ()
@@ -411,12 +398,6 @@ def _keys(kind: Kind, arguments: Mapping[str, Value]) -> tuple[str, ...]:
     if len(keys) > 1 and kind in ("key_down", "key_up"):
         raise Unresolved("one key can be held at a time")
     return keys
-
-
-def _status(value: Value) -> str:
-    if not isinstance(value, str):
-        raise Unresolved("the status is no text")
-    return value
 
 
 LONGEST: Final = 100_000
@@ -645,6 +626,193 @@ class _Reader:
                         self._unbind(own)
 
 
+# Calls as actions.
+
+_STATUS: Final[Mapping[str, Status]] = {
+    "success": "success",
+    "": "success",
+    "failure": "failure",
+    "fail": "failure",
+}
+WHEEL: Final[Mapping[str, tuple[Direction, Direction]]] = {
+    "scroll": ("up", "down"),
+    "hscroll": ("right", "left"),
+}
+"""Which way the wheel of a function turns for amounts above 0, and below."""
+_POINTED: Final = frozenset({
+    "click", "drag", "drag_by", "mouse_down", "mouse_up", "scroll", "hscroll", "swipe",
+    "long_press", "select",
+})  # fmt: skip
+_KINDS: Final[Mapping[str, ActionKind]] = {
+    "move": "move", "move_by": "move", "click": "tap", "long_press": "long_press",
+    "select": "select", "mouse_down": "hold", "mouse_up": "release", "key_down": "hold",
+    "key_up": "release", "hotkey": "hotkey", "back": "back", "home": "home", "wait": "wait",
+    "ask": "ask",
+}  # fmt: skip
+"""Calls whose arguments are their actions' fields, and the kinds of these."""
+
+
+def as_action(
+    statements: Sequence[Call | Code], *, space: Space, said: str | None = None
+) -> Action | None:
+    """Return some calls as one action: the first, with the others in `then`.
+
+    A move of the pointer is part of the next action there, and pauses are left out, unless there is
+    nothing else. A button that goes down and comes up elsewhere is a drag.
+
+    Args:
+        statements: from `read_code`.
+        space: the unit of their coordinates.
+        said: the action's `words`.
+
+    Returns:
+        None for no statement, one that is `Code`, or an end with an unknown status alone.
+
+    Examples:
+        >>> code = "pyautogui.moveTo(10, 20); pyautogui.rightClick(); pyautogui.press('a')"
+        >>> found = as_action(read_code(code), space="px")
+        >>> found.label, found.start, found.then[0].keys
+        ('RIGHT_CLICK', (Point(x=10, y=20, space='px'),), ('a',))
+    """
+    if any(isinstance(one, Code) for one in statements):
+        return None
+    found: list[Action] = []
+    for call, before, at, _ in in_place(statements, space=space):
+        action = action_of(call, before, at)
+        if action is None and not found:
+            return None
+        action = action or Action("done")
+        if found and _drags(found[-1], action):
+            found[-1] = Action("drag", found[-1].start, action.start, button=action.button)
+        else:
+            found.append(action)
+    if not found:
+        return Action("wait", words=said) if statements else None
+    return replace(found[0], words=said, then=tuple(found[1:]))
+
+
+def each_action(statements: Sequence[Call], *, space: Space) -> list[Action]:
+    """Return some calls as actions, one each.
+
+    Only a call's own place counts, not that of the pointer; a move before a drag is its start.
+    Pauses are left out where something else is done.
+
+    Args:
+        statements: calls from `read_code`.
+        space: the unit of their coordinates.
+    """
+    found: list[Action] = []
+    pointer: Point | None = None
+    paused: float | None = None
+    for call in statements:
+        before, pointer = pointer, _pointer_after(call, pointer, space=space)
+        if call.kind == "sleep":
+            paused = (paused or 0) + (call.seconds or 0)
+            continue
+        by = call.kind in ("move_by", "drag_by")
+        action = action_of(
+            call, before if by else None, pointer if by or call.x is not None else None
+        )
+        action = action or Action("done")
+        if action.kind == "drag" and found and found[-1].kind == "move":
+            action = replace(action, start=found.pop().start)
+        elif action.kind == "wait":
+            action = replace(action, seconds=call.seconds)
+        elif action.kind == "done":
+            action = replace(action, text=call.text)
+        found.append(action)
+    return found or ([] if paused is None else [Action("wait", seconds=paused)])
+
+
+class _PlacedCall(NamedTuple):
+    """A call that does more than to move the pointer on its way, or to pause.
+
+    Attributes:
+        call: a move only where nothing is done at its end.
+        before, at: where the pointer was, and where the call is done; None if unknown.
+        moved: whether the pointer was moved since something was done at its place.
+    """
+
+    call: Call
+    before: Point | None
+    at: Point | None
+    moved: bool
+
+
+def in_place(statements: Sequence[Call | Code], *, space: Space) -> Iterator[_PlacedCall]:
+    """Yield the calls of a turn, each with its place; a move there is part of the call.
+
+    Args:
+        statements: from `read_code`; `Code` is skipped.
+        space: the unit of their coordinates.
+    """
+    pointer: Point | None = None
+    move: Call | None = None
+    for call in statements:
+        if isinstance(call, Code) or call.kind == "sleep":
+            continue
+        before, pointer = pointer, _pointer_after(call, pointer, space=space)
+        if call.kind in ("move", "move_by"):
+            move = call
+            continue
+        yield _PlacedCall(call, before, pointer, move is not None)
+        if call.kind in _POINTED:
+            move = None
+    if move is not None:
+        yield _PlacedCall(move, pointer, pointer, True)
+
+
+def _pointer_after(call: Call, pointer: Point | None, *, space: Space) -> Point | None:
+    """Return where the pointer is after a call, or where the call is done; None if unknown."""
+    if call.kind in ("move_by", "drag_by"):
+        if pointer is None:
+            return None
+        return Point(pointer.x + (call.x or 0), pointer.y + (call.y or 0), space)
+    if call.x is not None and call.y is not None:
+        return Point(call.x, call.y, space)
+    return None if call.tag or call.x is not None or call.y is not None else pointer
+
+
+def action_of(call: Call, before: Point | None, at: Point | None) -> Action | None:
+    """Return the action of a call; None for an end with an unknown word.
+
+    Args:
+        call: any call but a pause.
+        before: where the pointer was, from which a drag begins; None if unknown.
+        at: where the call is done, or where a drag ends.
+    """
+    place = (at,) if at and call.kind in (*_POINTED, "move", "move_by") else ()
+    button = call.button or "left"
+    if kind := _KINDS.get(call.kind):
+        return Action(kind, place, text=call.text, keys=call.keys, button=button, count=call.times)
+    if call.kind in ("drag", "drag_by"):
+        return Action("drag", (before,) if before else (), place, button=button)
+    if call.kind in ("scroll", "hscroll"):
+        way = WHEEL[call.kind][call.amount < 0] if call.amount else None
+        unit = call.amount_unit
+        return Action("scroll", place, direction=way, amount=abs(call.amount), amount_unit=unit)
+    if call.kind == "swipe":
+        return Action("swipe", place, (Point(*call.end, at.space),) if call.end and at else ())
+    if call.kind == "open_app":
+        return Action("open_app", app=call.text)
+    if call.kind == "terminate":
+        status = _STATUS.get(call.status.lower())
+        return Action("done", status=status) if status else None
+    if call.text is not None:
+        return Action("type", text=call.text)
+    return Action("keys", keys=call.keys * call.times)
+
+
+def _drags(held: Action, action: Action) -> bool:
+    return (
+        (held.kind, action.kind) == ("hold", "release")
+        and not held.keys
+        and not action.keys
+        and held.button == action.button
+        and held.start != action.start
+    )
+
+
 # A call of pyautogui written out.
 
 CLICKS: Final[Mapping[tuple[_Button, int], str]] = {
@@ -667,7 +835,6 @@ def code_of(call: Call, place: str = "") -> str:
         place: the arguments of the place; empty for the pointer's place.
 
     Examples:
-        >>> from omnidata.dialects.pyautogui import read_code
         >>> [code_of(one, "3, 4") for one in read_code("pyautogui.click(3, 4, clicks=2)")]
         ['pyautogui.doubleClick(3, 4)']
         >>> [code_of(one) for one in read_code("pyautogui.press(keys='a', presses=2)")]

@@ -1,14 +1,13 @@
 """Agents that answer with code of pyautogui: OpenCUA, Aguvis and Kimi.
 
-An answer is a thought, a sentence and code. Code is read with `ast` and never executed; what it
-does is told from its text alone. Places are pixels of the picture as it is fed, or shares of it.
+An answer is a thought, a sentence and code. Code is read with `ast` and never executed. Places are
+pixels of the picture as it is fed, or shares of it.
 """
 
 from __future__ import annotations
 
 import re
 import textwrap
-from abc import abstractmethod
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, Final
@@ -44,16 +43,8 @@ from omnidata.dialects.base import (
     size_in_words,
 )
 from omnidata.dialects.call_syntax import UNPARSED, parse_python
-from omnidata.dialects.pyautogui import AGENTS, CLICKS, LONGEST, Call, Code, read_code
-from omnidata.dialects.pyautogui_actions import each_action
-from omnidata.dialects.pyautogui_released import (
-    AGUVIS,
-    KIMI,
-    OPENCUA,
-    read_aguvis,
-    read_kimi,
-    read_opencua,
-)
+from omnidata.dialects.pyautogui import AGENTS, CLICKS, LONGEST, Call, Code, each_action, read_code
+from omnidata.dialects.pyautogui_released import read_aguvis, read_kimi, read_opencua
 
 # Where an answer has its code, and where its thought.
 
@@ -284,18 +275,16 @@ _CALLS: Final[Mapping[Kind, str]] = {
     "ask": "call_user(question=..): ask the user",
     "done": "{module}.terminate(status=..): end the task; the status is 'success' or 'failure'",
 }
-"""What prompts say of the calls: on a phone, with a mouse, and of either."""
+"""The calls as prompts describe them: on a phone, with a mouse, and on both."""
 
 
 class CodeDialect(Dialect):
-    """What OpenCUA, Aguvis and Kimi have in common.
+    """Base class of OpenCUA, Aguvis and Kimi.
 
-    Keys that are held, a place at which is typed and an enter key after it are actions of their
-    own in code, and read back as such. How long a key or a finger stays down cannot be said, nor a
-    drag through several places, nor that a field is emptied first. On a phone, where a step is
-    one action, a text is typed without a place. A finger that goes from one place to another is a
-    swipe of the plug-in for phones; a swipe with only a direction turns the wheel. The wheel turns
-    by five notches, or a tenth of a page, unless the action has a distance.
+    Held keys, the place of a typed text and the enter key after it are separate calls, and are read
+    as separate actions. On a phone, where a step is one action, a text has no place. A swipe
+    between two places is one of the plug-in for phones; a swipe with a direction turns the wheel.
+    The wheel turns by five notches, or a tenth of a page, unless the action has a distance.
 
     Attributes:
         by_name: whether keys and texts are written as arguments with a name.
@@ -304,6 +293,7 @@ class CodeDialect(Dialect):
         pages: whether a wheel turns by pages.
         answer: a written answer, of "code", its "language" and a "sentence" on what it does.
         form: how prompts ask for an answer with "code".
+        read_released: reads an answer as the released parser does.
     """
 
     by_name: ClassVar[bool] = True
@@ -312,6 +302,7 @@ class CodeDialect(Dialect):
     pages: ClassVar[bool] = False
     answer: ClassVar[str]
     form: ClassVar[str]
+    read_released: ClassVar[staticmethod[[str, Screen], tuple[Action, ...]]]
 
     def read(self, text: str, fed: Screen, *, rules: Rules = "lenient") -> Answer:
         if rules == "strict":
@@ -351,14 +342,6 @@ class CodeDialect(Dialect):
             fed: as in `read`.
         """
         return point
-
-    @abstractmethod
-    def read_released(self, text: str, fed: Screen) -> tuple[Action, ...]:
-        """Return the actions of an answer as the released parser reads it.
-
-        Raises:
-            UnreadError: it does not.
-        """
 
     def write(self, actions: Sequence[Action], fed: Screen, platform: Platform) -> str:
         sentence = " ".join(f"{action.label.replace('_', ' ').capitalize()}." for action in actions)
@@ -526,11 +509,7 @@ class OpenCua(CodeDialect):
     r"""OpenCUA: a thought, a sentence and a block of code; places in pixels as fed.
 
     Examples:
-        >>> dialect = OpenCua()
-        >>> said = dialect.read("## Code:\n```python\npyautogui.click(x=33, y=44)\n```", (0, 0))
-        >>> said.actions[0].start
-        (Point(x=33, y=44, space='px'),)
-        >>> print(dialect.write([Action("done", status="success")], (0, 0), "desktop"))
+        >>> print(OpenCua().write([Action("done", status="success")], (0, 0), "desktop"))
         ## Action:
         Task complete.
         <BLANKLINE>
@@ -543,7 +522,11 @@ class OpenCua(CodeDialect):
     name = "opencua"
     title = "OpenCUA, in pixels of the picture as Qwen2.5-VL takes it"
     checkpoints = ("xlangai/OpenCUA-7B", "xlangai/OpenCUA-32B", "xlangai/OpenCUA-72B")
-    source = OPENCUA
+    source = (
+        "xlang-ai/OpenCUA@1d70f20663dcaa01f10c7fed5669887286545866: "
+        "evaluation/agentnetbench/agent/opencua.py"
+    )
+    read_released = staticmethod(read_opencua)
     frame = Frame("px", 28, 3136, 12845056)
     layout = _TURNS
     says: ClassVar = dict.fromkeys(("desktop", "web"), _MOUSE | {"wait"})
@@ -567,20 +550,9 @@ class OpenCua(CodeDialect):
                 raise self.refusal(action, "a place within the first pixel of the picture")
         return super().code(actions, fed, platform)
 
-    def read_released(self, text: str, fed: Screen) -> tuple[Action, ...]:
-        return read_opencua(text, fed)
-
 
 class Kimi(CodeDialect):
-    r"""Kimi-VL and Kimi K2.5: a thought, a sentence and a block of code; places from 0 to 1.
-
-    Examples:
-        >>> said = Kimi().read(
-        ...     "◁think▷The menu.◁/think▷## Action:\nClick.\n"
-        ...     "## Code:\n```python\npyautogui.click(x=0.2, y=0.1)\n```", (0, 0))
-        >>> said.thought, said.actions[0].start
-        ('The menu.', (Point(x=0.2, y=0.1, space='rel'),))
-    """
+    """Kimi-VL and Kimi K2.5: a thought, a sentence and a block of code; places from 0 to 1."""
 
     name = "kimi"
     title = "Kimi-VL and Kimi K2.5, in shares of the picture"
@@ -589,7 +561,10 @@ class Kimi(CodeDialect):
         "moonshotai/Kimi-VL-A3B-Thinking-2506",
         "moonshotai/Kimi-K2.5",
     )
-    source = KIMI
+    source = (
+        "mrwwk/DeskCraft@3e11457c9f4d0cd81f27d961b98ae65f8b6ed309: mm_agents/kimi/kimi_agent.py"
+    )
+    read_released = staticmethod(read_kimi)
     frame = Frame("rel")
     layout = Layout(turns=True, screenshots=3)
     says: ClassVar = dict.fromkeys(("desktop", "web"), _MOUSE | {"wait", "ask"})
@@ -606,9 +581,6 @@ class Kimi(CodeDialect):
         pixels = max(point.x, point.y) > 1 and min(fed) > 0
         return convert(replace(point, space="px"), "rel", fed) if pixels else point
 
-    def read_released(self, text: str, fed: Screen) -> tuple[Action, ...]:
-        return read_kimi(text, fed)
-
 
 class Aguvis(CodeDialect):
     """Aguvis: code for a recipient, with plug-ins for phones and browsers; places from 0 to 1.
@@ -616,21 +588,21 @@ class Aguvis(CodeDialect):
     The model names the recipient itself: all for what it thinks, os for its code.
 
     Examples:
-        >>> dialect = Aguvis()
-        >>> from omnidata.actions import Point
         >>> ends = (Point(0.5, 0.5, "rel"),), (Point(0.5, 0.2, "rel"),)
-        >>> said = dialect.write([Action("swipe", *ends)], (0, 0), "mobile")
-        >>> print(said)
+        >>> print(Aguvis().write([Action("swipe", *ends)], (0, 0), "mobile"))
         os
         mobile.swipe(from_coord=[0.5, 0.5], to_coord=[0.5, 0.2])
-        >>> dialect.read(said + "<|diff_marker|>", (0, 0)).actions[0].kind
-        'swipe'
     """
 
     name = "aguvis"
     title = "Aguvis, in shares of the picture"
     checkpoints = ("xlangai/Aguvis-7B-720P", "xlangai/Aguvis-72B-720P")
-    source = AGUVIS
+    source = (
+        "xlang-ai/OpenCUA@1d70f20663dcaa01f10c7fed5669887286545866: "
+        "evaluation/agentnetbench/agent/aguvis.py; calls of `mobile`: "
+        "OpenBMB/AgentCPM-GUI@acbaf509b8afb3f58b782486f4e8c0e33d8a486b: eval/run_predict_aguvis.py"
+    )
+    read_released = staticmethod(read_aguvis)
     frame = Frame("rel")
     says: ClassVar = {"mobile": _TOUCH, "desktop": _MOUSE, "web": _MOUSE | {"select"}}
     stop = ("<|diff_marker|>",)
@@ -642,10 +614,6 @@ class Aguvis(CodeDialect):
         "You may first tell all what you think and what you do, in two lines that begin with "
         "Thought: and Action:. Then tell os the code:\n{code}"
     )
-
-    def read_released(self, text: str, fed: Screen) -> tuple[Action, ...]:
-        """Read as AgentNetBench's agent, and calls of `mobile` as AgentCPM-GUI's evaluation."""
-        return read_aguvis(text)
 
 
 DIALECTS: Final[tuple[Dialect, ...]] = (OpenCua(), Aguvis(), Kimi())

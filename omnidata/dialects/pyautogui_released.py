@@ -1,7 +1,8 @@
 """Answers in code, as the released parsers of OpenCUA, Aguvis and Kimi read them.
 
 What these parsers lose or get wrong is lost and wrong here too: published figures depend on it.
-Nothing is executed. A number that makes a parser fail makes the answer unread.
+Nothing is executed. A reader takes the answer and the size of the fed picture in pixels, and raises
+`UnreadError` if the released parser finds nothing or fails.
 """
 
 from __future__ import annotations
@@ -17,22 +18,7 @@ from typing import Final
 from omnidata.actions import Action, Point, Screen, Status
 from omnidata.dialects.base import UnreadError, join_moves, map_places
 from omnidata.dialects.call_syntax import parse_python
-from omnidata.dialects.pyautogui import LONGEST, Call, Code, read_code
-from omnidata.dialects.pyautogui_actions import each_action
-
-OPENCUA: Final = (
-    "xlang-ai/OpenCUA@1d70f20663dcaa01f10c7fed5669887286545866: "
-    "evaluation/agentnetbench/agent/opencua.py"
-)
-AGUVIS: Final = (
-    "xlang-ai/OpenCUA@1d70f20663dcaa01f10c7fed5669887286545866: "
-    "evaluation/agentnetbench/agent/aguvis.py; calls of `mobile`: "
-    "OpenBMB/AgentCPM-GUI@acbaf509b8afb3f58b782486f4e8c0e33d8a486b: eval/run_predict_aguvis.py"
-)
-KIMI: Final = (
-    "mrwwk/DeskCraft@3e11457c9f4d0cd81f27d961b98ae65f8b6ed309: mm_agents/kimi/kimi_agent.py"
-)
-"""The repositories that the readers below are held against."""
+from omnidata.dialects.pyautogui import LONGEST, Call, Code, each_action, read_code
 
 _ENDS: Final[dict[str, Status]] = {"success": "success", "failure": "failure"}
 _STATUS: Final = re.compile(r"status=['\"](\w+)['\"]")
@@ -67,7 +53,7 @@ def _between(line: str, opening: str, closing: str) -> str | None:
     return line[start + len(opening) : end] if end >= 0 else None
 
 
-def _done_action(status: str) -> Action:
+def _final_action(status: str) -> Action:
     return Action("done", status=_ENDS.get(status))
 
 
@@ -84,17 +70,10 @@ _POINTED_WORDS: Final[Mapping[str, Callable[[tuple[Point]], Action]]] = {
 
 
 def read_opencua(text: str, fed: Screen) -> tuple[Action, ...]:
-    """Return the actions of an answer of OpenCUA's, each line for itself.
+    """Return the actions of an answer of OpenCUA's, line by line.
 
     A place is in pixels if both numbers are above 1, else a share of the screen; every place of
     `computer.triple_click` is a share.
-
-    Args:
-        text: the whole answer.
-        fed: width and height in pixels of the picture as it was fed; (0, 0) if unknown.
-
-    Raises:
-        UnreadError: the parser finds nothing, or fails.
     """
     lines = [line.strip() for line in text.split("\n")]
     chosen = [line for line in lines if line.startswith(_MODULES)]
@@ -108,7 +87,7 @@ def read_opencua(text: str, fed: Screen) -> tuple[Action, ...]:
 
 def _opencua_line(line: str, fed: Screen) -> Iterator[Action]:
     if line.startswith("computer.terminate") and (status := _STATUS.search(line)):
-        yield _done_action(status[1])
+        yield _final_action(status[1])
     elif line.startswith("computer.triple_click") and (place := _PLACE.search(line)):
         yield Action("tap", (_point_from_shares(_float(place[1]), _float(place[2]), fed),), count=3)
     elif line.startswith("pyautogui."):
@@ -207,15 +186,8 @@ def _wheel(notches: str) -> Action:
 # Aguvis.
 
 
-def read_aguvis(text: str) -> tuple[Action, ...]:
-    """Return the action of an Aguvis answer: its first pyautogui line, or its last `mobile` one.
-
-    Args:
-        text: the whole answer.
-
-    Raises:
-        UnreadError: the parser finds nothing, or fails.
-    """
+def read_aguvis(text: str, fed: Screen) -> tuple[Action, ...]:
+    """Return the action of an Aguvis answer: its first pyautogui line, or its last `mobile` one."""
     last = text.strip().split("<|diff_marker|>", 1)[0].rsplit("\n", 1)[-1].strip()
     if last.startswith("mobile."):
         return (_aguvis_phone(last),)
@@ -223,7 +195,7 @@ def read_aguvis(text: str) -> tuple[Action, ...]:
     line = next((line for line in lines if line.startswith(("pyautogui", "computer."))), "")
     if line.startswith("computer.terminate"):
         status = _STATUS.search(line)
-        return _some([_done_action(status[1])] if status else [])
+        return _some([_final_action(status[1])] if status else [])
     return _some(list(_aguvis_line(line)) if line.startswith("pyautogui.") else [])
 
 
@@ -288,20 +260,12 @@ _POINTED: Final[dict[str, tuple[str, ...]]] = {
     "dragTo": ("x", "y", "duration", "button", "mouseDownUp", "pause"),
 }
 _ADDRESS: Final = re.compile(" object at 0x[0-9a-fA-F]+")
-"""What Python says of an object without a text of its own: where it lies in memory."""
+"""The end of an object's default text in Python."""
 _FAILS: Final = (ValueError, TypeError, OverflowError, RecursionError, MemoryError)
 
 
 def read_kimi(text: str, fed: Screen) -> tuple[Action, ...]:
-    """Return the actions of an answer of Kimi's: what its last block of code does, or asks for.
-
-    Args:
-        text: the content of the answer, or the whole of it.
-        fed: as in `read_opencua`.
-
-    Raises:
-        UnreadError: the parser says that the agent fails, or the code would.
-    """
+    """Return the actions of an answer of Kimi's: those of its last block of code, or a question."""
     content = _THOUGHT_MARK.sub("\n", text.lstrip()).lstrip()
     if head := _HEAD.search(content):
         content = content[head.start() :]

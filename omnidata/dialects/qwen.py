@@ -101,7 +101,7 @@ _OTHER_NAMES: Final = {
     "hotkey": "key",
     "call_user": "interact",
 }
-"""What models write for the names of actions."""
+"""Other names that models write for actions."""
 _STARTS: Final = ("coordinate", "coordinates", "coordinate1", "point", "start_coordinate")
 _ENDS_: Final = ("coordinate2", "end_coordinate")
 

@@ -2,13 +2,13 @@
 
 `<think>...</think><answer>[{'action': 'click', 'point': [123, 300], 'input_text': 'no input
 text'}]</answer>`; places are pixels of the picture as it is fed. GUI-R1 has a place and a text in
-every answer: [-100, -100] and "no input text" stand for nothing. UI-R1 has a coordinate alone, so
-it cannot say what is typed or opened, nor which way is scrolled: it says that this is done. Where
-a swipe ends neither can say; GUI-R1's histories tell of it without.
+every answer: [-100, -100] and "no input text" stand for nothing. UI-R1 has a coordinate alone:
+it names a type or a scroll without the text or the direction. Neither has the end of a swipe, which
+GUI-R1's histories leave out.
 
-GUI-R1's scrolls are said of the finger: against AndroidControl's labels, which are of content,
-users found them inverted (ritzz-ai/GUI-R1, issue 17). Which keys a `hotkey` has its prompts leave
-out; here they are its text.
+The direction of GUI-R1's scrolls is the finger's: compared with AndroidControl's labels, which are
+of content, users found them inverted (ritzz-ai/GUI-R1, issue 17). Its prompts do not say where the
+keys of a `hotkey` go; here they are its text.
 
 Source: ritzz-ai/GUI-R1, `guir1/inference/*.py`; lll6gg/UI-R1, `evaluation/test_*.py`.
 """
@@ -206,14 +206,6 @@ _PLACED: Final = re.compile(r"\[(\d++),\s*+(\d++)\]\s*+")
 _FARTHEST: Final = 10**15
 
 
-def _region(text: str) -> str:
-    begin = text.find("<answer>")
-    end = text.find("</answer>", begin + 1)
-    if begin < 0 or end < 0:
-        raise UnreadError("the text has no <answer>...</answer>")
-    return text[begin + len("<answer>") : end].strip()
-
-
 def _coordinate(region: str) -> tuple[int, int]:
     r"""Match `\{.*\[(\d+),\s*(\d+)]\s*.*\}` in linear time; return (0, 0) without a match.
 
@@ -271,7 +263,11 @@ def read_fields(text: str) -> ReleasedFields:
     Raises:
         UnreadError: there is no `<answer>...</answer>`.
     """
-    region = _region(text)
+    begin = text.find("<answer>")
+    end = text.find("</answer>", begin + 1)
+    if begin < 0 or end < 0:
+        raise UnreadError("the text has no <answer>...</answer>")
+    region = text[begin + len("<answer>") : end].strip()
     named, typed = _NAMED.search(region), _TEXT.search(region)
     try:
         x, y = _coordinate(region)
@@ -304,7 +300,7 @@ class _Listed(Dialect):
     told: ClassVar[bool]
     """Whether an action has a text."""
     key: ClassVar[str]
-    """What a place is called."""
+    """The name of a place."""
 
     def read(self, text: str, fed: Screen, *, rules: Rules = "lenient") -> Answer:
         return _read_released(text, told=self.told) if rules == "strict" else _read(text)
@@ -378,10 +374,10 @@ class GuiR1(_Listed):
                 # a button of a phone would be read as one
                 if (name := f"press_{action.keys[0]}") not in _BARE:
                     return name, None
-        fields = (kind, action.count, action.button, action.status)
+        how = (action.count, action.button) if kind == "tap" else (1, "left")
         for name, one in _BARE.items():
-            is_same = (one.kind, one.count, one.button, one.status) == fields
-            if is_same and not (kind == "done" and action.text):
+            is_same = (one.kind, one.status) == (kind, action.status)
+            if is_same and (one.count, one.button) == how and not (kind == "done" and action.text):
                 return name, None
         raise self.refusal(action)
 

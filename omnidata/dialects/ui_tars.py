@@ -1,13 +1,13 @@
-r"""UI-TARS, four versions: what is the same is what actions are called.
+r"""UI-TARS: four versions with the same names of actions.
 
-1.0, 1.5 and Doubao say `Thought: ...\nAction: click(...)`, with several calls apart by an empty
-line; UI-TARS-2 calls functions in tags, and ends in `<answer>`. 1.5 says pixels of the picture as
-it is fed, all others 0 to 1000. "scroll down" shows what is further down.
+1.0, 1.5 and Doubao write `Thought: ...\nAction: click(...)`, with an empty line between calls;
+UI-TARS-2 calls functions in tags, and ends in `<answer>`. Places of 1.5 are pixels of the picture
+as it is fed, all others are from 0 to 1000. "scroll down" shows the content further down.
 
-It has no words for how far a wheel turns: such a scroll is no target that could be learnt, but
-histories tell of it without. So do the seconds that 1.x waits, everywhere. `finished` does not say
-whether the task is done: success is written with it, failure cannot be said. A typed text that ends
-in a newline is submitted.
+A scroll has no distance: one that has is no target for training, and histories leave the distance
+out. The seconds of a wait are left out by all but UI-TARS-2. `finished` stands for success and for
+an end without a status; failure cannot be expressed. A typed text that ends in a newline is
+submitted.
 
 Source: bytedance/UI-TARS, `codes/ui_tars/{prompt,action_parser}.py`; bytedance/UI-TARS-desktop,
 `multimodal/gui-agent` (names and their aliases) and `prompt_t5.ts`; OpenBMB/AgentCPM-GUI,
@@ -353,15 +353,11 @@ def _read_released(text: str, space: Space) -> Answer:
 
 
 def _repair(part: str) -> str:
-    if "type(content" in part:
-        if not part.strip().endswith(")"):
-            part = part.strip() + ")"
-        part = f"type(content='{_UNESCAPED.sub(chr(92) * 2 + chr(39), _contents(part))}')"
-    return part if part.strip().endswith(")") else part.strip() + ")"
-
-
-def _contents(part: str) -> str:
-    r"""Replace `type(content='(.*?)'\)` by its group."""
+    """Close the call, and escape the quotes in what it types."""
+    if not part.strip().endswith(")"):
+        part = part.strip() + ")"
+    if "type(content" not in part:
+        return part
     # Each line up to its last "')": behind that no search could succeed, and would scan in vain.
     lines, replaced = [], 0
     for line in part.split("\n"):
@@ -371,7 +367,8 @@ def _contents(part: str) -> str:
         replaced += count
     if not replaced:
         raise UnreadError("what is typed is not between single quotes on a line")
-    return "\n".join(lines)
+    typed = _UNESCAPED.sub(chr(92) * 2 + chr(39), "\n".join(lines))
+    return f"type(content='{typed}')"
 
 
 def _parse_call(part: str) -> tuple[str | None, dict[str, str]]:

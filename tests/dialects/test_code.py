@@ -143,6 +143,11 @@ def test_the_last_block_of_kimis_counts() -> None:
     assert shown("opencua", text) == "KEYS TAP"
 
 
+def test_kimis_thought_is_between_its_own_marks() -> None:
+    found = read("kimi", "◁think▷The menu.◁/think▷\npyautogui.click(x=0.2, y=0.1)")
+    assert (found.thought, found.rest) == ("The menu.", "")
+
+
 @pytest.mark.parametrize(
     ("text", "labels", "thought"),
     [

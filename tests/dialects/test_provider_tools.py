@@ -50,7 +50,7 @@ def read(name: str, text: str, rules: Rules = "lenient") -> tuple[Action, ...]:
 def test_what_a_tool_cannot_say_is_named(name: str) -> None:
     dialect = get_dialect(name)
     for action in (Action("ask", text="?"), Action("none"), Action("recent"), Action("select")):
-        with pytest.raises(CannotSayError, match=action.kind):
+        with pytest.raises(CannotSayError, match=action.label):
             dialect.write([action], (1000, 800), "mobile")
     with pytest.raises(CannotSayError, match="no action"):
         dialect.write([], (1000, 800), "mobile")

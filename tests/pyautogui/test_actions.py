@@ -6,8 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from omnidata.actions import Action, Point
-from omnidata.dialects.pyautogui import read_code
-from omnidata.dialects.pyautogui_actions import as_action
+from omnidata.dialects.pyautogui import as_action, read_code
 
 
 def done(text: str) -> Action | None:

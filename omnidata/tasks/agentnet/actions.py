@@ -17,8 +17,7 @@ from msgspec.structs import replace
 
 from omnidata.actions import OPPOSITE, Action, Box, Point, Region, Space, Status, finger_way
 from omnidata.dialects import CannotSayError, UnreadError
-from omnidata.dialects.pyautogui import CLICKS, Call, Code
-from omnidata.dialects.pyautogui_actions import WHEEL
+from omnidata.dialects.pyautogui import CLICKS, WHEEL, Call, Code
 from omnidata.jsontext import is_coordinate
 
 ActionType = Literal[

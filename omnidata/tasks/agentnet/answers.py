@@ -18,8 +18,7 @@ from msgspec.structs import replace
 
 from omnidata.actions import Action, Point, Space
 from omnidata.dialects import UnreadError
-from omnidata.dialects.pyautogui import Code, read_code
-from omnidata.dialects.pyautogui_actions import as_action
+from omnidata.dialects.pyautogui import Code, as_action, read_code
 from omnidata.tasks.agentnet.actions import (
     ActionType,
     actions_of_calls,

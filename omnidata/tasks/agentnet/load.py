@@ -16,8 +16,7 @@ from typing import Any, Final, Literal
 from msgspec.structs import replace
 
 from omnidata.actions import Action
-from omnidata.dialects.pyautogui import read_code
-from omnidata.dialects.pyautogui_actions import as_action
+from omnidata.dialects.pyautogui import as_action, read_code
 from omnidata.errors import DataError
 from omnidata.loaders.files import RowFiles, images, look_for, walk
 from omnidata.loaders.load import Note, RowContext, about, short, size_of

@@ -14,9 +14,20 @@ from msgspec.structs import replace
 
 from omnidata.actions import Action, Pair, Point, Region, Screen, centre, finger_way
 from omnidata.dialects import CannotSayError
-from omnidata.dialects.pyautogui import WORDS, Call, Code, Names, Unresolved, Value, bind, read_turn
+from omnidata.dialects.pyautogui import (
+    WHEEL,
+    WORDS,
+    Call,
+    Code,
+    Names,
+    Unresolved,
+    Value,
+    action_of,
+    bind,
+    in_place,
+    read_turn,
+)
 from omnidata.dialects.pyautogui import Kind as CallKind
-from omnidata.dialects.pyautogui_actions import WHEEL, action_of, in_place
 from omnidata.jsontext import BROKEN, decode, is_number
 from omnidata.loaders.load import short
 

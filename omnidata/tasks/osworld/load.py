@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from omnidata.actions import Action, Screen
-from omnidata.dialects.pyautogui import Code
-from omnidata.dialects.pyautogui_actions import as_action
+from omnidata.dialects.pyautogui import Code, as_action
 from omnidata.errors import DataError, FileError, Finding, MediaError, MissingMediaError
 from omnidata.loaders.files import check_media_files
 from omnidata.loaders.load import Note, RowContext, about, load_data, size_of

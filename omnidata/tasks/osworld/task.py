@@ -17,8 +17,7 @@ from typing import Any, Final, NamedTuple, TypedDict
 from msgspec import structs
 
 from omnidata.actions import Action, Pair, Point, Screen, Space, centre
-from omnidata.dialects.pyautogui import WORDS, Call, Code, Names, code_of
-from omnidata.dialects.pyautogui_actions import as_action
+from omnidata.dialects.pyautogui import WORDS, Call, Code, Names, as_action, code_of
 from omnidata.errors import Finding, UsageError, plural
 from omnidata.files import staying_in
 from omnidata.jsontext import hash_of
