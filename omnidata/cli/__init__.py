@@ -6,6 +6,7 @@ findings, 2 bad usage or bad input, 130 interrupted.
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -118,6 +119,8 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
         SystemExit: always, with the exit code.
     """
     warnings.simplefilter("ignore", UnansweredWarning)  # the verbs say it themselves
+    # Imports and loaded data make objects by the hundred thousand, and hardly any garbage.
+    gc.set_threshold(20_000, 50)
     arguments = sys.argv[1:] if argv is None else list(argv)
     try:
         with blaming():

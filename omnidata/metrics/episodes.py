@@ -248,12 +248,13 @@ def counts(verdicts: StepVerdicts) -> Codes:
     right_so_far = wrong_so_far == np.repeat(wrong_so_far[starts] - wrong[starts], lengths)
     found = np.empty((len(starts), 6), np.int32)
     found[:, 0] = lengths
+    few = np.uint8 if lengths.max() < 256 else np.int32  # `reduceat` copies what it casts
     for place, name in enumerate(("type_match", "exact_match", "format_ok"), 1):
         values = getattr(verdicts, name)
-        kind = np.int32 if values.dtype == np.uint8 else np.float64
+        kind = few if values.dtype == np.uint8 else np.float64
         found[:, place] = np.add.reduceat(values, starts, dtype=kind)
     found[:, 4] = np.minimum.reduceat(verdicts.whole, starts)
-    found[:, 5] = np.add.reduceat(right_so_far, starts, dtype=np.int32)
+    found[:, 5] = np.add.reduceat(right_so_far.view(np.uint8), starts, dtype=few)
     return found
 
 

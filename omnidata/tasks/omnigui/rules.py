@@ -294,7 +294,9 @@ class Totals(EpisodeTotals):
         return whole_number(value)
 
     def _more_counts(self, rows: VerdictColumns, judged: Mask) -> dict[str, int]:
-        return {"judged_by_extension": int(np.nansum(rows.values["extension"], where=judged))}
+        extended = rows.values["extension"]
+        counted = judged & ~np.isnan(extended)
+        return {"judged_by_extension": int(extended.sum(where=counted))}
 
 
 class ReleaseTotals(Totals):
