@@ -1,4 +1,4 @@
-"""From replies to findings: does a probe pass, fail with a cause, or can nobody tell?"""
+"""From replies to findings: does a probe pass, fail with a cause, or is it unclear?"""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ does, with its failures."""
 
 def kinds(names: str) -> frozenset[Kind]:
     """Return kinds of actions from their names, which blanks separate."""
-    return frozenset(Action(name).kind for name in names.split())  # type: ignore[arg-type]
+    return frozenset(Action(name).kind for name in names.split())  # type: ignore[arg-type]  # written here
 
 
 DIRECTIONS: Final[Mapping[str, Direction]] = {way: way for way in get_args(Direction)}

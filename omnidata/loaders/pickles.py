@@ -89,7 +89,7 @@ def read_pickle(path: Path, *, records: Collection[str] = ()) -> Any:
         # A text of protocol 0 with an unknown escape is read as it is, with a warning of Python's.
         warnings.simplefilter("ignore", DeprecationWarning)
         try:
-            return _Machine(records).run(pickletools.genops(_Bounded(file)))  # type: ignore[arg-type]
+            return _Machine(records).run(pickletools.genops(_Bounded(file)))  # type: ignore[arg-type]  # reads alone
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise ValueError(f"it is broken: {error}") from None
         except (IndexError, KeyError, TypeError, AttributeError, OverflowError) as error:
