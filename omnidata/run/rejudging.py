@@ -164,12 +164,13 @@ class Rejudging:
             verdict = rules.without_answer(step, answer.delivery if answer else "missing")
         return _Judged(verdict.outcome, tuple(map(_known, verdict.values)))
 
-    def _value(self, judged: _Judged, name: str) -> float:
-        value = dict(zip(self._profile.values, judged.values, strict=True)).get(name)
-        return -1.0 if value is None else value
-
     def _rank(self, judged: _Judged) -> tuple[float, float]:
-        return self._value(judged, self._right), self._value(judged, "type_match")
+        values = dict(zip(self._profile.values, judged.values, strict=True))
+        right, kind = values.get(self._right), values.get("type_match")
+        # Some profiles judge nothing but the kind of actions without a place or text.
+        first = kind if right is None else right
+        return (-1.0 if first is None else first, -1.0 if kind is None else kind)
 
     def _is_right(self, judged: _Judged) -> bool:
-        return self._value(judged, self._right) > RIGHT
+        value = dict(zip(self._profile.values, judged.values, strict=True))[self._right]
+        return value is not None and value > RIGHT
