@@ -302,7 +302,7 @@ def _is_alike(one: Action | None, other: Action) -> bool:
     return ours == theirs or bool(ours and theirs and ours[0].space != theirs[0].space)
 
 
-def read_all(places: Sequence[str | Path], task: str) -> list[Errata]:
+def read_all(places: Sequence[str | Path], task: str = "") -> list[Errata]:
     """Read several errata, which apply in order.
 
     Raises:

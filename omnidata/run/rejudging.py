@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Container, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from omnidata.errors import RunError
 from omnidata.loaders.steps import Positions
 from omnidata.plugins import blaming
 from omnidata.predictions import Prediction
 from omnidata.registry import plugin_origin
 from omnidata.run.errata import Correction, Errata, Targets, correct_step, corrections_of
+from omnidata.run.run_files import Run
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.explaining import RIGHT
 from omnidata.tasks.profile import Profile
@@ -99,6 +101,19 @@ class Rejudging:
         Args:
             rows: the verdicts without errata, aligned with the steps.
         """
+        corrected, effects = self.correct(rows)
+        total = self._profile.total(self._steps, corrected)
+        return {
+            "errata": effects,
+            "with_errata": {key: total[key] for key in _SHOWN if key in total},
+        }
+
+    def correct(self, rows: VerdictColumns) -> tuple[VerdictColumns, list[dict[str, Any]]]:
+        """Return the verdicts with errata, and the effect of each errata.
+
+        Args:
+            rows: the verdicts without errata, aligned with the steps.
+        """
         effects = [_Effect() for _ in self._errata]
         outcomes = rows.outcomes.copy()
         values = {name: np.array(rows.values[name]) for name in self._profile.values}
@@ -112,24 +127,13 @@ class Rejudging:
                 outcomes[number] = OUTCOMES.index(after.outcome)
                 for column, value in zip(values.values(), after.values, strict=True):
                     column[number] = np.nan if value is None else value
-        total = self._profile.total(self._steps, VerdictColumns(outcomes, values, rows.whole))
-        return {
-            "errata": [
-                {
-                    "name": one.name,
-                    "version": one.version,
-                    "hash": one.hash,
-                    "steps": effect.steps,
-                    "verdicts_changed": effect.verdicts_changed,
-                    "now_right": effect.now_right,
-                    "now_wrong": effect.now_wrong,
-                    "dropped": effect.dropped,
-                    **({"unknown": unknown} if unknown else {}),
-                }
-                for one, effect, unknown in zip(self._errata, effects, self._unknown, strict=True)
-            ],
-            "with_errata": {key: total[key] for key in _SHOWN if key in total},
-        }
+        told = [
+            {"name": one.name, "version": one.version, "hash": one.hash}
+            | asdict(effect)
+            | ({"unknown": unknown} if unknown else {})
+            for one, effect, unknown in zip(self._errata, effects, self._unknown, strict=True)
+        ]
+        return VerdictColumns(outcomes, values, rows.whole), told
 
     def _apply(
         self,
@@ -174,3 +178,40 @@ class Rejudging:
     def _is_right(self, judged: _Judged) -> bool:
         value = dict(zip(self._profile.values, judged.values, strict=True))[self._right]
         return value is not None and value > RIGHT
+
+
+def rejudge(
+    run: Run, steps: Sequence[Step], rows: VerdictColumns, errata: Sequence[Errata]
+) -> tuple[VerdictColumns, dict[str, Any]]:
+    """Return the verdicts of a scored run with errata, and the entries of `results.json` for them.
+
+    Args:
+        run: scored, with its answers.
+        steps: some of the run.
+        rows: the verdicts without errata, aligned with the steps.
+        errata: apply in order.
+
+    Raises:
+        RunError: the folder has no answers, or its scores have no text of a model.
+        DataError, UsageError: see `Rejudging`.
+    """
+    if run.offline_scorer:
+        raise RunError(
+            "records of an environment are judged without labels",
+            where=str(run.path),
+            expected="a run of a model's answers",
+            remedy="drop --errata",
+        )
+    rejudging = Rejudging(run.asking, run.asking.profiles[run.profile], steps, errata)
+    for number in rejudging.numbers:
+        name = steps[number].sample_id
+        if answer := run.predictions.get(name):
+            rejudging.keep(number, answer)
+        elif run.scores[name]["outcome"] != "missing":
+            raise RunError(
+                f"the answer to {name:.80} is not in the folder",
+                where=str(run.path),
+                expected="predictions.jsonl beside the scores",
+                remedy="score the answers with --errata, and name that folder without it",
+            )
+    return rejudging.correct(rows)[0], rejudging.results(rows)

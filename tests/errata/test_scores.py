@@ -131,7 +131,10 @@ def test_the_effects_of_several_add_up_in_their_order(tmp_path: Path) -> None:
 
     def score(*files: Path) -> dict[str, Any]:
         given = [part for file in files for part in ("--errata", file)]
-        return as_json(omnidata("score", "omnigui", data, answers, "--json", *given))
+        found: dict[str, Any] = as_json(
+            omnidata("score", "omnigui", data, answers, "--json", *given)
+        )
+        return found
 
     def effects(found: Mapping[str, Any]) -> list[list[int]]:
         keys = ("steps", "verdicts_changed", "now_right", "now_wrong", "dropped")
