@@ -325,3 +325,39 @@ def corrections_of(errata: Sequence[Errata]) -> Mapping[str, list[list[Correctio
         for sample_id, corrections in one.by_sample().items():
             found.setdefault(sample_id, [[] for _ in errata])[number] = corrections
     return found
+
+
+def correct_labels(task: Asking, steps: Sequence[Step], errata: Sequence[Errata]) -> Sequence[Step]:
+    """Return the steps with corrected labels, each with the first of its right actions.
+
+    Histories stay the actions that were done.
+
+    Args:
+        task: the benchmark.
+        steps: those to correct.
+        errata: apply in order.
+
+    Raises:
+        DataError: the benchmark cannot say a corrected action.
+        UsageError: the default profile does not judge by a correction, or the prompt does not show
+            a corrected instruction.
+    """
+    by_sample, targets = corrections_of(errata), Targets(task, task.benchmark.rules[0].name)
+    found: list[Step] = []
+    for step in steps:
+        if (groups := by_sample.get(step.sample_id)) is None:
+            found.append(step)
+            continue
+        corrections = [one for group in groups for one in group]
+        targets.check(step, corrections)
+        corrected = correct_step(task.benchmark, step, corrections)[:1]
+        told = [one for one in corrections if one.kind == "instruction"]
+        if told and corrected and task.conversation(step) == task.conversation(corrected[0]):
+            raise UsageError(
+                f"the prompt of {task.name} does not show the corrected instruction",
+                where=f"{told[-1].where}: {step.sample_id:.80}",
+                expected="options by which prompts have the instruction of the step",
+                remedy="remove the line, or choose other options with -T",
+            )
+        found += corrected
+    return found
