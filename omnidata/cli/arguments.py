@@ -117,7 +117,7 @@ Exclude = Annotated[
 Errata = Annotated[
     list[str],
     declaration(
-        "Show the numbers with corrected labels beside the usual ones (repeatable, in order).",
+        "Also show the numbers with these corrected labels (repeatable, in order).",
         "FILE",
         **_MANY,
     ),

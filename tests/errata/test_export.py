@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from tests.cli.running import omnidata
 from tests.errata import made
@@ -15,7 +16,7 @@ WAIT, HERE = {"kind": "NONE"}, {"kind": "TAP", "start": [made.box(0, 0, 4, 4)]}
 
 def test_rows_have_the_corrected_labels_and_the_report_names_them(tmp_path: Path) -> None:
     data, out = tree(tmp_path / "data"), tmp_path / "out"
-    lines = [
+    lines: list[dict[str, Any]] = [
         {"sample_id": "App/E00/0", "kind": "replace", "value": HERE},
         {"sample_id": "App/E00/1", "kind": "also_right", "value": WAIT},
         {"sample_id": "App/E00/2", "kind": "drop"},

@@ -1,4 +1,4 @@
-"""`report`, `compare` and `items` with errata."""
+"""`report`, `compare`, `items` and `view` with errata."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from tests.cli.running import as_json, omnidata
 from tests.compare.making import Says, data, loaded, run
 from tests.errata import made
+from tests.report.test_view import served
 from tests.trees import read_lines
 
 TAP_THERE = {"kind": "TAP", "start": [made.box(1, 1, 30, 30)]}
@@ -95,3 +96,14 @@ def test_a_run_without_its_answers_or_of_another_task_is_refused(
     file = made.errata(tmp_path / "ours.jsonl", "omnigui", line)
     refused = omnidata("report", runs[0], "--errata", file, code=2)
     assert "the answer to" in refused.stderr and "is not in the folder" in refused.stderr
+
+
+def test_the_page_of_a_step_shows_its_corrections(tmp_path: Path) -> None:
+    data = made.taps(tmp_path / "data", [[210, 786], [351, 850]])
+    (step,) = made.loaded("omnigui", data).steps
+    line = {"sample_id": step.sample_id, "kind": "also_right", "value": {"kind": "BACK"}}
+    file = made.errata(tmp_path / "ours.jsonl", "omnigui", line)
+    with served("omnigui", data, "--errata", file) as server:
+        page = server.ask("/steps/0.html")[2].decode()
+    assert "Errata · also right" in page and "seen by two" in page
+    assert "{&#34;action_type&#34;:8}" in page
