@@ -28,7 +28,7 @@ from omnidata.run.differences import Change, changes
 from omnidata.run.errata import Errata
 from omnidata.run.headlines import lines_of
 from omnidata.run.recorded import recorded_data
-from omnidata.run.rejudging import rejudge
+from omnidata.run.rejudging import open_rejudging
 from omnidata.run.run_files import Run, read_run
 from omnidata.run.selection import whole_episodes
 from omnidata.tasks.totals import owners
@@ -518,11 +518,11 @@ def compare(
     """
     compared = pair(read_run(a), read_run(b), data=data, source=source)
     if errata:
-        compared = replace(
-            compared,
-            rows_a=rejudge(compared.a, compared.steps, compared.rows_a, errata)[0],
-            rows_b=rejudge(compared.b, compared.steps, compared.rows_b, errata)[0],
+        rows_a, rows_b = (
+            open_rejudging(run, compared.steps, errata).correct(rows)[0]
+            for run, rows in ((compared.a, compared.rows_a), (compared.b, compared.rows_b))
         )
+        compared = replace(compared, rows_a=rows_a, rows_b=rows_b)
     found = measures(compared.a, compared.ids, compared.steps, compared.rows_a, compared.rows_b)
     right: list[Mask] = []
     if found.flips:

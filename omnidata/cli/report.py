@@ -99,7 +99,7 @@ def report(
         )
     found = read_runs(runs)
     if errata:
-        from omnidata.analysis.corrected import correct_runs
+        from omnidata.analysis.errata_tables import correct_runs
         from omnidata.run.errata import read_all
 
         found = correct_runs(found, read_all(errata), data)

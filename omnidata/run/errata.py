@@ -284,7 +284,12 @@ class Targets:
                 raise _unsayable(self._task.benchmark, one, "")
             mark = standing(self._rules, self._rules.judge(corrected[-1], target.text))
             same = before is not None and before.text == target.text
-            if mark in ("wrong", "partly") or (same and not _is_alike(step.action, one.action)):
+            said = self._task.history_action(corrected[-1], target.text)
+            if (
+                mark in ("wrong", "partly")
+                or (same and not _is_alike(step.action, one.action))
+                or not _says(said, corrected[-1].action)
+            ):
                 raise UsageError(
                     f"the profile {self._rules.name} reads the row, or calls no such answer right: "
                     f"it cannot take the correction to {one.action.label}",
@@ -292,6 +297,14 @@ class Targets:
                     expected="a profile by which the corrected target is right",
                     remedy="score by another --profile, or remove the line",
                 )
+
+
+def _says(said: Action | None, wanted: Action | None) -> bool:
+    """Return whether an answer may be an action: a row may hold its kind or its text."""
+    if said is None or wanted is None:
+        return True
+    texts = ((action.text or "").strip().casefold() for action in (said, wanted))
+    return said.label == wanted.label and len({*texts}) == 1
 
 
 def _is_alike(one: Action | None, other: Action) -> bool:

@@ -29,7 +29,7 @@ class _Judged(NamedTuple):
     values: tuple[float | None, ...]
 
 
-def _known(value: float | None) -> float | None:
+def _as_number(value: float | None) -> float | None:
     return None if value is None or math.isnan(value) else float(value)
 
 
@@ -121,7 +121,7 @@ class Rejudging:
             for number, corrections in self._corrections.items():
                 before = _Judged(
                     OUTCOMES[outcomes[number]],
-                    tuple(_known(column[number]) for column in values.values()),
+                    tuple(_as_number(column[number]) for column in values.values()),
                 )
                 after = self._apply(number, corrections, before, effects)
                 outcomes[number] = OUTCOMES.index(after.outcome)
@@ -166,7 +166,7 @@ class Rejudging:
             verdict = rules.judge(step, answer.output or "", answer.receipt)
         else:
             verdict = rules.without_answer(step, answer.delivery if answer else "missing")
-        return _Judged(verdict.outcome, tuple(map(_known, verdict.values)))
+        return _Judged(verdict.outcome, tuple(map(_as_number, verdict.values)))
 
     def _rank(self, judged: _Judged) -> tuple[float, float]:
         values = dict(zip(self._profile.values, judged.values, strict=True))
@@ -180,20 +180,23 @@ class Rejudging:
         return value is not None and value > RIGHT
 
 
-def rejudge(
-    run: Run, steps: Sequence[Step], rows: VerdictColumns, errata: Sequence[Errata]
-) -> tuple[VerdictColumns, dict[str, Any]]:
-    """Return the verdicts of a scored run with errata, and the entries of `results.json` for them.
+def open_rejudging(
+    run: Run,
+    steps: Sequence[Step],
+    errata: Sequence[Errata],
+    known: Container[str] | None = None,
+) -> Rejudging:
+    """Return what judges the answers of a scored run again.
 
     Args:
         run: scored, with its answers.
         steps: some of the run.
-        rows: the verdicts without errata, aligned with the steps.
         errata: apply in order.
+        known: as of `Rejudging`.
 
     Raises:
-        RunError: the folder has no answers, or its scores have no text of a model.
-        DataError, UsageError: see `Rejudging`.
+        RunError: the folder has no answers, or its scores are not of a model's texts.
+        DataError, UsageError: as `Rejudging`.
     """
     if run.offline_scorer:
         raise RunError(
@@ -202,11 +205,11 @@ def rejudge(
             expected="a run of a model's answers",
             remedy="drop --errata",
         )
-    rejudging = Rejudging(run.asking, run.asking.profiles[run.profile], steps, errata)
-    for number in rejudging.numbers:
+    made = Rejudging(run.asking, run.asking.profiles[run.profile], steps, errata, known)
+    for number in made.numbers:
         name = steps[number].sample_id
         if answer := run.predictions.get(name):
-            rejudging.keep(number, answer)
+            made.keep(number, answer)
         elif run.scores[name]["outcome"] != "missing":
             raise RunError(
                 f"the answer to {name:.80} is not in the folder",
@@ -214,4 +217,4 @@ def rejudge(
                 expected="predictions.jsonl beside the scores",
                 remedy="score the answers with --errata, and name that folder without it",
             )
-    return rejudging.correct(rows)[0], rejudging.results(rows)
+    return made

@@ -5,9 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from omnidata.data.errata_checks import CODES
+import pytest
+
+from omnidata.data.errata_checks import CODES, check_errata
+from omnidata.run.errata import read_errata
+from omnidata.tasks import get_task
 from tests.cli.running import as_json, omnidata
 from tests.errata import made
+from tests.loaders.every import rows_of
 
 PAGE = (Path(__file__).parents[2] / "docs" / "errata.md").read_text("utf-8")
 HERE = [[210, 786], [351, 850]]
@@ -52,3 +57,29 @@ def test_each_problem_is_a_finding_with_its_line(tmp_path: Path) -> None:
 
 def test_the_page_has_every_finding() -> None:
     assert all(f"`{code}`" in PAGE for code in CODES)
+
+
+BACK: dict[str, Any] = {"kind": "BACK"}
+PLACE_OF_TAP = {"start": [made.box(1, 1, 9, 8)]}
+
+
+@pytest.mark.parametrize(
+    ("task", "value", "is_taken"),
+    [
+        *((task, BACK, True) for task in ("omnigui", "androidcontrol", "aitw", "gui-odyssey")),
+        *((task, tap(1, 1, 9, 8), True) for task in ("groundui", "osworld-g", "mind2web")),
+        ("mind2web", {"kind": "INPUT", "text": "Save", **PLACE_OF_TAP}, False),
+        *((task, tap(1, 1, 9, 8), False) for task in ("omnibench", "agentnet", "cagui-grounding")),
+        ("idm-single", BACK, False),
+    ],
+)
+def test_every_profile_takes_a_correction_or_is_named(
+    task: str, value: dict[str, Any], is_taken: bool, tmp_path: Path
+) -> None:
+    data = rows_of(task, tmp_path / "data")
+    steps = made.loaded(task, data).steps
+    line = {"sample_id": steps[0].sample_id, "kind": "replace", "value": value}
+    file = made.errata(tmp_path / "e.jsonl", task, line)
+    findings = check_errata(get_task(task), made.loaded(task, data), read_errata(file))
+    codes = {one.code for one in findings}
+    assert bool(codes & {"errata-not-taken", "errata-unsayable"}) != is_taken

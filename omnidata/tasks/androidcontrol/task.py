@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from omnidata.actions import OPPOSITE, Action, Point, convert, finger_way
-from omnidata.jsontext import compact
+from omnidata.actions import OPPOSITE, Action, finger_way
 from omnidata.loaders.load import load_data
 from omnidata.tasks.androidcontrol import load as loader
 from omnidata.tasks.androidcontrol import rules
 from omnidata.tasks.androidcontrol.forest import bounds_for_uground
-from omnidata.tasks.androidcontrol.load import STEP, call_of, item, truth_of, with_words
+from omnidata.tasks.androidcontrol.load import STEP, item, truth_of, with_words
 from omnidata.tasks.benchmark import Card, Note, Paper
 from omnidata.tasks.json_answers import read_pair
 from omnidata.tasks.observation import OPTIONS, VARIATION
@@ -23,8 +21,6 @@ from omnidata.tasks.phones.actions import (
     COMPLETE,
     DIRECTIONS,
     IMPOSSIBLE,
-    as_finger,
-    middle,
     read_call,
     with_direction,
 )
@@ -207,21 +203,6 @@ class AndroidControl(PhoneBenchmark):
         if action.kind == "open_app":
             return {"action_type": "open_app", "app_name": action.app}
         return super().body(action, places)
-
-    def retarget(self, step: Step, action: Action) -> Step:
-        """Return the step with another recorded action; a ValueError if the data have none such."""
-        action = as_finger(action)
-        pair = middle(action.start) if action.kind in self.placed and action.start else None
-        if pair:
-            found = convert(Point(*pair, action.start[0].space), "px", step.screen)
-            pair = found.x, found.y
-        call = self.body(action, [pair] if pair else [])
-        if pair := call.pop("coordinate", None):
-            call |= {"x": pair[0], "y": pair[1]}
-        calls = [*step.source["actions"]]
-        calls[step.source[STEP]] = compact(call)
-        source = {**step.source, "actions": calls}
-        return replace(step, action=with_words(call_of(source)), source=source)
 
     def past(self, action: Action) -> Action | None:
         return with_direction(with_words(action))

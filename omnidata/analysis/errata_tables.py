@@ -10,9 +10,9 @@ from typing import Any
 from omnidata.analysis.comparison import check_ids, check_source, find_data, verdict_columns
 from omnidata.analysis.slices import make_cell, make_table, metric_column, run_labels
 from omnidata.errors import UsageError, plural
-from omnidata.loaders.steps import ids_of, select_steps
+from omnidata.loaders.steps import Positions, ids_of, select_steps
 from omnidata.run.errata import Errata
-from omnidata.run.rejudging import rejudge
+from omnidata.run.rejudging import open_rejudging
 from omnidata.run.run_files import Run
 from omnidata.run.selection import whole_episodes
 from omnidata.table import Column, Head, Row, Table
@@ -54,7 +54,8 @@ def _entries(run: Run, errata: Sequence[Errata], data: Path | None) -> dict[str,
     numbers = [number for number, name in enumerate(names) if name in run.scores]
     steps = select_steps(source.steps, numbers)
     rows = verdict_columns(run, [*ids_of(steps)], whole_episodes(source.steps, steps))
-    return rejudge(run, steps, rows, errata)[1]
+    known = Positions(source.steps)
+    return open_rejudging(run, steps, errata, known).results(rows)
 
 
 def table(runs: Sequence[Run]) -> Table | None:
@@ -66,7 +67,7 @@ def table(runs: Sequence[Run]) -> Table | None:
     headers, names = run_labels(runs)
     rows, notes = [], []
     for run, label in zip(runs, names, strict=True):
-        for words, results in (("", run.results), *_corrected(run)):
+        for words, results in (("", run.results), *_errata_totals(run)):
             values = {**results["counts"], **results["overall"], "ci95": results.get("ci95")}
             cells = tuple(make_cell(values, column.metric) for column in columns)
             rows.append(Row((*label, words or "none"), cells, run=str(run.path)))
@@ -81,7 +82,7 @@ def table(runs: Sequence[Run]) -> Table | None:
     return make_table("errata", what, runs, (*headers, "Errata"), head, rows, notes)
 
 
-def _corrected(run: Run) -> list[tuple[str, Any]]:
+def _errata_totals(run: Run) -> list[tuple[str, Any]]:
     if "with_errata" not in run.results:
         return []
     names = [f"{one['name']} {one['version']}" for one in run.results["errata"]]
