@@ -295,7 +295,8 @@ class Targets:
                     f"it cannot take the correction to {one.action.label}",
                     where=f"{one.where}: {one.sample_id:.80}",
                     expected="a profile by which the corrected target is right",
-                    remedy="score by another --profile, or remove the line; a plug-in can define `retarget`",
+                    remedy="score by another --profile, or remove the line; a plug-in can define "
+                    "`retarget`",
                 )
 
 
