@@ -25,8 +25,10 @@ from omnidata.metrics.episodes import codes
 from omnidata.metrics.intervals import Mask
 from omnidata.metrics.paired import Measures, Unit, means
 from omnidata.run.differences import Change, changes
+from omnidata.run.errata import Errata
 from omnidata.run.headlines import lines_of
 from omnidata.run.recorded import recorded_data
+from omnidata.run.rejudging import open_rejudging
 from omnidata.run.run_files import Run, read_run
 from omnidata.run.selection import whole_episodes
 from omnidata.tasks.totals import owners
@@ -163,7 +165,7 @@ def align(
     common = [name for name in ids if name in chosen]
     kept = select_steps(steps, [n for n, name in enumerate(ids) if name in chosen] if steps else [])
     whole = whole_episodes(steps, kept) if kept else np.ones(len(common), dtype=np.bool_)
-    rows = [_verdicts(run, common, whole) for run in runs]
+    rows = [verdict_columns(run, common, whole) for run in runs]
     return Aligned(runs, common, kept, ids, steps, rows, answered)
 
 
@@ -260,7 +262,17 @@ def check_ids(run: Run, known: set[str]) -> None:
         )
 
 
-def _verdicts(run: Run, ids: Sequence[str], whole: Mask) -> VerdictColumns:
+def verdict_columns(run: Run, ids: Sequence[str], whole: Mask) -> VerdictColumns:
+    """Return the verdicts of a run on steps.
+
+    Args:
+        run: scored.
+        ids: of the steps.
+        whole: bool (N,), see `VerdictColumns`.
+
+    Raises:
+        RunError: a line of the scores cannot be read.
+    """
     scores = [run.scores[name] for name in ids]
     scorer = run.offline_scorer
     names = scorer.paired_totals(run.profile) if scorer else run.asking.profiles[run.profile].values
@@ -484,6 +496,7 @@ def compare(
     axes: Collection[str] | None = None,
     seed: int = 0,
     resamples: int = RESAMPLES,
+    errata: Sequence[Errata] = (),
 ) -> Comparison:
     """Compare two runs on the steps that both have; differences are B's value minus A's.
 
@@ -495,6 +508,7 @@ def compare(
         axes: the tags to slice by; None for all of the profile's.
         seed: for the bootstrap and the sign flips.
         resamples: number of each.
+        errata: corrections of labels, by which both runs are judged; causes are left out then.
 
     Raises:
         RunError: a folder has no scored run; the runs are of different tasks, profiles or data, or
@@ -503,6 +517,12 @@ def compare(
         DataError: the data cannot be read.
     """
     compared = pair(read_run(a), read_run(b), data=data, source=source)
+    if errata:
+        rows_a, rows_b = (
+            open_rejudging(run, compared.steps, errata).correct(rows)[0]
+            for run, rows in ((compared.a, compared.rows_a), (compared.b, compared.rows_b))
+        )
+        compared = replace(compared, rows_a=rows_a, rows_b=rows_b)
     found = measures(compared.a, compared.ids, compared.steps, compared.rows_a, compared.rows_b)
     right: list[Mask] = []
     if found.flips:
@@ -533,7 +553,7 @@ def compare(
         found.flips[0] if found.flips else "",
         [overall, *slices],
         tests,
-        _causes(compared, found.judged, seed=seed, resamples=resamples),
+        {} if errata else _causes(compared, found.judged, seed=seed, resamples=resamples),
         list(_flips(compared, right, found.judged)) if right else [],
         differences(compared.a, compared.b),
         list(_warnings(compared)),

@@ -10,18 +10,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
-from omnidata.analysis.comparison import align, measure_all
+from omnidata.actions import Action, Box, centre, convert
+from omnidata.analysis.comparison import align, find_data, measure_all
 from omnidata.analysis.inference import TIE
 from omnidata.analysis.runs import read_runs, warnings
-from omnidata.errors import RunError, UsageError, plural
+from omnidata.errors import DataError, RunError, UsageError, plural
+from omnidata.loaders.rows import action_fields
+from omnidata.loaders.steps import Positions
 from omnidata.metrics.intervals import Floats
-from omnidata.run.run_files import Run
+from omnidata.run.errata import Correction, Targets
+from omnidata.run.run_files import Run, read_run
 from omnidata.table import TextTable, number
 from omnidata.table_formats import csv_text
 from omnidata.types import NOTHING, READ, UNREAD, LoadedDataset, Step, Verdict
@@ -256,6 +262,63 @@ def tables(found: Items) -> list[TextTable]:
         header = ("Label to recheck" + note, "target", "all strong runs say", "right (% of runs)")
         shown.append(TextTable("Labels that all strong runs contradict", header, listed))
     return shown
+
+
+def errata_lines(
+    found: Items, *, data: Path | None = None, source: LoadedDataset | None = None
+) -> list[dict[str, Any]]:
+    """Return the lines of an errata file in which the answers of the strong runs are right too.
+
+    A person has to decide on each. An answer at a place gets a box as large as the label's. Labels
+    for which the benchmark takes no such action are left out.
+
+    Args:
+        found: the items; those with a contradicted label are candidates.
+        data: the dataset, if it has moved.
+        source: the dataset, if it is loaded.
+
+    Raises:
+        DataError, UsageError: the data cannot be read or found.
+    """
+    run = read_run(Path(found.strong[0]))
+    if source is None:
+        source = run.asking.load(find_data([run], data), check_media=False)
+    places, targets = Positions(source.steps), Targets(run.asking, run.profile)
+    about = {"errata": "candidates", "version": "1", "benchmark": found.task}
+    lines: list[dict[str, Any]] = [{**about, "fingerprint": source.fingerprint}]
+    origin = f"omnidata items: {', '.join(found.strong)}"
+    for item in found.contradicted:
+        step, answer = source.steps[places[item.sample_id]], run.predictions.get(item.sample_id)
+        text, receipt = (answer.output or "", answer.receipt) if answer else ("", None)
+        action = run.asking.history_action(step, text, receipt)
+        if action is None:
+            continue
+        action = _with_box(action, step)
+        reason = f"{plural(len(found.strong), 'strong run')} say {item.said}, not {item.target}"
+        with suppress(DataError, UsageError):
+            where = str(run.path)
+            one = Correction(item.sample_id, "also_right", action, "", reason, origin, where)
+            targets.check(step, [one])
+            lines.append(
+                {
+                    "sample_id": item.sample_id,
+                    "kind": one.kind,
+                    "value": action_fields(action),
+                    "reason": reason,
+                    "source": origin,
+                }
+            )
+    return lines
+
+
+def _with_box(action: Action, step: Step) -> Action:
+    label = step.action.start[0] if step.action and step.action.start else None
+    if not action.start or not isinstance(label, Box) or min(step.screen) < 1:
+        return action
+    point = convert(centre(action.start[0]), label.space, step.screen)
+    wide, high = (label.right - label.left) / 2, (label.bottom - label.top) / 2
+    box = Box(point.x - wide, point.y - high, point.x + wide, point.y + high, label.space)
+    return msgspec.structs.replace(action, start=(box,))
 
 
 def as_csv(found: Items) -> str:

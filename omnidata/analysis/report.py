@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from omnidata import table_formats as formats
-from omnidata.analysis import elements, rollouts, run_tables, usage_tables
+from omnidata.analysis import elements, errata_tables, rollouts, run_tables, usage_tables
 from omnidata.analysis.compounding import history_tables
 from omnidata.analysis.decisions import decision_tables
 from omnidata.analysis.elements import Clicks
@@ -114,6 +114,8 @@ def _tables(
         if spec.name == "main" or any(run.results["by"].get(spec.axis) for run in runs)
     ]
     found.append(run_tables.overall(runs))
+    if table := errata_tables.table(runs):
+        found.append(table)
     found += rollouts.tables(runs, by, told)
     for variation in (*runs[0].asking.benchmark.paper.variations, *common_options.VARIATIONS):
         table = run_tables.by_option(variation, runs, with_published=with_published)

@@ -114,6 +114,14 @@ Where = Annotated[
 Exclude = Annotated[
     Path | None, declaration("Leave out the sample ids in this file, one per line.", "FILE")
 ]
+Errata = Annotated[
+    list[str],
+    declaration(
+        "Also show the numbers with these corrected labels (repeatable, in order).",
+        "FILE",
+        **_MANY,
+    ),
+]
 Limit = Annotated[int | None, declaration("Use only the first N steps.", min=1)]
 Strict = Annotated[bool, declaration("Stop if the data have findings.", name="--strict")]
 ChangedMedia = Annotated[

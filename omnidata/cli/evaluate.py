@@ -33,6 +33,7 @@ def evaluate(
     profile: args.Profile = None,
     exclude: args.Exclude = None,
     limit: args.Limit = None,
+    errata: args.Errata,
     strict: args.Strict = False,
     dry_run: args.DryRun = False,
     asking: args.ModelOptions,
@@ -62,6 +63,7 @@ def evaluate(
     Example: omnidata evaluate omnigui omnidata-demo/data --model baseline:center --out runs/center
     """
     from omnidata.run.certificates import check_certificate
+    from omnidata.run.errata import read_all
     from omnidata.run.evaluate import evaluate as run
     from omnidata.run.sampling import evaluate_samples
     from omnidata.run.selection import parse_shard, read_exclude
@@ -73,8 +75,17 @@ def evaluate(
         f"--verifier {verifier}",
         "--samples K",
     )
+    args.check_together(
+        errata,
+        samples is None,
+        "samples are chosen by one set of labels",
+        "--errata, --samples",
+        "no --samples; `omnidata score --errata` takes the folder of each sample",
+    )
     part = parse_shard(shard) if shard else None
     benchmark, source = args.load_asking(task, task_options, data, model, asking, strict=strict)
+    corrected = read_all(errata, task)
+    runs.note_other_data(corrected, source)
     excluded = read_exclude(exclude, source.steps) if exclude else frozenset[str]()
     if dry_run:
         from omnidata.run.dry_run import dry_run as preview
@@ -111,6 +122,7 @@ def evaluate(
     with terminal.resumable(), runs.counting() as count, terminal.progress(model) as progress:
         chosen |= {"progress": progress, "count": count}
         if samples is None:
+            chosen["errata"] = corrected
             results = run(*asked, model_options=asking.options, **chosen)
         else:
             results, table = evaluate_samples(*asked, samples, verifier=verifier, **chosen)

@@ -102,6 +102,9 @@ def export(
     ),
     exclude: args.Exclude = None,
     limit: args.Limit = None,
+    errata: list[str] = repeatable(
+        "Train on the labels that these corrections lead to (repeatable, in order).", "FILE"
+    ),
     copy: bool = flag("Copy media instead of hard-linking them.", "--copy"),
     overwrite: bool = flag("Replace an existing export.", "--overwrite"),
     strict: args.Strict = False,
@@ -120,6 +123,7 @@ def export(
 
     Example: omnidata export omnigui omnidata-demo/data train --format llamafactory
     """
+    from omnidata.run.errata import read_all
     from omnidata.run.selection import parse_shares, read_exclude
     from omnidata.tasks import get_task
     from omnidata.tasks.asking_under_options import load_to_ask
@@ -147,6 +151,13 @@ def export(
     for flag_name, is_given in for_pairs.items():
         what = "this option is for answers of runs, and no run is named"
         args.check_together(is_given, pairs, what, flag_name, "--pairs RUN")
+    args.check_together(
+        errata,
+        not pairs,
+        "pairs are answers that were judged by the usual labels",
+        "--errata, --pairs",
+        "no --pairs",
+    )
     preferences = Preferences(
         runs=pairs,
         profile=profile,
@@ -205,6 +216,7 @@ def export(
             workers=workers,
             cluster=cluster,
             progress=progress,
+            errata=read_all(errata, task),
         )
     _print(done, out, as_json)
     return any(finding.severity == "error" for finding in done.findings)

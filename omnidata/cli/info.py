@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from omnidata import registry
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.arguments import argument, flag, option
+from omnidata.cli.arguments import argument, flag, option, repeatable
 from omnidata.errors import DataError, UsageError, plural
 
 if TYPE_CHECKING:
@@ -419,6 +419,9 @@ def view(
     ),
     named: str | None = option("Same as TASK.", "NAME", name="--task"),
     of: Path | None = args.data_option("The dataset of the run, if it has moved.", "--data"),
+    errata: list[str] = repeatable(
+        "Show what these corrections of labels say about each step (repeatable).", "FILE"
+    ),
     port: int = option("Port on 127.0.0.1; 0 picks a free one.", min=0, max=65535, default=0),
     as_json: bool = flag("Print the address and the sizes as JSON.", "--json"),
 ) -> None:
@@ -429,6 +432,7 @@ def view(
 
     Example: omnidata view omnigui omnidata-demo/data
     """
+    from omnidata.run.errata import corrections_of, read_all
     from omnidata.run.event_loop import EventLoop
     from omnidata.viewer.server import serve
 
@@ -441,6 +445,11 @@ def view(
     if task and named:
         raise UsageError("the task is named twice", where=f"--task {named}", expected=_VIEW_USAGE)
     book = _book(place, task or named, of, task_options)
+    if errata:
+        files = read_all(errata, book.task.name)
+        groups = corrections_of(files).items()
+        by_sample = {name: [one for group in each for one in group] for name, each in groups}
+        book = replace(book, corrections=by_sample)
 
     def announce(address: str) -> None:
         if as_json:

@@ -8,7 +8,7 @@ from pathlib import Path
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
 from omnidata.cli.arguments import argument, option
-from omnidata.errors import UsageError
+from omnidata.errors import UsageError, plural
 
 _HEAD = "Steps to leave out, by omnidata items"
 
@@ -28,6 +28,10 @@ def items(
         "`evaluate --exclude FILE`.",
         "FILE",
     ),
+    errata: Path | None = option(
+        "Write the labels to recheck as corrections for a person to decide on (docs/errata.md).",
+        "FILE",
+    ),
     data: Path | None = args.data_option("The dataset, if it has moved."),
     form: args.Format = "terminal",
     seed: int = option("Seed for the subsets that are tried.", min=0, default=0),
@@ -41,11 +45,15 @@ def items(
 
     Example: omnidata items runs/* --to recheck.txt
 
+    Example: omnidata items runs/* --errata candidates.jsonl
+
     Example: omnidata items runs/* --subset 0.1 --to exclude.txt
     """
     form = "json" if as_json else form
     if to is not None:
         args.check_exclude(to, head=_HEAD, flag="--to")
+    if errata is not None:
+        _check_new(errata, subset)
     if subset is not None:
         if not 0 < subset < 1 or form == "csv":
             raise UsageError(
@@ -55,13 +63,34 @@ def items(
             )
         ids = _choose_subset(runs, subset, data, seed, form)
     else:
-        ids = _analyse(runs, data, form)
+        ids = _analyse(runs, data, form, errata)
     if to is not None:
         args.write_exclude(to, ids, head=_HEAD)
 
 
-def _analyse(runs: Sequence[Path], data: Path | None, form: str) -> Sequence[str]:
+def _check_new(errata: Path, subset: float | None) -> None:
+    args.check_together(
+        errata,
+        subset is None,
+        "a subset corrects no labels",
+        f"--errata {errata} --subset {subset}",
+        "no --subset",
+    )
+    if errata.exists() or not errata.parent.is_dir():
+        raise UsageError(
+            "corrections are not written over another file",
+            where=f"--errata {errata}",
+            expected="a new file in an existing folder",
+            remedy="choose another name",
+        )
+
+
+def _analyse(
+    runs: Sequence[Path], data: Path | None, form: str, errata: Path | None
+) -> Sequence[str]:
     from omnidata.analysis import items as analysis
+    from omnidata.jsontext import write_lines
+    from omnidata.storage import atomic_write, wrap_os_error
 
     with terminal.counter("steps"):
         found = analysis.analyse(runs, data=data)
@@ -70,6 +99,13 @@ def _analyse(runs: Sequence[Path], data: Path | None, form: str) -> Sequence[str
         for table in analysis.tables(found):
             terminal.show_table(table, form)
         terminal.note(f"strong runs: {', '.join(found.strong)}")
+    if errata is not None:
+        lines = analysis.errata_lines(found, data=data)
+        with wrap_os_error(errata.parent), atomic_write(errata) as file:
+            write_lines(file, lines)
+        count, left = len(lines) - 1, len(found.contradicted) - len(lines) + 1
+        more = f", {left} left out that are no actions of the benchmark" if left else ""
+        terminal.note(f"{plural(count, 'candidate')} to decide on: {errata}{more}")
     return [item.sample_id for item in found.contradicted]
 
 

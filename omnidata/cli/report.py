@@ -46,8 +46,9 @@ def report(
     ),
     card: Path | None = option("Write a model card with the results.", "FILE"),
     html: Path | None = option("Write pages for one run: one FILE.html, or a folder.", "PATH"),
+    errata: args.Errata,
     data: Path | None = args.data_option(
-        "The dataset for --html and --by element-size, if it has moved."
+        "The dataset for --html, --errata and --by element-size, if it has moved."
     ),
     as_json: args.Json = False,
 ) -> bool:
@@ -73,10 +74,10 @@ def report(
         args.check_together(given, needed, what, given, other)
     args.check_together(
         data,
-        html or AXIS in by,
+        html or errata or AXIS in by,
         "no output uses the data",
         f"--data {data}",
-        f"--html PATH or --by {AXIS}",
+        f"--html PATH, --errata FILE or --by {AXIS}",
     )
     if html and len(runs) > 1:
         raise UsageError(
@@ -97,6 +98,11 @@ def report(
             remedy="drop --published",
         )
     found = read_runs(runs)
+    if errata:
+        from omnidata.analysis.errata_tables import correct_runs
+        from omnidata.run.errata import read_all
+
+        found = correct_runs(found, read_all(errata), data)
     sized = [clicks(run, data) for run in found] if AXIS in by else []
     axes = [axis for axis in by if axis != AXIS]
     made = make(found, with_published=published, by=axes, errors=errors, clicks=sized)
@@ -141,6 +147,7 @@ def compare(
     by: list[str] = repeatable(
         "Add tables by this tag, e.g. app or dimension (repeatable).", "TAG"
     ),
+    errata: args.Errata,
     data: Path | None = args.data_option("The dataset, if it has moved."),
     pages_a: Path | None = option(
         "RUN_A's HTML report; changed steps link to it.", "HTML", exists=True
@@ -163,20 +170,38 @@ def compare(
     """
     from omnidata.analysis import comparison_tables as shown
     from omnidata.analysis.comparison import compare as run
+    from omnidata.run.errata import read_all
 
     form = "json" if as_json else form
     if len(runs) != 2:
-        _rank(runs, data, pages_a or pages_b, by, form, seed)
+        _rank(runs, data, pages_a or pages_b, [*by, *errata], form, seed)
         return
     reports = shown.Reports(pages_a, pages_b)
+    files = read_all(errata)
+    if files and form == "csv":
+        raise UsageError(
+            "CSV has no place for a second comparison",
+            where="--errata, --format csv",
+            expected="--format md or json",
+        )
     with terminal.counter("resampling"):
         found = run(*runs, data=data, seed=seed)
+        corrected = run(*runs, data=data, seed=seed, errata=files) if files else None
+    if corrected and form == "json":
+        about = [{"name": one.name, "version": one.version, "hash": one.hash} for one in files]
+        more = {"errata": about, "with_errata": corrected.as_dict()}
+        terminal.print_json({**found.as_dict(), **more})
+        return
     if terminal.print_data(found, form, shown.as_csv):
         return
-    if form == "md":
-        terminal.say(shown.markdown(found, reports, by).removesuffix("\n"))
-    else:
-        _print(found, reports, by)
+    for each in filter(None, (found, corrected)):
+        if each is corrected:
+            names = ", then ".join(f"{one.name} {one.version}" for one in files)
+            terminal.say(f"\nWith errata: {names}\n")
+        if form == "md":
+            terminal.say(shown.markdown(each, reports, by).removesuffix("\n"))
+        else:
+            _print(each, reports, by)
 
 
 def _rank(
@@ -198,7 +223,10 @@ def _rank(
         )
     if by:
         raise UsageError(
-            "--by is for two runs", where=f"--by {by[0]}", expected="two runs", remedy="drop --by"
+            "--by and --errata are for two runs",
+            where=by[0],
+            expected="two runs",
+            remedy="drop the option",
         )
     with terminal.counter("resampling"):
         found = ranking.rank(runs, data=data, seed=seed)

@@ -12,12 +12,14 @@ from omnidata.errors import plural
 
 if TYPE_CHECKING:
     from omnidata.metrics.paired import Unit
+    from omnidata.run.errata import Errata
     from omnidata.run.evaluate import Count
     from omnidata.run.suite import Outcome
     from omnidata.tasks.asking import Asking
     from omnidata.tasks.profile import Profile
     from omnidata.types import LoadedDataset, Step
 
+_SIZES = ("steps", "without_usable_target")
 _ANSWERED = ("ok", "unparsed")
 """Outcomes of steps that got an answer."""
 
@@ -103,8 +105,50 @@ def print_results(
         profile = task.profiles[results["profile"]]
         named = legend_of(profile), episode_metrics(profile)
         terminal.print_results(results, profile.columns, *named, lacks=_headline(results))
+        print_errata(results, profile)
         if line := _format_resampling(results, steps):
             terminal.note(line)
+
+
+def print_errata(results: Mapping[str, Any], profile: Profile) -> None:
+    """Print the totals without and with errata side by side, and the effect of each errata."""
+    if "with_errata" not in results:
+        return
+    usual, corrected = results, results["with_errata"]
+    rows = [
+        [
+            name,
+            *terminal.cells(each["overall"], profile.columns),
+            *(str(each["counts"][size]) for size in ("steps",) if size in each["counts"]),
+        ]
+        for name, each in (("without errata", usual), ("with errata", corrected))
+    ]
+    names = ", then ".join(f"{one['name']} {one['version']}" for one in results["errata"])
+    sizes = ("steps",) if "steps" in usual["counts"] else ()
+    title = f"{results['task']} by {results['profile']} (%), errata: {names}"
+    terminal.print_table(title, ("", *profile.columns, *sizes), rows)
+    for line in map(_format_effect, results["errata"]):
+        terminal.note(line)
+
+
+def _format_effect(one: Mapping[str, Any]) -> str:
+    unknown = one.get("unknown")
+    return (
+        f"errata {one['name']} {one['version']} ({one['hash'][:12]}): "
+        f"{plural(one['steps'], 'step')}, {plural(one['verdicts_changed'], 'verdict')} changed "
+        f"({one['now_right']} now right, {one['now_wrong']} now wrong), {one['dropped']} dropped"
+        + (f", {plural(unknown, 'id')} not in the data" if unknown else "")
+    )
+
+
+def note_other_data(errata: Sequence[Errata], source: LoadedDataset) -> None:
+    """Print which errata were made for data with another fingerprint."""
+    for one in errata:
+        if one.fingerprint and one.fingerprint != source.fingerprint:
+            terminal.note(
+                f"errata {one.name} {one.version} were made for other data: fingerprint "
+                f"{one.fingerprint[:16]}, and {source.fingerprint[:16]} of {source.root}"
+            )
 
 
 def _format_resampling(results: Mapping[str, Any], steps: Sequence[Step]) -> str:
@@ -169,8 +213,8 @@ def print_profiles(
     columns = dict.fromkeys(header for of in headers.values() for header in of.values())
     rows = []
     for name, results in found.items():
-        own = headers[name].values()
-        values = dict(zip(own, terminal.cells(results["overall"], units[name]), strict=True))
+        headed = headers[name].values()
+        values = dict(zip(headed, terminal.cells(results["overall"], units[name]), strict=True))
         ends = {
             headers[name][column]: terminal.interval(results["ci95"][column], unit)
             for column, unit in units[name].items()
@@ -180,6 +224,11 @@ def print_profiles(
         rows.append([name, *(values.get(each, "-") for each in columns)])
         rows[-1] += [str(counts["steps"]), left_out]
         rows.append(["  95 % interval", *(ends.get(each, "") for each in columns), "", ""])
+        if with_errata := results.get("with_errata"):
+            own = terminal.cells(with_errata["overall"], units[name])
+            values = dict(zip(headed, own, strict=True))
+            rows.append(["  with errata", *(values.get(each, "-") for each in columns)])
+            rows[-1] += [str(with_errata["counts"].get(key, 0)) for key in _SIZES]
     known = ", ".join(f"{name}={value}" for name, value in options.items() if value)
     title = " ".join(filter(None, (task.name, known and f"({known})")))
     legend = {
@@ -197,6 +246,8 @@ def print_profiles(
     for name, results in found.items():
         line = terminal.outcome_line(results, episode_metrics(task.profiles[name]))
         terminal.note(f"{name}: {line}")
+        for one in results.get("errata", ()):
+            terminal.note(f"{name}: {_format_effect(one)}")
 
 
 def print_samples(table: Mapping[str, Any], task: Asking) -> None:

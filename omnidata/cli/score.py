@@ -72,6 +72,7 @@ def score(
     ),
     exclude: args.Exclude = None,
     limit: args.Limit = None,
+    errata: args.Errata,
     skip_bad: bool = flag(
         "Skip lines that cannot be scored; their steps count as missing.", SKIP_BAD
     ),
@@ -109,6 +110,7 @@ def score(
     from omnidata.loaders.hub import copy_of, parse_address
     from omnidata.loaders.steps import Positions
     from omnidata.run.bad_lines import BadLines
+    from omnidata.run.errata import read_all
     from omnidata.run.recorded import recorded_task
     from omnidata.run.run_info import ANSWERS, INFO, RESULTS, SCORES, model_name
     from omnidata.run.scoring import check_agent_folders, get_profile
@@ -152,6 +154,7 @@ def score(
             f"--from {harness}": harness,
             f"--rows {rows}": rows,
             **choice,
+            "--errata": errata,
             SKIP_BAD: skip_bad,
             "--workers, --engine": workers or cluster,
         }
@@ -180,11 +183,13 @@ def score(
             expected=f"{SKIP_BAD} only with a file of answers",
             remedy=f"name the file: {answers.lines}",
         )
+    corrected = read_all(errata, task)
     asking = recorded_task(answers.settings, task, given)
     every = profile == _ALL and _ALL not in asking.profiles
     rules = [get_profile(asking, name) for name in (asking.profiles if every else [profile])]
     source = asking.load(data, check_media=False, strict=strict)
     terminal.print_findings(source)
+    runs.note_other_data(corrected, source)
     steps = answers.steps(source, asking)
     if any(choice.values()):
         excluded = read_exclude(exclude, source.steps) if exclude else frozenset[str]()
@@ -219,6 +224,7 @@ def score(
                 workers=workers,
                 cluster=cluster,
                 bad=bad,
+                errata=corrected,
             )
             if compared and published and place:
                 differing = _differences(published, found[rule.name], place)
@@ -284,7 +290,7 @@ def _fetch_published(named: str, data: Path | None) -> tuple[str, Path, Path, Ru
     return info["task"], data, run, published
 
 
-_NOT_SCORED = frozenset({"agent", "stopped", "places", "headline"})
+_NOT_SCORED = frozenset({"agent", "stopped", "places", "headline", "errata", "with_errata"})
 """Keys of results that depend on the command, not on the answers."""
 _SHOWN = 20
 """Differences that are listed."""

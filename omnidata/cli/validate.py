@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.arguments import option
+from omnidata.cli.arguments import option, repeatable
 from omnidata.errors import plural
 
 if TYPE_CHECKING:
@@ -31,6 +31,10 @@ def validate(
     timeout: float | None = option(
         "Time limit for one media file. Default: 120.", "SECONDS", min=0.1
     ),
+    errata: list[str] = repeatable(
+        "Check these corrections of labels against the data, in place of the media (repeatable).",
+        "FILE",
+    ),
     *,
     cluster: args.Cluster | None,
     as_json: args.Json = False,
@@ -41,10 +45,14 @@ def validate(
     code. Exit code 1: there are errors, so some steps cannot be used.
 
     Example: omnidata validate omnigui omnidata-demo/data --quarantine bad.txt
+
+    Example: omnidata validate omnigui DATA --errata ours.jsonl
     """
     from omnidata.data.validate import LIMIT_S, key, look, references, report
     from omnidata.tasks import get_task
 
+    if errata:
+        return _check_errata(task, data, errata, quarantine, as_json)
     if quarantine is not None:
         args.check_exclude(quarantine, head=_HEAD, flag="--quarantine")
     source = get_task(task).load(data, check_media=False)
@@ -69,6 +77,41 @@ def validate(
     _print(found, as_json)
     if quarantine is not None:
         args.write_exclude(quarantine, found.quarantine, head=_HEAD)
+    return bool(found.errors)
+
+
+def _check_errata(
+    task: str, data: Path, errata: Sequence[str], quarantine: Path | None, as_json: bool
+) -> bool:
+    from omnidata.data.errata_checks import check_errata
+    from omnidata.data.validate import Report
+    from omnidata.run.errata import read_all
+    from omnidata.tasks import get_task
+
+    args.check_together(
+        quarantine,
+        not errata,
+        "errata name no unusable steps",
+        f"--quarantine {quarantine}",
+        "no --errata",
+    )
+    asking, files = get_task(task), read_all(errata, task)
+    source = asking.load(data, check_media=False)
+    findings = [finding for one in files for finding in check_errata(asking, source, one)]
+    corrections = sum(len(one.corrections) for one in files)
+    checked = {"corrections": corrections, "steps": len(source.steps)}
+    found = Report(findings, [], checked)
+    summary = found.summary()
+    if as_json:
+        told = [finding.as_dict() for finding in findings]
+        terminal.print_json({"findings": told, "summary": summary, "checked": checked})
+    else:
+        terminal.print_kinds(findings, to=terminal.say, alone=_line)
+        terminal.say(
+            f"{plural(summary['errors'], 'error')}, {plural(summary['warnings'], 'warning')}; "
+            f"checked {plural(corrections, 'correction')} against "
+            f"{plural(len(source.steps), 'step')}"
+        )
     return bool(found.errors)
 
 

@@ -421,11 +421,21 @@ def _write_step(folder: Path, episode: TreeEpisode, index: int, step: TreeStep) 
         "image_height": step.screen[1],
     }
     if step.action is not None:
-        row |= _target(step.action, step.screen, where)
+        row |= target_columns(step.action, step.screen, where)
     return _with_extra(row, step.extra, where)
 
 
-def _target(action: Action, screen: Screen, where: str) -> dict[str, Any]:
+def target_columns(action: Action, screen: Screen, where: str) -> dict[str, Any]:
+    """Return the columns of a step's target, with places in pixels.
+
+    Args:
+        action: the target.
+        screen: width and height of the screenshot in pixels.
+        where: the step, for errors.
+
+    Raises:
+        DataError: the format cannot hold the action.
+    """
     text = action.text or ""
     touch = _regions(action.start, screen, where)
     number = _primitive(action, where)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from mimetypes import guess_type
@@ -439,6 +440,54 @@ def _details(action: Action | None) -> dict[str, Any]:
     if action.then:
         found["then"] = [{"action": _action(one), "details": _details(one)} for one in action.then]
     return found
+
+
+def action_fields(action: Action) -> dict[str, Any]:
+    """Return an action as one JSON object: the fields of the columns `action` and `DETAILS`.
+
+    Fields without a value are left out; `then` is a list of such objects.
+    """
+    held = {**(_action(action) or {}), **_details(action), "number": None}
+    if action.then:
+        held["then"] = [*map(action_fields, action.then)]
+    return {name: value for name, value in held.items() if value is not None and value != []}
+
+
+_BARE: Final[Mapping[str, Any]] = {
+    "number": None,
+    "start": [],
+    "end": [],
+    "text": None,
+    "words": None,
+}
+
+
+def read_action(fields: Any) -> Action:
+    """Return the action of an object that `action_fields` returns, or a person writes.
+
+    Raises:
+        ValueError: it is none; the message says why.
+    """
+    if not isinstance(fields, Mapping) or "kind" not in fields:
+        raise ValueError('an action is an object such as {"kind": "BACK"}')
+    own = {name: value for name, value in fields.items() if name in (*_BARE, "kind")}
+    more = {name: value for name, value in fields.items() if name not in own}
+    if unknown := more.keys() - set(_Details.__struct_fields__):
+        raise ValueError(f"an action has no field {min(unknown)!r:.40}")
+    following = more.pop("then", [])
+    if not isinstance(following, list):
+        raise ValueError("`then` is a list of actions")
+    plain, details = msgspec.convert({**_BARE, **own}, _Plain), msgspec.convert(more, _Details)
+    for edges in (*plain.start, *plain.end, *details.path):
+        if not (-math.inf < edges.left <= edges.right and -math.inf < edges.top <= edges.bottom):
+            raise ValueError("left is at most right, and top at most bottom")
+        if edges.right == math.inf or edges.bottom == math.inf:
+            raise ValueError("an edge is a finite number")
+    if any(not math.isfinite(number or 0) for number in (details.amount, details.seconds)):
+        raise ValueError("amount and seconds are finite numbers")
+    found = _with_details(_as_action(plain), details)
+    assert found is not None
+    return structs.replace(found, then=tuple(map(read_action, following)))
 
 
 def _with_details(action: Action | None, more: _Details | None) -> Action | None:

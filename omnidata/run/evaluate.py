@@ -21,7 +21,7 @@ from omnidata.errors import (
     UsageError,
     plural,
 )
-from omnidata.loaders.steps import as_steps, ids_of
+from omnidata.loaders.steps import Positions, as_steps, ids_of
 from omnidata.plugins import blaming
 from omnidata.registry import plugin_origin, plugin_versions
 from omnidata.remote import display_path
@@ -32,8 +32,10 @@ from omnidata.run.certificates import FACT, find_certificate
 from omnidata.run.cluster import Job, OnCluster, Recipe, join_left
 from omnidata.run.cost import Budget, Limits, Tokens
 from omnidata.run.engines.ray import Cluster, Place
+from omnidata.run.errata import Errata
 from omnidata.run.journal import TRANSIENT, RunFolder
 from omnidata.run.media_stamps import Seen
+from omnidata.run.rejudging import Rejudging
 from omnidata.run.run_info import ANSWERS
 from omnidata.run.scoring import get_profile, has_usable_target, score
 from omnidata.run.selection import select, whole_episodes
@@ -70,6 +72,7 @@ def evaluate(
     cluster: Cluster | None = None,
     count: Count | None = None,
     must_judge: bool = True,
+    errata: Sequence[Errata] = (),
 ) -> dict[str, Any]:
     """Ask a model about every step and score its answers.
 
@@ -96,6 +99,7 @@ def evaluate(
             it has used that were there before: in the folder, or in the cache.
         must_judge: raise if no step can be judged. Set it to False to collect answers, such as
             labels.
+        errata: corrections of labels, see `score`.
 
     Returns:
         The content of `results.json`; `stopped` in it says why a run ended before its end.
@@ -118,6 +122,8 @@ def evaluate(
     opened = model if isinstance(model, OpenModel) else OpenModel(model)
     if must_judge and not (opened.recipe and asks_nobody(opened.recipe.spec)):
         check_judgeable(judge, steps, source, out)
+    if errata:
+        Rejudging(task, judge, steps, errata)  # refuses what cannot be judged before it is paid for
     with ExitStack() as stack:
         stack.enter_context(blaming(plugin_origin(task.name)))
         asker: LocalAsker | OnCluster
@@ -178,6 +184,7 @@ def evaluate(
                 changed_media=changed,
                 facts={**asker.facts, **({FACT: certificate.as_dict()} if certificate else {})},
                 timings=timings(),
+                errata=errata,
             )
         asked = len(steps) - results.get("patched", {}).get("not_asked", 0)
         if asked > answered:
@@ -257,6 +264,7 @@ def conclude(
     stopped: str = "",
     changed_media: int = 0,
     facts: Mapping[str, Any] = {},
+    errata: Sequence[Errata] = (),
 ) -> tuple[dict[str, Any], int]:
     """Score the lines of a run and record its end; `timings` are seconds by stage so far.
 
@@ -276,6 +284,8 @@ def conclude(
             out=run.path,
             stopped=stopped,
             source=source,
+            ignored=Positions(source.steps) if errata else (),
+            errata=errata,
         )
     run.finish(
         data=display_path(source.root),

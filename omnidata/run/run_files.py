@@ -98,6 +98,25 @@ class _Reason(TypedDict):
     fix: str
 
 
+class _Effect(TypedDict, total=False):
+    name: Required[str]
+    version: Required[str]
+    hash: Required[str]
+    steps: Required[Count]
+    verdicts_changed: Required[Count]
+    now_right: Required[Count]
+    now_wrong: Required[Count]
+    dropped: Required[Count]
+    unknown: Count
+
+
+class _WithErrata(TypedDict, total=False):
+    overall: Required[_Totals]
+    ci95: _Intervals
+    by: Required[dict[str, dict[str, dict[str, Any]]]]
+    counts: Required[_Counts]
+
+
 class _Results(TypedDict, total=False):
     task: Required[str]
     profile: Required[str]
@@ -112,6 +131,8 @@ class _Results(TypedDict, total=False):
     outcomes: dict[str, Count]
     stopped: str
     agent: str
+    errata: list[_Effect]
+    with_errata: _WithErrata
     rollouts: _Rollouts
     attempts: _Attempts
 

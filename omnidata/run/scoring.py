@@ -35,6 +35,7 @@ from omnidata.registry import plugin_origin
 from omnidata.run import engines
 from omnidata.run.bad_lines import BadLines, repeated_answer
 from omnidata.run.engines import Cluster, Lost
+from omnidata.run.errata import Errata
 from omnidata.run.headlines import (
     Kept,
     Reason,
@@ -46,6 +47,7 @@ from omnidata.run.headlines import (
 from omnidata.run.histories import PatchedRollouts, patches_of
 from omnidata.run.journal import TRANSIENT
 from omnidata.run.judging import CHUNK, Chunks, Job, Judge, Mistake, judge_chunk
+from omnidata.run.rejudging import Rejudging
 from omnidata.run.run_files import OF_LINE
 from omnidata.run.run_info import ANSWERS, RESULTS, SCORES
 from omnidata.storage import atomic_write, file_name, is_unfinished, wrap_os_error, write_json
@@ -127,6 +129,7 @@ def score(
     workers: int | None = 0,
     cluster: Cluster | None = None,
     bad: BadLines | None = None,
+    errata: Sequence[Errata] = (),
 ) -> dict[str, Any]:
     """Judge answers as they come and total them; memory does not grow with their text.
 
@@ -151,6 +154,7 @@ def score(
         cluster: whose workers judge instead.
         bad: the lines of the answers' file that cannot be scored; takes note of answers to steps
             that do not exist too, and is checked after the last answer.
+        errata: corrections of labels, in order; the results with them stand beside the usual ones.
 
     Returns:
         The content of `results.json`.
@@ -160,7 +164,8 @@ def score(
         PredictionError: an answer to a step that does not exist, or two answers to one.
         RunError: the folder cannot be written, or a process was lost.
         UnansweredError: no step has an answer; nothing is written.
-        UsageError: steps of a plug-in cannot be sent to other processes.
+        UsageError: steps of a plug-in cannot be sent to other processes, or the profile cannot take
+            a correction.
     """
     task = ask_with(task)
     if not steps:
@@ -180,7 +185,8 @@ def score(
     if rollouts:
         answers = rollouts.watch(answers)
     judge = Judge(task if causes else None, profile)
-    columns = _Columns(judge, steps, places, origin, bad)
+    rejudging = Rejudging(task, profile, steps, errata, ignored or None) if errata else None
+    columns = _Columns(judge, steps, places, origin, bad, rejudging)
     if workers is None:
         workers = engines.cores() if len(steps) >= MANY and can_be_sent(steps) else 0
     if (cluster or workers > 1) and is_named(task):
@@ -202,6 +208,8 @@ def score(
         **({"agent": agent} if agent else {}),
         **profile.total(steps, columns.rows(whole)),
     }
+    if rejudging:
+        results |= rejudging.results(columns.rows(whole))
     if causes:
         results["causes"] = columns.causes(results["by"])
         if missed := count_misplaced(task, profile, steps, columns.count_mistakes()):
@@ -230,8 +238,9 @@ class _Columns:
         places: Positions,
         origin: Path | None = None,
         bad: BadLines | None = None,
+        rejudging: Rejudging | None = None,
     ) -> None:
-        self.judge = judge
+        self.judge, self.rejudging = judge, rejudging
         self.steps = steps
         self.places = places
         self.origin = origin
@@ -303,6 +312,8 @@ class _Columns:
             verdicts[number] = _SENT
             if self.judge.task:  # to say why
                 self.kept.add(number, answer)
+            if self.rejudging:
+                self.rejudging.keep(number, answer)
             answered = answered or answer.delivery not in TRANSIENT
             yield number, answer
         if unknown:

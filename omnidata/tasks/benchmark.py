@@ -507,6 +507,8 @@ class Benchmark(ABC):
         recorder: reads raw logs of its recordings.
         log_rows: how other harnesses' logs name its rows.
         diagram: returns the graph of subtasks of a step's task.
+        retarget: returns a step with another right action, for errata; a ValueError if the row
+            cannot have it. None if `Step.action` alone says what is right.
 
     Args:
         name: as in `omnidata evaluate NAME`.
@@ -539,6 +541,7 @@ class Benchmark(ABC):
     recorder: Callable[[Path], Log | None] | None = None
     log_rows: LogRows = LogRows()
     diagram: Callable[[LoadedDataset, Step], TaskDiagram | None] | None = None
+    retarget: Callable[[Step, Action], Step] | None = None
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         self.name = name

@@ -97,7 +97,7 @@ def deciding(values: Mapping[str, Any]) -> Any:
 
 
 Standing = Literal["right", "wrong", "partly", "unjudged"]
-_RIGHT: Final = 1 - 1e-9
+RIGHT: Final = 1 - 1e-9
 """Of a score that is a mean of shares, which may lack a last digit."""
 
 
@@ -106,7 +106,7 @@ def standing(profile: Profile, verdict: Verdict) -> Standing:
     value = deciding(dict(zip(profile.values, verdict.values, strict=True)))
     if value is None:
         return "unjudged"
-    return "right" if value > _RIGHT else "partly" if value > 0 else "wrong"
+    return "right" if value > RIGHT else "partly" if value > 0 else "wrong"
 
 
 def is_judged(profile: Profile, verdict: Verdict) -> bool:

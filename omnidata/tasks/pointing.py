@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypedDict
 from omnidata.actions import Action, Box, Point, Region, Screen, Space, convert
 from omnidata.dialects import Asked, UnreadError
 from omnidata.tasks.benchmark import ParsedAnswer, Receipt, Speech
-from omnidata.tasks.coordinates import Resizing, Side, on_screen, point_said, resizing
+from omnidata.tasks.coordinates import Resizing, Side, in_pixels, on_screen, point_said, resizing
 from omnidata.tasks.diagnosis import place_cause
 from omnidata.tasks.explaining import SCREENSHOT, RuleWords, explain, explain_place
 from omnidata.tasks.points import Reading, read
@@ -106,6 +106,22 @@ def boxes_of(step: Step) -> list[Box]:
     """Return the boxes of a step; an answer in any of them is right."""
     regions = step.action.start if step.action else ()
     return [region for region in regions if isinstance(region, Box)]
+
+
+def only_box(action: Action, screen: Screen) -> Box:
+    """Return the one box of a tap, in pixels, for rows with a box.
+
+    Args:
+        action: from errata.
+        screen: width and height in pixels.
+
+    Raises:
+        ValueError: the action is no tap in one box.
+    """
+    regions = [in_pixels(region, screen) for region in action.start]
+    if action.kind != "tap" or len(regions) != 1 or not isinstance(regions[0], Box):
+        raise ValueError("a row has one box")
+    return regions[0]
 
 
 def edges_in_shares(box: Box, screen: Screen) -> list[float]:

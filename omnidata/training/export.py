@@ -24,6 +24,7 @@ from omnidata.loaders.episode_tree import CRITICAL
 from omnidata.loaders.files import refuse_closed
 from omnidata.loaders.steps import media_of
 from omnidata.run.engines import Cluster
+from omnidata.run.errata import Errata, correct_labels
 from omnidata.run.selection import SPLITS, Split, select, split_of, write_exclude
 from omnidata.storage import PLAN, StagedFolder, atomic_write, is_unfinished, write_json
 from omnidata.tasks import get_task
@@ -200,6 +201,7 @@ def export(
     workers: int | None = 1,
     cluster: Cluster | None = None,
     progress: Progress | None = None,
+    errata: Sequence[Errata] = (),
 ) -> Exported:
     """Write training data; they appear under their name only when they are complete.
 
@@ -223,6 +225,7 @@ def export(
         workers: processes that look at media and write them, one per core if None; 1 = this one.
         cluster: its workers do; None for this machine.
         progress: called with the media done and their number; then again for those of `against`.
+        errata: corrections of labels, in order.
 
     Raises:
         UsageError: the trainer has no format for the prompts or the options, no step is selected,
@@ -246,6 +249,8 @@ def export(
     steps = select(source.steps, where=where, exclude=exclude, limit=limit, task=task)
     if histories:
         steps = [step for step in steps if step.sample_id in histories.past]
+    if errata:
+        steps = correct_labels(task, steps, errata)
     refuse_closed(media_of(steps))
     pairs = PreferenceRows(task, source, preferences, options) if preferences else None
     if pairs:
@@ -304,6 +309,9 @@ def export(
                 report["splits"][split]["rows"] = file.rows
         if histories:
             report["histories"] = dict(histories.report)
+        if errata:
+            about = ("name", "version", "hash")
+            report["errata"] = [{key: getattr(one, key) for key in about} for one in errata]
         if any(wanted.size for wanted in needed):
             report["fixed_sizes"] = True
         if task.special_tokens:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from omnidata.errors import MediaError, OmnidataError, RunError, UsageError, plu
 from omnidata.loaders.steps import as_steps, episodes_of
 from omnidata.predictions import Prediction, missing_media, parts
 from omnidata.run.altered_media import Alteration, read_alteration, step_without
+from omnidata.run.errata import Correction, correct_step
 from omnidata.run.histories import Histories
 from omnidata.run.recorded import RecordedOptions, recorded_data, recorded_options, recorded_steps
 from omnidata.run.run_files import Run
@@ -51,6 +52,7 @@ class Book:
         run: the run; None for data alone.
         note: why the prompts differ from the sent ones; empty if they do not.
         alteration: how a control run altered the media; None if it did not.
+        corrections: errata of its steps, in order, by sample id.
     """
 
     task: Asking
@@ -59,6 +61,7 @@ class Book:
     run: Run | None = None
     note: str = ""
     alteration: Alteration | None = None
+    corrections: Mapping[str, Sequence[Correction]] = field(default_factory=dict)
 
     @property
     def title(self) -> str:
@@ -378,6 +381,7 @@ class Facts:
         answer: None without a run.
         rulings: of the profiles, the run's first.
         row: the source's, as JSON.
+        corrections: the kind of each correction, what is right by it, and why.
     """
 
     number: int
@@ -396,6 +400,7 @@ class Facts:
     answer: Answer | None
     rulings: Sequence[Ruling]
     row: str
+    corrections: Sequence[tuple[str, str, str]]
 
 
 def facts(book: Book, number: int) -> Facts:
@@ -438,7 +443,19 @@ def facts(book: Book, number: int) -> Facts:
         answer=_answer(book, step, verdict) if verdict else None,
         rulings=_rulings(book, step, verdict, explained) if verdict else (),
         row=_json(step.source),
+        corrections=[*_corrections(book, step)],
     )
+
+
+def _corrections(book: Book, step: Step) -> Iterator[tuple[str, str, str]]:
+    found = book.corrections.get(step.sample_id, ())
+    for number, one in enumerate(found, 1):
+        text = one.instruction
+        if one.action:
+            corrected = correct_step(book.task.benchmark, step, found[:number])
+            target = book.task.target(corrected[-1]) if corrected else None
+            text = target.text if target else one.action.label
+        yield one.kind.replace("_", " "), text, one.reason
 
 
 def _media(step: Step, kind: str) -> list[tuple[str, MediaRef]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final, TypedDict
 
@@ -18,7 +19,7 @@ from omnidata.tasks.benchmark import History, ParsedAnswer, Receipt, Values, Wor
 from omnidata.tasks.coordinates import Resizing, Side, in_pixels, pair_on_screen, place
 from omnidata.tasks.diagnosis import place_cause
 from omnidata.tasks.explaining import SCREENSHOT, RuleWords, explain, explain_place
-from omnidata.tasks.pointing import PointSpeech, answer_at, json_pair, resizing_of
+from omnidata.tasks.pointing import PointSpeech, answer_at, json_pair, only_box, resizing_of
 from omnidata.tasks.points import read_point
 from omnidata.tasks.profile import Profile
 from omnidata.tasks.totals import RowTotals
@@ -171,6 +172,12 @@ class GroundUi(AgentStudio):
 
     def parse(self, text: str, step: Step, receipt: Receipt) -> ParsedAnswer[Point]:
         return parse_pair(text, step, receipt, reading="paper", space=self._space)
+
+    def retarget(self, step: Step, action: Action) -> Step:
+        """Return the step with another box; a ValueError if the action is no tap in one."""
+        box = only_box(action, step.screen)
+        edges = [box.left, box.top, box.right, box.bottom]
+        return replace(step, action=action, source={**step.source, "bbox": edges})
 
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None

@@ -30,6 +30,7 @@ from omnidata.tasks.phones.actions import (
     Code,
     Rect,
     Truth,
+    corrected_action,
     gesture,
 )
 from omnidata.types import MediaRef
@@ -251,7 +252,7 @@ def truth_of(row: Row, screen: Screen) -> Truth | None:
         screen: width and height of its picture, for boxes in pixels; (0, 0) if unknown.
     """
     try:
-        return Truth(action_of(row), rects_of(row, screen), screen)
+        return Truth(corrected_action(row) or action_of(row), rects_of(row, screen), screen)
     except ValueError:
         return None
 

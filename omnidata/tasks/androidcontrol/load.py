@@ -26,7 +26,13 @@ from omnidata.tasks.androidcontrol import json_rows
 from omnidata.tasks.androidcontrol.forest import Bounds, bounds_of, elements_of
 from omnidata.tasks.loading import EpisodeBuilder, read_steps
 from omnidata.tasks.observation import Element, broken_tree, pack, unpack
-from omnidata.tasks.phones.actions import Truth, middle, read_call, truth_in_shares
+from omnidata.tasks.phones.actions import (
+    Truth,
+    corrected_action,
+    middle,
+    read_call,
+    truth_in_shares,
+)
 from omnidata.tasks.phones.splits import read_splits
 from omnidata.tasks.phones.step_rows import BOXES, WordSense
 from omnidata.types import ByteRange, LoadedDataset, MediaRef, Modality, Step
@@ -75,7 +81,7 @@ def truth_of(row: Row, screen: Screen, *, places: Places = bounds_of) -> Truth |
         places: returns the elements of a forest that count; a `ValueError` if it is none.
     """
     try:
-        action = call_of(row)
+        action = corrected_action(row) or call_of(row)
     except ValueError:
         return None
     packed = row.get(FOREST) if action.start else None

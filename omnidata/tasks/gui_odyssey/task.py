@@ -18,6 +18,7 @@ from omnidata.tasks.phones.actions import (
     RECENTS,
     Truth,
     as_direction,
+    corrected_action,
     direction_of,
     truth_in_shares,
 )
@@ -44,7 +45,7 @@ def truth_of(row: Mapping[str, Any], screen: Screen) -> Truth | None:
     if step_rows.ROW in row:
         return step_rows.truth_of(row, screen)
     try:
-        action = loader.action_of(row)
+        action = corrected_action(row) or loader.action_of(row)
     except ValueError:
         return None
     return truth_in_shares(action, loader.boxes_of(row), (1000, 1000))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -12,7 +13,13 @@ from msgspec.structs import replace
 
 from omnidata.actions import NUMBERS, Action, Screen, Space, centre, finger_way
 from omnidata.dialects import CannotSayError
-from omnidata.loaders.episode_tree import DEPENDENCIES, DIMENSIONS, instructions
+from omnidata.loaders.episode_tree import (
+    DEPENDENCIES,
+    DIMENSIONS,
+    TARGET_COLUMNS,
+    instructions,
+    target_columns,
+)
 from omnidata.loaders.instructions import Language
 from omnidata.tasks.benchmark import (
     Benchmark,
@@ -281,6 +288,12 @@ class PrimitiveBenchmark(Benchmark):
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
     ) -> Target | None:
         return target(step, space=space or self._written, size=size or step.screen)
+
+    def retarget(self, step: Step, action: Action) -> Step:
+        """Return the step with another target; a DataError if no primitive is it."""
+        kept = {name: held for name, held in step.source.items() if name not in TARGET_COLUMNS}
+        columns = target_columns(action, step.screen, step.sample_id)
+        return dataclasses.replace(step, action=action, source=kept | columns)
 
     def policy(self, name: str, steps: Sequence[Step]) -> Callable[[Step], str]:
         """Return a baseline.

@@ -6,6 +6,7 @@ Source: OSWorld-G (Xie et al., 2025), `benchmark/` of its repository, and the Hu
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -40,7 +41,7 @@ from omnidata.tasks.osworld_g.rules import (
     read_released,
     region_of,
 )
-from omnidata.tasks.pointing import Place, PointRecord, PointSpeech
+from omnidata.tasks.pointing import Place, PointRecord, PointSpeech, only_box
 from omnidata.tasks.points import UNITS
 from omnidata.types import PLACE, Publication, Step, Target
 
@@ -146,6 +147,13 @@ class OsWorldG(Benchmark):
         if point is None:
             raise UnreadError("no point")
         return answer_at(point, step, receipt)
+
+    def retarget(self, step: Step, action: Action) -> Step:
+        """Return the step with another box; a ValueError if the action is no tap in one."""
+        box = only_box(action, step.screen)
+        edges = [box.left, box.top, box.right - box.left, box.bottom - box.top]
+        row = {**step.source["row"], "box_type": "bbox", "box_coordinates": edges}
+        return replace(step, action=action, source={**step.source, "row": row})
 
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None

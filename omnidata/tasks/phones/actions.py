@@ -34,6 +34,7 @@ from omnidata.actions import (
 )
 from omnidata.dialects import CannotSayError
 from omnidata.jsontext import is_coordinate, is_number
+from omnidata.loaders.rows import read_action
 from omnidata.tasks.coordinates import in_shares
 
 Rect = tuple[float, float, float, float]
@@ -270,6 +271,16 @@ _KEYS: Final[Mapping[str, Action]] = {
     "home": HOME,
     **dict.fromkeys(("recent", "recents", "app_switch", "appswitch"), RECENTS),
 }
+
+
+CORRECTED: Final = "omnidata:corrected_action"
+"""The key of a step's `source` for a right action that errata put in place of the recorded one."""
+
+
+def corrected_action(row: Mapping[str, Any]) -> Action | None:
+    """Return the action of errata; None in an untouched row."""
+    fields = row.get(CORRECTED)
+    return None if fields is None else read_action(fields)
 
 
 def as_finger(action: Action) -> Action:

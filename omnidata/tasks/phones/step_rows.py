@@ -38,6 +38,7 @@ from omnidata.tasks.phones.actions import (
     RECENTS,
     Truth,
     as_direction,
+    corrected_action,
     read_call,
     truth_in_shares,
 )
@@ -229,7 +230,7 @@ def truth_of(source: Row, screen: Screen) -> Truth | None:
         screen: width and height in pixels.
     """
     try:
-        action = read_any(decode(source["actions"][0]))
+        action = corrected_action(source) or read_any(decode(source["actions"][0]))
     except (LookupError, TypeError, ValueError, RecursionError):
         return None
     return truth_in_shares(action, source.get(BOXES, ()), screen)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -17,6 +18,7 @@ from omnidata.dialects import Asked, CannotSayError
 from omnidata.errors import plural
 from omnidata.jsontext import compact, hash_of
 from omnidata.loaders.row_sizes import fed_size
+from omnidata.loaders.rows import action_fields
 from omnidata.tasks.benchmark import Benchmark, History, ParsedAnswer, Receipt, Speech
 from omnidata.tasks.coordinates import Side, in_shares, place, to_screen
 from omnidata.tasks.explaining import (
@@ -42,6 +44,7 @@ from omnidata.tasks.observation import (
 )
 from omnidata.tasks.overview import View
 from omnidata.tasks.phones.actions import (
+    CORRECTED,
     WAIT,
     Truth,
     as_finger,
@@ -379,6 +382,21 @@ class PhoneBenchmark(Benchmark):
             return None
         text = compact(self.body(action, found))
         return Target(text, text)
+
+    def retarget(self, step: Step, action: Action) -> Step:
+        """Return the step with another right action, its places from 0 to 1; of a box the middle.
+
+        Raises:
+            ValueError: a place on a screen of unknown size.
+            CannotSayError: no finger does it.
+        """
+        if action.start and min(step.screen) < 1 and action.start[0].space == "px":
+            raise ValueError("the size of the screen is unknown: give the place in `rel`")
+        action = as_finger(action)
+        start, end = (tuple(map(centre, regions[:1])) for regions in (action.start, action.end))
+        action = in_shares(replace(action, start=start, end=end), step.screen)
+        source = {**step.source, CORRECTED: action_fields(action)}
+        return dataclasses.replace(step, action=action, source=source)
 
     def policy(self, name: str, steps: Sequence[Step]) -> Callable[[Step], str]:
         """Return a baseline.
