@@ -117,7 +117,8 @@ def blaming(origin: str = "") -> Iterator[None]:
     An exit by `sys.exit` is such an exception too: the caller would take it for success.
 
     The step, or the data, is the one that a function on the way to the error had as its `step` or
-    its `data`. Errors of omnidata's own and exceptions of other code stay as they are.
+    its `data`. While data are read, the step is the last one that became of them. Errors of
+    omnidata's own and exceptions of other code stay as they are.
 
     Args:
         origin: the distribution whose results are used in the block, as `origin_of` returns it: an
@@ -182,12 +183,14 @@ def _package(frame: FrameType) -> str:
 
 
 def _place(locals_of_frames: Sequence[Mapping[str, Any]]) -> str:
+    data = ""
     for names in locals_of_frames:
         for name in ("step", "self"):  # a step that is being made refuses its fields itself
             if isinstance(found := getattr(names.get(name), "sample_id", None), str):
-                return found
-    paths = (names.get("data") for names in locals_of_frames)
-    return next((str(path) for path in paths if isinstance(path, Path)), "")
+                return f"{data}, after {found}" if data else found
+        if not data and isinstance(path := names.get("data"), Path):
+            data = str(path)
+    return data
 
 
 def _origin(point: EntryPoint) -> str:

@@ -591,7 +591,7 @@ def _cells(row: Row, levels: list[str], metric: str, unit: Unit) -> tuple[str, .
     for level in levels:
         cells.append(number(values.get(level, {}).get(metric), unit))
         sliced = row.slices.get(level)
-        if sliced is None:
+        if sliced is None or metric not in sliced.metrics:
             cells.append("-" if row.reference else "")
             continue
         change, q = sliced.metrics[metric], sliced.q[metric]
@@ -653,7 +653,8 @@ def _records(found: Ablation, row: Row) -> Iterator[dict[str, Any]]:
     for level, values in row.values().items():
         for metric in found.columns:
             record = {**about, "level": level, "metric": metric, "value": values[metric]}
-            if sliced := row.slices.get(level):
+            sliced = row.slices.get(level)
+            if sliced and metric in sliced.metrics:
                 change = asdict(sliced.metrics[metric])
                 low, high = change["ci95"] or (None, None)
                 own = {"low": low, "high": high, "q": sliced.q[metric], "steps": sliced.steps}

@@ -114,8 +114,15 @@ class Profile:
         return Verdict(outcome, self.judge(step, "").values)
 
     def total(self, steps: Sequence[Step], rows: VerdictColumns) -> dict[str, Any]:
-        """Return the table of verdicts."""
-        return self._totals.total(steps, rows)
+        """Return the table of verdicts; where a column is missing or NaN, it is None."""
+        found = self._totals.total(steps, rows)
+        groups = (table for axis in found["by"].values() for table in axis.values())
+        for table in (found["overall"], found["answered"], found["ci95"], *groups):
+            for name in self.columns:
+                value = table.setdefault(name, None)
+                if value != value:
+                    table[name] = None
+        return found
 
     def measures(self, steps: Sequence[Step], a: VerdictColumns, b: VerdictColumns) -> Measures:
         """Return the sums behind the metrics of two runs."""

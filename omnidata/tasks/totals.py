@@ -320,7 +320,12 @@ class EpisodeTotals:
         known = {
             value: both_known(a.values[value], b.values[value]) for value in self.means.values()
         }
-        rates = Fractions(len(self.columns))
+        columns = {
+            name: unit
+            for name, unit in self.columns.items()
+            if name in self.means or name in self.metrics
+        }
+        rates = Fractions(len(columns))
 
         def column_sums(
             rows: VerdictColumns, verdicts: episodes.StepVerdicts, kept: Mask
@@ -329,7 +334,7 @@ class EpisodeTotals:
             counted = verdicts.where(kept)
             found = episodes.by_owner(counted, episodes.counts(counted))
             used = []
-            for name in self.columns:
+            for name in columns:
                 if value := self.means.get(name):
                     has = known[value][kept]
                     parts = np.column_stack([np.where(has, rows.values[value][kept], 0), has])
@@ -345,7 +350,7 @@ class EpisodeTotals:
 
         exact = next(filter(self._is_step_metric, self.columns), None)
         flips = (exact, self._right) if exact else None
-        return Measures(self.columns, self.by, flips, judged, sums)
+        return Measures(columns, self.by, flips, judged, sums)
 
     def _answered_table(
         self, rows: VerdictColumns, verdicts: episodes.StepVerdicts, answered: Any, judged: Any
@@ -443,7 +448,7 @@ class RowTotals:
         answered = self._table(steps, rows, judged & _has_answer(rows))
         outcomes = np.bincount(rows.outcomes, minlength=len(OUTCOMES)).tolist()
         return {
-            "overall": {name: overall[name] for name in self.columns},
+            "overall": {name: overall[name] for name in self.columns if name in overall},
             "ci95": overall["ci95"],
             **method_column(overall.get("ci95_method", {})),
             "answered": answered,
@@ -471,13 +476,21 @@ class RowTotals:
             a: the verdicts of one run, aligned with the steps.
             b: those of the other.
         """
-        used = [name for _, name in zip(self.columns, self.values, strict=True)]
-        stacked = [np.column_stack([rows.values[name] for name in used]) for rows in (a, b)]
+        used = self._means
+        stacked = [
+            np.column_stack([rows.values[value] for value in used.values()]) for rows in (a, b)
+        ]
         owner = owners(steps, np.ones(len(steps), dtype=np.bool_))
         judged, sums = paired_means(stacked[0], stacked[1], owner)
         first = next(iter(self.columns))
         flips = (first, self.values[0]) if self.columns[first] == "share" else None
-        return Measures(self.columns, self.by, flips, judged, sums)
+        columns = {name: self.columns[name] for name in used}
+        return Measures(columns, self.by, flips, judged, sums)
+
+    @property
+    def _means(self) -> Mapping[str, str]:
+        """Column -> the value that it is the mean of; further columns are those of a subclass."""
+        return dict(zip(self.columns, self.values, strict=False))
 
     @property
     def shares(self) -> Collection[str]:
@@ -485,8 +498,7 @@ class RowTotals:
         own = type(self)
         if (own.total, own._table) != (RowTotals.total, RowTotals._table):
             return ()
-        units = zip(self.columns.values(), self.values, strict=False)
-        return {value for unit, value in units if unit == "share"}
+        return {value for name, value in self._means.items() if self.columns[name] == "share"}
 
     @property
     def step_metric(self) -> tuple[str, str]:
@@ -494,9 +506,8 @@ class RowTotals:
         return next(iter(self.columns)), self.values[0]
 
     def _table(self, steps: Sequence[Step], rows: VerdictColumns, mask: Mask) -> dict[str, Any]:
-        found = zip(self.columns, self.values, strict=True)
         shares = [name for name, unit in self.columns.items() if unit == "share"]
-        columns = {name: rows.values[value][mask] for name, value in found}
+        columns = {name: rows.values[value][mask] for name, value in self._means.items()}
         return with_steps(means(columns, shares=shares, owner=owners(steps, mask)))
 
 
@@ -504,8 +515,7 @@ class PartTotals(RowTotals):
     """`RowTotals` whose columns are over different rows: each over the rows with a value for it."""
 
     def _table(self, steps: Sequence[Step], rows: VerdictColumns, mask: Mask) -> dict[str, Any]:
-        used = dict(zip(self.columns, self.values, strict=True))
-        found = _part_means(used, self.columns, rows, mask, owners(steps, mask))
+        found = _part_means(self._means, self.columns, rows, mask, owners(steps, mask))
         return {**found, "steps": int(mask.sum())}
 
 

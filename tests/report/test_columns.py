@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from omnidata import viewer
@@ -15,8 +16,8 @@ from omnidata.analysis.report import report
 from omnidata.dialects import UnreadError
 from omnidata.run.run_files import read_run
 from omnidata.tasks.benchmark import Benchmark, Card, Note, ParsedAnswer, Receipt, Rule, Values
-from omnidata.tasks.totals import Column, RowTotals
-from omnidata.types import Step, Target
+from omnidata.tasks.totals import Column, EpisodeTotals, PartTotals, RowTotals
+from omnidata.types import Step, Target, VerdictColumns
 from tests import plugs
 from tests.cli.running import here
 from tests.trees import write_lines
@@ -126,3 +127,42 @@ def test_the_run_with_the_least_is_the_best(runs: dict[str, Path]) -> None:
     marks = {row.labels[0]: row.cells[0].mark for row in tables["main"].rows}
     assert marks == {"far": "", "near": "best"}
     assert [row.group for row in tables["by-app"].rows] == ["even", "odd"]
+
+
+MISS = Column("miss", "distance", unit="number")
+
+
+@pytest.mark.parametrize(
+    ("base", "columns", "values"),
+    [
+        (RowTotals, [MISS, Column("hit", "score")], {}),
+        (PartTotals, [MISS, Column("hit", "score")], {}),
+        (EpisodeTotals, [MISS, Column("EM")], {"values": ("distance", "exact_match")}),
+    ],
+)
+def test_a_column_that_is_no_mean_is_a_dash_where_it_has_no_value(
+    base: Any,
+    columns: list[Column],
+    values: dict[str, Any],
+    runs: dict[str, Path],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Median(base):  # type: ignore[misc]  # a class of three
+        def total(self, steps: Sequence[Step], rows: VerdictColumns) -> dict[str, Any]:
+            found: dict[str, Any] = super().total(steps, rows)
+            found["overall"]["median"] = float(np.median(rows.values["distance"]))
+            found["answered"]["median"] = float("nan")
+            return found
+
+    totals = Median(columns, by={"app": ()}, **values)
+    totals.columns = {**totals.columns, "median": "number"}
+    monkeypatch.setattr(Distance, "totals", totals)
+    near, far = (scored(runs[name].with_name(f"{name}-again"), (2, 2)) for name in ("near", "far"))
+    results = read_run(near).results
+    assert (results["overall"]["median"], results["answered"]["median"]) == (2, None)
+    score = here("score", "guess", DATA, near.with_suffix(".answers"), "--profile", "all").stdout
+    table = here("report", near, "--by", "app").stdout
+    assert "median" in score and "2.00" in table and " -" in table
+    compared = here("compare", near, far, "--data", DATA).stdout
+    assert "miss" in compared and "median" not in compared
+    assert "median" in here("audit", "guess", DATA).stdout

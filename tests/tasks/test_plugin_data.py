@@ -115,6 +115,13 @@ def test_pictures_whose_paths_lead_out_of_the_data_are_findings(
     ] * 3
 
 
+def test_a_screen_of_unknown_size_differs_from_no_picture(
+    site: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    install(site, points="shown = words_plugin:Shown")
+    assert "size-differs" not in told("validate", "shown", shots(tmp_path, ["a.png"]))
+
+
 def test_rows_of_datasets_do_not_lose_a_picture_in_silence(
     site: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -50,6 +50,15 @@ def test_a_field_of_a_step_of_another_type_is_named_with_the_line(
 MISTAKES = {
     "load": ("Words.load = lambda self, data, **_: {}[data]", "words.jsonl", "KeyError"),
     "steps": ("Words.steps = lambda *_: [{}]", "words.jsonl", "AttributeError"),
+    "a later row": (
+        "read = Words.steps\n"
+        "def steps(self, data, note):\n"
+        "    yield from [*read(self, data, note)][:2]\n"
+        "    {}['goal']\n"
+        "Words.steps = steps",
+        "words.jsonl, after words/1",
+        "KeyError: 'goal'",
+    ),
     "prompt": ("Words.prompt = lambda self, step, *_: {}[step.sample_id]", "words/0", "KeyError"),
     "prompt's type": ("Words.prompt = lambda *_: 'Which?'", "words/0", "AttributeError"),
     "parse": ("Words.parse = lambda self, text, step, *_: {}[text]", "words/0", "KeyError"),
