@@ -1,4 +1,4 @@
-"""`omnidata certify`: does a server give a model what it is sent?"""
+"""`omnidata certify`: check that a server passes its inputs to the model unchanged."""
 
 from __future__ import annotations
 
