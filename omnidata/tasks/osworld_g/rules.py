@@ -48,7 +48,7 @@ def numbers_of(row: Mapping[str, Any]) -> list[float]:
 
 
 def _in_polygon(x: float, y: float, corners: Sequence[Pair]) -> bool:
-    """Whether a point lies in a polygon, by the crossings of a ray to the right.
+    """Return whether a point lies in a polygon, by the crossings of a ray to the right.
 
     Examples:
         >>> [_in_polygon(x, 1, [(0, 0), (4, 0), (4, 2), (0, 2)]) for x in (1, 5)]
