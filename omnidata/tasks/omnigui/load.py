@@ -58,7 +58,7 @@ from omnidata.types import LoadedDataset, MediaRef, Step
 TAGS = ("app", "language", "dimension", "dependency")
 """The tags of a step; dimension and dependency may be lacking."""
 
-_SHOWN = 8  # rows by which other benchmarks' are known
+_SHOWN = 8  # rows that are checked for columns of other benchmarks
 
 
 def load(data: Path | str, *, strict: bool = False, check_media: bool = True) -> LoadedDataset:
@@ -100,7 +100,7 @@ def _read(data: Path, *, check_media: bool) -> LoadedDataset:
         part.rows = chain(first, part.rows)
         builder.add(part)
     builder.levels = dependencies(files, findings.append)
-    findings += placing  # which come after those about what could not be read
+    findings += placing  # after those about unreadable rows
     builder.note = findings.append
     steps = merge_groups(Steps.of(builder.steps()), findings.append)
     builder.check_levels()
