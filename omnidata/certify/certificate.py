@@ -27,7 +27,7 @@ from omnidata.certify.findings import (
 from omnidata.certify.page import write_page
 from omnidata.certify.probes import Probe
 from omnidata.dialects import UnreadError, get_dialect
-from omnidata.errors import UnansweredError, UnansweredWarning, UsageError
+from omnidata.errors import UnansweredError, UnansweredWarning, UsageError, plural
 from omnidata.jsontext import hash_of
 from omnidata.predictions import Prediction, parts, read_final
 from omnidata.run.asker import OpenModel
@@ -119,7 +119,7 @@ def certify(
 
     Raises:
         UsageError: an argument has no meaning, or the model cannot be made.
-        UnansweredError: no question was answered.
+        UnansweredError: no question was answered, or a limit stopped the run.
     """
     benchmark, task = _make_task(dialect, coordinates)
     kinds = _read_modalities(modalities)
@@ -263,6 +263,13 @@ def _ask(
                     if not (folder / ANSWERS).exists():
                         raise
             lines |= {line.sample_id: line for line in read_final(folder / ANSWERS)}
+            if unasked := sum(step.sample_id not in lines for step in steps):
+                raise UnansweredError(
+                    f"the run stopped before {plural(unasked, 'question')} were asked",
+                    where=str(folder),
+                    expected="a reply to every question; no certificate is written until then",
+                    remedy="repeat the command with a higher limit; it asks only for the rest",
+                )
         name, model_settings = adapter.name, dict(adapter.settings)
     for probe in benchmark.probes.values():
         if probe.whole_clips and any(
