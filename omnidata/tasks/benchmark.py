@@ -92,8 +92,8 @@ class ParsedAnswer(Struct, Generic[Value], frozen=True):
     """An answer that was read.
 
     Attributes:
-        value: the object that rules judge: actions, a place, letters, ... Pixels are those
-            of the step's screen, whatever size the model was sent.
+        value: the object that rules judge: actions, a place, letters, ... Pixels are those of
+            the step's screen, whatever size the model was sent.
         record: the same as a JSON object, with numbers as the model wrote them: `Verdict.parsed`.
         written: the actions of the answer in their own unit, to explain places; empty where the
             answer is none.
