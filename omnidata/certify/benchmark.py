@@ -1,4 +1,4 @@
-"""The probes as a benchmark, so that they are asked as any benchmark is."""
+"""The probes as a benchmark, so they are asked like any other."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from omnidata.tasks.benchmark import (
     ParsedAnswer,
     Receipt,
     Rule,
-    UnreadError,
     Values,
 )
 from omnidata.tasks.pointing import PointSpeech, parse_place
@@ -29,11 +28,11 @@ from omnidata.types import Conversation, LoadedDataset, Modality, Step, Target
 NAME: Final = "certify"
 _SQUARE: Final = "the red square"
 _REACH: Final = 0.01
-"""Of the picture's sides: half of the box of a target."""
+"""Half the side of a target's box, as a share of the picture's shorter side."""
 
 
 class _Right(Rule[Any]):
-    """The answer is the right one, or the place lies at the target."""
+    """The answer is right."""
 
     name = "certify"
     totals = RowTotals(by={"probe": ()})
@@ -124,7 +123,7 @@ class Probes(Benchmark):
         return self.question_of(step)[1].messages
 
     def parse(self, text: str, step: Step, receipt: Receipt) -> ParsedAnswer[Any]:
-        """Read a place, or what the probe reads."""
+        """Read a place, or the answer with the probe's own reader."""
         if step.action:
             return parse_place(text, step, receipt, reading="fixed", space=self.space)
         return ParsedAnswer(said := self.question_of(step)[0].read(text), {"said": said})
@@ -139,6 +138,3 @@ class Probes(Benchmark):
         point = Point(question.at[0] * width, question.at[1] * height, space or self.space)
         text = f"[{point.x:g}, {point.y:g}]"
         return Target(text, text)
-
-
-__all__ = ["NAME", "Probes", "UnreadError"]

@@ -1,4 +1,4 @@
-"""What a failed probe says of a server, and the fix."""
+"""The faults that probes find, with their fixes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 
 class Cause(NamedTuple):
-    """A fault of a server, or of how it is asked.
+    """A fault of a server or of its settings.
 
     Attributes:
         what: the fault, in a sentence without its full stop.
@@ -24,21 +24,21 @@ CAUSES: Final[Mapping[str, Cause]] = {
         "read its error; start the server with this modality, or leave it out with --modalities",
     ),
     "resized": Cause(
-        "the server resizes the picture once more, and answers are in pixels of its own copy",
-        "send pictures that it keeps (-M max_pixels=N), raise the server's limit of pixels, or ask "
-        "for --coordinates norm1000",
+        "the server resizes the picture again, and answers are in pixels of its copy",
+        "send pictures that fit its limit (-M max_pixels=N), raise that limit, or use "
+        "--coordinates norm1000",
     ),
     "padded": Cause(
-        "the server puts the picture on a larger ground before the model sees it",
-        "turn padding off in its image processor, or ask for --coordinates norm1000",
+        "the server pads the picture before the model sees it",
+        "turn padding off in its image processor, or use --coordinates norm1000",
     ),
     "swapped": Cause(
         "answers have y before x",
         "name the model's own form of answers: --dialect NAME",
     ),
     "units": Cause(
-        "answers are in another unit than the one that was asked for",
-        "ask for the model's own unit: --coordinates UNIT or --dialect NAME",
+        "answers are in another unit than requested",
+        "use the model's own unit: --coordinates UNIT or --dialect NAME",
     ),
     "colours_swapped": Cause(
         "red and blue are swapped: pictures are decoded as BGR",
@@ -46,23 +46,23 @@ CAUSES: Final[Mapping[str, Cause]] = {
     ),
     "picture_order": Cause(
         "the pictures reach the model in another order",
-        "look at how its chat template places pictures",
+        "check how its chat template places pictures",
     ),
     "first_picture_only": Cause(
         "only the first picture reaches the model",
-        "raise the server's limit of pictures a prompt",
+        "raise the server's limit of pictures per prompt",
     ),
     "last_picture_only": Cause(
         "only the last picture reaches the model",
-        "raise the server's limit of pictures a prompt",
+        "raise the server's limit of pictures per prompt",
     ),
     "frame_order": Cause(
         "frames reach the model in reverse",
-        "look at how the server decodes clips",
+        "check how the server decodes clips",
     ),
     "first_frame_only": Cause(
         "only the first frame of a clip reaches the model",
-        "raise the number of frames that the server takes",
+        "raise the number of frames that the server samples",
     ),
     "clip_cut": Cause(
         "the end of a clip does not reach the model",
@@ -70,10 +70,10 @@ CAUSES: Final[Mapping[str, Cause]] = {
     ),
     "frames_lost": Cause(
         "some frames of a clip do not reach the model",
-        "raise the number of frames that the server takes",
+        "raise the number of frames that the server samples",
     ),
     "frame_times": Cause(
-        "the model takes a clip for longer or shorter than it is: frame times are lost",
+        "the model is wrong about the length of clips: frame times are lost",
         "send frame times, or set the frame rate that the server assumes",
     ),
     "sound_lost": Cause(
@@ -90,11 +90,11 @@ CAUSES: Final[Mapping[str, Cause]] = {
     ),
     "sides_swapped": Cause(
         "left and right of the sound are swapped",
-        "look at how the server decodes sound",
+        "check how the server decodes sound",
     ),
     "mono": Cause(
         "the sound is mixed to one channel",
-        "most audio encoders do so; do not ask about sides",
+        "most audio encoders do this; do not ask about left and right",
     ),
     "track_lost": Cause(
         "the sound of a clip does not reach the model",
@@ -102,35 +102,35 @@ CAUSES: Final[Mapping[str, Cause]] = {
     ),
     "system_ignored": Cause(
         "the system message is ignored",
-        "look at the chat template; put the text into the user's message",
+        "check the chat template; put the text into the user's message",
     ),
     "history_dropped": Cause(
         "earlier turns do not reach the model",
-        "look at the chat template: it may keep the last message alone",
+        "check the chat template: it may keep only the last message",
     ),
     "roles_swapped": Cause(
         "the turns of user and assistant are mixed up",
-        "look at the roles in the chat template",
+        "check the roles in the chat template",
     ),
     "prefix_ignored": Cause(
-        "the answer begins anew where it should go on with a given beginning",
-        "enable the continuation of a last message (continue_final_message)",
+        "the answer starts anew instead of continuing the given beginning",
+        "enable continuation of the last message (continue_final_message)",
     ),
     "stop_ignored": Cause(
-        "texts at which answers stop are ignored",
-        "look at the server's support of `stop`",
+        "stop texts are ignored",
+        "check that the server supports `stop`",
     ),
     "limit_ignored": Cause(
-        "the limit of an answer's length is ignored",
-        "look at the name under which the server takes it (-M)",
+        "the limit on the length of answers is ignored",
+        "check the name of this option on the server (-M)",
     ),
     "output_capped": Cause(
-        "answers are cut shorter than asked for",
+        "answers are cut shorter than requested",
         "raise the server's own limit of output tokens, or its context",
     ),
     "not_deterministic": Cause(
         "the same question at temperature 0 has different answers",
-        "batches change the numbers: enable the server's deterministic mode, or report several "
+        "batching changes the numbers: enable the server's deterministic mode, or report several "
         "runs",
     ),
     "seed_ignored": Cause(
@@ -138,12 +138,12 @@ CAUSES: Final[Mapping[str, Cause]] = {
         "the server ignores `seed`: report several runs",
     ),
     "picture_costs_nothing": Cause(
-        "a prompt with a picture has no more tokens than one without: it does not reach the model",
-        "look at the content types that the server takes, and at its chat template",
+        "a prompt with a picture has no more tokens than one without: the picture is lost",
+        "check the content types that the server accepts, and its chat template",
     ),
     "tokens_differ": Cause(
-        "the same pictures cost another number of tokens than in the reference: they have another "
-        "size there",
-        "compare the limits of pixels of both (-M max_pixels, the server's image processor)",
+        "the same pictures cost another number of tokens than in the reference: the two resize "
+        "them differently",
+        "compare the pixel limits of both (-M max_pixels, the server's image processor)",
     ),
 }

@@ -1,4 +1,4 @@
-"""Asks a model about all probes, and writes what was found: the certificate."""
+"""Ask a model all probes, and write the certificate."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from omnidata.certify.findings import (
 from omnidata.certify.page import write_page
 from omnidata.certify.probes import Probe
 from omnidata.dialects import UnreadError, get_dialect
-from omnidata.errors import UnansweredError, UnansweredWarning, UsageError
+from omnidata.errors import UnansweredError, UnansweredWarning, UsageError, plural
 from omnidata.jsontext import hash_of
 from omnidata.predictions import Prediction, parts, read_final
 from omnidata.run.asker import OpenModel
@@ -49,12 +49,12 @@ _GREEDY: Final = {"temperature": 0.0, "max_new_tokens": 512}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certificate:
-    """What the probes found about a model behind a server.
+    """The results of all probes of a model behind a server.
 
     Attributes:
         model: the SPEC.
         settings: of the model, without keys.
-        dialect: in which places were asked for; empty for plain words.
+        dialect: of the prompts about places; empty for plain words.
         coordinates: the unit of places.
         date: when the probes were asked, ISO 8601 in UTC.
         versions: of omnidata and Python.
@@ -63,7 +63,8 @@ class Certificate:
         tokens: of all prompts and answers, as the server counts them.
         reference: the SPEC of the reference; empty without one.
         agreement: probe -> the share of questions to which both give the same answer.
-        differs: the first question to which they do not: its id and both answers; empty for none.
+        differs: the id and both answers of the first question that they answer differently; empty
+            if there is none.
     """
 
     model: str
@@ -102,9 +103,9 @@ def certify(
     limits: Limits = UNLIMITED,
     progress: Progress | None = None,
 ) -> Certificate:
-    """Ask a model about all probes, judge its replies and write `certificate.json` and `.html`.
+    """Ask a model all probes, judge its replies and write `certificate.json` and `.html`.
 
-    The same call goes on where an earlier one was interrupted; replies are kept in run folders.
+    The same call resumes an interrupted one: replies are kept in run folders.
 
     Args:
         model: a SPEC, how to make a model, or an adapter of your own.
@@ -113,12 +114,12 @@ def certify(
         dialect: whose prompts ask for places; empty for plain words.
         coordinates: the unit of places in plain words: "px", "norm1000" or "rel".
         modalities: letters of those to send: I, V, A.
-        limits: how fast, how long and how dearly to ask.
+        limits: on rate, time and cost.
         progress: called while questions are asked.
 
     Raises:
         UsageError: an argument has no meaning, or the model cannot be made.
-        UnansweredError: no question was answered.
+        UnansweredError: no question was answered, or a limit stopped the run.
     """
     benchmark, task = _make_task(dialect, coordinates)
     kinds = _read_modalities(modalities)
@@ -132,14 +133,16 @@ def certify(
         raise UsageError(
             "no probe can be asked",
             where=f"--modalities {modalities}",
-            expected="a model that takes texts, or one of the modalities",
+            expected="a model that accepts text, or one of the modalities",
         )
     findings.append(judge_tokens(asked.replies))
     agreement: dict[str, float] = {}
     differs: dict[str, str] = {}
+    reference = ""
     if against is not None:
         folder = out / "reference"
         other = _ask(benchmark, task, source, against, folder, limits, progress)
+        reference = other.name
         agreement, differs = _compare(asked.replies, other.replies)
         findings.append(compare_tokens(*(_of_pictures(benchmark, each) for each in (asked, other))))
     replies = [reply for some in asked.replies.values() for reply in some]
@@ -153,7 +156,7 @@ def certify(
         findings=findings,
         requests=len(replies),
         tokens=asked.tokens,
-        reference=other.name if against is not None else "",
+        reference=reference,
         agreement=agreement,
         differs=differs,
     )
@@ -240,18 +243,18 @@ def _ask(
             some = {name for name in asked if _settings(benchmark.probes[name]) == given}
             steps = [step for step in source.steps if step.tags["probe"] in some]
             part = replace(source, steps=steps, row_ids=[step.sample_id for step in steps])
-            folder = out / "-".join(sorted(some)[:1] if dict(given) != _GREEDY else ["greedy"])
+            settings = dict(given)
+            stop = settings.get("stop")
+            folder = out / ("greedy" if settings == _GREEDY else min(some))
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UnansweredWarning)
                 try:
                     evaluate(
-                        _AskingUntil(benchmark, stop)
-                        if (stop := dict(given).get("stop"))
-                        else task,
+                        _AskingUntil(benchmark, stop) if stop else task,
                         part,
                         opened,
                         folder,
-                        params=GenerationParams(**dict(given)),
+                        params=GenerationParams(**settings),
                         limits=limits,
                         progress=progress,
                         must_judge=False,
@@ -260,7 +263,14 @@ def _ask(
                     if not (folder / ANSWERS).exists():
                         raise
             lines |= {line.sample_id: line for line in read_final(folder / ANSWERS)}
-        name, settings = adapter.name, dict(adapter.settings)
+            if unasked := sum(step.sample_id not in lines for step in steps):
+                raise UnansweredError(
+                    f"the run stopped before {plural(unasked, 'question')} were asked",
+                    where=str(folder),
+                    expected="a reply to every question; no certificate is written until then",
+                    remedy="repeat the command with a higher limit; it asks only for the rest",
+                )
+        name, model_settings = adapter.name, dict(adapter.settings)
     for probe in benchmark.probes.values():
         if probe.whole_clips and any(
             _has_frames(lines[key]) for key in lines if key.startswith(f"{probe.name}/")
@@ -275,11 +285,11 @@ def _ask(
         for each in benchmark.probes
     }
     tokens = sum(Tokens.of(line.usage).total for line in lines.values())
-    return _Asked(name, settings, replies, left_out, tokens)
+    return _Asked(name, model_settings, replies, left_out, tokens)
 
 
 class _AskingUntil(Asking):
-    """Asks until the answer has one of some texts, which are no part of it."""
+    """Ends answers at stop texts."""
 
     def __init__(self, benchmark: Probes, stop: Sequence[str]) -> None:
         super().__init__(benchmark)
@@ -295,17 +305,17 @@ def _settings(probe: Probe) -> tuple[tuple[str, Any], ...]:
 
 
 def _lack(probe: Probe, adapter: Adapter) -> str:
-    """Return why a probe is not asked; empty if it is."""
+    """Return the reason why a probe cannot be asked; empty if it can."""
     if adapter.accepts is not None and (untaken := set(probe.media) - set(adapter.accepts)):
-        return f"the model takes no {', '.join(sorted(untaken))}"
+        return f"the model does not accept {', '.join(sorted(untaken))}"
     controls = getattr(adapter, "controls", GenerationParams.__dataclass_fields__)
     if lacking := set(probe.controls) - set(controls):
-        return f"the model takes no {', '.join(sorted(lacking))}"
+        return f"the model has no option {', '.join(sorted(lacking))}"
     return ""
 
 
 def _has_frames(line: Prediction) -> bool:
-    """Return whether the model got frames of a clip in its place."""
+    """Return whether frames were sent instead of a clip."""
     return any(part.get("as") == "frames" for part in parts(line.receipt))
 
 
@@ -342,7 +352,7 @@ def _of_pictures(benchmark: Probes, asked: _Asked) -> list[Reply]:
 def _compare(
     ours: Mapping[str, Sequence[Reply]], theirs: Mapping[str, Sequence[Reply]]
 ) -> tuple[dict[str, float], dict[str, str]]:
-    """Return the share of equal answers by probe, and the first question with two."""
+    """Return the share of equal answers by probe, and the first question with different answers."""
     agreement: dict[str, float] = {}
     differs: dict[str, str] = {}
     for name in ours:

@@ -26,7 +26,7 @@ COLOURS: Final = {
     "cyan": (20, 230, 240),
 }
 SWAPPED: Final = {"red": "blue", "blue": "red", "yellow": "cyan", "cyan": "yellow"}
-"""What each colour looks like with red and blue swapped."""
+"""Each colour with red and blue swapped."""
 LOW, HIGH = 330.0, 1760.0
 """Hertz of beeps."""
 _TURNED: Final = 6

@@ -1,4 +1,4 @@
-"""From replies to findings: does a probe pass, fail with a cause, or is it unclear?"""
+"""Judge the replies to a probe: it passes, fails with a cause, or is unclear."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from omnidata.types import Delivery
 
 State = Literal["pass", "fail", "unclear", "left out"]
 _MOST: Final = 0.75
-"""The share of replies that a finding needs, beside a Wilson interval above chance."""
+"""The share of replies that a finding needs; its Wilson interval must also lie above chance."""
 _TOKENS: Final = 1.1
-"""The ratio of counts of tokens that templates explain."""
+"""The largest ratio of token counts that different templates explain."""
 _GUESS: Final = 0.05
-"""The chance of an answer that is one of a fault's, at least."""
+"""The least chance of giving a fault's answer by accident."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,11 +29,12 @@ class Reply:
     """The reply to one question.
 
     Attributes:
-        question: what was asked.
-        delivery: how it came.
-        text: what the model wrote.
-        said: what it says, as `Probe.read` returns it; empty for places and for nothing.
-        point: the place that it says, as the model wrote it; None without one.
+        question: the question.
+        delivery: whether the reply arrived, and how it ended.
+        text: of the model.
+        said: the answer in the text, as `Probe.read` returns it; empty for places and if there is
+            none.
+        point: the place in the text, in the model's unit; None without one.
         size: width and height in pixels of the picture as sent.
         error: why there is no reply.
         tokens: of the prompt, as the server counts them; 0 if it does not.
@@ -51,16 +52,16 @@ class Reply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What a probe found.
+    """The result of a probe.
 
     Attributes:
         probe: its name.
-        claim: what it shows if it passes.
-        state: "unclear" where answers are neither right nor those of one fault, as those of a model
-            that is too weak; "left out" where it was not asked.
+        claim: the statement that holds if it passes.
+        state: "unclear" if the answers are neither right nor those of one fault, e.g. because the
+            model is too weak; "left out" if the probe was not asked.
         cause: a key of `causes.CAUSES`; empty unless it fails.
-        why: the cause in words, or what is unclear.
-        fix: what to change; empty unless it fails.
+        why: the cause in words, or the reason why it is unclear.
+        fix: the remedy; empty unless it fails.
         right: how many replies are right.
         asked: how many questions there were.
         interval: Wilson's 95 % interval of the share of right replies.
@@ -78,7 +79,7 @@ class Finding:
 
 
 def judge_probe(probe: Probe, replies: Sequence[Reply], space: Space) -> Finding:
-    """Return what the replies to a probe say.
+    """Judge the replies to a probe.
 
     Args:
         probe: the probe.
@@ -100,12 +101,12 @@ def judge_probe(probe: Probe, replies: Sequence[Reply], space: Space) -> Finding
 def _judge_places(probe: Probe, replies: Sequence[Reply], space: Space) -> Finding:
     placed = [(reply.question.at, reply.point, reply.size) for reply in replies if reply.point]
     if len(placed) < _MOST * len(replies):
-        return _unclear(probe, "most answers are no place", 0, len(replies))
+        return _unclear(probe, "most answers are not places", 0, len(replies))
     targets = [at for at, _, _ in placed if at]
     found = fit_places(targets, [point for _, point, _ in placed if point], placed[0][2], space)
     if found is None:
         return _unclear(
-            probe, "no picture, unit or order of axes explains the places", 0, len(replies)
+            probe, "no picture size, unit or order of axes explains the places", 0, len(replies)
         )
     if found.cause:
         return _fail(probe, found.cause, found.detail, 0, len(replies))
@@ -122,9 +123,9 @@ def _judge_signs(probe: Probe, replies: Sequence[Reply]) -> Finding:
         # Some questions cannot show a fault: a cut after the last beep leaves their answer right.
         able = sum(cause in reply.question.signs.values() for reply in replies)
         if _is_more(count, able, max(probe.chance, _GUESS)):
-            return _fail(probe, cause, f"{count} of {able} replies say so", right, len(replies))
+            return _fail(probe, cause, f"{count} of {able} replies show it", right, len(replies))
     return _unclear(
-        probe, "the answers are neither right nor those of one fault", right, len(replies)
+        probe, "the answers are neither right nor explained by one fault", right, len(replies)
     )
 
 
@@ -140,7 +141,9 @@ def _judge_same(probe: Probe, replies: Sequence[Reply]) -> Finding:
     if len(texts) == 1:
         return _pass(probe, len(replies), len(replies))
     (cause,) = replies[0].question.signs.values()
-    return _fail(probe, cause, f"{len(texts)} texts in {len(replies)} replies", 0, len(replies))
+    return _fail(
+        probe, cause, f"{len(texts)} different texts in {len(replies)} replies", 0, len(replies)
+    )
 
 
 def _judge_times(probe: Probe, replies: Sequence[Reply]) -> Finding:
@@ -157,10 +160,10 @@ def _judge_times(probe: Probe, replies: Sequence[Reply]) -> Finding:
             abs(a - speed * b) <= speed * r for a, b, r in zip(said, wanted, reach, strict=True)
         )
         if near >= _MOST * len(replies):
-            detail = f"seconds are {speed:.2g} times the right ones"
+            detail = f"answers are {speed:.2g} times the right seconds"
             return _fail(probe, "frame_times", detail, right, len(replies))
     return _unclear(
-        probe, "the seconds are neither right nor all longer or shorter", right, len(replies)
+        probe, "the seconds are neither right nor all off by one factor", right, len(replies)
     )
 
 
@@ -199,11 +202,13 @@ def compare_tokens(ours: Sequence[Reply], theirs: Sequence[Reply]) -> Finding:
         theirs: the reference's, to the same questions.
     """
     probe = Probe(
-        name="tokens-of-reference", claim="pictures cost what they do there", questions=()
+        name="tokens-of-reference",
+        claim="pictures cost the same tokens as in the reference",
+        questions=(),
     )
     counts = [(a.tokens, b.tokens) for a, b in zip(ours, theirs, strict=False)]
     if not counts or not all(map(all, counts)):
-        return leave_out(probe, "no picture was sent, or one of both does not count tokens")
+        return leave_out(probe, "no picture was sent, or one of the two does not count tokens")
     worst = max(counts, key=lambda pair: max(pair) / min(pair))
     detail = f"{worst[0]} tokens, {worst[1]} in the reference"
     if max(worst) <= _TOKENS * min(worst):

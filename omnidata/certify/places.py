@@ -1,4 +1,4 @@
-"""Places that a model answers, fitted: which picture, unit and axes do they belong to?"""
+"""Fit the places in answers: find the picture size, unit and order of axes that explain them."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import Final
 from omnidata.actions import Pair, Screen, Space
 
 TOLERANCE: Final = 0.03
-"""Of the picture's side: so far from the centre of a target an answer is right."""
+"""The largest distance of a right answer from the target's centre, as a share of the side."""
 _ENOUGH: Final = 0.75
-"""The share of answers that a fit explains."""
+"""The share of answers that a fit must explain."""
 _FEWEST: Final = 4
-"""Answers that fix a scale and a shift for each axis, and contradict a wrong one."""
+"""The number of answers that determine a scale and a shift per axis, and can contradict them."""
 _UNITS: Final = {"pixels": None, "0 to 1000": 1000.0, "0 to 100": 100.0, "0 to 1": 1.0}
 _NAMES: Final[dict[Space, str]] = {"px": "pixels", "norm1000": "0 to 1000", "rel": "0 to 1"}
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """What explains the answers to questions about places.
+    """An explanation of answers to questions about places.
 
     Attributes:
         cause: a key of `omnidata.certify.causes.CAUSES`; empty where the answers are right.
@@ -38,7 +38,7 @@ class Fit:
 def fit_places(
     targets: Sequence[Pair], answers: Sequence[Pair], size: Screen, space: Space
 ) -> Fit | None:
-    """Return what explains answers to where a target's centre is; None if nothing does.
+    """Return what explains the answers about a target's centre; None if nothing does.
 
     Args:
         targets: the centres, in shares of the picture's sides.

@@ -1,7 +1,7 @@
-"""The probes: questions with known answers, so plain that a small model answers them.
+"""The probes: questions with known answers, simple enough for a small model.
 
-A wrong answer is no accident of a weak model where it is the answer that a fault would give: each
-question lists those, with their causes (`signs`).
+Each question lists the wrong answers that a fault would cause (`signs`), so faults are told apart
+from the mistakes of a weak model.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from omnidata.certify.exhibits import COLOURS, HIGH, LOW, SWAPPED, Exhibits, bee
 from omnidata.types import Conversation, MediaRef, Message, Modality, Part
 
 Judgement = Literal["signs", "places", "same", "times"]
-"""How replies to a probe are judged: by `Question.signs`, by a fit of places, by being equal, by a
-fit of seconds."""
-Medium = Modality | Literal["text"]
+"""The test of a probe's replies: by `Question.signs`, by a fit of places, by equality, by a fit of
+seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,10 +29,10 @@ class Question:
     Attributes:
         messages: the conversation.
         right: the right answer, as `Probe.read` returns it.
-        signs: answers that a fault would give -> the fault's name in `causes.CAUSES`.
-        at: the place of the target in shares of the picture; None where no place is asked for.
+        signs: wrong answer -> the fault that causes it, a key of `causes.CAUSES`.
+        at: the target's centre in shares of the sides; None if no place is asked for.
         size: width and height of that picture in pixels.
-        reach: seconds that an answer may lie from the right one, where seconds are asked for.
+        reach: tolerance in seconds, for questions about times.
     """
 
     messages: Conversation
@@ -46,19 +45,19 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
-    """Questions that one ability of a server answers.
+    """Questions that test one ability of a server.
 
     Attributes:
         name: of the probe.
-        claim: what it shows if it passes.
+        claim: the statement that holds if it passes.
         media: the modalities that it sends; empty for text alone.
         questions: of the probe.
-        read: returns what an answer says; empty where it says nothing of the kind.
-        chance: how likely a guess is right.
-        judged: how.
-        settings: of `GenerationParams`, beside temperature 0 and 512 tokens.
+        read: returns the answer in a text; empty if there is none.
+        chance: the probability that a guess is right.
+        judged: the test of the replies.
+        settings: of `GenerationParams`; by default temperature 0 and 512 tokens.
         controls: of the model (`Model.controls`) that it needs.
-        whole_clips: whether it needs clips as they are, where frames of them may be sent.
+        whole_clips: whether it needs whole clips, not frames of them.
     """
 
     name: str
@@ -73,7 +72,7 @@ class Probe:
     whole_clips: bool = False
 
 
-# What an answer says.
+# Readers of answers.
 
 _NUMBERS: Final = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 _THOUGHT: Final = re.compile(r"^.*</think>", re.DOTALL)
@@ -90,7 +89,7 @@ def read_digits(text: str) -> str:
 
 
 def read_last_number(text: str) -> str:
-    """Return the last whole number of an answer, a word up to nine too.
+    """Return the last whole number of an answer, in digits or in words up to nine.
 
     Examples:
         >>> read_last_number("I hear four beeps."), read_last_number("1, 2, 3")
@@ -107,7 +106,7 @@ def read_last_number(text: str) -> str:
 
 
 def choose_from(words: Sequence[str]) -> Callable[[str], str]:
-    """Return a reader of those of some words that an answer has, in its order.
+    """Return a reader that finds some words in an answer, in the answer's order.
 
     Examples:
         >>> choose_from(["red", "blue"])("It is **Blue**.")
@@ -117,7 +116,25 @@ def choose_from(words: Sequence[str]) -> Callable[[str], str]:
     return lambda text: " ".join(pattern.findall(_THOUGHT.sub("", text))).lower()
 
 
-# How questions are put.
+_DENIAL: Final = re.compile(
+    r"\b(?:no|not|cannot|can't|don't|unable|nothing|silence|silent)\b", re.IGNORECASE
+)
+
+
+def or_denial(read: Callable[[str], str]) -> Callable[[str], str]:
+    """Return a reader that returns "nothing" for an answer that denies hearing anything.
+
+    Other answers that `read` cannot read stay empty, as those of a weak model.
+
+    Examples:
+        >>> read = or_denial(choose_from(["high", "low"]))
+        >>> read("High, low."), read("I cannot hear a sound."), read("Three beeps.")
+        ('high low', 'nothing', '')
+    """
+    return lambda text: read(text) or ("nothing" if _DENIAL.search(text) else "")
+
+
+# Questions.
 
 
 def _ask(*parts: MediaRef | str) -> Conversation:
@@ -140,7 +157,7 @@ def make_probes(exhibits: Exhibits, kinds: Collection[Modality], *, place: str) 
 
     Args:
         exhibits: writes the media.
-        kinds: the modalities that probes may send; those of texts are always among them.
+        kinds: the modalities that probes may send; probes of text are always included.
         place: how to ask where the red square is, in the unit of answers.
     """
     made: list[Probe] = []
@@ -285,14 +302,14 @@ def _clips(exhibits: Exhibits, rng: Random) -> Iterator[Probe]:
         claim="a clip's own sound arrives",
         media=("video",),
         whole_clips=True,
-        read=read_last_number,
+        read=or_denial(read_last_number),
         chance=1 / 5,
         questions=[_track(exhibits, times) for times in _SHORT],
     )
 
 
 _FRAMES: Final = 4
-"""Digits of a clip: as many as frames of it are sent by default (OmniGUI, Table 6)."""
+"""Digits per clip, the default number of frames (OmniGUI, Table 6)."""
 
 
 def _time(exhibits: Exhibits, digits: str, number: int, held: int) -> Question:
@@ -336,7 +353,7 @@ def _sounds(exhibits: Exhibits) -> Iterator[Probe]:
         name="beeps",
         claim="short sound arrives",
         media=("audio",),
-        read=read_last_number,
+        read=or_denial(read_last_number),
         chance=1 / 5,
         questions=[_count(exhibits, f"beeps-{len(times)}", times) for times in _SHORT],
     )
@@ -344,7 +361,7 @@ def _sounds(exhibits: Exhibits) -> Iterator[Probe]:
         name="long-sound",
         claim="sound arrives to its end, after 55 s",
         media=("audio",),
-        read=read_last_number,
+        read=or_denial(read_last_number),
         chance=1 / 5,
         questions=[_count(exhibits, f"long-{number}", times) for number, times in enumerate(_LONG)],
     )
@@ -352,7 +369,7 @@ def _sounds(exhibits: Exhibits) -> Iterator[Probe]:
         name="pitch",
         claim="high and low sounds are told apart, in their order",
         media=("audio",),
-        read=choose_from(("high", "low")),
+        read=or_denial(choose_from(("high", "low"))),
         chance=1 / 8,
         questions=[_pitches(exhibits, pitches) for pitches in _PITCHES],
     )
@@ -375,6 +392,7 @@ def _count(exhibits: Exhibits, name: str, times: Sequence[float], *before: Media
         signs={
             **{str(sum(at < end for at in times)): cause for end, cause in ends.items()},
             "0": "sound_lost",
+            "nothing": "sound_lost",
         },
     )
 
@@ -385,16 +403,16 @@ def _beside_clip(exhibits: Exhibits) -> Probe:
         name="sound-beside-clip",
         claim="sound arrives beside a clip",
         media=("audio", "video"),
-        read=read_last_number,
+        read=or_denial(read_last_number),
         chance=1 / 5,
         questions=[_count(exhibits, f"beside-{len(times)}", times, still) for times in _SHORT],
     )
 
 
 _SHORT: Final = [[1 + 0.8 * each for each in range(number)] for number in (2, 3, 4, 5)]
-"""When beeps begin, in seconds."""
+"""The beginnings of beeps, in seconds."""
 _ENDS: Final = {20: "sound_cut", 40: "sound_cut", 50: "sound_cut", 30: "sound_cut_30"}
-"""Seconds at which sound may be cut; where two leave as many beeps, the last one is named."""
+"""Seconds at which sound may be cut; of two that leave equally many beeps, the later entry wins."""
 _LONG: Final = ((2, 15, 29, 31, 55), (2, 31, 41, 55), (2, 15, 31, 36, 41, 55), (5, 20, 35))
 _PITCHES: Final = (("high", "low", "low"), ("low", "high", "low"), ("low", "low", "high"))
 _OTHER: Final = {"left": "right", "right": "left"}
@@ -408,7 +426,7 @@ def _pitches(exhibits: Exhibits, pitches: Sequence[str]) -> Question:
             "You hear three beeps. For each, in order, answer high or low, and nothing else.",
         ),
         right=" ".join(pitches),
-        signs={"": "sound_lost"},
+        signs={"nothing": "sound_lost"},
     )
 
 
@@ -432,7 +450,7 @@ def _track(exhibits: Exhibits, times: Sequence[float]) -> Question:
             f"Listen to the sound of the clip. {_COUNT}",
         ),
         right=str(len(times)),
-        signs={"0": "track_lost", "": "track_lost"},
+        signs={"0": "track_lost", "nothing": "track_lost"},
     )
 
 
@@ -499,6 +517,13 @@ def _history(mine: int, yours: int) -> Question:
 
 # Sampling.
 
+_LAST: Final = (120, 150, 180)
+"""The numbers to which long answers count."""
+
+
+def _read_end(text: str) -> str:
+    return "whole" if read_last_number(text) in map(str, _LAST) else "cut"
+
 
 def _sampling() -> Iterator[Probe]:
     yield Probe(
@@ -519,7 +544,7 @@ def _sampling() -> Iterator[Probe]:
     yield Probe(
         name="limit",
         claim="the limit of an answer's length is obeyed",
-        read=lambda text: "whole" if read_last_number(text) in ("120", "150", "180") else "cut",
+        read=_read_end,
         settings={"max_new_tokens": 24},
         controls=("max_new_tokens",),
         questions=[
@@ -528,13 +553,13 @@ def _sampling() -> Iterator[Probe]:
                 right="cut",
                 signs={"whole": "limit_ignored"},
             )
-            for most in (120, 150, 180)
+            for most in _LAST
         ],
     )
     yield Probe(
         name="long-answer",
         claim="long answers arrive to their end",
-        read=lambda text: "whole" if read_last_number(text) in ("120", "150", "180") else "cut",
+        read=_read_end,
         settings={"max_new_tokens": 1024},
         questions=[
             Question(
@@ -542,7 +567,7 @@ def _sampling() -> Iterator[Probe]:
                 right="whole",
                 signs={"cut": "output_capped"},
             )
-            for most in (120, 150, 180)
+            for most in _LAST
         ],
     )
     sentence = _ask("Invent a name for a ship and say in one sentence where it sails.")

@@ -168,17 +168,17 @@ Models = Annotated[Path | None, declaration("Your own models, in TOML (docs/mode
 _PAIRS = {"task_options": "-T", "where": "--where", "hub_datasets": "--hub-dataset"}
 """Options of KEY=VALUE pairs."""
 
-# How a model is asked, the same for every verb that asks one.
+# The settings of a model, shared by all verbs that ask one.
 
 
 @dataclass(frozen=True, slots=True)
 class ModelOptions:
-    """How a model is asked, as the command line says it.
+    """The settings of a model from the command line.
 
     Attributes:
         options: as given with `-M key=value`.
         base_url, key_file, models: as the flags of `omnidata evaluate`.
-        limits: what the run may use.
+        limits: on rate, time and cost.
     """
 
     options: Mapping[str, str]
@@ -194,7 +194,7 @@ class ModelOptions:
         return self.recipe(spec).make(task, steps, asks=asks)
 
     def recipe(self, spec: str) -> Recipe:
-        """Return how to make it, on whichever machine."""
+        """Return the recipe that makes the model on any machine."""
         from omnidata.run.cluster import Recipe
 
         return Recipe(spec, self.options, self.base_url, self.key_file, self.models)
@@ -213,10 +213,10 @@ def load_asking(
 
     Args:
         task: its name.
-        task_options: as given with `-T`; what is left out may follow from the model.
+        task_options: as given with `-T`; missing ones may follow from the model.
         data: the dataset's folder or file.
         model: the SPEC of the model that is to be asked.
-        asking: how it is asked.
+        asking: its settings.
         strict: whether findings are an error.
     """
     from omnidata.tasks import get_task, options_for
@@ -287,7 +287,7 @@ def _parameters(function: Callable[..., Any]) -> Iterator[inspect.Parameter]:
         yield own.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hint)
 
 
-def made_of(name: str, make: Callable[..., Any], *only: str) -> Callable[[_Verb], _Verb]:
+def expand_parameter(name: str, make: Callable[..., Any], *only: str) -> Callable[[_Verb], _Verb]:
     """Return a decorator that gives a verb options in place of a parameter.
 
     Args:
@@ -349,10 +349,10 @@ def _model_options(
     return ModelOptions(parse(model_options, "-M"), base_url, key_file, models, limits)
 
 
-asks = made_of("asking", _model_options)
+asks = expand_parameter("asking", _model_options)
 """Give a verb the options of `ModelOptions` in place of its parameter `asking`."""
 _WAY = ("model_options", "base_url", "key_file", "models")
-prices_only = made_of("asking", _model_options, *_WAY, "prices", "reuse_answers")
+prices_only = expand_parameter("asking", _model_options, *_WAY, "prices", "reuse_answers")
 """Give a verb that sends nothing these options, of the limits only prices and reuse."""
 
 
@@ -418,7 +418,7 @@ def on_engine(verb: _Verb) -> _Verb:
         UsageError: when called, options of a cluster are given without one.
     """
     if "workers" not in inspect.signature(verb).parameters:
-        return made_of("cluster", _engine)(verb)
+        return expand_parameter("cluster", _engine)(verb)
 
     @wraps(verb)
     def spread(*, workers: int | None, cluster: Cluster | None, **given: Any) -> bool | None:
@@ -426,7 +426,7 @@ def on_engine(verb: _Verb) -> _Verb:
             cluster = replace(cluster, workers=workers)
         return verb(**given, workers=workers, cluster=cluster)
 
-    return made_of("cluster", _engine, "engine", "address", "cpus_per_worker")(spread)
+    return expand_parameter("cluster", _engine, "engine", "address", "cpus_per_worker")(spread)
 
 
 # The options that let data lead outside, and to the Hub, the same for every verb that reads data.

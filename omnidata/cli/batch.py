@@ -13,10 +13,10 @@ from omnidata.cli import runs, terminal
 from omnidata.cli.arguments import (
     ModelOptions,
     argument,
+    expand_parameter,
     finds,
     flag,
     load_asking,
-    made_of,
     option,
     prices_only,
     reading_data,
@@ -151,7 +151,7 @@ def _scoring(
     return {"data": data, "profile": profile, "changed_media": changed_media, "prices": prices}
 
 
-_scored = made_of("scoring", _scoring)
+_scored = expand_parameter("scoring", _scoring)
 
 
 @app.command("read", cls=Verb)
@@ -210,7 +210,7 @@ def _place(
     return Place(base_url, key_file, models)
 
 
-_at_provider = made_of("place", _place)
+_at_provider = expand_parameter("place", _place)
 
 
 @app.command("submit", cls=Verb)

@@ -1,4 +1,4 @@
-"""`omnidata certify`: does a server give a model what it is sent?"""
+"""`omnidata certify`: check that a server passes its inputs to the model unchanged."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.arguments import argument, option
+from omnidata.cli.arguments import argument, flag, option
 from omnidata.errors import plural
 
 if TYPE_CHECKING:
@@ -22,24 +22,25 @@ def certify(
     against: str | None = option(
         "Ask a reference as well, e.g. hf:PATH of the same weights, and compare.", "SPEC"
     ),
-    dialect: str | None = option("Ask for places in the words of a model family.", "NAME"),
+    dialect: str | None = option("Ask for places as a model family expects, e.g. qwen3.", "NAME"),
     coordinates: str = option(
         "The unit of places in plain words: px, norm1000 or rel.", "UNIT", default="px"
     ),
     modalities: str = option(
-        "Letters of what to send beside texts: I (pictures), V (clips), A (sound).",
+        "Modalities to send in addition to text: I (pictures), V (clips), A (sound).",
         "LETTERS",
         default="I,V,A",
     ),
     asking: args.ModelOptions,
-    dry_run: args.DryRun = False,
+    dry_run: bool = flag("Show the number of requests; send nothing.", "--dry-run"),
     as_json: args.Json = False,
 ) -> bool:
-    """Send a model pictures, clips, sounds and texts with known answers, and name the faults.
+    """Check a server with probes of known answers, and name its faults.
 
-    Each probe passes, fails with its cause and fix, or is unclear, as with a model that is too
-    weak. DIR/certificate.json and .html have all of it; later runs of the same model at the same
-    address record it. The same command goes on after an interruption. Exit code 1: a probe fails.
+    The probes are pictures, clips, sounds and texts. Each passes, fails with its cause and fix, or
+    is unclear, e.g. because the model is too weak. DIR/certificate.json and .html have all results;
+    later runs of the same model at the same address record them. The same command resumes an
+    interrupted call. Exit code 1: a probe fails.
 
     Example: omnidata certify openai:NAME --base-url http://127.0.0.1:8000/v1 --out certificate
     """

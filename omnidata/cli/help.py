@@ -13,7 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 EXAMPLE: Final = "Example: "
 """Start of a docstring's paragraph that is an example."""
 _FEW: Final = 10
-"""Options: so many stand in one list, without groups."""
+"""The largest number of options in one list without groups."""
 _GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "Steps": ("where", "exclude", "limit", "shard"),
     "Model": ("model", "model_options", "base_url", "key_file", "models"),

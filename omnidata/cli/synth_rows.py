@@ -39,11 +39,11 @@ _Runs = Annotated[
 ]
 _Seed = Annotated[int, declaration("Seed of all random choices.")]
 _OF_ANSWERS: Final = ("answer", "answers")
-"""What `Derivation.of` says where rows are made of runs."""
+"""Values of `Derivation.of` whose rows are made from runs."""
 
 
 class Verbs(help.Verbs):
-    """The verbs that are written here and below, and those that tasks name."""
+    """The verbs of this module, and those that tasks name."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return all of them."""

@@ -1,10 +1,10 @@
-"""AgentCPM-GUI: one object of compact JSON, with places from 0 to 1000, and no history at all.
+"""AgentCPM-GUI: one object of compact JSON, with places from 0 to 1000 and without history.
 
 `POINT` is a tap, with a `duration` of more than 200 ms a long press, with `to` a swipe; a duration
-alone is to wait. `STATUS` may stand beside an action, and is a second one then: `need_feedback`
-calls the user, `interrupt` ends the episode without a word on success. 200 ms is what nothing says,
-and what a wait of unknown length is written with; a long press of unknown length is written with
-1000.
+without a point is a wait. `STATUS` beside an action is a second action: `need_feedback` calls the
+user, `interrupt` ends the episode without reporting success or failure. The default duration is
+200 ms, which also stands for a wait of unknown length; a long press of unknown length is written
+as 1000.
 
 Source: OpenBMB/AgentCPM-GUI, `README.md`, `eval/utils/schema/schema_for_extraction.json`,
 `eval/run_predict_minicpm.py`, `convert_output.py` and `ActionEvaluator.action_map` of
@@ -33,15 +33,15 @@ from omnidata.dialects.base import (
 )
 from omnidata.jsontext import BROKEN, compact, decode, is_number
 
-# As its evaluator reads a valid object, and as its schema means it.
+# Valid objects, read as the evaluator does ("released") or as the schema intends ("meant").
 
 Reading = Literal["released", "meant"]
 
 DURATION: Final = 200
-"""Milliseconds of an action that does not say how long it takes."""
+"""The default length of an action, in milliseconds."""
 
 ACTS: Final = ("POINT", "PRESS", "TYPE", "DEEP_LINK", "CLEAR")
-"""Of these an answer has one at most."""
+"""An answer has at most one of these."""
 
 _GOING_ON: Final = ("continue", "start")
 _ENDS: Final[Mapping[str, Action]] = {
@@ -60,7 +60,7 @@ _BUTTONS: Final[Mapping[str, Action]] = {
 
 
 def _is_whole(value: object) -> bool:
-    """Return whether JSON Schema calls it an integer: 5.0 is one, true is not."""
+    """Return whether a value is an integer in JSON Schema: 5.0 is, true is not."""
     if isinstance(value, bool):
         return False
     return isinstance(value, int) or (isinstance(value, float) and value.is_integer())
@@ -97,7 +97,7 @@ _SCHEMA: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
         lambda value: isinstance(value, str) and value in _STATUSES,
     ),
 }
-"""Keys, the values that they take in words, and a test of a value."""
+"""Key -> the description and the test of its values."""
 
 
 def fault_of(body: Mapping[str, Any]) -> str:
@@ -120,14 +120,14 @@ def read_compact(body: Mapping[str, Any], reading: Reading) -> Action:
 
     As released, a touch that takes less than 200 ms, DEEP_LINK and CLEAR end the episode, and a
     swipe that takes longer is a long press. As meant, a touch of any length is a tap up to 200 ms,
-    a swipe stays one, and DEEP_LINK and CLEAR are nothing that data hold.
+    a swipe stays a swipe, and DEEP_LINK and CLEAR are refused: no data have them.
 
     Args:
-        body: an object that `fault_of` finds no fault with.
+        body: an object without a fault (see `fault_of`).
         reading: as released, or as meant.
 
     Raises:
-        ValueError: it is nothing that data hold.
+        ValueError: no data have such an action.
     """
     status = body.get("STATUS", "continue")
     if status in _ENDS:

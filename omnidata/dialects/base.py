@@ -31,15 +31,15 @@ from omnidata.types import Conversation, Message, Part
 
 Platform = Literal["mobile", "desktop", "web"]
 Asked = Literal["action", "point"]
-"""What a task asks for: the next action, or a place on the screen."""
+"""The subject of a question: the next action, or a place on the screen."""
 Rules = Literal["lenient", "strict"]
-"""How answers are read: leniently, by their plain meaning, or strictly, as the released parser
-does, with its failures."""
+"""The reading of answers: lenient, by their plain meaning, or strict, as the released parser does,
+with its failures."""
 
 
 def kinds(names: str) -> frozenset[Kind]:
     """Return kinds of actions from their names, which blanks separate."""
-    return frozenset(Action(name).kind for name in names.split())  # type: ignore[arg-type]  # written here
+    return frozenset(Action(name).kind for name in names.split())  # type: ignore[arg-type]  # `Action` checks it
 
 
 DIRECTIONS: Final[Mapping[str, Direction]] = {way: way for way in get_args(Direction)}
@@ -197,13 +197,12 @@ class Dialect(ABC):
         layouts: the same for platforms that differ.
         says: the kinds of actions that it can express, by platform; other platforms are refused.
             "point" is for grounding tasks.
-        stop: texts at which answers end, beside the model's own end.
+        stop: texts at which answers end, in addition to the model's own end.
         special_tokens: whether answers consist of special tokens, so a decoder has to keep them.
         prefix: the beginning of the model's answer, if the prompt already contains it.
-        key_names: pyautogui's names of keys that the family calls otherwise.
+        key_names: the family's name of a key -> pyautogui's, where they differ.
 
-    Examples:
-        A dialect in one module, with its tests, is what `docs/dialects.md` walks through.
+    See `docs/dialects.md` for a worked example: a dialect in one module, with its tests.
     """
 
     name: ClassVar[str]
@@ -317,7 +316,10 @@ class Dialect(ABC):
             return " ".join(action.label for action in actions)
 
     def brief(self, action: Action) -> Action:
-        """Return an earlier action without what the dialect has no words for; itself by default."""
+        """Return an earlier action without the parts that the dialect cannot express.
+
+        By default this is the action itself.
+        """
         return action
 
     def tools(self, asked: Asked, platform: Platform, fed: Screen) -> tuple[Part, ...]:
@@ -400,7 +402,7 @@ def press(keys: Sequence[str], seconds: float | None = None) -> Action:
 
 
 def map_places(action: Action, change: Callable[[Point], Point]) -> Action:
-    """Return an action with other places; of a box the centre counts."""
+    """Return an action with changed places; boxes become their centres first."""
     start, end = (tuple(change(centre(at)) for at in part) for part in (action.start, action.end))
     return structs.replace(action, start=start, end=end, path=tuple(map(change, action.path)))
 
@@ -433,7 +435,7 @@ def _label_screenshots(question: Question) -> Iterator[Part]:
 
 
 def swipe_ends(action: Action, extent: Pair, *, share: float = 0.3) -> tuple[Point, Point] | None:
-    """Return where a finger begins and ends; None without a direction or two places.
+    """Return the places where a finger begins and ends; None without a direction or two places.
 
     A swipe without an end goes `share` of the screen along its direction, from its start or else
     from the middle of the screen, and stops at the edge.

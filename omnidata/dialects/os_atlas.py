@@ -38,7 +38,7 @@ _ENDS: Final = ("<|im_end|>", "<|endoftext|>", "</s>")
 _HEAD: Final = re.compile(r"actions?[ \t]*:", re.IGNORECASE)
 _THOUGHTS: Final = re.compile(r"\s*thoughts?[ \t]*:", re.IGNORECASE)
 _HEADS: Final = 32
-"""How many heads of a section are tried: a thought may speak of actions."""
+"""The number of section heads that are tried: a thought may mention actions."""
 _NAME: Final = re.compile(
     r"\s*+(?:(?:[-*]|\d{1,2}[.)])\s++)?([A-Za-z][A-Za-z_0-9]*+)[ \t]*+:?[ \t]*+"
 )
@@ -451,7 +451,7 @@ def _box_released(text: str) -> Answer:
 def _pair_released(text: str) -> Answer:
     """Read as `osatlas4b.py` does: the last pair in double brackets without blanks."""
     pair = None
-    for pair in _TWO.finditer(text):  # noqa: B007  (the last one is what is wanted)
+    for pair in _TWO.finditer(text):  # noqa: B007  (the last pair is used below)
         pass
     if pair is None:
         raise UnreadError("the released parser finds no pair in double brackets")

@@ -1,7 +1,7 @@
 """Calls of a provider's own tool: the objects that such models answer with, and their ends.
 
-An answer is a JSON list of items, texts and calls, in the form of the provider's API; what stands
-in files of predictions may lie in more of that API's objects, or be one call alone.
+An answer is a JSON list of items, texts and calls, in the form of the provider's API. In files of
+predictions it may also be a larger object of that API, or a single call.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from omnidata.jsontext import BROKEN, compact, decode, is_number
 from omnidata.types import Part
 
 INFEASIBLE: Final = "[INFEASIBLE]"
-"""The beginning of a last message that gives a task up, as OSWorld's agents expect it."""
+"""The beginning of a last message that gives up, as OSWorld's agents expect it."""
 
 _AROUND = ("output", "candidates", "message", "content", "parts", "summary")
 """Names in objects around items, as the APIs have them."""
@@ -60,7 +60,7 @@ _decoder = json.JSONDecoder()
 def _items_in(text: str) -> tuple[list[dict[str, Any]], str, bool]:
     """Return the texts and calls of an answer, the unread rest, and whether it is JSON alone.
 
-    Of a list that is cut off the whole objects count; a text without any object is one text.
+    If a list is cut off, its complete objects count; a text without any object is one text.
     """
     stripped = text.strip()
     if not stripped:
@@ -131,7 +131,7 @@ def _quote(text: object) -> str:
 
 
 def number_in(value: Any, name: str) -> float:
-    """Return a number as the model wrote it, also one in quotes; it is not larger than screens."""
+    """Return a number, also one in quotes; numbers beyond any screen are refused."""
     if isinstance(value, str) and len(value) < 40:
         with suppress(ValueError):
             value = int(value) if value.strip().lstrip("-").isdecimal() else float(value)
@@ -162,7 +162,7 @@ def way_in(value: Any, name: str) -> Direction:
 
 
 def region_in(value: Any, name: str) -> tuple[Region, ...]:
-    """Return a point or a box in pixels, in any form that stands for one; nothing for null.
+    """Return a point or a box in pixels, in any of its forms; nothing for null.
 
     Examples:
         >>> region_in([3, 4], "coordinate"), region_in("3, 4.5", "coordinate")
@@ -241,11 +241,11 @@ class ProviderDialect(Dialect):
 
     Attributes:
         tool: the name of the tool, by which an adapter knows that its model has it.
-        unit: of places, as the prompt says it.
-        pointing, acting: how the prompt asks for a place and for an action.
+        unit: the prompt's sentence about the unit of places.
+        pointing, acting: its requests for a place and for an action.
         manners: its rules.
-        phone: how it explains the tool on a phone.
-        last: how it asks for the last answer, and refers to it.
+        phone: its explanation of the tool on a phone.
+        last: its request for the last answer, and its name for it.
     """
 
     tool: ClassVar[str]
@@ -275,10 +275,10 @@ class ProviderDialect(Dialect):
 
     @abstractmethod
     def calls(self, action: Action, fed: Screen, platform: Platform) -> list[dict[str, Any]]:
-        """Return the calls that stand for an action, as far as they can say it.
+        """Return the calls that express an action, without the parts that they cannot.
 
         Raises:
-            CannotSayError: there is none.
+            CannotSayError: no call expresses it.
         """
 
     @abstractmethod
@@ -325,8 +325,7 @@ class ProviderDialect(Dialect):
     def read(self, text: str, fed: Screen, *, rules: Rules = "lenient") -> Answer:
         """Read an answer: calls, or a message that ends the episode.
 
-        A call beside which the provider's safety checks want the user's consent is read with an
-        action "ask" behind it.
+        An action "ask" follows a call to which the provider's safety checks require consent.
         """
         leaves, rest, is_whole = _items_in(text)
         if rules == "strict" and not is_whole:

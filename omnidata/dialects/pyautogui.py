@@ -26,14 +26,14 @@ from omnidata.actions import Kind as ActionKind
 from omnidata.dialects.call_syntax import UNPARSED, parse_python
 from omnidata.jsontext import is_integer, is_number
 
-# Values that a text of Python states outright: literals, constants named before, plain sums.
+# Values that are known without running the code: literals, earlier constants, plain sums.
 
 Scalar = str | int | float | bool | None
 Value = Scalar | tuple[Scalar, ...]
 Names = Mapping[str, Value]
 
 LARGEST: Final = 10.0**12
-"""The largest number that is taken for one, either way."""
+"""The largest absolute value of a number."""
 _LONGEST: Final = 100_000
 _DEEPEST: Final = 50
 _TAG: Final = re.compile(r"tag_\d+", re.ASCII)
@@ -252,8 +252,8 @@ AGENTS: Final[Mapping[str, Mapping[str, _Function]]] = {
     "browser": {"select_option": _Function("select", "x y value")},
     "": {"call_user": _Function("ask", "question")},
 }
-"""The same with the functions that agents are offered beside: Aguvis' wheel by pages and plug-ins
-for phones and browsers, Kimi's `call_user`, and the names of arguments that agents write."""
+"""`FUNCTIONS` with those of agents: Aguvis' wheel by pages and plug-ins for phones and browsers,
+Kimi's `call_user`, and the names of arguments that agents write."""
 
 _RENAMED: Final[Mapping[str, str]] = {
     "xOffset": "x", "yOffset": "y", "clicks": "times", "presses": "times", "message": "text",
@@ -638,7 +638,7 @@ WHEEL: Final[Mapping[str, tuple[Direction, Direction]]] = {
     "scroll": ("up", "down"),
     "hscroll": ("right", "left"),
 }
-"""Which way the wheel of a function turns for amounts above 0, and below."""
+"""Function -> the direction of the wheel for amounts above 0, and below."""
 _POINTED: Final = frozenset({
     "click", "drag", "drag_by", "mouse_down", "mouse_up", "scroll", "hscroll", "swipe",
     "long_press", "select",
@@ -822,7 +822,7 @@ CLICKS: Final[Mapping[tuple[_Button, int], str]] = {
     ("right", 1): "rightClick",
     ("middle", 1): "middleClick",
 }
-"""Button and how often -> the function that clicks so."""
+"""(button, number of clicks) -> the function."""
 _PLACED: Final = {"move": "moveTo", "mouse_down": "mouseDown", "mouse_up": "mouseUp"}
 _KEYED: Final = {"press": "press", "key_down": "keyDown", "key_up": "keyUp", "hotkey": "hotkey"}
 

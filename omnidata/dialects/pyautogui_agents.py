@@ -64,7 +64,7 @@ _NEXT: Final = re.compile(
 _FENCE: Final = "```"
 _LANGUAGE: Final = re.compile(r"(?:python3?|py|code)\b[ \t]*", re.IGNORECASE)
 _MENDS: Final = 8
-"""How often a text that is no Python is repaired or cut before it counts as unreadable."""
+"""The number of attempts to repair or cut invalid Python before it counts as unreadable."""
 
 
 def _without_thought(text: str) -> tuple[str, str]:

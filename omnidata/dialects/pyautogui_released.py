@@ -354,7 +354,7 @@ def _project(arguments: dict[str | None, object], screen: Screen) -> bool:
     if "x" not in arguments or "y" not in arguments:
         return False
     try:
-        x, y = (float(arguments[name]) for name in ("x", "y"))  # type: ignore[arg-type]  # of any type
+        x, y = (float(arguments[name]) for name in ("x", "y"))  # type: ignore[arg-type]  # caught
         width, height = screen if x <= 1 and y <= 1 else (1, 1)
         arguments["x"], arguments["y"] = round(x * width), round(y * height)
     except ValueError:

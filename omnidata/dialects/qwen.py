@@ -1,7 +1,7 @@
-"""Tool calls of Qwen's vision-language models, and of what is made of them.
+"""Tool calls of Qwen's vision-language models, and of models derived from them.
 
 An answer is `<tool_call>{"name": "mobile_use", "arguments": {"action": "click", ...}}</tool_call>`,
-one block for each action, what is thought before it. `mobile_use` has a phone's actions and
+one block for each action, after the thought. `mobile_use` has a phone's actions and
 `computer_use` a desktop's, a browser among them.
 
 Source: QwenLM/Qwen3-VL, `cookbooks/utils/agent_function_call.py`.
@@ -77,7 +77,7 @@ _KINDS: Final[Mapping[str, str]] = {
     "terminate": "done",
     "interact": "ask",
 }
-"""The kinds of actions that a name stands for."""
+"""Name of an action -> the kinds of actions that it can express."""
 CLICKS: Final[Mapping[str, tuple[Button, int]]] = {
     "click": ("left", 1),
     "left_click": ("left", 1),
@@ -102,8 +102,9 @@ _OTHER_NAMES: Final = {
     "call_user": "interact",
 }
 """Other names that models write for actions."""
-_STARTS: Final = ("coordinate", "coordinates", "coordinate1", "point", "start_coordinate")
-_ENDS_: Final = ("coordinate2", "end_coordinate")
+_FROM: Final = ("coordinate", "coordinates", "coordinate1", "point", "start_coordinate")
+_TO: Final = ("coordinate2", "end_coordinate")
+"""Names of the arguments for the start and the end of an action."""
 
 _SECONDS: Final = 2
 """Length of a press or a wait that has none: the tool needs a number."""
@@ -175,7 +176,7 @@ _LIKE_A_PLACE: Final = ("[", "(", "{", "<", "click(", "pyautogui.click(", *"-012
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """The arguments of a call; by the first of some names that the call has."""
+    """The arguments of a call; methods read the first of their names that the call has."""
 
     given: Mapping[str, Any]
     action: str
@@ -254,21 +255,21 @@ def _read_call(it: _Reading, tool: str | None) -> Action:
     if name in CLICKS:
         button, count = CLICKS[name]
         pointer = name != "click" or tool == "computer_use"  # only a mouse has a place of its own
-        return Action("tap", it.place(*_STARTS, needed=not pointer), button=button, count=count)
-    if name in ("scroll", "hscroll") and it.lenient and any(end in given for end in _ENDS_):
+        return Action("tap", it.place(*_FROM, needed=not pointer), button=button, count=count)
+    if name in ("scroll", "hscroll") and it.lenient and any(end in given for end in _TO):
         name = "swipe"
     match name:
         case "long_press":
-            return Action("long_press", it.place(*_STARTS), seconds=it.number("time"))
+            return Action("long_press", it.place(*_FROM), seconds=it.number("time"))
         case "swipe":
-            start = it.place("coordinate", *_STARTS, needed=False)
-            end = it.place("coordinate2", *_ENDS_, needed=False)
+            start = it.place("coordinate", *_FROM, needed=False)
+            end = it.place("coordinate2", *_TO, needed=False)
             way = it.way()
             if (not start or not end) and way is None:
                 raise UnreadError('swipe needs "coordinate" and "coordinate2"')
             return Action("swipe", start, end, direction=None if start and end else way)
         case "scroll" | "hscroll":
-            start, pixels = it.place("coordinate", *_STARTS, needed=False), it.number("pixels")
+            start, pixels = it.place("coordinate", *_FROM, needed=False), it.number("pixels")
             if pixels is None:
                 way = it.way()
                 if way is None:
@@ -280,18 +281,18 @@ def _read_call(it: _Reading, tool: str | None) -> Action:
             way = None if pixels == 0 else ways[pixels < 0]
             return Action("scroll", start, direction=way, amount=abs(pixels))
         case "mouse_move":
-            return Action("move", it.place(*_STARTS))
+            return Action("move", it.place(*_FROM))
         case "left_click_drag" | "drag":
             if it.lenient and "start_coordinate" in given:
                 end = it.place("end_coordinate", "coordinate2", "coordinate")
                 return Action("drag", it.place("start_coordinate"), end)
-            end = it.place("coordinate2", *_ENDS_, needed=False)
-            start = it.place("coordinate", *_STARTS)
+            end = it.place("coordinate2", *_TO, needed=False)
+            start = it.place("coordinate", *_FROM)
             return Action("drag", start, end) if end else Action("drag", (), start)
         case "type":
             return Action(
                 "type",
-                it.place(*_STARTS, needed=False) if it.lenient else (),
+                it.place(*_FROM, needed=False) if it.lenient else (),
                 text=it.text("text", "content"),
                 clear=it.flag("clear"),
                 submit=it.flag("enter"),
@@ -317,8 +318,9 @@ def _read_call(it: _Reading, tool: str | None) -> Action:
 
 _STATUSES: Final[Mapping[str, Status]] = {"success": "success", "failure": "failure"}
 _LONGEST: Final = 64
+"""Characters of the longest number in a text."""
 _FARTHEST: Final = 1e9
-"""Characters of a number in a text."""
+"""The largest absolute value of a number."""
 
 
 def _is_pair(value: Any) -> bool:
@@ -403,8 +405,8 @@ class ToolCalls(Dialect):
     def write(self, actions: Sequence[Action], fed: Screen, platform: Platform) -> str:
         """See `Dialect.write`.
 
-        A drag is a move and a drag where the tool has its end only. What the tool needs and the
-        action does not say is 2 seconds, 5 notches, success.
+        A drag becomes a move and a drag if the tool takes only its end. Defaults of values that the
+        tool needs are 2 seconds, 5 notches and success.
         """
         tool = "mobile_use" if platform == "mobile" else "computer_use"
         blocks = []
@@ -562,7 +564,7 @@ class _Qwen(ToolCalls):
         " the tools of QwenLM/Qwen3-VL@96588727e44c78b25ba03ea03b8e12f7e64fd0da"
         " cookbooks/utils/agent_function_call.py"
     )
-    # Of phones the cookbooks tell in one text; harnesses of desktops show screenshots as turns
+    # Phone cookbooks have one text; harnesses of desktops show screenshots as turns
     # (OSWorld's mm_agents/qwen3vl_agent.py, Mobile-Agent's computer_use).
     layouts: ClassVar[Mapping[Platform, Layout]] = dict.fromkeys(
         ("desktop", "web"), Layout(turns=True, screenshots=4)

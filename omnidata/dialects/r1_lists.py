@@ -277,14 +277,14 @@ def read_fields(text: str) -> ReleasedFields:
     return ReleasedFields(named[1] if named else "", point, typed[1] if typed else _NOTHING)
 
 
-def _read_released(text: str, *, told: bool) -> Answer:
+def _read_released(text: str, *, has_text: bool) -> Answer:
     fields = read_fields(text)
     if not fields.action:
         raise UnreadError("the answer has no 'action' between single quotes")
     if max(fields.point) >= _FARTHEST:
         raise UnreadError("a number of the place has too many digits")
     body = {"action": fields.action}
-    if told and fields.text != _NOTHING:
+    if has_text and fields.text != _NOTHING:
         body["input_text"] = fields.text
     action = _action(body)
     if action.kind in _AT_PLACES:
@@ -297,13 +297,13 @@ _MERGE: Final = 28 * 28
 
 class _Listed(Dialect):
     frame = Frame("px", 28, 4 * _MERGE, 16384 * _MERGE)
-    told: ClassVar[bool]
+    has_text: ClassVar[bool]
     """Whether an action has a text."""
     key: ClassVar[str]
     """The name of a place."""
 
     def read(self, text: str, fed: Screen, *, rules: Rules = "lenient") -> Answer:
-        return _read_released(text, told=self.told) if rules == "strict" else _read(text)
+        return _read_released(text, has_text=self.has_text) if rules == "strict" else _read(text)
 
     def write(self, actions: Sequence[Action], fed: Screen, platform: Platform) -> str:
         if not actions:
@@ -321,7 +321,9 @@ class _Listed(Dialect):
             if point.x == point.y == -100:
                 raise self.refusal(action, "the place that stands for nothing")
             place = f"[{number_text(point.x)}, {number_text(point.y)}]"
-        said = f", 'input_text': {quote(_NOTHING if text is None else text)}" if self.told else ""
+        said = (
+            f", 'input_text': {quote(_NOTHING if text is None else text)}" if self.has_text else ""
+        )
         return f"{{'action': '{name}', '{self.key}': {place}{said}}}"
 
     def name_and_text(self, action: Action) -> tuple[str, str | None]:
@@ -340,7 +342,7 @@ class GuiR1(_Listed):
     checkpoints = ("GUI-R1-3B", "GUI-R1-7B")
     source = "ritzz-ai/GUI-R1@d43eea2 guir1/inference/inference_vllm_android.py"
     layout = Layout(system=False)
-    told = True
+    has_text = True
     key = "point"
     says: ClassVar = {
         "mobile": kinds("tap long_press type open_app swipe scroll back home recent wait done"),
@@ -431,7 +433,7 @@ class UiR1(_Listed):
     checkpoints = ("UI-R1-3B", "UI-R1-E-3B")
     source = "lll6gg/UI-R1@2fe9bf0 evaluation/test_androidcontrol.py"
     layout = Layout(actions=0, system=False)
-    told = False
+    has_text = False
     key = "coordinate"
     says: ClassVar = {
         "mobile": kinds("tap back"),

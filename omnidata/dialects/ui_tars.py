@@ -4,9 +4,9 @@ r"""UI-TARS: four versions with the same names of actions.
 UI-TARS-2 calls functions in tags, and ends in `<answer>`. Places of 1.5 are pixels of the picture
 as it is fed, all others are from 0 to 1000. "scroll down" shows the content further down.
 
-A scroll has no distance: one that has is no target for training, and histories leave the distance
-out. The seconds of a wait are left out by all but UI-TARS-2. `finished` stands for success and for
-an end without a status; failure cannot be expressed. A typed text that ends in a newline is
+Scrolls have no distance: an action with one is no training target, and histories omit it. Only
+UI-TARS-2 writes the seconds of a wait. `finished` is success or an end without a status; failure
+cannot be expressed. A typed text that ends in a newline is
 submitted.
 
 Source: bytedance/UI-TARS, `codes/ui_tars/{prompt,action_parser}.py`; bytedance/UI-TARS-desktop,
@@ -174,7 +174,7 @@ def _read_scroll(call: _Reading) -> Action:
 
 
 def _read_select(call: _Reading) -> Action:
-    """Web data select from a list with it; all others drag."""
+    """Read a drag, or without an end a selection from a list, as in web data."""
     start, end = call.start(), call.place(_END)
     text = call.text(_CONTENT[:-1])
     return Action("drag", start, end) if end else Action("select", start, text=text)
@@ -293,7 +293,7 @@ def _read_tags(text: str, space: Space) -> Answer:
     if tags and any(
         call.begin < min(tags) < call.end for call in _chain(Calls(text[begin:]), text[begin:])
     ):
-        function, answer = None, -1  # a tag inside of a call is what the call types
+        function, answer = None, -1  # a tag inside a call is typed text
     if answer >= 0 and not (function and function.start() < answer):
         said, _, rest = text[answer + len("<answer>") :].partition("</answer>")
         action = Action("done", text=said.strip() or None)

@@ -270,7 +270,7 @@ def _is_png(found: Path | bytes) -> bool:
 
 UNLIMITED = Limits()
 _OTHERS = "known:"
-"""Before the ids of questions that only measure the model."""
+"""Prefix of the ids of questions that only measure the model."""
 
 Answer = TypeVar("Answer")
 
@@ -496,7 +496,7 @@ class Annotator(ABC, Generic[Answer]):
         measured, truth = self.precision(answers), self.about.annotation.truth
         unmeasured = f"precision not measured: {self.unmeasured}; {truth}"
         warnings = ("" if measured else unmeasured, self._caveat)
-        # A run that goes on has another digest, so the tree is written anew.
+        # A resumed run has another digest, so its tree is written again.
         said = sorted((line.sample_id, line.delivery, line.output) for line in lines.values())
         return {
             "data": display_path(self.asked.root),

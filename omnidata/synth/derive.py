@@ -37,12 +37,12 @@ from omnidata.types import LoadedDataset, MediaRef, Progress, Step
 REPORT: Final = "rows.json"
 PICTURES: Final = "images"
 _COMMON: Final = 5
-"""Episodes: `omnidata audit` takes a text that so many have in their words for one of its own."""
+"""The number of episodes that make a text common, as in `omnidata audit`."""
 _SUFFIXES: Final = frozenset({".png", ".jpg", ".jpeg", ".webp"})
 _IDLE: Final = frozenset({"wait", "none"})
 
 
-# Episodes of any task, as far as rows can be made of them.
+# Episodes of any task that rows can be made of.
 
 
 @dataclass(frozen=True)
@@ -149,8 +149,8 @@ def read_recordings(
 def _doubtful_steps(findings: Sequence[Finding]) -> set[str]:
     """Return the steps whose lack of an action may be a fault.
 
-    It is none if the loader reports that the row states no action (`target-absent`). Findings about
-    media do not matter here: screenshots are checked separately.
+    It is no fault if the loader reports that the row states no action (`target-absent`).
+    Findings about media do not matter here: screenshots are checked separately.
     """
     silent: set[str] = set()
     doubted: set[str] = set()
@@ -253,9 +253,9 @@ def windows(recordings: Sequence[Recording], space: Sequence[str], *, most: int)
 
     Args:
         recordings: the episodes.
-        space: labels of the actions that can be asked about; a window has no other action, and none
-            that shares its step with another.
-        most: actions that a prompt shows; 1 asks about each alone.
+        space: labels of the actions in questions; windows have no other action, and none that
+            shares its step with another.
+        most: the largest number of actions in a prompt; with 1, each is its own question.
     """
     runs: list[tuple[Recording, range]] = []
     for recording in recordings:

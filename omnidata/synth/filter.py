@@ -67,7 +67,7 @@ class Filtering(Annotator[Judgement]):
 
     verb = "filter"
     column = "critics"
-    unmeasured = "of no episode that was judged is it known whether it succeeded"
+    unmeasured = "no judged episode has a known outcome"
 
     def is_ours(self, value: Any) -> bool:
         """Return whether the value is a list of judgements."""

@@ -1,6 +1,6 @@
-"""The folder that a synth verb makes: with its plan until it is whole, then with its report.
+"""The folder that a synth verb makes: with a plan until it is complete, then with a report.
 
-Processes make large results in parts, so that an interrupted call resumes with the whole ones.
+Processes make large results in parts, so an interrupted call resumes with the finished ones.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def make_parts(
     total = sum(part.size for part in parts)
     done = total - sum(part.size for part in missing)
     progress(done, total)
-    # Closed here and not by the collector of garbage, which ignores Ctrl-C while it ends processes.
+    # Closed here, since the garbage collector would ignore Ctrl-C while it ends processes.
     calls = each(make, missing, workers=workers, cluster=cluster, sees=[folder])
     with closing(calls) as answers:
         for part, failed in zip(missing, answers, strict=True):

@@ -56,7 +56,7 @@ from omnidata.types import Adapter, LoadedDataset, MediaRef, Progress, Step
 MARKED: Final = "marked"
 """The folder of the screenshots with their elements framed."""
 _OLD: Final = "before:"
-"""Before the sample ids of rows that are asked about with their old instruction."""
+"""Prefix of the sample ids of rows with their old instruction."""
 _LONGEST: Final = 300
 _FRAME: Final = ((255, 255, 255), (230, 0, 0))
 """Colours of the frame, from the outside to the inside."""
@@ -68,7 +68,7 @@ begins with a verb and names the element by its text or its look, and by its pla
 others look the same. Do not mention the frame. Answer with the instruction alone."""
 
 
-# What a model is asked: to write an instruction.
+# The question: write an instruction.
 
 
 def read_caption(text: str) -> str | None:
@@ -149,7 +149,7 @@ def writer_for(task: str) -> str:
     return min(takes, key=lambda name: (name != task, not is_ours(name)))
 
 
-# Elements of any data, and what becomes of them.
+# The elements of any data.
 
 
 class _Target(NamedTuple):
@@ -159,7 +159,7 @@ class _Target(NamedTuple):
 
 
 def _target(task: Asking, step: Step) -> _Target | str:
-    """Return the one box that the answer is a click in, or why there is none."""
+    """Return the step with the one box to click, or the reason why it has none."""
     if step.action and (step.action.kind, step.action.button, step.action.count) != (
         "tap", "left", 1,
     ):  # fmt: skip
@@ -201,7 +201,7 @@ def draw_frame(shot: MediaRef, box: Box, screen: Screen) -> bytes:
     line = max(2, round(min(picture.size) / 200))
     draw = ImageDraw.Draw(picture)
     for number, colour in enumerate(_FRAME):
-        edge = line * (len(_FRAME) - number)  # outside the element, which stays to be seen
+        edge = line * (len(_FRAME) - number)  # outside, so that the element stays visible
         corners = (
             box.left * across - edge, box.top * down - edge,
             box.right * across + edge, box.bottom * down + edge,
@@ -210,7 +210,7 @@ def draw_frame(shot: MediaRef, box: Box, screen: Screen) -> bytes:
     return png(np.asarray(picture))
 
 
-# To ask, and what came of it.
+# Asking, and the report.
 
 
 @dataclass(frozen=True, slots=True)

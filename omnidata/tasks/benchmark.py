@@ -1,9 +1,9 @@
 """The contract of a benchmark: from files to steps, from a step to a question, to a verdict.
 
 A benchmark describes itself (`card`, `allowed`), reads its files (`steps`), asks (`question` or
-`prompt`), reads an answer (`parse`), knows the right one (`target`) and judges (`rules`). Whatever
-only some benchmarks have is an optional object, None where a benchmark has none; each is asked for
-by one feature. `docs/design/contract.md` says why each exists. `omnidata.tasks.asking.Asking` asks
+`prompt`), reads an answer (`parse`), knows the right one (`target`) and judges (`rules`). Features
+of some benchmarks are optional objects, None by default; one part of omnidata asks for each.
+`docs/design/contract.md` gives the reasons. `omnidata.tasks.asking.Asking` asks
 and judges with a benchmark.
 """
 
@@ -92,7 +92,7 @@ class ParsedAnswer(Struct, Generic[Value], frozen=True):
     """An answer that was read.
 
     Attributes:
-        value: what rules judge: actions, a place, letters, ... Places in pixels are in pixels of
+        value: the object that rules judge: actions, a place, letters, ... Pixels are those of
             the step's screen, whatever size the model was sent.
         record: the same as a JSON object, with numbers as the model wrote them: `Verdict.parsed`.
         written: the actions of the answer in their own unit, to explain places; empty where the
@@ -191,7 +191,7 @@ class Card:
         holds: one line about its questions and data.
         sources: where the data are published, and under which licence. If several have the same
             tags, `omnidata fetch` takes the first by default.
-        unpublished: why there is no source, if there is none.
+        unpublished: the reason why there is no source; empty if there is one.
         expects: the files of the data in words, for errors; those of `Benchmark.files` if empty.
         platform: "web", "desktop" or "mobile" if all its data are of one; else empty, and a tag
             `platform` may say it.
@@ -249,7 +249,7 @@ class Files(Protocol):
 
     @property
     def columns(self) -> str:
-        """What the files hold, in words."""
+        """A description of the files, for errors."""
 
     def recognises(self, data: Path) -> bool:
         """Return whether the data have such a file."""
@@ -276,7 +276,7 @@ class Paper:
 
 
 class Speech(ABC):
-    """How dialects ask for an action or a place, and have their answers judged.
+    """The link to dialects, which ask for an action or a place in their own form.
 
     Attributes:
         asked: whether the prompt asks for the next action or for a place on the screen.
@@ -361,7 +361,7 @@ class Wordings:
 
 
 class LogRows:
-    """How logs of other harnesses name the rows of a benchmark.
+    """The names of a benchmark's rows in logs of other harnesses.
 
     Attributes:
         by_number: whether rows are numbered in the order of the data.
@@ -383,7 +383,7 @@ class LogRows:
 
 
 class Episodes:
-    """How the steps of an episode are related.
+    """The relations between the steps of an episode.
 
     Attributes:
         history_lag: steps between a step and its `history_screenshot`, which `omnidata validate`

@@ -22,7 +22,7 @@ _ALONE: Final = re.compile(r"(?<!\w)\{\s*[^\W\d]\w*\s*\}")
 _COUNTS: Final = frozenset(
     {"steps", "rows", "episodes", "whole_episodes", "confusion", "undefined", "ci95", "ci95_method"}
 )
-"""What tables have beside their columns."""
+"""The entries of tables in addition to their columns."""
 
 
 def fault(kind: type, what: str, expected: str, remedy: str = "") -> PluginError:

@@ -34,9 +34,9 @@ _SLACK: Final = 1e-9
 """Largest error of a place by rounding, as a share of it."""
 _UNITS: Final[tuple[Space, ...]] = get_args(Space)
 _NEAR: Final = 50.0
-"""How far outside a target a near miss may be, in thousandths of the screen."""
+"""The largest distance of a near miss from its target, in thousandths of the screen."""
 _EXACT: Final = 1.0
-"""How far from a target point what is exactly there may be: what rounding takes, in thousandths."""
+"""The distance from a target point that rounding explains, in thousandths of the screen."""
 _MOST_TEXT: Final = 10_000
 """Characters of a text that are compared."""
 _IDLE: Final = frozenset({"none", "wait"})

@@ -63,10 +63,10 @@ class Rollout:
         row: the untouched row.
         attempt: which of several attempts of the agent at the task it is.
         tags: axis -> group of the task.
-        ending: how it ended; None where nothing says it.
-        turns, seconds: how much it took; None where nothing says it.
-        did: what was done, in words.
-        shots: what was seen, in order.
+        ending: the kind of its end; None if unknown.
+        turns, seconds: its length; None if unknown.
+        did: its actions, in words.
+        shots: its screenshots, in order.
     """
 
     agent: str

@@ -178,7 +178,7 @@ class Exported:
 
     Attributes:
         report: as in `export.json`.
-        findings: steps that are left out, leaks, and what is doubtful.
+        findings: steps that are left out, leaks and doubts.
     """
 
     report: Mapping[str, Any]
@@ -337,7 +337,7 @@ def _media_of_prompts(
         try:
             conversation, sent = prompt_with_media(task, step, options.capabilities)
         except MediaError:
-            continue  # its row says why there is none
+            continue  # making its row reports the reason
         if any(part.kind == "tool" for part in parts_of(conversation)):
             raise UsageError(
                 "prompts declare a provider's own tool, which trainers' rows have no place for",

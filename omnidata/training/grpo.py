@@ -5,8 +5,8 @@ scores what was sampled: the gradient is that of prompts without sound and clips
 shows it. Here each row keeps the tensors of its media, and every scoring pass gets them: of the
 policy, of its older self and of the reference model.
 
-Source: TRL 1.16.0, `trl/trainer/grpo_trainer.py`; it has no public place for this, so that other
-versions are refused.
+Source: TRL 1.16.0, `trl/trainer/grpo_trainer.py`. It has no public hook for this, so other versions
+are refused.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     import datasets
 
 TRL: Final = "1.16."
-"""The versions whose insides are known."""
+"""The versions whose internals are known."""
 _KEPT: Final = 64
 """Prompts whose tensors stay in memory between batches."""
 
@@ -54,8 +54,8 @@ def prompt_table(task: Asking, steps: LoadedDataset | Sequence[Step]) -> dataset
     is opened, and the right answer is not among them.
 
     Args:
-        task: that they are steps of.
-        steps: what a loader found, or some of its steps.
+        task: the benchmark of the steps.
+        steps: the result of a loader, or some of its steps.
 
     Raises:
         DataError: there is no step, or a step has no target.
@@ -70,8 +70,8 @@ def prompt_table(task: Asking, steps: LoadedDataset | Sequence[Step]) -> dataset
 def exported_prompts(out: Path, split: Split = "train") -> tuple[Asking, datasets.Dataset]:
     """Return the steps of an export as a `prompt_table`, and their task.
 
-    The prompts are made anew of the data, with all media as they are, so that a split of
-    `omnidata export --format trl-grpo` and its checks for leaks serve sound and clips too.
+    The prompts are made again from the data, with unchanged media. So a split of
+    `omnidata export --format trl-grpo` and its checks for leaks cover sound and clips too.
 
     Args:
         out: the export; `load_reward(out / "reward.json")` is its reward.
@@ -98,7 +98,7 @@ def exported_prompts(out: Path, split: Split = "train") -> tuple[Asking, dataset
                 expected="an export without it",
                 remedy="prompt_table(run_histories(task, source, RUN).task, steps)"
                 if flag == "--histories"
-                else "export again without; OmniPrompts(options=...) has sizes",
+                else "export again without it; OmniPrompts(options=...) sets sizes",
             )
     path = out / f"{split}.jsonl"
     if not path.is_file():
@@ -155,7 +155,7 @@ class OmniPrompts:
 
     Attributes:
         processor: of the checkpoint.
-        media_tokens: ids that stand for media or stand around them, which no answer may hold.
+        media_tokens: ids of tokens for media and around media, which no answer may contain.
 
     Raises:
         PlatformError: the libraries of the extra `local` are missing or do not load.
@@ -374,7 +374,7 @@ def _check(args: GRPOConfig, options: Mapping[str, Any]) -> None:
         raise PlatformError(
             f"TRL {version('trl')} is installed",
             where="OmniGRPOTrainer",
-            expected=f"TRL {TRL}x, whose inside it changes",
+            expected=f"TRL {TRL}x, whose internals it overrides",
             remedy=f"pip install 'trl=={TRL}*'",
         )
     for name in ("use_vllm", "use_transformers_continuous_batching", "use_liger_kernel"):

@@ -30,7 +30,7 @@ from omnidata.types import MediaRef, Progress
 
 Factor = Literal[28, 32]
 MIN_TOKENS, MAX_TOKENS = 4, 16384
-"""Limits in squares of the factor, as Qwen's own tools have them (qwen-vl-utils)."""
+"""Limits in squares of the factor, as in Qwen's own tools (qwen-vl-utils)."""
 
 _STRETCHED = 200
 
@@ -120,7 +120,7 @@ MEDIA = "media"
 RATE = 16_000
 """Samples per second, in Hz, of tracks that have to be converted."""
 
-_NAME = 32  # of 64 digits of a hash: two files of the same name are out of the question
+_NAME = 32  # of 64 digits of a hash, enough to exclude collisions
 _SUFFIXES = {"jpeg": "jpg"}
 
 
@@ -223,8 +223,8 @@ class Store:
         Files and results do not depend on the workers. A medium that a process dies of is broken.
 
         Raises:
-            OSError: the disk takes no more.
-            OmnidataError: as `run.engines.each`, or a store does not give a medium.
+            OSError: the disk is full.
+            OmnidataError: as `run.engines.each`, or a store cannot be read.
         """
         kept = [*map(self._reusable, wanted)]
         missing = [one for one, found in zip(wanted, kept, strict=True) if found is None]
@@ -267,7 +267,7 @@ class _Writer:
     copy: bool
 
     def add(self, wanted: Wanted) -> _Entry | Broken | Exception:
-        stamp = _stamp(wanted.ref)  # before it is read: who changes it then is found out
+        stamp = _stamp(wanted.ref)  # before reading, so that a later change is noticed
         try:
             return _Entry(wanted.place, stamp, self._decode(wanted.ref, wanted.size))
         except MediaError as error:
@@ -305,7 +305,7 @@ class _Writer:
         size = about.width or 0, about.height or 0
         fitted = wanted or self.sizing.fit(size)
         line: dict[str, Any] = {"as": "file", "width": fitted[0], "height": fitted[1]}
-        if fitted == size and not _misread(held.content):
+        if fitted == size and not _is_misread(held.content):
             file = self._same(ref, held, about.format, size)
             return Kept(files=(file,), line=line, pixels=pixels)
         if fitted != size:
@@ -362,11 +362,10 @@ class _Writer:
         return file
 
 
-def _misread(content: bytes) -> bool:
-    """Whether many trainers show another picture than the one that evaluation shows.
+def _is_misread(content: bytes) -> bool:
+    """Return whether many trainers would show another picture than evaluation does.
 
-    They stop at tags (EXIF) that cannot be read; and they cut 16 bits of grey off at 255, so that
-    all is white.
+    They fail at unreadable EXIF tags, and clip 16-bit grey at 255, so all is white.
     """
     from PIL import Image
 

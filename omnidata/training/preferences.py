@@ -74,7 +74,7 @@ class Preferences:
     changed_media: bool = False
 
 
-# Which answers make a pair, and in which order the pairs stand.
+# The pairs and their order.
 
 
 class Pair(NamedTuple):
@@ -82,10 +82,10 @@ class Pair(NamedTuple):
 
     Attributes:
         step: its number among the steps.
-        chosen: the number of the run whose answer is right; None where there is none.
-        rejected: that of the wrong one; None where there is none.
-        cause: why that is wrong; None without one.
-        distance: how far from right it is (see `Diagnosis`); infinite if unknown.
+        chosen: the number of the run with the right answer; None without one.
+        rejected: that of the run with the wrong answer; None without one.
+        cause: of the wrong answer; None without one.
+        distance: of the wrong answer from right (see `Diagnosis`); infinite if unknown.
     """
 
     step: int
@@ -114,9 +114,9 @@ def tier(cause: Cause | None) -> int:
 def sort_pairs(pairs: Iterable[Pair], order: Order) -> list[Pair]:
     """Return pairs in the order in which they are written.
 
-    Distances of two causes have no common unit. So within a tier pairs stand by their rank among
-    those of their own cause, as a share of their number: the nearest tenth of all near misses is
-    beside the nearest tenth of all near texts.
+    Distances of two causes have no common unit. So pairs of a tier are sorted by their rank within
+    their own cause, as a share: the nearest tenth of all near misses comes with the nearest tenth
+    of all near texts.
 
     Args:
         pairs: in the order of the steps, which decides between equals.
@@ -163,7 +163,7 @@ def run_options(
 
     Raises:
         UsageError: the run is of another task, or had a file of its own folder.
-        RunError: it is none, or broken.
+        RunError: the folder is no run, or broken.
     """
     info = read_info(run)
     _check_task(run, info, task, option)
@@ -225,7 +225,7 @@ def unusable(answer: Completion | None, left_out: Collection[Modality] = ()) -> 
 
     Args:
         answer: what a run has for the step.
-        left_out: modalities that it need not have been given to.
+        left_out: modalities that the prompt may lack.
     """
     if answer is None:
         return "no_answer"
@@ -263,8 +263,8 @@ class NamedRun:
         number: of the sample, from 1.
         info: the content of its `run.json`.
         answers: by sample id, each read when it is asked for.
-        seen: the media that the answers were given to, as far as they were compared.
-        counts: a place to count its answers.
+        seen: compares the media of the answers with the present ones.
+        counts: of its answers, by outcome.
     """
 
     path: Path

@@ -48,7 +48,7 @@ def reward_plan(task: Asking, source: LoadedDataset, recipe: RecipeName | None) 
 
     Args:
         task: the benchmark with its options.
-        source: what it loaded.
+        source: its data.
         recipe: of the reward; None for the terms of `Reward`.
     """
     plan = RewardPlan(
@@ -247,7 +247,7 @@ class TrlReward:
             log_extra("sample_id", list(sample_id))
         if log_metric:
             for column, value in (("TM", "type_match"), ("EM", "exact_match")):
-                known = [float(each[value]) for each in found if each[value] is not None]  # type: ignore[literal-required]
+                known = [float(each[value]) for each in found if each[value] is not None]  # type: ignore[literal-required]  # keys of `Score`
                 if known:
                     log_metric(column, sum(known) / len(known))
         return [each["reward"] for each in found]

@@ -43,7 +43,7 @@ class Judged:
 
     Attributes:
         task: the benchmark.
-        step: what was asked about.
+        step: the step of the question.
         text: the answer.
         receipt: the size of the screenshot in the prompt.
         verdict: on the answer.

@@ -61,7 +61,7 @@ class Reward:
 
     Args:
         task: the benchmark, with the options of the evaluation.
-        data: what the task loaded, or its files.
+        data: the dataset as the task loaded it, or its files.
         profile: judges the answers; None for the task's default.
         terms: the weights of the reward's terms, or the name of a published recipe. The weight of a
             term without a value ("type" of profiles that judge no type, "distance" of a step

@@ -36,7 +36,7 @@ class RunHistories:
 
     Attributes:
         task: with them.
-        past: what was done before each step that the run reached, by sample id.
+        past: the actions before each step that the run reached, by sample id.
         report: what `export.json` says of the run.
     """
 
@@ -54,12 +54,12 @@ def run_histories(
         task: with the options of the run.
         source: its data.
         run: the folder.
-        changed_media: go on although media have changed since the model was shown them.
+        changed_media: accept media that have changed since the run.
 
     Raises:
         UsageError: the run is of another task or other data, had other prompts, or the expert's
             actions for its history.
-        RunError: it is none, has no answers, or media have changed since.
+        RunError: the folder is no run, has no answers, or media have changed since.
         DataError: it came to no step.
         PredictionError: its answers cannot be read.
     """

@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 
 
 _CHECKED = 4
-"""Steps in a batch that is made to see whether it can be made."""
+"""The batch size of `check`."""
 
 _NAMED = 5
-"""Steps that an error about many names."""
+"""The number of steps that an error names."""
 
 
 def training_table(task: Asking, steps: LoadedDataset | Sequence[Step]) -> datasets.Dataset:

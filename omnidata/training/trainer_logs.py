@@ -2,7 +2,7 @@
 
 LLaMA-Factory (`do_predict`, `scripts/vllm_infer.py`) writes `prompt`, `predict` and `label`,
 ms-swift (`swift infer --result_path`) `response`, `labels`, `messages` and the media. Neither keeps
-the ids of the rows: the n-th line is the answer to the n-th row, and is held against it. verl
+the ids of the rows: the n-th line is the answer to the n-th row, and is checked against it. verl
 (`trainer.validation_data_dir`) writes `gts`, which is the id in rows of ours, and the table of
 TRL's `GRPOTrainer` (`log_completions`) has the column `sample_id`, which our reward adds.
 """
@@ -42,7 +42,7 @@ _ROLES: Final = {"human": "user", "gpt": "assistant"}
 _LISTS: Final = ("images", "videos", "audios")
 _MEDIUM: Final = re.compile("<(?:image|video|audio)>")
 _FOUND: Final = 3
-"""Prompts that are none of their rows, for which the right row is looked for."""
+"""The number of mismatched prompts whose right row is looked up for the message."""
 
 
 def trainers() -> dict[str, Format]:
@@ -71,8 +71,8 @@ class TrainerLog:
     Args:
         trainer: one of `trainers()`.
         path: of the predictions.
-        rows: the file of rows that the trainer predicted on, or the folder of the export, of whose
-            splits the one is taken that the predictions fit.
+        rows: the file of rows that the trainer predicted on, or the folder of the export, whose
+            split is found by the predictions.
 
     Raises:
         UsageError: no rows are named, or several files fit.
@@ -162,7 +162,7 @@ class TrainerLog:
                 receipt=dict(receipt),
             )
 
-    # Which rows the predictions are of.
+    # The file of rows that the predictions belong to.
 
     def _find_rows(self, rows: Path) -> Path:
         by_id = bool(self._columns.sample_id)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from omnidata.certify import Certificate, certify
+from omnidata.errors import UnansweredError
 from omnidata.run.cluster import Recipe
 from omnidata.run.cost import Limits
 from tests.adapters.servers import running
@@ -49,6 +50,20 @@ def test_a_right_server_passes(video: str, tmp_path: Path) -> None:
     assert written["hash"]
     assert written["requests"] == found.requests
     assert "EMPTY" not in (tmp_path / "certificate.json").read_text("utf-8")
+
+
+def test_a_limit_leaves_no_certificate_and_the_same_call_resumes(tmp_path: Path) -> None:
+    with running(Watching()) as server:
+        model = Recipe("openai:m", base_url=f"{server.url}/v1")
+        with pytest.raises(UnansweredError, match="stopped before"):
+            certify(model, tmp_path, modalities="", limits=Limits(max_tokens=100))
+        assert not (tmp_path / "certificate.json").exists()
+        assert not certify(model, tmp_path, modalities="").faults
+
+
+def test_words_that_answer_nothing_are_no_lost_sound(tmp_path: Path) -> None:
+    found = ask(lambda heard: replace(heard, answer=lambda text: "Beeps."), tmp_path, "A")
+    assert "sound_lost" not in {finding.cause for finding in found.faults}
 
 
 def test_random_answers_are_unclear(tmp_path: Path) -> None:

@@ -131,7 +131,7 @@ class PartialPlan:
 
     @property
     def connected(self) -> bool:
-        """Whether every subtask is joined with every other, directions aside."""
+        """Whether a path joins every pair of subtasks, regardless of direction."""
         reached, frontier = {0}, [0]
         neighbours: dict[int, list[int]] = {}
         for first, second in self.edges:
@@ -185,7 +185,7 @@ _TRIED = 6
 """Candidates per node; the best is taken."""
 
 _MAKE = 0.6
-"""How often a file that may exist initially is made by a subtask, where one can."""
+"""The probability that a subtask creates a file that could also exist initially."""
 
 
 def grow(
@@ -220,7 +220,7 @@ def grow(
 
 
 _LEANING: tuple[Dimension, ...] = ("hierarchy", "branch", "knowledge", "dependency")
-"""What one attempt prefers more or less of, each in [-1, 1]."""
+"""The dimensions that an attempt is biased in, each by a number in [-1, 1]."""
 
 
 def _lean(target: ComplexityTarget, name: Dimension, rng: random.Random) -> float:

@@ -97,7 +97,7 @@ class Draft:
 
 
 class Misread(NamedTuple):
-    """An instruction from which a reader got other edges; None where no answer could be read."""
+    """An instruction and the wrong edges read from it; None if the answer was unreadable."""
 
     instruction: str
     read: frozenset[Edge] | None = None
@@ -259,12 +259,12 @@ def _step(sample_id: str, conversation: Conversation) -> Step:
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """The model and how to ask it; answers do not depend on the limits.
+    """The model and its settings; answers do not depend on the limits.
 
     Attributes:
         model: the adapter.
         options: as given with `-M key=value`.
-        rounds: attempts to write an instruction at most.
+        rounds: the largest number of attempts to write an instruction.
         limits: of rate, time and cost.
         progress: called with the answers of a round and their number.
     """
@@ -280,7 +280,7 @@ class Author:
             raise UsageError(f"{self.rounds} rounds", where="--rounds", expected="1 or more")
 
     def as_dict(self) -> Mapping[str, Any]:
-        """Return all that the answers depend on, as JSON values."""
+        """Return everything that the answers depend on, as JSON values."""
         params = self.model.params
         return {
             "model": self.model.name,

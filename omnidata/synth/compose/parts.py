@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 # What was composed, counted as OmniBench's figure 3 does.
 
 _AXES = ("intents", "apps", "categories", "apps_per_task", "repeated_subtasks")
-"""What is counted by tasks, beside the levels and the values of each dimension."""
+"""Counts over tasks, in addition to the levels and the values of each dimension."""
 
 _BY_DIMENSION = tuple((axis, name) for axis in ("levels", "values") for name in DIMENSIONS)
 _TALLY = ("sums", *_AXES, *map("/".join, _BY_DIMENSION))

@@ -226,7 +226,7 @@ def _findings(pool: Pool, wanted: Collection[str]) -> Iterator[Finding]:
     makers: dict[int, list[int]] = defaultdict(list)
     for number, made in enumerate(indexed.outputs):
         for one in made:
-            if one not in indexed.inputs[number]:  # who changes a thing does not provide it
+            if one not in indexed.inputs[number]:  # editing a resource does not provide it
                 makers[one].append(number)
     by_subtask: dict[str, list[int]] = defaultdict(list)
     for number, card in enumerate(pool.cards):

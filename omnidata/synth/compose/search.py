@@ -30,7 +30,7 @@ from omnidata.types import Progress
 # The identity of tasks, without the names of their nodes.
 
 _MOST = 5040
-"""Ways to number equal nodes at most; every task of a real pool has fewer."""
+"""The largest number of ways to number equal nodes; every task of a real pool has fewer."""
 
 
 def identity(labels: Sequence[Hashable], edges: Sequence[tuple[int, int]]) -> bytes:
@@ -93,7 +93,7 @@ def _digest(value: object) -> str:
 
 
 BATCH = 512
-"""Attempts of a batch."""
+"""The number of attempts in a batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +199,7 @@ PATIENCE = 24
 """Batches in a row without a new task that end the search."""
 
 _AHEAD = 64
-"""Batches at a time at most."""
+"""The largest number of batches at a time."""
 
 
 @dataclass(slots=True)
@@ -240,15 +240,15 @@ def find_tasks(
 ) -> Found:
     """Look for distinct tasks.
 
-    The result does not depend on the number of processes, nor the first tasks on how many are asked
-    for. Whole batches are kept in the folder and not tried again.
+    The result does not depend on the number of processes, and the first tasks not on the number
+    of tasks. Finished batches are kept in the folder and not tried again.
 
     Raises:
-        DataError: there are not so many; the message says how near the search came.
+        DataError: there are fewer tasks; the message says how near the search came.
         RunError: a process was lost.
     """
     found, known, idle = Found(), set[bytes](), 0
-    # Closed here and not by the collector of garbage, which ignores Ctrl-C while it ends processes.
+    # Closed here, since the garbage collector would ignore Ctrl-C while it ends processes.
     with (
         connect(cluster) if cluster else nullcontext(),
         closing(_batches(indexed, search, folder, found, tasks, workers, cluster)) as batches,

@@ -1,4 +1,4 @@
-"""How subtasks are done: the pool's trajectories, each with the binding that it belongs to."""
+"""The pool's trajectories, each with its binding: they show how subtasks are done."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ class Orders:
 
     @property
     def sampled(self) -> bool:
-        """Whether some are not listed."""
+        """Whether some orders are not listed."""
         return len(self.listed) < self.total
 
 

@@ -156,7 +156,7 @@ AXES_OF_STEPS = (
     "words",
     "distractors",
 )
-"""What is counted by steps."""
+"""Counts over steps."""
 
 _AXES = ("sizes", "bytes", *AXES_OF_STEPS, "steps_per_episode")
 Tally = dict[str, Counter[str]]

@@ -640,7 +640,7 @@ _BLOCKS: Mapping[Kind, Mapping[QuestionKind, Sequence[tuple[_Block, int]]]] = {
         "leave": ((Drawing._rows, 5), (Drawing._wide, 1)),
     },
 }
-"""What is on a page from the top down, with its share of the height; else entries of a list."""
+"""The parts of a page from top to bottom, with their shares of the height; others are lists."""
 
 
 def _inner(layout: Layout) -> Span:

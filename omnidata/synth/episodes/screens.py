@@ -1,4 +1,4 @@
-"""How each invented app looks, where things are on its screens, and a pen for their parts."""
+"""The look of each invented app, the layout of its screens, and a pen for their parts."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from omnidata.synth.drawing import (
 from omnidata.synth.episodes.settings import CODES, LANGUAGES, Kind, QuestionKind
 
 ICON_NAMES = tuple(sorted(ICONS))
-"""What buttons may show."""
+"""The icons of buttons."""
 
 _FINE_BELOW = 2048 * 2048  # pixels of a screen that is drawn at twice the size: Pillow has steps
-_RICH = 3.0  # pixels of a unit; smaller screens show no more than what is touched and what decides
+_RICH = 3.0  # pixels of a unit; smaller screens show only the touched parts and the deciding sign
 
 _FIRST = (
     "Ara", "Belo", "Ciro", "Dova", "Elki", "Fino", "Gala", "Hilo", "Juno", "Kavi", "Luma", "Miro",
@@ -130,7 +130,7 @@ def demo_looks(seed: int) -> tuple[Look, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where things are on a screen of an app, in pixels.
+    """The layout of an app's screen, in pixels.
 
     Attributes:
         title, navigation: the bars, if any.
@@ -155,7 +155,7 @@ class Layout:
 
     @property
     def rich(self) -> bool:
-        """Whether there is space for more than what is touched and what decides."""
+        """Whether there is space for more than the touched parts and the deciding sign."""
         return self.unit >= _RICH
 
 

@@ -115,7 +115,7 @@ CUES: Mapping[str, CueKind] = {
 
 QuestionKind = Literal["tap", "swipe", "touch", "input", "leave"]
 QUESTIONS: tuple[QuestionKind, ...] = ("tap", "swipe", "touch", "input", "leave")
-"""Which button; which way; how to touch; what to type; how to go on without a touch."""
+"""In order: the button, the direction, the kind of touch, the text, and the way to leave a page."""
 
 FIXED: Mapping[QuestionKind, tuple[tuple[str, str], ...]] = {
     "swipe": _codes(

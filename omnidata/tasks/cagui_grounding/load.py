@@ -24,7 +24,7 @@ FORMS: Final[Mapping[str, tuple[Form, ...]]] = {
     "bbox2function": ("fun2point",),
     "bbox2text": ("text2point", "bbox2text"),
 }
-"""What is asked about a row, by its `task`."""
+"""A row's `task` -> the questions about the row."""
 ROLES: Final[Mapping[str, Modality]] = {"screenshot": "image"}
 
 _PIXELS: Final = re.compile(r"<(\d{1,6}), ?(\d{1,6}), ?(\d{1,6}), ?(\d{1,6})>")

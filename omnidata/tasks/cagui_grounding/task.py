@@ -1,4 +1,4 @@
-"""The task `cagui-grounding`: where an element of a Chinese app is, and what stands in it."""
+"""The task `cagui-grounding`: the places and texts of elements in Chinese apps."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ class _Speech(PointSpeech):
 
 
 class CaguiGrounding(Benchmark):
-    """CAGUI-Grounding: where is what a function or a text means, and what stands in a box?"""
+    """CAGUI-Grounding: the element with a function or a text, and the text in a box."""
 
     card = Card(
         title="CAGUI-Grounding",

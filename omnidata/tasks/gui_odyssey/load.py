@@ -65,7 +65,7 @@ def _is_annotation(path: Path) -> bool:
 
 
 def _look(path: Path, *, alone: bool = False) -> Look:
-    """Whether rows may be GUI-Odyssey's, or are if the file stands alone."""
+    """Return whether a file may be GUI-Odyssey's; for a single file (`alone`), whether it is."""
     head = head_of(path)
     if _is_annotation(path) or is_conversation(head, "episodes"):
         return "known"
@@ -80,13 +80,13 @@ def _look(path: Path, *, alone: bool = False) -> Look:
 
 
 class OdysseyFiles(RowFiles):
-    """The annotations of GUI-Odyssey; where there are none, rows of single steps."""
+    """The annotations of GUI-Odyssey, or else rows of single steps."""
 
     def find(self, data: Path) -> list[Path]:
-        """Return the annotations, sorted; where there are none, the files of rows.
+        """Return the annotations, sorted, or else the files of rows.
 
         Raises:
-            DataError: there are neither.
+            DataError: there is neither.
         """
         paths = super().find(data)
         return [path for path in paths if _is_annotation(path)] or paths
@@ -129,7 +129,7 @@ def action_of(row: Row) -> Action:
     """Return the recorded action of a row, its places from 0 to 1000.
 
     Raises:
-        ValueError: it is none of the dataset's actions.
+        ValueError: the dataset has no such action.
 
     Examples:
         >>> action_of({"action": "SCROLL", "info": [[500, 800], [480, 200]]}).label
@@ -203,7 +203,7 @@ def read(data: Path, note: Note, *, low: bool, said: WordSense | None) -> Iterat
         data: as the user named it.
         note: takes the findings.
         low: whether a step needs an instruction of its own.
-        said: whose directions in words are, if the user says it.
+        said: the sense of directions in words, if the user states it.
     """
     paths, splits = FILES.find(data), dict[str, dict[str, str]]()
     for path in _split_files(data):
@@ -215,7 +215,7 @@ def read(data: Path, note: Note, *, low: bool, said: WordSense | None) -> Iterat
         rows = step_rows.Reader(note, low, LABELS, said, _act, _EXPECTED_ROW, reader.parts)
         yield from rows.steps(FILES.rows(paths, note), data)
         return
-    # The first release has every episode twice: in a file of its own, and in one of them all.
+    # The first release has every episode twice: in its own file, and in one file of all episodes.
     own = [path for path in paths if path.name != _WHOLE]
     for line in FILES.rows(own or paths, note):
         yield from reader.episode(line)

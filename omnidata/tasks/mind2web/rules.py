@@ -35,7 +35,7 @@ KINDS: Final[Mapping[Operation, Kind]] = {"CLICK": "tap", "TYPE": "type", "SELEC
 OPERATIONS: Final[Mapping[str, Operation]] = {
     **{name: name for name in CODES}, "HOVER": "CLICK", "ENTER": "CLICK"
 }  # fmt: skip
-"""What annotators did, and as what it counts: hovering and pressing Enter are clicks."""
+"""Annotated operation -> the operation that it counts as: hovering and Enter are clicks."""
 SPLITS: Final = ("train", "test_task", "test_website", "test_domain")
 
 
@@ -60,7 +60,7 @@ class Move(Struct, frozen=True):
 
     Attributes:
         code: `action_type`, a number or a name.
-        point: the place; None if there is none.
+        point: the place; None without one.
         value: the text to type or select; a faulty answer may have any value.
     """
 

@@ -89,7 +89,7 @@ class _Speech(Speech):
 
 
 class Mind2Web(Benchmark):
-    """Multimodal-Mind2Web: what is done next on a web page, towards a task?"""
+    """Multimodal-Mind2Web: the next action on a web page towards a task."""
 
     card = Card(
         title="Multimodal-Mind2Web",

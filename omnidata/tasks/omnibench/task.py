@@ -97,7 +97,7 @@ from omnidata.types import (
     Verdict,
 )
 
-# The prompt, for a model that is shown the screenshot alone.
+# The prompt, for a model that sees only the screenshot.
 #
 # The paper prints the prompt of its trajectory synthesis (Appendix E.1) with an annotated
 # screenshot beside a plain one, and a list of all controls. Trajectories have neither, so this

@@ -58,7 +58,7 @@ from omnidata.types import LoadedDataset, MediaRef, Step
 TAGS = ("app", "language", "dimension", "dependency")
 """The tags of a step; dimension and dependency may be lacking."""
 
-_SHOWN = 8  # rows by which other benchmarks' are known
+_SHOWN = 8  # rows that are checked for columns of other benchmarks
 
 
 def load(data: Path | str, *, strict: bool = False, check_media: bool = True) -> LoadedDataset:
@@ -100,7 +100,7 @@ def _read(data: Path, *, check_media: bool) -> LoadedDataset:
         part.rows = chain(first, part.rows)
         builder.add(part)
     builder.levels = dependencies(files, findings.append)
-    findings += placing  # which come after those about what could not be read
+    findings += placing  # after those about unreadable rows
     builder.note = findings.append
     steps = merge_groups(Steps.of(builder.steps()), findings.append)
     builder.check_levels()
@@ -130,7 +130,7 @@ def _read(data: Path, *, check_media: bool) -> LoadedDataset:
 _NO_METADATA: Row = {}
 
 
-class _Placed(NamedTuple):
+class _StepRow(NamedTuple):
     row: Row
     where: str  # its file
     number: int  # in its episode
@@ -246,17 +246,17 @@ class _Builder:
             rows = {each: self.rows[each] for each in self.rows.numbers(number)}
             order = sorted(rows, key=lambda each: rows[each][2])
             self.rows.became.extend(order)
-            for step in self._steps(episode, [self._placed(episode, *rows[n]) for n in order]):
+            for step in self._steps(episode, [self._step_row(episode, *rows[n]) for n in order]):
                 yield step
             if metadata or step.episode in self.episode_rows:
                 self.episode_rows[step.episode] = metadata
 
-    def _placed(self, episode: _Episode, row: Row, where: str, number: int) -> _Placed:
+    def _step_row(self, episode: _Episode, row: Row, where: str, number: int) -> _StepRow:
         sample_id = _sample_id(episode.app, episode.identity, number)
         place = RowContext(f"{episode.name}/{number} ({where})", about(self.note, sample_id))
-        return _Placed(row, where, number, sample_id, place)
+        return _StepRow(row, where, number, sample_id, place)
 
-    def _steps(self, episode: _Episode, placed: Sequence[_Placed]) -> Iterator[Step]:
+    def _steps(self, episode: _Episode, placed: Sequence[_StepRow]) -> Iterator[Step]:
         note = about(self.note, *(p.sample_id for p in placed))
         self._check_episode(episode, placed, note)
         tags = self._tags(episode, placed[0].row, RowContext(episode.name, note))
@@ -301,7 +301,7 @@ class _Builder:
             )
             yield assign_group(step)
 
-    def _check_episode(self, episode: _Episode, placed: Sequence[_Placed], note: Note) -> None:
+    def _check_episode(self, episode: _Episode, placed: Sequence[_StepRow], note: Note) -> None:
         for doubt in self._doubts.get(episode.number, ()):
             note(doubt)
         if (unlisted := self._unlisted.get(episode.number)) is not None:
@@ -374,7 +374,7 @@ class _Builder:
         return "en" if english and not chinese else "zh"
 
 
-def _instruction(episode: _Episode, placed: _Placed, language: str) -> str:
+def _instruction(episode: _Episode, placed: _StepRow, language: str) -> str:
     english, chinese = instructions(episode.metadata, placed.row)
     wanted, other = (english, chinese) if language == "en" else (chinese, english)
     if wanted is None:

@@ -177,7 +177,7 @@ def _add(
 
 
 _MOST: Final = 100
-"""What a judge may give: some count to 1, some to 100."""
+"""The largest score of a judge: some scales end at 1, some at 100."""
 
 
 def _own_judgement(row: Mapping[str, Any], at: RowContext) -> float | None:

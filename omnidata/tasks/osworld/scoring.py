@@ -179,7 +179,7 @@ class RolloutScorer(OfflineScorer):
 def _read_attempts(tried: _Tried, task: str, suite: Suite, findings: list[Finding]) -> None:
 
     def note(finding: Finding) -> None:
-        if finding.severity == "error":  # what is odd about a turn changes nothing here
+        if finding.severity == "error":  # doubts about a turn do not change the rates
             findings.append(finding)
 
     first = next(tried.folders)[0]
@@ -206,7 +206,7 @@ def _limit(rollout: Rollout | None) -> int | None:
 
 
 def _check_results(known: Mapping[Key, _Tried], findings: Sequence[Finding], data: Path) -> None:
-    """A rate of 0 % would claim that the agent failed everywhere."""
+    """Refuse agents without any result: a rate of 0 % would claim that they failed everywhere."""
     scored = {agent for (agent, _, _), found in known.items() if found.score is not None}
     without = next((agent for agent, _, _ in sorted(known) if agent not in scored), None)
     if without is None:

@@ -1,6 +1,6 @@
 """OSWorld's rollouts below a folder of results, and the facts in the names of their folders.
 
-The release writes `<action_space>/<observation_type>/<model>/<domain>/<example_id>/`; others hand
+The release writes `<action_space>/<observation_type>/<model>/<domain>/<example_id>/`. Others pass
 on a part of it, from any level downwards, or have a folder per instruction below the example.
 """
 
@@ -26,8 +26,7 @@ from omnidata.loaders.row_files import read_rows
 from omnidata.media import Budget, resolve
 from omnidata.types import MediaRef
 
-# OSWorld's domains: how many examples each has, and the groups of Table 5.
-
+# OSWorld's domains: their number of examples, and the groups of Table 5.
 
 _DOMAINS: Final[Any] = json.loads(
     resources.files("omnidata.tasks.osworld").joinpath("domains.json").read_bytes()
@@ -52,7 +51,7 @@ EVALUATION: Final = "evaluation_examples"
 """The beginning of the name of the folder of a suite's tasks."""
 _SKIPPED: Final = "onboard"  # the release's own trials
 _ATTEMPT: Final = re.compile(r"(attempt|trial|repeat|seed)[-_ ]?\d+", re.IGNORECASE | re.ASCII)
-"""Names of folders of one of several attempts of an agent."""
+"""Names of folders that hold one of several attempts of an agent."""
 _SMALL: Final = Budget(max_bytes=1024**2)
 
 
@@ -66,12 +65,12 @@ class Rollout:
         domain: e.g. "chrome".
         example_id: the example's id.
         instruction_id: the folder of one of several instructions; empty where there is one.
-        action_space: one of `ACTION_SPACES`, or empty where nothing says it.
-        observation_type: one of `OBSERVATION_TYPES`, or empty.
-        model: the agent's name, or empty.
+        action_space: one of `ACTION_SPACES`; empty if unknown.
+        observation_type: one of `OBSERVATION_TYPES`; empty if unknown.
+        model: the agent's name; empty if unknown.
         folders: those between `root` and the domain's, but for that of an attempt.
         attempt: the folder of one of several attempts of the agent; empty where there is none.
-        max_steps: the turns that the agent was given; None where nothing says it.
+        max_steps: the limit of the agent's turns; None if unknown.
     """
 
     root: Path
@@ -236,7 +235,7 @@ def _inside(found: Sequence[Parts], namer: _Namer, note: Note) -> Iterator[Rollo
 
 
 def _above_examples(found: Sequence[Parts], namer: _Namer) -> set[Parts]:
-    """A result above several examples belongs to none of them."""
+    """Return the folders above several examples: a result there belongs to none of them."""
     inside: dict[Parts, list[Parts]] = {}
     for parts in found:
         for length in range(len(parts)):
@@ -334,7 +333,7 @@ def _domain_at(parts: Parts, lowest: int, domains: Set[str]) -> int:
     return last - 1
 
 
-# Whether some data are OSWorld's results, by a look at a few files.
+# Recognise OSWorld's results by a few files.
 
 FOUND: Final = (
     "<action_space>/<observation_type>/<model>/<domain>/<example_id>/ with "

@@ -23,7 +23,7 @@ CAPABILITIES: Final = (
     "text_matching", "element_recognition", "layout_understanding", "fine_grained_manipulation",
     "refusal",
 )  # fmt: skip
-"""What rows ask for by the paper's Table 2, as the release's file of classes names it."""
+"""The capabilities of the paper's Table 2, as named in the release's file of classes."""
 TYPES: Final = ("bbox", "polygon", "refusal")
 DONE: Final = Action("done", status="failure")
 """The action of an answer that the element is absent."""
@@ -48,7 +48,7 @@ def numbers_of(row: Mapping[str, Any]) -> list[float]:
 
 
 def _in_polygon(x: float, y: float, corners: Sequence[Pair]) -> bool:
-    """Whether a point lies in a polygon, by the crossings of a ray to the right.
+    """Return whether a point lies in a polygon, by the crossings of a ray to the right.
 
     Examples:
         >>> [_in_polygon(x, 1, [(0, 0), (4, 0), (4, 2), (0, 2)]) for x in (1, 5)]
@@ -98,7 +98,7 @@ def hits(row: Mapping[str, Any], point: Pair) -> bool:
     return _in_polygon(x, y, list(zip(found[::2], found[1::2], strict=True)))
 
 
-# How lmms-eval reads an answer; the expressions are its own, with ends that cost no second look.
+# lmms-eval's reading of answers: its expressions, made possessive to take linear time.
 
 _NUM: Final = r"-?\d++(?:\.\d++)?+%?+"
 _NUMBERS: Final = re.compile(_NUM)

@@ -30,7 +30,7 @@ class Evaluator:
         goal_progress: which of the two is its GP.
         as_released: the form of answers that is read as its own released code does; others are read
             as they are meant.
-        misses: why a tap is wrong that lies where it should; empty where the rule has no quirk.
+        misses: the reason why the rule calls a well-placed tap wrong; empty without such a quirk.
         source, leaves_out: as of `Rule`.
         truth: reads the expert's action and the elements from a row, for a rule that looks at other
             elements than the benchmark's; None for the benchmark's own.
@@ -88,8 +88,8 @@ class PhoneRule(Rule[Action]):
         unplaced = self._space == "px" and min(step.screen) < 1
         if truth is None or (unplaced and truth.action.start):
             return None, None, exact
-        # What no answer can be held against is left out for all models alike: the expert's own
-        # action says whether the rule's source has such a step.
+        # Steps that the rule's source does not judge are left out for all models: without an
+        # answer, the expert's own action shows whether this is one.
         found = self._match(truth, parsed.value if parsed else truth.action)
         if found is None:
             return None, None, exact

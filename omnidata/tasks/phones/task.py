@@ -312,7 +312,7 @@ class PhoneBenchmark(Benchmark):
         read = self.read_prompted
         if self.screens.kind == "som":
             marks = self._marks(step, receipt)
-            read = lambda body: self.read_prompted(resolve_mark(body, marks))  # noqa: E731
+            read = lambda body: self.read_prompted(resolve_mark(body, marks))  # noqa: E731  (a `def` would be longer than the branch)
         found = parse_form(text, read, as_released=as_released, command=self.command)
         return self.answer(found.action, found.form, step, receipt, is_exact=found.as_prompted)
 

@@ -371,7 +371,7 @@ def _schema(form: Any) -> Any:
         rename={"role": form.role, "content": form.content},
     )
     # mypy knows no types that are made while the program runs.
-    turns: Any = Annotated[list[turn], msgspec.Meta(min_length=2)]  # type: ignore[valid-type]
+    turns: Any = Annotated[list[turn], msgspec.Meta(min_length=2)]  # type: ignore[valid-type]  # see above
     lists: list[Any] = [(kind, list[str], []) for kind in form.columns]
     return msgspec.defstruct(
         "Messages",
