@@ -338,7 +338,9 @@ def test_results_that_end_inside_a_row_are_no_results_and_deleted_ones_come_agai
 
     class Cutting(OpenAIBatchApi):
         async def _content(self, request: web.Request) -> web.StreamResponse:
-            whole = (await super()._content(request)).body
+            plain = await super()._content(request)
+            assert isinstance(plain, web.Response)
+            whole = plain.body
             assert isinstance(whole, bytes)
             # The connection ends the answer: nothing else says how long it is.
             response = web.StreamResponse(headers={"Connection": "close"})
