@@ -206,7 +206,7 @@ class AskingWorker:
             on_hold=gate.hold.remote if gate else None,
         )
         if gate and not self._hearing:
-            seen = await self._obey_hold(gate, -1.0)  # this worker may come in the middle of one
+            seen = await self._obey_hold(gate, -1.0)  # nothing is sent before the gate is there
             self._hearing = asyncio.create_task(self._obey_holds(gate, seen))
         engine.hold(self._held_until - time.monotonic())
         try:

@@ -256,36 +256,6 @@ def test_a_pause_that_the_model_asks_one_worker_for_holds_all(
     assert len(answers(tmp_path / "run")) == 400
 
 
-@pytest.mark.full("10 seconds of a pause and a death")
-def test_a_worker_that_comes_during_a_pause_keeps_it(
-    tmp_path: Path, machines: Any, cluster: Cluster
-) -> None:
-    data, came, held = make_data(tmp_path, 200), list[float](), list[int]()
-    busy = Fault(status=429, headers={"Retry-After": "4"})
-
-    def reply(number: int) -> Fault:
-        came.append(time.monotonic())
-        if not held and server.most > 4:  # both workers ask
-            held.append(number)
-            return busy
-        return Fault(delay_s=0.1)
-
-    def kill() -> None:
-        while not held:
-            time.sleep(0.02)
-        time.sleep(0.5)
-        os.kill(workers_of(machines, "AskingWorker")[0], signal.SIGKILL)
-
-    with running(ChatCompletions(), reply) as server:
-        hand = threading.Thread(target=kill)
-        hand.start()
-        ask(data, tmp_path / "run", served(server), cluster, concurrency=4)
-        hand.join()
-    [number] = held
-    assert not [later for later in came if 0.5 < later - came[number] < 3.8]
-    assert len(answers(tmp_path / "run")) == 200
-
-
 def test_a_driver_that_is_killed_loses_nothing_that_was_answered(
     tmp_path: Path, machines: Any, cluster: Cluster
 ) -> None:
