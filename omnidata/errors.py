@@ -137,6 +137,7 @@ class CallError(OmnidataError):
         throttled: whether the server asked for fewer requests.
         retry_after: seconds that the server asked to wait; None if it did not.
         hopeless: whether every request of the run will fail, e.g. because of a wrong key.
+        unsent: whether nothing was sent, because no server was reached.
     """
 
     exit_code = 1
@@ -152,12 +153,14 @@ class CallError(OmnidataError):
         throttled: bool = False,
         retry_after: float | None = None,
         hopeless: bool = False,
+        unsent: bool = False,
     ) -> None:
         super().__init__(what, where=where, expected=expected, remedy=remedy)
         self.transient = transient
         self.throttled = throttled
         self.retry_after = retry_after
         self.hopeless = hopeless
+        self.unsent = unsent
 
 
 class AdapterError(CallError):

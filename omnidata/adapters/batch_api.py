@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, cast
 
-from omnidata.adapters.answers import answer_of
+from omnidata.adapters.answers import answer_of, parse_json
 from omnidata.adapters.api import ApiModel
 from omnidata.adapters.render import RenderedPart
 from omnidata.errors import CallError
 from omnidata.files import LINE
+from omnidata.jsontext import BROKEN
 from omnidata.storage import atomic_write
 from omnidata.types import Completion, GenerationParams
 
@@ -203,7 +204,21 @@ class BatchApi(ABC):
                             where=response.where,
                             transient=False,
                         )
+                if _is_torn(bytes(rest)):
+                    raise CallError(
+                        "the results end inside a row",
+                        where=response.where,
+                        remedy="check that the server, and any proxy before it, stays up",
+                    )
                 out.write(key.redact_bytes(bytes(rest)))
+
+
+def _is_torn(end: bytes) -> bool:
+    """Return whether a file whose server gave no length was cut off in its last line."""
+    try:
+        return bool(end.strip()) and parse_json(end.decode(errors="replace")) is BROKEN
+    except RecursionError:
+        return False  # its reader reports it
 
 
 class BatchModel(ApiModel):

@@ -308,4 +308,5 @@ def connection_error(error: BaseException, where: str) -> CallError:
         + ("the server's certificate" if certificate else "that the server is up"),
         transient=not certificate,
         hopeless=certificate,
+        unsent=isinstance(error, aiohttp.ClientConnectorError),
     )

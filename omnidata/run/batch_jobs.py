@@ -208,9 +208,11 @@ def _submit(
         try:
             known.job = batch.run(batch.api.create(path, known.uploaded, known.label, headers))
         except CallError as error:
-            if not error.transient or error.throttled:  # the provider has refused it
-                known.state = "uploaded" if error.throttled else "new"
-                batch.save()
+            if error.throttled or error.unsent:
+                known.state = "uploaded"
+            elif not error.transient:  # the provider has refused it
+                known.state = "new"
+            batch.save()
             raise
     known.state = "running"
     batch.save()
@@ -314,6 +316,8 @@ def fetch(
 ) -> tuple[dict[str, FileState], list[Path], dict[str, str]]:
     """Download the results of finished jobs into the run folder.
 
+    Files that are there stay as they are; delete one to download it again.
+
     Args:
         out: the run folder.
         place: as of `submit`.
@@ -335,7 +339,8 @@ def fetch(
         while True:
             try:
                 for file, known in batch.states():
-                    if known.job and not known.fetched:
+                    places = [batch.folder.path / name for name in known.results]
+                    if known.job and not (known.fetched and all(map(Path.exists, places))):
                         _fetch(batch, file, known)
             except CallError as error:
                 if not (wait and error.transient):

@@ -294,7 +294,8 @@ def _read_rows(
                 "the line belongs to no request",
                 where=where,
                 expected=expected,
-                remedy="fetch the file again; without the line, its step counts as missing",
+                remedy="delete the file and fetch it again; without the line, its step counts as "
+                "missing",
             )
         if returned.custom_id not in asked:
             raise PredictionError(

@@ -9,6 +9,7 @@ matter which engine resumes. Workers and driver share the folder and the data: a
 from __future__ import annotations
 
 import asyncio
+import math
 import secrets
 import time
 from collections import Counter, defaultdict, deque
@@ -205,7 +206,8 @@ class AskingWorker:
             on_hold=gate.hold.remote if gate else None,
         )
         if gate and not self._hearing:
-            self._hearing = asyncio.create_task(self._obey_holds(gate))
+            seen = await self._obey_hold(gate, -1.0)  # nothing is sent before the gate is there
+            self._hearing = asyncio.create_task(self._obey_holds(gate, seen))
         engine.hold(self._held_until - time.monotonic())
         try:
             with blaming(plugin_origin(self._task.name)):
@@ -225,13 +227,19 @@ class AskingWorker:
             facts,
         )
 
-    async def _obey_holds(self, gate: Any) -> None:
-        seen = 0.0
-        while True:
+    async def _obey_holds(self, gate: Any, seen: float) -> None:
+        while seen < math.inf:
+            seen = await self._obey_hold(gate, seen)
+
+    async def _obey_hold(self, gate: Any, seen: float) -> float:
+        try:
             seen, seconds = await gate.next_hold.remote(seen)
-            self._held_until = time.monotonic() + seconds
-            if self._engine:
-                self._engine.hold(seconds)
+        except Exception:  # Ray's: the gate has died, and there are no more holds
+            return math.inf
+        self._held_until = time.monotonic() + seconds
+        if self._engine:
+            self._engine.hold(seconds)
+        return seen
 
     async def stop(self, reason: str) -> None:
         """Start no more requests; those in flight are waited for."""
@@ -279,7 +287,10 @@ class SharedGate:
         self._held = asyncio.Event()
 
     async def next_hold(self, seen: float) -> tuple[float, float]:
-        """Wait for a hold that ends after `seen`; return its end, and the seconds until then."""
+        """Wait for a hold that ends after `seen`; return its end, and the seconds until then.
+
+        Before the first hold the end is 0.
+        """
         while self._held_until <= seen:
             await self._held.wait()
         return self._held_until, self._held_until - time.monotonic()

@@ -169,7 +169,7 @@ def whole_episodes(steps: Sequence[Step], chosen: Sequence[Step]) -> npt.NDArray
     ):
         codes = Steps(steps.file).episodes
         sides = [codes if each.numbers is None else codes[each.numbers] for each in (steps, chosen)]
-        counts = [np.bincount(side, minlength=int(codes.max()) + 1) for side in sides]
+        counts = [np.bincount(side, minlength=int(codes.max(initial=-1)) + 1) for side in sides]
         return np.asarray((counts[0] == counts[1])[sides[1]], np.bool_)
     full = Counter(step.episode for step in steps)
     kept = Counter(step.episode for step in chosen)

@@ -143,7 +143,7 @@ class OpenAIBatchApi(ChatCompletions):
             job["errors"] = {"data": [{"code": "x", "message": "the file is no good"}]}
         return job
 
-    async def _content(self, request: web.Request) -> web.Response:
+    async def _content(self, request: web.Request) -> web.StreamResponse:
         assert request.headers["Authorization"] == f"Bearer {KEY}"
         kind, _, name = request.match_info["name"].partition("-")
         rows = self.jobs.results(name)

@@ -178,6 +178,12 @@ def test_a_field_of_another_type_comes_back_as_it_was() -> None:
     assert Steps.of([step]).pack()[0].group == group
 
 
+def test_no_steps_have_no_numbers() -> None:
+    none = Steps.of([]).pack()
+    assert none.episodes.tolist() == none.codes("tags").tolist() == []
+    assert none.integers("step_index").tolist() == []
+
+
 @pytest.fixture
 def stored() -> Sequence[Step]:
     return load(STEPS_MADE).steps

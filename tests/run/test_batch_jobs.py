@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from omnidata.errors import CallError, RunError, UsageError
 from omnidata.run.batch import write
@@ -317,3 +318,45 @@ def test_a_key_goes_to_no_address_that_a_run_folder_alone_names(
         assert error.value.remedy == "--models x.toml"
         assert not jobs.files
         assert not server.count
+
+
+def test_a_file_that_never_left_is_submitted_once_the_provider_can_be_reached(
+    source: LoadedDataset, tmp_path: Path
+) -> None:
+    run = written(source, tmp_path / "run", "anthropic", limit=2)
+    with pytest.raises(CallError, match="Cannot connect"):
+        submit(run, Place("http://127.0.0.1:9"))
+    with serving("anthropic") as (_, jobs, url):
+        submit(run, Place(url))
+        assert len(jobs.jobs) == 1
+
+
+def test_results_that_end_inside_a_row_are_no_results_and_deleted_ones_come_again(
+    source: LoadedDataset, tmp_path: Path
+) -> None:
+    run, cut = written(source, tmp_path / "run", "openai", limit=2), [9, 9, 9]
+
+    class Cutting(OpenAIBatchApi):
+        async def _content(self, request: web.Request) -> web.StreamResponse:
+            plain = await super()._content(request)
+            assert isinstance(plain, web.Response)
+            whole = plain.body
+            assert isinstance(whole, bytes)
+            # The connection ends the answer: nothing else says how long it is.
+            response = web.StreamResponse(headers={"Connection": "close"})
+            response.content_length = None
+            await response.prepare(request)
+            await response.write(whole[: -cut.pop()] if cut and whole else whole)
+            return response
+
+    with running(Cutting(BatchJobs(answer=openai, states=("completed",)))) as server:
+        place = Place(f"{server.url}/v1")
+        submit(run, place)
+        with pytest.raises(CallError, match="end inside a row"):
+            fetch(run, place)
+        _, results, _ = fetch(run, place)
+        as_sent = results[0].read_bytes()
+        results[0].unlink()
+        assert fetch(run, place)[1] == results
+        assert results[0].read_bytes() == as_sent
+    assert read(run, results)[1].answered == 2
