@@ -30,7 +30,7 @@ CAUSES: Final[Mapping[str, Cause]] = {
     ),
     "padded": Cause(
         "the server puts the picture on a larger ground before the model sees it",
-        "turn padding off in its image processor, or ask for --coordinates norm1000",
+        "turn padding off in its image processor",
     ),
     "swapped": Cause(
         "answers have y before x",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.arguments import argument, option
+from omnidata.cli.arguments import argument, flag, option
 from omnidata.errors import plural
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def certify(
         default="I,V,A",
     ),
     asking: args.ModelOptions,
-    dry_run: args.DryRun = False,
+    dry_run: bool = flag("Count the requests; send nothing.", "--dry-run"),
     as_json: args.Json = False,
 ) -> bool:
     """Send a model pictures, clips, sounds and texts with known answers, and name the faults.
