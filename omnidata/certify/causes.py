@@ -29,8 +29,8 @@ CAUSES: Final[Mapping[str, Cause]] = {
         "--coordinates norm1000",
     ),
     "padded": Cause(
-        "the server pads the picture before the model sees it",
-        "turn padding off in its image processor, or use --coordinates norm1000",
+        "the server puts the picture on a larger ground before the model sees it",
+        "turn padding off in its image processor",
     ),
     "swapped": Cause(
         "answers have y before x",

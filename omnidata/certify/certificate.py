@@ -6,7 +6,8 @@ import datetime
 import platform
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -20,20 +21,23 @@ from omnidata.certify.findings import (
     Finding,
     Reply,
     compare_tokens,
+    doubt_faults,
     judge_probe,
     judge_tokens,
     leave_out,
+    pair_replies,
 )
 from omnidata.certify.page import write_page
 from omnidata.certify.probes import Probe
 from omnidata.dialects import UnreadError, get_dialect
-from omnidata.errors import UnansweredError, UnansweredWarning, UsageError, plural
+from omnidata.errors import UnansweredError, UnansweredWarning, UsageError
 from omnidata.jsontext import hash_of
 from omnidata.predictions import Prediction, parts, read_final
+from omnidata.remote import cache_folder
 from omnidata.run.asker import OpenModel
 from omnidata.run.certificates import Certified, store_certificate
 from omnidata.run.cluster import Recipe
-from omnidata.run.cost import Limits, Tokens
+from omnidata.run.cost import Budget, Limits, Tokens
 from omnidata.run.evaluate import UNLIMITED, evaluate
 from omnidata.run.run_info import ANSWERS
 from omnidata.storage import atomic_write, write_json
@@ -123,7 +127,15 @@ def certify(
     """
     benchmark, task = _make_task(dialect, coordinates)
     kinds = _read_modalities(modalities)
-    source = benchmark.draw(out / "media", kinds)
+    if limits.cache:
+        raise UsageError(
+            "a certificate shows what the server does now",
+            where=f"--cache {limits.cache}",
+            expected="no answers of earlier runs",
+            remedy="drop --cache",
+        )
+    with _writing("--out", out):
+        source = benchmark.draw(out / "media", kinds)
     asked = _ask(benchmark, task, source, model, out / "replies", limits, progress)
     findings = [
         asked.left_out.get(name) or judge_probe(probe, asked.replies[name], benchmark.space)
@@ -135,6 +147,7 @@ def certify(
             where=f"--modalities {modalities}",
             expected="a model that accepts text, or one of the modalities",
         )
+    findings = doubt_faults(findings, benchmark.probes, asked.replies)
     findings.append(judge_tokens(asked.replies))
     agreement: dict[str, float] = {}
     differs: dict[str, str] = {}
@@ -161,22 +174,34 @@ def certify(
         differs=differs,
     )
     content = found.as_dict()
-    write_json(out / FILE, content)
-    with atomic_write(out / PAGE) as file:
-        file.write(write_page(found, content["hash"]).encode())
+    with _writing("--out", out):
+        write_json(out / FILE, content)
+        with atomic_write(out / PAGE) as file:
+            file.write(write_page(found, content["hash"]).encode())
     states = Counter(finding.state for finding in findings)
-    store_certificate(
-        asked.name,
-        asked.settings,
-        Certified(
-            hash=content["hash"],
-            date=found.date,
-            passed=states["pass"],
-            unclear=states["unclear"],
-            faults={finding.probe: finding.cause for finding in found.faults},
-        ),
+    certified = Certified(
+        hash=content["hash"],
+        date=found.date,
+        passed=states["pass"],
+        unclear=states["unclear"],
+        faults={finding.probe: finding.cause for finding in found.faults},
     )
+    with _writing("OMNIDATA_CACHE", cache_folder()):
+        store_certificate(asked.name, asked.settings, certified)
     return found
+
+
+@contextmanager
+def _writing(name: str, folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(
+            f"the folder takes no files: {error.strerror}",
+            where=f"{name} {folder}",
+            expected="a folder with space on its disk, or a new one",
+            remedy="free the disk, or name another folder",
+        ) from error
 
 
 def count_requests(modalities: str = "I,V,A") -> Mapping[str, int]:
@@ -192,6 +217,13 @@ def _make_task(dialect: str, coordinates: str) -> tuple[Probes, Asking]:
         benchmark = Probes({"coordinates": coordinates})
         return benchmark, Asking(benchmark)
     words = get_dialect(dialect)
+    if coordinates != "px":
+        raise UsageError(
+            f"the dialect {words.name} has a unit of its own",
+            where=f"--dialect {dialect} --coordinates {coordinates}",
+            expected="one of the two",
+            remedy="drop --coordinates",
+        )
     unit = unit_for(Probes({}), words)
     benchmark = Probes({"coordinates": unit} if unit else {})
     return benchmark, AskingInDialect(Asking(benchmark), words)
@@ -233,15 +265,24 @@ def _ask(
     made = Recipe(model) if isinstance(model, str) else model
     lines: dict[str, Prediction] = {}
     left_out: dict[str, Finding] = {}
+    unanswered: UnansweredError | None = None
     with OpenModel(made) as opened:
         adapter = opened.adapter(task, source.steps)
         for probe in benchmark.probes.values():
             if why := _lack(probe, adapter):
                 left_out[probe.name] = leave_out(probe, why)
         asked = [name for name in benchmark.probes if name not in left_out]
+        spent = Budget(limits, adapter.name)
         for given in dict.fromkeys(_settings(benchmark.probes[name]) for name in asked):
             some = {name for name in asked if _settings(benchmark.probes[name]) == given}
-            steps = [step for step in source.steps if step.tags["probe"] in some]
+            if (left := _remaining_limits(limits, spent)) is None:
+                break
+            # Answers among refusals keep the run going: the first questions of all probes come
+            # first, texts before media.
+            steps = sorted(
+                (step for step in source.steps if step.tags["probe"] in some),
+                key=lambda step: (int(step.sample_id.rpartition("/")[2]), len(step.media)),
+            )
             part = replace(source, steps=steps, row_ids=[step.sample_id for step in steps])
             settings = dict(given)
             stop = settings.get("stop")
@@ -254,22 +295,20 @@ def _ask(
                         part,
                         opened,
                         folder,
-                        params=GenerationParams(**settings),
-                        limits=limits,
+                        params=GenerationParams(**dict(given)),
+                        limits=left,
                         progress=progress,
                         must_judge=False,
                     )
-                except UnansweredError:
+                except UnansweredError as error:
                     if not (folder / ANSWERS).exists():
                         raise
-            lines |= {line.sample_id: line for line in read_final(folder / ANSWERS)}
-            if unasked := sum(step.sample_id not in lines for step in steps):
-                raise UnansweredError(
-                    f"the run stopped before {plural(unasked, 'question')} were asked",
-                    where=str(folder),
-                    expected="a reply to every question; no certificate is written until then",
-                    remedy="repeat the command with a higher limit; it asks only for the rest",
-                )
+                    unanswered = unanswered or error
+            for line in read_final(folder / ANSWERS):
+                lines[line.sample_id] = line
+                spent.spend(line.usage)
+        if unanswered and not any(line.delivery in ("ok", "truncated") for line in lines.values()):
+            raise unanswered
         name, model_settings = adapter.name, dict(adapter.settings)
     for probe in benchmark.probes.values():
         if probe.whole_clips and any(
@@ -286,6 +325,15 @@ def _ask(
     }
     tokens = sum(Tokens.of(line.usage).total for line in lines.values())
     return _Asked(name, model_settings, replies, left_out, tokens)
+
+
+def _remaining_limits(limits: Limits, spent: Budget) -> Limits | None:
+    """Return the limits of the next requests; None if nothing is left."""
+    cost = limits.max_cost and limits.max_cost - spent.cost
+    tokens = limits.max_tokens and limits.max_tokens - spent.tokens.total
+    if any(left is not None and left <= 0 for left in (cost, tokens)):
+        return None
+    return replace(limits, max_cost=cost, max_tokens=tokens)
 
 
 class _AskingUntil(Asking):
@@ -333,6 +381,7 @@ def _read_reply(benchmark: Probes, task: Asking, step: Step, line: Prediction) -
             point = float(place.x), float(place.y)
     sent = resizing(line.receipt, step.screen, where=step.sample_id)
     return Reply(
+        id=step.sample_id,
         question=question,
         delivery=line.delivery,
         text=text,
@@ -352,17 +401,16 @@ def _of_pictures(benchmark: Probes, asked: _Asked) -> list[Reply]:
 def _compare(
     ours: Mapping[str, Sequence[Reply]], theirs: Mapping[str, Sequence[Reply]]
 ) -> tuple[dict[str, float], dict[str, str]]:
-    """Return the share of equal answers by probe, and the first question with different answers."""
+    """Return the share of equal answers by probe, and the first question with two answers."""
     agreement: dict[str, float] = {}
     differs: dict[str, str] = {}
     for name in ours:
-        pairs = list(zip(ours[name], theirs[name], strict=False))
+        pairs = pair_replies(ours[name], theirs[name])
         if not pairs:
             continue
         same = [a.text == b.text if a.question.at else a.said == b.said for a, b in pairs]
         agreement[name] = sum(same) / len(same)
         if not all(same) and not differs:
-            number = same.index(False)
-            one, other = pairs[number]
-            differs = {"question": f"{name}/{number}", "model": one.text, "reference": other.text}
+            one, other = pairs[same.index(False)]
+            differs = {"question": one.id, "model": one.text, "reference": other.text}
     return agreement, differs

@@ -6,7 +6,7 @@ import io
 import wave
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 from PIL import Image, ImageDraw
@@ -80,11 +80,12 @@ class Exhibits:
         _write_text(text).save(buffer, "PNG")
         return self._write(f"{name}.png", "image", buffer.getvalue())
 
-    def colour(self, name: str, colour: str) -> MediaRef:
+    def colour(self, name: str, colour: str, form: Literal["PNG", "JPEG"] = "PNG") -> MediaRef:
         """Paint a whole picture in one of `COLOURS`."""
         buffer = io.BytesIO()
-        Image.new("RGB", _CLIP, COLOURS[colour]).save(buffer, "PNG")
-        return self._write(f"{name}.png", "image", buffer.getvalue())
+        Image.new("RGB", _CLIP, COLOURS[colour]).save(buffer, form, quality=95)
+        suffix = "png" if form == "PNG" else "jpg"
+        return self._write(f"{name}.{suffix}", "image", buffer.getvalue())
 
     def clip(self, name: str, shown: Sequence[str], sound: Samples | None = None) -> MediaRef:
         """Film texts, each for a second.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Final, Literal
 
@@ -19,9 +20,10 @@ State = Literal["pass", "fail", "unclear", "left out"]
 _MOST: Final = 0.75
 """The share of replies that a finding needs; its Wilson interval must also lie above chance."""
 _TOKENS: Final = 1.1
-"""The largest ratio of token counts that different templates explain."""
-_GUESS: Final = 0.05
-"""The least chance of giving a fault's answer by accident."""
+"""The ratio of counts of tokens that templates explain."""
+_ANSWERED: Final[Collection[Delivery]] = ("ok", "truncated")
+_GUESS: Final = 1 / 3
+"""The chance of an answer that is one of a fault's, at least: weak models often err alike."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,17 +31,18 @@ class Reply:
     """The reply to one question.
 
     Attributes:
-        question: the question.
-        delivery: whether the reply arrived, and how it ended.
-        text: of the model.
-        said: the answer in the text, as `Probe.read` returns it; empty for places and if there is
-            none.
-        point: the place in the text, in the model's unit; None without one.
+        id: of the question: its probe and number.
+        question: what was asked.
+        delivery: how it came.
+        text: what the model wrote.
+        said: what it says, as `Probe.read` returns it; empty for places and for nothing.
+        point: the place that it says, as the model wrote it; None without one.
         size: width and height in pixels of the picture as sent.
         error: why there is no reply.
         tokens: of the prompt, as the server counts them; 0 if it does not.
     """
 
+    id: str
     question: Question
     delivery: Delivery
     text: str = ""
@@ -86,10 +89,13 @@ def judge_probe(probe: Probe, replies: Sequence[Reply], space: Space) -> Finding
         replies: to its questions, in order.
         space: the unit of places that was asked for.
     """
-    refused = [reply for reply in replies if reply.delivery not in ("ok", "truncated")]
+    refused = [reply for reply in replies if reply.delivery not in _ANSWERED]
+    if not replies:
+        return _unclear(probe, "no question was asked", 0, 0)
     if len(refused) > (1 - _MOST) * len(replies):
         said = refused[0].error or refused[0].delivery
-        if all(reply.delivery == "api_error" for reply in refused):
+        failed = sum(reply.delivery == "api_error" for reply in refused)
+        if failed >= _MOST * len(replies):
             return _fail(probe, "refused", said, 0, len(replies))
         why = f"{len(refused)} of {len(replies)} have no reply: {said}"
         return _unclear(probe, why, 0, len(replies))
@@ -152,25 +158,50 @@ def _judge_times(probe: Probe, replies: Sequence[Reply]) -> Finding:
     reach = [reply.question.reach for reply in replies if reply.said]
     differ = len(set(said)) > 2
     right = sum(abs(a - b) <= r for a, b, r in zip(said, wanted, reach, strict=True))
-    if right >= _MOST * len(replies) and differ:
+    if _is_more(right, len(replies), probe.chance) and differ:
         return _pass(probe, right, len(replies))
     if len(said) >= _MOST * len(replies) and differ:
         speed = median(a / b for a, b in zip(said, wanted, strict=True))
         near = sum(
             abs(a - speed * b) <= speed * r for a, b, r in zip(said, wanted, reach, strict=True)
         )
-        if near >= _MOST * len(replies):
-            detail = f"answers are {speed:.2g} times the right seconds"
+        if _is_more(near, len(replies), probe.chance):
+            detail = f"seconds are {speed:.2g} times the right ones"
             return _fail(probe, "frame_times", detail, right, len(replies))
     return _unclear(
         probe, "the seconds are neither right nor all off by one factor", right, len(replies)
     )
 
 
+def _judge_cut(probe: Probe, replies: Sequence[Reply]) -> Finding:
+    found = _judge_signs(probe, replies)
+    ends = [end for reply in replies if (end := _end_of_sound(reply))]
+    if found.state != "unclear" or not ends:
+        return found
+    start = max((start for start, _ in ends), key=lambda at: sum(a <= at < b for a, b in ends))
+    fits = [(a, b) for a, b in ends if a <= start < b]
+    until = min(end for _, end in fits)
+    if until == math.inf or not _is_more(len(fits), len(replies), _GUESS):
+        return found
+    cause = "sound_cut_30" if start < 30 <= until else "sound_cut"
+    detail = f"{len(fits)} of {len(replies)} replies have the beeps before second {until:g} alone"
+    return _fail(probe, cause, detail, found.right, len(replies))
+
+
+def _end_of_sound(reply: Reply) -> Pair | None:
+    """Return the seconds between which sound ends where only as many beeps are heard."""
+    times, said = reply.question.beeps, float(reply.said or 0)
+    if not 1 <= said <= len(times):
+        return None
+    count = int(said)
+    return times[count - 1], times[count] if count < len(times) else math.inf
+
+
 _JUDGES: Final[Mapping[Judgement, Callable[[Probe, Sequence[Reply]], Finding]]] = {
     "signs": _judge_signs,
     "same": _judge_same,
     "times": _judge_times,
+    "cut": _judge_cut,
 }
 
 
@@ -206,7 +237,7 @@ def compare_tokens(ours: Sequence[Reply], theirs: Sequence[Reply]) -> Finding:
         claim="pictures cost the same tokens as in the reference",
         questions=(),
     )
-    counts = [(a.tokens, b.tokens) for a, b in zip(ours, theirs, strict=False)]
+    counts = [(a.tokens, b.tokens) for a, b in pair_replies(ours, theirs)]
     if not counts or not all(map(all, counts)):
         return leave_out(probe, "no picture was sent, or one of the two does not count tokens")
     worst = max(counts, key=lambda pair: max(pair) / min(pair))
@@ -214,6 +245,47 @@ def compare_tokens(ours: Sequence[Reply], theirs: Sequence[Reply]) -> Finding:
     if max(worst) <= _TOKENS * min(worst):
         return _pass(probe, len(counts), len(counts))
     return _fail(probe, "tokens_differ", detail, 0, len(counts))
+
+
+def doubt_faults(
+    findings: Sequence[Finding], probes: Mapping[str, Probe], replies: Mapping[str, Sequence[Reply]]
+) -> list[Finding]:
+    """Return findings, with faults that a weak model explains as unclear.
+
+    A model that answers the same to almost everything shows no fault of its server, and one that
+    does not count short beeps shows no cut of long sound.
+
+    Args:
+        findings: of the probes.
+        probes: by their names.
+        replies: by the name of their probe.
+    """
+    states = {finding.probe: finding.state for finding in findings}
+    asked = [name for name, probe in probes.items() if probe.judged != "same"]
+    texts = Counter(reply.text for name in asked for reply in replies[name])
+    is_constant = max(texts.values(), default=0) >= _MOST * texts.total() > 0
+    found = []
+    for finding in findings:
+        why = ""
+        if is_constant and finding.probe in asked and finding.cause != "refused":
+            why = "the model answers the same to almost everything"
+        elif finding.cause in ("sound_cut", "sound_cut_30") and states.get("beeps") != "pass":
+            why = "the model does not count short beeps either"
+        doubted = finding.state == "fail" and why
+        found.append(
+            replace(finding, state="unclear", cause="", why=why, fix="") if doubted else finding
+        )
+    return found
+
+
+def pair_replies(ours: Sequence[Reply], theirs: Sequence[Reply]) -> list[tuple[Reply, Reply]]:
+    """Return the replies to the questions that both models answer, in order."""
+    answered = {reply.id: reply for reply in theirs if reply.delivery in _ANSWERED}
+    return [
+        (reply, answered[reply.id])
+        for reply in ours
+        if reply.delivery in _ANSWERED and reply.id in answered
+    ]
 
 
 def leave_out(probe: Probe, why: str) -> Finding:

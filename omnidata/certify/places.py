@@ -60,7 +60,7 @@ def fit_places(
             near = sum(_is_near(at, each, sides) for at, each in zip(targets, said, strict=True))
             if near < _ENOUGH * len(answers):
                 continue
-            units = "" if name == wanted else f"units of {name} where {wanted} was asked for"
+            units = "" if name == wanted else f"units of {name} in place of {wanted}"
             axes = "x and y are swapped" if is_swapped else ""
             cause = "swapped" if is_swapped else "units" if units else ""
             return Fit(cause, "; ".join(filter(None, (axes, units))), near)

@@ -7,6 +7,7 @@ from the mistakes of a weak model.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -17,9 +18,10 @@ from omnidata.actions import Pair, Screen
 from omnidata.certify.exhibits import COLOURS, HIGH, LOW, SWAPPED, Exhibits, beeps
 from omnidata.types import Conversation, MediaRef, Message, Modality, Part
 
-Judgement = Literal["signs", "places", "same", "times"]
-"""The test of a probe's replies: by `Question.signs`, by a fit of places, by equality, by a fit of
-seconds."""
+Judgement = Literal["signs", "places", "same", "times", "cut"]
+"""How replies to a probe are judged: by `Question.signs`, by a fit of places, by being equal, by a
+fit of seconds, by a fit of the second at which sound ends."""
+Medium = Modality | Literal["text"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +34,8 @@ class Question:
         signs: wrong answer -> the fault that causes it, a key of `causes.CAUSES`.
         at: the target's centre in shares of the sides; None if no place is asked for.
         size: width and height of that picture in pixels.
-        reach: tolerance in seconds, for questions about times.
+        reach: seconds that an answer may lie from the right one, where seconds are asked for.
+        beeps: when they begin, in seconds, where they are counted.
     """
 
     messages: Conversation
@@ -41,6 +44,7 @@ class Question:
     at: Pair | None = None
     size: Screen = (448, 448)
     reach: float = 0.0
+    beeps: Sequence[float] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +80,20 @@ class Probe:
 
 _NUMBERS: Final = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 _THOUGHT: Final = re.compile(r"^.*</think>", re.DOTALL)
+_DENIAL: Final = re.compile(
+    r"\b(?:no|not|none|nothing|cannot|unable|silent|silence)\b|n['\u2019]t\b"
+)
+NOTHING: Final = "nothing"
+"""What an answer says that denies to have seen, heard or known a thing."""
+
+
+def _final_text(text: str) -> str:
+    """Return an answer after its thoughts, in lower case, with digits of any width as ASCII."""
+    return unicodedata.normalize("NFKC", _THOUGHT.sub("", text)).lower()
+
+
+def _denies(text: str) -> str:
+    return NOTHING if _DENIAL.search(_final_text(text)) else ""
 
 
 def read_digits(text: str) -> str:
@@ -85,24 +103,65 @@ def read_digits(text: str) -> str:
         >>> read_digits("<think>1?</think> The digits are 3, 7 and 5.")
         '375'
     """
-    return "".join(re.findall(r"[0-9]", _THOUGHT.sub("", text)))
+    return "".join(re.findall(r"[0-9]", _final_text(text)))
 
 
 def read_last_number(text: str) -> str:
-    """Return the last whole number of an answer, in digits or in words up to nine.
+    """Return the last number of an answer, a word up to nine too.
 
     Examples:
         >>> read_last_number("I hear four beeps."), read_last_number("1, 2, 3")
         ('4', '3')
+        >>> read_last_number("At 3.0 s")
+        '3'
     """
-    found = re.findall(
-        rf"\d+|\b(?:{'|'.join((*_NUMBERS, 'zero'))})\b", _THOUGHT.sub("", text).lower()
-    )
+    words = "|".join((*_NUMBERS, "zero"))
+    found = re.findall(rf"[0-9]+(?:\.[0-9]+)?|\b(?:{words})\b", _final_text(text))
     if not found:
         return ""
-    return (
-        str(_NUMBERS.index(found[-1])) if found[-1] in _NUMBERS else found[-1].replace("zero", "0")
-    )
+    last = found[-1].replace("zero", "no")
+    return str(_NUMBERS.index(last)) if last in _NUMBERS else f"{float(last):g}"
+
+
+def read_beeps(text: str) -> str:
+    """Return how many beeps an answer has, "0" for one that denies any.
+
+    Examples:
+        >>> read_beeps("Four."), read_beeps("I can't hear the audio."), read_beeps("Hello")
+        ('4', '0', '')
+    """
+    return read_last_number(text) or ("0" if _denies(text) else "")
+
+
+def read_count(text: str) -> str:
+    """Return the number to which an answer counts from 1; empty if it does anything else.
+
+    Examples:
+        >>> read_count("1 2 3 4"), read_count("4"), read_count("1, 2, 3, ..., 9")
+        ('4', '', '')
+    """
+    numbers = re.findall(r"[0-9]+", _final_text(text))
+    start = len(numbers) - numbers[::-1].index("1") - 1 if "1" in numbers else 0
+    said = numbers[start:]
+    is_count = len(said) > 1 and said == [str(each + 1) for each in range(len(said))]
+    return said[-1] if is_count else ""
+
+
+def _is_whole(text: str) -> str:
+    """Return "whole" for an answer that counts to the end, "cut" for one that stops before."""
+    count = read_count(text)
+    return count and ("whole" if count in ("120", "150", "180") else "cut")
+
+
+def read_first_letter(text: str) -> str:
+    """Return the first letter that an answer lists; empty if it lists none.
+
+    Examples:
+        >>> tuple(map(read_first_letter, (" D, E, F", "Sure: A, B", "The end")))
+        ('d', 'a', '')
+    """
+    found = re.search(r"\b([a-z])[^\w'\u2019]+[a-z]\b|^\W*([a-z])\W*$", _final_text(text))
+    return found[1] or found[2] if found else ""
 
 
 def choose_from(words: Sequence[str]) -> Callable[[str], str]:
@@ -113,25 +172,7 @@ def choose_from(words: Sequence[str]) -> Callable[[str], str]:
         'blue'
     """
     pattern = re.compile(rf"\b(?:{'|'.join(words)})\b", re.IGNORECASE)
-    return lambda text: " ".join(pattern.findall(_THOUGHT.sub("", text))).lower()
-
-
-_DENIAL: Final = re.compile(
-    r"\b(?:no|not|cannot|can't|don't|unable|nothing|silence|silent)\b", re.IGNORECASE
-)
-
-
-def or_denial(read: Callable[[str], str]) -> Callable[[str], str]:
-    """Return a reader that returns "nothing" for an answer that denies hearing anything.
-
-    Other answers that `read` cannot read stay empty, as those of a weak model.
-
-    Examples:
-        >>> read = or_denial(choose_from(["high", "low"]))
-        >>> read("High, low."), read("I cannot hear a sound."), read("Three beeps.")
-        ('high low', 'nothing', '')
-    """
-    return lambda text: read(text) or ("nothing" if _DENIAL.search(text) else "")
+    return lambda text: " ".join(pattern.findall(_final_text(text)))
 
 
 # Questions.
@@ -224,25 +265,7 @@ def _pictures(exhibits: Exhibits, rng: Random) -> Iterator[Probe]:
             for code in codes
         ],
     )
-    names = list(COLOURS)
-    yield Probe(
-        name="colours",
-        claim="colours are as sent",
-        media=("image",),
-        read=choose_from(names),
-        chance=1 / len(names),
-        questions=[
-            Question(
-                messages=_ask(
-                    exhibits.colour(f"colour-{name}", name),
-                    "Which colour is the picture: red, blue, yellow or cyan? Answer with one word.",
-                ),
-                right=name,
-                signs={SWAPPED[name]: "colours_swapped"},
-            )
-            for name in names
-        ],
-    )
+    yield from (_colours(exhibits, form) for form in ("PNG", "JPEG"))
     yield Probe(
         name="several-pictures",
         claim="several pictures arrive, in their order",
@@ -250,6 +273,28 @@ def _pictures(exhibits: Exhibits, rng: Random) -> Iterator[Probe]:
         read=read_digits,
         chance=1 / 720,
         questions=[_several(exhibits, _digits(rng, 3)) for _ in range(3)],
+    )
+
+
+def _colours(exhibits: Exhibits, form: Literal["PNG", "JPEG"]) -> Probe:
+    names = list(COLOURS)
+    return Probe(
+        name="colours" if form == "PNG" else "colours-jpeg",
+        claim=f"colours of a {form} are as sent",
+        media=("image",),
+        read=choose_from(names),
+        chance=1 / len(names),
+        questions=[
+            Question(
+                messages=_ask(
+                    exhibits.colour(f"colour-{name}", name, form),
+                    "Which colour is the picture: red, blue, yellow or cyan? Answer with one word.",
+                ),
+                right=name,
+                signs={SWAPPED[name]: "colours_swapped"},
+            )
+            for name in names
+        ],
     )
 
 
@@ -284,7 +329,7 @@ def _clips(exhibits: Exhibits, rng: Random) -> Iterator[Probe]:
         media=("video",),
         read=read_digits,
         chance=1e-4,
-        questions=[_frames(exhibits, _digits(rng, _FRAMES)) for _ in range(3)],
+        questions=[_frames(exhibits, _digits(rng, _FRAMES)) for _ in range(4)],
     )
     yield Probe(
         name="frame-times",
@@ -292,9 +337,10 @@ def _clips(exhibits: Exhibits, rng: Random) -> Iterator[Probe]:
         media=("video",),
         read=read_last_number,
         judged="times",
+        chance=0.4,
         questions=[
             _time(exhibits, _digits(rng, _FRAMES), number, held)
-            for number, held in ((1, 2), (2, 3), (3, 3), (2, 5), (3, 5))
+            for number, held in ((1, 2), (2, 3), (3, 3), (2, 5), (3, 5), (1, 5))
         ],
     )
     yield Probe(
@@ -302,7 +348,7 @@ def _clips(exhibits: Exhibits, rng: Random) -> Iterator[Probe]:
         claim="a clip's own sound arrives",
         media=("video",),
         whole_clips=True,
-        read=or_denial(read_last_number),
+        read=read_beeps,
         chance=1 / 5,
         questions=[_track(exhibits, times) for times in _SHORT],
     )
@@ -353,7 +399,7 @@ def _sounds(exhibits: Exhibits) -> Iterator[Probe]:
         name="beeps",
         claim="short sound arrives",
         media=("audio",),
-        read=or_denial(read_last_number),
+        read=read_beeps,
         chance=1 / 5,
         questions=[_count(exhibits, f"beeps-{len(times)}", times) for times in _SHORT],
     )
@@ -361,7 +407,8 @@ def _sounds(exhibits: Exhibits) -> Iterator[Probe]:
         name="long-sound",
         claim="sound arrives to its end, after 55 s",
         media=("audio",),
-        read=or_denial(read_last_number),
+        read=read_beeps,
+        judged="cut",
         chance=1 / 5,
         questions=[_count(exhibits, f"long-{number}", times) for number, times in enumerate(_LONG)],
     )
@@ -369,7 +416,7 @@ def _sounds(exhibits: Exhibits) -> Iterator[Probe]:
         name="pitch",
         claim="high and low sounds are told apart, in their order",
         media=("audio",),
-        read=or_denial(choose_from(("high", "low"))),
+        read=lambda text: _PITCH(text) or _denies(text),
         chance=1 / 8,
         questions=[_pitches(exhibits, pitches) for pitches in _PITCHES],
     )
@@ -385,15 +432,11 @@ def _sounds(exhibits: Exhibits) -> Iterator[Probe]:
 
 def _count(exhibits: Exhibits, name: str, times: Sequence[float], *before: MediaRef) -> Question:
     signal = beeps(times, [HIGH] * len(times), seconds=max(times) + 2)
-    ends = {end: cause for end, cause in _ENDS.items() if end < max(times)}
     return Question(
         messages=_ask(*before, exhibits.sound(name, signal), _COUNT),
         right=str(len(times)),
-        signs={
-            **{str(sum(at < end for at in times)): cause for end, cause in ends.items()},
-            "0": "sound_lost",
-            "nothing": "sound_lost",
-        },
+        signs={"0": "sound_lost"},
+        beeps=times,
     )
 
 
@@ -403,17 +446,23 @@ def _beside_clip(exhibits: Exhibits) -> Probe:
         name="sound-beside-clip",
         claim="sound arrives beside a clip",
         media=("audio", "video"),
-        read=or_denial(read_last_number),
+        read=read_beeps,
         chance=1 / 5,
         questions=[_count(exhibits, f"beside-{len(times)}", times, still) for times in _SHORT],
     )
 
 
 _SHORT: Final = [[1 + 0.8 * each for each in range(number)] for number in (2, 3, 4, 5)]
-"""The beginnings of beeps, in seconds."""
-_ENDS: Final = {20: "sound_cut", 40: "sound_cut", 50: "sound_cut", 30: "sound_cut_30"}
-"""Seconds at which sound may be cut; of two that leave equally many beeps, the later entry wins."""
-_LONG: Final = ((2, 15, 29, 31, 55), (2, 31, 41, 55), (2, 15, 31, 36, 41, 55), (5, 20, 35))
+"""When beeps begin, in seconds."""
+_LONG: Final = (
+    (2, 15, 29, 31, 55),
+    (2, 31, 41, 55),
+    (2, 15, 31, 36, 41, 55),
+    (5, 20, 35),
+    (8, 12, 16, 20),
+)
+"""The same of long sound; a model that always hears one less contradicts any cut."""
+_PITCH: Final = choose_from(("high", "low"))
 _PITCHES: Final = (("high", "low", "low"), ("low", "high", "low"), ("low", "low", "high"))
 _OTHER: Final = {"left": "right", "right": "left"}
 
@@ -426,7 +475,7 @@ def _pitches(exhibits: Exhibits, pitches: Sequence[str]) -> Question:
             "You hear three beeps. For each, in order, answer high or low, and nothing else.",
         ),
         right=" ".join(pitches),
-        signs={"nothing": "sound_lost"},
+        signs={NOTHING: "sound_lost"},
     )
 
 
@@ -450,7 +499,7 @@ def _track(exhibits: Exhibits, times: Sequence[float]) -> Question:
             f"Listen to the sound of the clip. {_COUNT}",
         ),
         right=str(len(times)),
-        signs={"0": "track_lost", "nothing": "track_lost"},
+        signs={"0": "track_lost"},
     )
 
 
@@ -480,7 +529,7 @@ def _texts(rng: Random) -> Iterator[Probe]:
     yield Probe(
         name="history",
         claim="earlier turns arrive with their roles",
-        read=read_digits,
+        read=lambda text: read_digits(text) or _denies(text),
         chance=1 / 90,
         questions=[_history(*rng.sample(range(10, 99), 2)) for _ in range(3)],
     )
@@ -488,7 +537,7 @@ def _texts(rng: Random) -> Iterator[Probe]:
         name="prefix",
         claim="an answer goes on from a given beginning",
         controls=("prefix",),
-        read=lambda text: text.strip().lower().lstrip(",. ")[:1],
+        read=read_first_letter,
         questions=[
             Question(
                 messages=(
@@ -496,7 +545,7 @@ def _texts(rng: Random) -> Iterator[Probe]:
                     _say("assistant", f"{', '.join(known)},"),
                 ),
                 right=chr(ord(known[-1]) + 1).lower(),
-                signs=dict.fromkeys(("a", "s", "t", "h"), "prefix_ignored"),
+                signs={"a": "prefix_ignored"},
             )
             for known, last in (("ABC", "H"), ("ABCD", "J"), ("ABCDE", "K"))
         ],
@@ -511,7 +560,7 @@ def _history(mine: int, yours: int) -> Question:
             _say("user", "Which number did you choose? Answer with the number alone."),
         ),
         right=str(yours),
-        signs={str(mine): "roles_swapped", "": "history_dropped"},
+        signs={str(mine): "roles_swapped", NOTHING: "history_dropped"},
     )
 
 
@@ -529,7 +578,7 @@ def _sampling() -> Iterator[Probe]:
     yield Probe(
         name="stop",
         claim="answers end at a text to stop at",
-        read=read_last_number,
+        read=read_count,
         settings={"stop": ("7",)},
         controls=("stop",),
         questions=[
@@ -544,7 +593,7 @@ def _sampling() -> Iterator[Probe]:
     yield Probe(
         name="limit",
         claim="the limit of an answer's length is obeyed",
-        read=_read_end,
+        read=_is_whole,
         settings={"max_new_tokens": 24},
         controls=("max_new_tokens",),
         questions=[
@@ -559,7 +608,7 @@ def _sampling() -> Iterator[Probe]:
     yield Probe(
         name="long-answer",
         claim="long answers arrive to their end",
-        read=_read_end,
+        read=_is_whole,
         settings={"max_new_tokens": 1024},
         questions=[
             Question(

@@ -32,7 +32,7 @@ def certify(
         default="I,V,A",
     ),
     asking: args.ModelOptions,
-    dry_run: bool = flag("Show the number of requests; send nothing.", "--dry-run"),
+    dry_run: bool = flag("Count the requests; send nothing.", "--dry-run"),
     as_json: args.Json = False,
 ) -> bool:
     """Check a server with probes of known answers, and name its faults.

@@ -100,10 +100,10 @@ def _hear(payload: Mapping[str, Any]) -> Heard:
             data = part[kind].get("data") or part[kind]["url"].partition(",")[2]
             content = base64.b64decode(data)
             if kind == "image_url" and time is not None:
-                clip.append((time, Image.open(io.BytesIO(content)).convert("RGB")))
+                clip.append((time, _open(content)))
                 time = None
             elif kind == "image_url":
-                pictures.append(Image.open(io.BytesIO(content)).convert("RGB"))
+                pictures.append(_open(content))
             elif kind == "video_url":
                 clip, track = _frames(content), _sound(content)
             else:
@@ -125,6 +125,14 @@ def _hear(payload: Mapping[str, Any]) -> Heard:
 
 def _parts(content: Any) -> list[dict[str, Any]]:
     return [{"type": "text", "text": content}] if isinstance(content, str) else content
+
+
+def _open(content: bytes) -> Image.Image:
+    """Open a picture in RGB, and keep the name of its format."""
+    opened = Image.open(io.BytesIO(content))
+    picture = opened.convert("RGB")
+    picture.format = opened.format
+    return picture
 
 
 def _frames(content: bytes) -> list[tuple[float, Image.Image]]:
@@ -299,8 +307,12 @@ def _bgr(picture: Image.Image) -> Image.Image:
     return Image.merge("RGB", picture.split()[::-1])
 
 
-def _cut(sound: npt.NDArray[np.float32] | None) -> npt.NDArray[np.float32] | None:
-    return None if sound is None else sound[:, : 30 * _RATE]
+def _cut(sound: npt.NDArray[np.float32] | None, seconds: int) -> npt.NDArray[np.float32] | None:
+    return None if sound is None else sound[:, : seconds * _RATE]
+
+
+def _refuse() -> Heard:
+    raise web.HTTPBadRequest(text="no media")
 
 
 def _mix(sound: npt.NDArray[np.float32] | None) -> npt.NDArray[np.float32] | None:
@@ -310,6 +322,12 @@ def _mix(sound: npt.NDArray[np.float32] | None) -> npt.NDArray[np.float32] | Non
 _NOISE = random.Random(3)
 
 _SCREENS = ("phone", "landscape", "4k", "tiny", "wide", "turned", "palette", "alpha")
+
+
+_HEARD = (
+    *("frames", "frame-times", "track", "beeps", "long-sound", "pitch", "sides"),
+    "sound-beside-clip",
+)
 
 
 def _places(cause: str) -> dict[str, str]:
@@ -324,7 +342,12 @@ FAULTS: Mapping[str, tuple[Callable[[Heard], Heard], str, Mapping[str, str]]] = 
     "BGR": (
         lambda h: replace(h, pictures=[*map(_bgr, h.pictures)]) if "colour" in _asked(h) else h,
         "I",
-        {"colours": "colours_swapped"},
+        {"colours": "colours_swapped", "colours-jpeg": "colours_swapped"},
+    ),
+    "BGR of JPEG alone": (
+        lambda h: replace(h, pictures=[_bgr(p) if p.format == "JPEG" else p for p in h.pictures]),
+        "I",
+        {"colours-jpeg": "colours_swapped"},
     ),
     "swap order": (
         lambda h: replace(h, pictures=h.pictures[::-1]),
@@ -352,9 +375,19 @@ FAULTS: Mapping[str, tuple[Callable[[Heard], Heard], str, Mapping[str, str]]] = 
         {"sound-beside-clip": "sound_lost"},
     ),
     "cut at 30 s": (
-        lambda h: replace(h, sound=_cut(h.sound)),
+        lambda h: replace(h, sound=_cut(h.sound, 30)),
         "A",
         {"long-sound": "sound_cut_30"},
+    ),
+    "cut at 28 s": (
+        lambda h: replace(h, sound=_cut(h.sound, 28)),
+        "A",
+        {"long-sound": "sound_cut"},
+    ),
+    "refuse sound and clips": (
+        lambda h: _refuse() if h.clip or h.sound is not None else h,
+        "V,A",
+        dict.fromkeys(_HEARD, "refused"),
     ),
     "mix to one channel": (lambda h: replace(h, sound=_mix(h.sound)), "A", {"sides": "mono"}),
     "first frame only": (

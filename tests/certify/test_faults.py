@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 
 from omnidata.certify import Certificate, certify
 from omnidata.errors import UnansweredError
@@ -52,18 +53,51 @@ def test_a_right_server_passes(video: str, tmp_path: Path) -> None:
     assert "EMPTY" not in (tmp_path / "certificate.json").read_text("utf-8")
 
 
-def test_a_limit_leaves_no_certificate_and_the_same_call_resumes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("text", ["4", "6", "left", "No", "9" * 400])
+def test_a_model_that_always_says_the_same_shows_nothing_of_its_server(
+    text: str, tmp_path: Path
+) -> None:
+    found = ask(lambda heard: replace(heard, answer=lambda _: text), tmp_path, "A")
+    assert found.faults == []
+    passed = {finding.probe for finding in found.findings if finding.state == "pass"}
+    assert passed <= {"repeat", "seed"}
+
+
+def test_a_model_that_hears_one_beep_less_shows_no_cut(tmp_path: Path) -> None:
+    def miss_one(text: str) -> str:
+        return str(int(text) - 1) if text in "23456" else text
+
+    found = ask(lambda heard: replace(heard, answer=miss_one), tmp_path, "A")
+    assert found.faults == []
+
+
+def test_no_certificate_is_written_where_nothing_is_answered(tmp_path: Path) -> None:
+    def refuse(heard: Heard) -> Heard:
+        raise web.HTTPBadRequest(text="no such model")
+
+    with pytest.raises(UnansweredError, match="no such model"):
+        ask(refuse, tmp_path, "I")
+    assert not (tmp_path / "certificate.json").exists()
+
+
+def test_a_server_without_pictures_is_asked_the_rest(tmp_path: Path) -> None:
+    def refuse(heard: Heard) -> Heard:
+        if heard.pictures:
+            raise web.HTTPBadRequest(text="no pictures")
+        return heard
+
+    found = ask(refuse, tmp_path, "I")
+    assert {finding.cause for finding in found.faults} == {"refused"}
+    passed = {finding.probe for finding in found.findings if finding.state == "pass"}
+    assert {"system", "history", "prefix", "repeat"} <= passed
+
+
+def test_a_limit_holds_for_all_probes_together(tmp_path: Path) -> None:
     with running(Watching()) as server:
         model = Recipe("openai:m", base_url=f"{server.url}/v1")
-        with pytest.raises(UnansweredError, match="stopped before"):
-            certify(model, tmp_path, modalities="", limits=Limits(max_tokens=100))
-        assert not (tmp_path / "certificate.json").exists()
-        assert not certify(model, tmp_path, modalities="").faults
-
-
-def test_words_that_answer_nothing_are_no_lost_sound(tmp_path: Path) -> None:
-    found = ask(lambda heard: replace(heard, answer=lambda text: "Beeps."), tmp_path, "A")
-    assert "sound_lost" not in {finding.cause for finding in found.faults}
+        found = certify(model, tmp_path, modalities="", limits=Limits(max_tokens=300))
+    assert found.tokens < 400  # of 500; the mean answer tells what the next one may take
+    assert "no question was asked" in [finding.why for finding in found.findings]
 
 
 def test_random_answers_are_unclear(tmp_path: Path) -> None:
@@ -76,5 +110,5 @@ def test_random_answers_are_unclear(tmp_path: Path) -> None:
 
     found = ask(guess, tmp_path, "I,V,A")
     causes = {finding.probe: finding.state for finding in found.findings}
-    known = {"repeat", "seed", "tokens", "limit", "long-answer"}
+    known = {"repeat", "seed", "tokens"}
     assert {name: state for name, state in causes.items() if state != "unclear"}.keys() <= known

@@ -49,6 +49,13 @@ def test_bad_usage_is_refused_before_anything_is_asked() -> None:
     assert "norm1000" in unit.stderr
     dialect = omnidata("certify", "openai:m", "--out", "x", "--dialect", "none", code=2)
     assert "Traceback" not in dialect.stderr
+    both = ("--dialect", "qwen2.5", "--coordinates", "norm1000")
+    assert "one of the two" in omnidata("certify", "openai:m", "--out", "x", *both, code=2).stderr
+    kept = omnidata("certify", "openai:m", "--out", "x", "--cache", "answers.db", code=2)
+    assert "drop --cache" in kept.stderr
     counts = json.loads(omnidata("certify", "openai:m", "--out", "x", "--dry-run", "--json").stdout)
     assert sum(counts["probes"].values()) == counts["requests"] > 100
     assert not Path("x").exists()
+    Path("file").touch()
+    taken = omnidata("certify", "openai:m", "--out", "file", code=2)
+    assert "the folder takes no files" in taken.stderr
