@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import wave
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, Literal
 
@@ -132,7 +132,28 @@ def beeps(times: Sequence[float], pitches: Sequence[float], *, seconds: float) -
         pitches: of each, in hertz.
         seconds: of the whole.
     """
+    cues = [sounds.tone(pitch, seconds=0.4) for pitch in pitches]
+    return place_sounds(times, cues, seconds=seconds)
+
+
+def place_sounds(times: Sequence[float], cues: Sequence[Samples], *, seconds: float) -> Samples:
+    """Return sounds in silence.
+
+    Args:
+        times: when they begin, in seconds.
+        cues: the sounds, at `AUDIO_RATE`.
+        seconds: of the whole.
+    """
     ground: Samples = np.zeros(round(seconds * AUDIO_RATE))
-    for at, pitch in zip(times, pitches, strict=True):
-        ground = sounds.over(ground, sounds.tone(pitch, seconds=0.4), at=at)
+    for at, cue in zip(times, cues, strict=True):
+        ground = sounds.over(ground, cue, at=at)
     return ground
+
+
+def spoken_digits() -> Mapping[str, Samples]:
+    """Return the English words for "1" to "4" by their digits.
+
+    Raises:
+        PlatformError: the extra `voice` is not installed.
+    """
+    return {str(number): word for number, word in enumerate(sounds.speech("en"), 1)}

@@ -15,7 +15,18 @@ from random import Random
 from typing import Any, Final, Literal
 
 from omnidata.actions import Pair, Screen
-from omnidata.certify.exhibits import COLOURS, HIGH, LOW, SWAPPED, Exhibits, beeps
+from omnidata.certify.exhibits import (
+    COLOURS,
+    HIGH,
+    LOW,
+    SWAPPED,
+    Exhibits,
+    beeps,
+    place_sounds,
+    spoken_digits,
+)
+from omnidata.errors import PlatformError
+from omnidata.media import Samples
 from omnidata.types import Conversation, MediaRef, Message, Modality, Part
 
 Judgement = Literal["signs", "places", "same", "times", "cut"]
@@ -133,6 +144,17 @@ def read_beeps(text: str) -> str:
     return read_last_number(text) or ("0" if _denies(text) else "")
 
 
+def read_spoken(text: str) -> str:
+    """Return the digits from one to four of an answer, in words or figures.
+
+    Examples:
+        >>> read_spoken("Three, one, 4")
+        '314'
+    """
+    found = re.findall(r"[0-9]|\b(?:one|two|three|four)\b", _final_text(text))
+    return "".join(str(_NUMBERS.index(each)) if each in _NUMBERS else each for each in found)
+
+
 def read_count(text: str) -> str:
     """Return the number to which an answer counts from 1; empty if it does anything else.
 
@@ -150,7 +172,7 @@ def read_count(text: str) -> str:
 def _is_whole(text: str) -> str:
     """Return "whole" for an answer that counts to the end, "cut" for one that stops before."""
     count = read_count(text)
-    return count and ("whole" if count in ("120", "150", "180") else "cut")
+    return count and ("whole" if int(count) in _LAST else "cut")
 
 
 def read_first_letter(text: str) -> str:
@@ -274,6 +296,14 @@ def _pictures(exhibits: Exhibits, rng: Random) -> Iterator[Probe]:
         chance=1 / 720,
         questions=[_several(exhibits, _digits(rng, 3)) for _ in range(3)],
     )
+    yield Probe(
+        name="current-picture",
+        claim="the last of several pictures is taken for the current one",
+        media=("image",),
+        read=read_digits,
+        chance=1 / 9,
+        questions=[_current(exhibits, _digits(rng, 3)) for _ in range(3)],
+    )
 
 
 def _colours(exhibits: Exhibits, form: Literal["PNG", "JPEG"]) -> Probe:
@@ -316,6 +346,18 @@ def _several(exhibits: Exhibits, digits: str) -> Question:
             digits[0]: "first_picture_only",
             digits[-1]: "last_picture_only",
         },
+    )
+
+
+def _current(exhibits: Exhibits, digits: str) -> Question:
+    pictures = [exhibits.text(f"digit-{digit}", digit) for digit in digits]
+    return Question(
+        messages=_ask(
+            *pictures,
+            "The pictures show a screen, the oldest picture first. Which digit does the screen "
+            "show now? Answer with the digit alone.",
+        ),
+        right=digits[-1],
     )
 
 
@@ -427,6 +469,38 @@ def _sounds(exhibits: Exhibits) -> Iterator[Probe]:
         read=choose_from(("left", "right", "both")),
         chance=1 / 2,
         questions=[_side(exhibits, side, number) for number in (1, 2, 3) for side in _OTHER],
+    )
+    try:
+        words = spoken_digits()
+    except PlatformError:  # without the extra `voice`
+        return
+    yield Probe(
+        name="speech",
+        claim="spoken digits arrive to their end, after 55 s",
+        media=("audio",),
+        read=lambda text: read_spoken(text) or _denies(text),
+        chance=1e-3,
+        questions=[_say_digits(exhibits, words, digits) for digits in ("31421", "24132", "13243")],
+    )
+
+
+_SPOKEN_AT: Final = (2, 15, 29, 31, 55)
+"""When digits are spoken, in seconds."""
+
+
+def _say_digits(exhibits: Exhibits, words: Mapping[str, Samples], digits: str) -> Question:
+    signal = place_sounds(_SPOKEN_AT, [words[digit] for digit in digits], seconds=57)
+    return Question(
+        messages=_ask(
+            exhibits.sound(f"speech-{digits}", signal),
+            "Somebody says digits. List them in their order, and nothing else.",
+        ),
+        right=digits,
+        signs={
+            **{digits[:end]: "sound_cut" for end in (1, 2, 4)},
+            digits[:3]: "sound_cut_30",
+            NOTHING: "sound_lost",
+        },
     )
 
 
@@ -568,10 +642,6 @@ def _history(mine: int, yours: int) -> Question:
 
 _LAST: Final = (120, 150, 180)
 """The numbers to which long answers count."""
-
-
-def _read_end(text: str) -> str:
-    return "whole" if read_last_number(text) in map(str, _LAST) else "cut"
 
 
 def _sampling() -> Iterator[Probe]:

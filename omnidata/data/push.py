@@ -1,8 +1,9 @@
-"""A Parquet repository of `omnidata convert --embed` to the Hub, with its card and its licence."""
+"""Push to the Hub: a repository of `omnidata convert --embed`, or errata, each with its card."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,6 +13,8 @@ from omnidata.files import SETTINGS, read_file
 from omnidata.loaders.repository import MANIFEST, Manifest, is_repository, read_manifest
 from omnidata.loaders.subsets import count_tags
 from omnidata.loaders.upload import Upload, check_link, check_name, upload
+from omnidata.run.errata import Errata, read_errata
+from omnidata.table_formats import markdown_text
 from omnidata.tasks import get_task
 
 README: Final = "README.md"
@@ -76,6 +79,78 @@ def push(
         pull_request=pull_request,
         dry_run=dry_run,
     )
+
+
+ERRATA: Final = "errata.jsonl"
+
+
+def push_errata(
+    file: Path,
+    name: str,
+    *,
+    private: bool = False,
+    pull_request: bool = False,
+    dry_run: bool = False,
+) -> Upload:
+    """Push errata with a card: what they correct, under which licence, and how to use them.
+
+    Args:
+        file: the errata; their first line states the licence.
+        name: "ORG/NAME" on the Hub, where the file is called errata.jsonl.
+        private: create a private dataset.
+        pull_request: open a pull request.
+        dry_run: only list the files to send.
+
+    Raises:
+        UsageError: the name is invalid or taken, or no licence is stated.
+        DataError: as `omnidata.run.errata.read_errata` and `omnidata.loaders.upload.upload`.
+    """
+    check_name(name)
+    errata = read_errata(file)
+    if not errata.licence:
+        raise UsageError(
+            "the errata state no licence",
+            where=f"{file}:1",
+            expected='"licence" with the Hub\'s name of one, e.g. cc-by-4.0',
+            remedy="add it to the first line",
+        )
+    return upload(
+        name,
+        {ERRATA: file, README: _errata_card(errata, name).encode()},
+        f"{errata.name} {errata.version}: {errata.hash[:12]}, by omnidata push",
+        is_ours=lambda paths: ERRATA in paths or set(paths) <= {README},
+        stale=lambda path: False,
+        private=private,
+        pull_request=pull_request,
+        dry_run=dry_run,
+    )
+
+
+def _errata_card(errata: Errata, name: str) -> str:
+    import yaml
+
+    front = yaml.safe_dump({"license": errata.licence, "tags": ["omnidata", "errata"]})
+    kinds = Counter(one.kind for one in errata.corrections)
+    rows = "\n".join(f"| `{kind}` | {count} |" for kind, count in sorted(kinds.items()))
+    authors = markdown_text(", ".join(errata.authors) or "not stated")
+    return f"""---
+{front}---
+
+# {markdown_text(errata.name)}, version {markdown_text(errata.version)}
+
+Corrections of labels of the benchmark `{errata.benchmark}`. Authors: {authors}.
+SHA-256 of the file: `{errata.hash}`.
+
+| kind | lines |
+|---|---|
+{rows}
+
+```sh
+omnidata score {errata.benchmark} DATA RUN --errata hf://{name}/{ERRATA}
+```
+
+Every number is shown without and with the corrections.
+"""
 
 
 def _files(folder: Path, manifest: Manifest) -> dict[str, Path]:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from aiohttp import web
 from PIL import Image, ImageDraw, ImageFont
 
+from omnidata.certify.exhibits import spoken_digits
 from tests.adapters.servers import Asked, Fault
 
 _GLYPHS = "0123456789AB"
@@ -181,6 +182,8 @@ def _answer(heard: Heard) -> str:
     if "ship" in asked:
         key = heard.seed if heard.temperature else 0
         return f"The Albatross {random.Random(key).randrange(10**9)} sails to Rome."
+    if "says digits" in asked:
+        return "I hear nothing." if heard.sound is None else _spoken(heard.sound.mean(axis=0))
     if "beeps" in asked or "sound" in asked:
         return _listen(heard, asked)
     if "red square" in asked:
@@ -189,6 +192,8 @@ def _answer(heard: Heard) -> str:
         return _colour(heard.pictures[0])
     if "clip" in asked:
         return _watch(heard.clip, asked)
+    if "show now" in asked:
+        return _read_text(heard.pictures[-1])
     return ", ".join(map(_read_text, heard.pictures))
 
 
@@ -241,6 +246,18 @@ def _beeps(wave: npt.NDArray[np.float32]) -> list[float]:
             found.append(float(np.fft.rfftfreq(part.size, 1 / _RATE)[spectrum.argmax()]))
         at += size
     return found
+
+
+def _spoken(wave: npt.NDArray[np.float32]) -> str:
+    """The digits whose words are most like the sounds of each second with any."""
+    words = {digit: word.astype(np.float32) for digit, word in spoken_digits().items()}
+    starts = [at for at in range(0, wave.size, _RATE) if np.abs(wave[at : at + _RATE]).max() > 0.02]
+    said = (wave[at : at + _RATE] for at in starts)
+    return ", ".join(max(words, key=lambda digit: _likeness(part, words[digit])) for part in said)
+
+
+def _likeness(part: npt.NDArray[np.float32], word: npt.NDArray[np.float32]) -> float:
+    return float(np.correlate(part, word, "full").max() / np.linalg.norm(word))
 
 
 def _read_text(picture: Image.Image) -> str:
@@ -325,7 +342,7 @@ _SCREENS = ("phone", "landscape", "4k", "tiny", "wide", "turned", "palette", "al
 
 
 _HEARD = (
-    *("frames", "frame-times", "track", "beeps", "long-sound", "pitch", "sides"),
+    *("frames", "frame-times", "track", "beeps", "long-sound", "pitch", "sides", "speech"),
     "sound-beside-clip",
 )
 
@@ -367,7 +384,7 @@ FAULTS: Mapping[str, tuple[Callable[[Heard], Heard], str, Mapping[str, str]]] = 
     "drop sound": (
         lambda h: replace(h, sound=None),
         "A",
-        dict.fromkeys(("beeps", "long-sound", "pitch"), "sound_lost"),
+        dict.fromkeys(("beeps", "long-sound", "pitch", "speech"), "sound_lost"),
     ),
     "drop sound beside a clip": (
         lambda h: replace(h, sound=None) if h.clip else h,
@@ -377,12 +394,12 @@ FAULTS: Mapping[str, tuple[Callable[[Heard], Heard], str, Mapping[str, str]]] = 
     "cut at 30 s": (
         lambda h: replace(h, sound=_cut(h.sound, 30)),
         "A",
-        {"long-sound": "sound_cut_30"},
+        dict.fromkeys(("long-sound", "speech"), "sound_cut_30"),
     ),
     "cut at 28 s": (
         lambda h: replace(h, sound=_cut(h.sound, 28)),
         "A",
-        {"long-sound": "sound_cut"},
+        dict.fromkeys(("long-sound", "speech"), "sound_cut"),
     ),
     "refuse sound and clips": (
         lambda h: _refuse() if h.clip or h.sound is not None else h,
