@@ -174,7 +174,8 @@ def compare(
 
     form = "json" if as_json else form
     if len(runs) != 2:
-        _rank(runs, data, pages_a or pages_b, [*by, *errata], form, seed)
+        given = [*(f"--by {tag}" for tag in by), *(f"--errata {file}" for file in errata)]
+        _rank(runs, data, pages_a or pages_b, given, form, seed)
         return
     reports = shown.Reports(pages_a, pages_b)
     files = read_all(errata)
@@ -208,7 +209,7 @@ def _rank(
     runs: Sequence[Path],
     data: Path | None,
     pages: Path | None,
-    by: Sequence[str],
+    given: Sequence[str],
     form: str,
     seed: int,
 ) -> None:
@@ -221,10 +222,10 @@ def _rank(
             expected="two runs" + ("" if pages else ", or more"),
             remedy="drop the pages" if pages else "name a second run folder",
         )
-    if by:
+    if given:
         raise UsageError(
-            "--by and --errata are for two runs",
-            where=by[0],
+            f"{given[0].partition(' ')[0]} is for two runs",
+            where=given[0],
             expected="two runs",
             remedy="drop the option",
         )

@@ -14,7 +14,6 @@ from typing import Any, Literal, get_args
 
 from omnidata.actions import Box, Point, Region, Screen, Space
 from omnidata.jsontext import is_number
-from omnidata.loaders.files import SKIPPED
 from omnidata.loaders.load import RowContext, short
 from omnidata.tasks.agentstudio.files import Row, TaskName
 
@@ -305,12 +304,12 @@ def _check_operation(
     operation, space = action.get("operation"), row["action_space"]
     if isinstance(operation, str) and operation in space:
         return True
-    (place.refuse if skip else place.warn)(
-        "operation-unknown",
-        f"{name}operation is {short(operation)}",
-        f"one of the action space: {', '.join(space)}",
-        SKIPPED if skip else "correct the row; until then the step of this action is left out",
-    )
+    what = f"{name}operation is {short(operation)}"
+    expected = f"one of the action space: {', '.join(space)}"
+    if skip:
+        return place.refuse("operation-unknown", what, expected)
+    remedy = "correct the row; until then the step of this action is left out"
+    place.warn("operation-unknown", what, expected, remedy)
     return False
 
 

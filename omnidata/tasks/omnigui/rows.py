@@ -249,7 +249,7 @@ def read_action(row: Row, screen: Screen, place: RowContext) -> tuple[Action | N
     number = whole_number(row.get("result_action_type"))
     if number is None or number not in LABELS:
         what = f"result_action_type is {row.get('result_action_type')!r}"
-        return None, _refuse_target(place, "action-unknown", what, f"one of {_NUMBERS}")
+        return None, _refuse_target("action-unknown", place, what, f"one of {_NUMBERS}")
     words = row.get("action_text")
     bare = replace(
         Action.of(LABELS[number]), words=words if isinstance(words, str) and words else None
@@ -258,7 +258,7 @@ def read_action(row: Row, screen: Screen, place: RowContext) -> tuple[Action | N
         text = row.get("result_action_text")
         if not isinstance(text, str):
             what = f"result_action_text is {text!r}"
-            return bare, _refuse_target(place, "text-missing", what, "a string")
+            return bare, _refuse_target("text-missing", place, what, "a string")
         if not text:
             place.warn(
                 "text-empty",
@@ -274,7 +274,7 @@ def read_action(row: Row, screen: Screen, place: RowContext) -> tuple[Action | N
     except TargetError as error:
         value = row.get("result_touch_xy", row.get("result_touch_yx"))
         what = f"the touch target {_short(value)}: {error}"
-        return bare, _refuse_target(place, "target-unreadable", what, _TARGET_FORMS)
+        return bare, _refuse_target("target-unreadable", place, what, _TARGET_FORMS)
     end: tuple[Region, ...] = ()
     if bare.kind == "swipe":
         try:
@@ -288,7 +288,7 @@ def read_action(row: Row, screen: Screen, place: RowContext) -> tuple[Action | N
             )
     if not start:
         what = f"{bare.label} without a touch target"
-        return bare, _refuse_target(place, "target-missing", what, _TARGET_FORMS)
+        return bare, _refuse_target("target-missing", place, what, _TARGET_FORMS)
     for region in (*start, *end):
         corners = (region, region) if isinstance(region, Point) else _corners(region)
         edges = [edge for corner in corners for edge in (corner.x, corner.y)]
@@ -305,7 +305,7 @@ def read_action(row: Row, screen: Screen, place: RowContext) -> tuple[Action | N
 _TARGET_FORMS = "[[x1, y1], [x2, y2]] or [x, y] in pixels"
 
 
-def _refuse_target(place: RowContext, code: str, what: str, expected: str) -> bool:
+def _refuse_target(code: str, place: RowContext, what: str, expected: str) -> bool:
     remedy = "the step has no usable target and omnigui-paper leaves it out"
     return place.refuse(code, what, expected, f"correct the row; until then {remedy}")
 
