@@ -1,7 +1,7 @@
 """The probes: questions with known answers, simple enough for a small model.
 
-Each question lists the wrong answers that a fault would cause (`signs`), so faults are told apart
-from the mistakes of a weak model.
+Each question lists the wrong answers that a fault would cause (`signs`): they separate a fault from
+the mistakes of a weak model.
 """
 
 from __future__ import annotations
@@ -456,7 +456,7 @@ def _sounds(exhibits: Exhibits) -> Iterator[Probe]:
     )
     yield Probe(
         name="pitch",
-        claim="high and low sounds are told apart, in their order",
+        claim="high and low sounds differ, and keep their order",
         media=("audio",),
         read=lambda text: _PITCH(text) or _denies(text),
         chance=1 / 8,
@@ -464,7 +464,7 @@ def _sounds(exhibits: Exhibits) -> Iterator[Probe]:
     )
     yield Probe(
         name="sides",
-        claim="left and right of a sound are told apart",
+        claim="left and right of a sound differ",
         media=("audio",),
         read=choose_from(("left", "right", "both")),
         chance=1 / 2,

@@ -200,7 +200,7 @@ class Steps(IndexedSteps):
                 # The usual pool of memory keeps what it has freed.
                 pool = pa.system_memory_pool()
                 found = pc.call_function("dictionary_encode", [column], memory_pool=pool)
-                codes = _joined((part.indices for part in found.chunks), np.int32)
+                codes = _join((part.indices for part in found.chunks), np.int32)
                 return codes if self._numbers is None else _renumber(codes[self._numbers])
         numbers: dict[Any, int] = {}
         values = self.column(name)
@@ -214,7 +214,7 @@ class Steps(IndexedSteps):
         if self._list is None:
             column = self._file.column(name)
             if not column.null_count:
-                values = _joined(column.chunks, np.int64)
+                values = _join(column.chunks, np.int64)
                 return values if self._numbers is None else values[self._numbers]
         return np.fromiter(self.column(name), np.int64, len(self))
 
@@ -440,7 +440,7 @@ def _in_parts(numbers: Numbers) -> Iterator[int]:
         yield from numbers[start : start + 1024].tolist()
 
 
-def _joined(parts: Iterable[pa.Array], kind: type[np.integer[Any]]) -> npt.NDArray[Any]:
+def _join(parts: Iterable[pa.Array], kind: type[np.integer[Any]]) -> npt.NDArray[Any]:
     """Return the integers of arrays; `to_numpy` imports pandas, `combine_chunks` keeps memory."""
     # A file of no steps has no array.
     return np.concatenate([np.empty(0, kind), *map(np.from_dlpack, parts)])

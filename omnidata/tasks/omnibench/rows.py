@@ -497,7 +497,7 @@ class TaskReader:
         if self.check_orders and self._unlisted:
             RowContext(self._unlisted[0], self.note).warn(
                 "orders-missing",
-                f"{len(self._unlisted)} tasks, of which this is the first, list no orders",
+                f"{len(self._unlisted)} tasks list no orders; this is the first",
                 "successful_topo, all valid orders",
                 f"nothing to do: up to {MAX_ORDERS} orders are computed",
             )
