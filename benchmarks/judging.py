@@ -5,7 +5,7 @@ steps, half of them with other numbers. Each step is judged once, as `omnidata s
 time is compared, the best of some rounds, in processes of the two checkouts in turns: the machine
 may be shared. The other checkout runs in this environment.
 
-    python benchmarks/judging.py --against ../other --only aitz omnigui
+    python benchmarks/judging.py --against ../other --only aitw omnigui
 """
 
 from __future__ import annotations
