@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from omnidata.run.selection import whole_episodes
 from omnidata.tasks import get_task
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.profile import Profile
-from omnidata.types import OUTCOMES, Delivery, LoadedDataset, Outcome, Step, Verdict, VerdictColumns
+from omnidata.types import OUTCOMES, LoadedDataset, Outcome, Step, VerdictColumns
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +63,6 @@ class Bench:
             )
         judge = get_profile(task, profile)
         return cls(task, judge, task.load(Path(data), check_media=False))
-
-    def judge(
-        self, step: Step, text: str, delivery: Delivery, receipt: Mapping[str, Any]
-    ) -> Verdict:
-        """Return the verdict on an answer, or on a failed request."""
-        if delivery == "ok":
-            return self.profile.judge(step, text, receipt)
-        return self.profile.without_answer(step, delivery)
 
     def overall(self, judged: Mapping[str, Judged]) -> dict[str, float]:
         """Return the profile's metrics over the judged steps.

@@ -231,7 +231,7 @@ def verdicts(task: str, data: str, profile: str | None, options: dict[str, str])
             return Score.unscored(explanation="a step is asked once: --epochs 1")
         delivery, error = delivery_of(state.output, kept)
         receipt = receipt_of(state.output, kept)
-        verdict = bench.judge(step, state.output.completion, delivery, receipt)
+        verdict = bench.profile.judge(step, state.output.completion, receipt, delivery)
         values = zip(bench.profile.values, verdict.values, strict=True)
         return Score(
             value={name: math.nan if value is None else float(value) for name, value in values},

@@ -28,7 +28,7 @@ from omnidata.harness.bench import Bench, Judged
 from omnidata.jsontext import encode
 from omnidata.run.logs.lmms_eval import FAILED
 from omnidata.storage import atomic_write, wrap_os_error
-from omnidata.types import OUTCOMES, GenerationParams, Step
+from omnidata.types import OUTCOMES, Delivery, GenerationParams, Step
 
 PREFIX: Final = "omnidata_"
 _WHOLE: Final = Capabilities(video="native")
@@ -223,7 +223,8 @@ class LmmsTask:
         while isinstance(text, list | tuple):
             text = text[0] if text else ""
         failed = text.startswith(FAILED)
-        verdict = bench.judge(step, text, "api_error" if failed else "ok", self._receipt(step))
+        delivery: Delivery = "api_error" if failed else "ok"
+        verdict = bench.profile.judge(step, text, self._receipt(step), delivery)
         values = dict(zip(bench.profile.values, verdict.values, strict=True))
         record = {"sample_id": step.sample_id, "outcome": verdict.outcome, **values}
         return dict.fromkeys(bench.profile.columns, record)

@@ -75,10 +75,7 @@ class Judge:
             if answer is None:
                 verdict = profile.without_answer(step, "missing")
             else:
-                if answer.delivery == "ok":
-                    verdict = profile.judge(step, answer.output or "", answer.receipt)
-                else:
-                    verdict = profile.without_answer(step, answer.delivery)
+                verdict = profile.judge(step, answer.output or "", answer.receipt, answer.delivery)
                 if answer.receipt and missing_media(answer.receipt):
                     self.degraded += 1
             kind = verdict.outcome, verdict.values

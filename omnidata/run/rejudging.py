@@ -161,11 +161,13 @@ class Rejudging:
         return before
 
     def _judge(self, step: Step, number: int) -> _Judged:
-        answer, rules = self._answers.get(number), self._profile
-        if answer is not None and answer.delivery == "ok":
-            verdict = rules.judge(step, answer.output or "", answer.receipt)
+        answer = self._answers.get(number)
+        if answer is None:
+            verdict = self._profile.without_answer(step, "missing")
         else:
-            verdict = rules.without_answer(step, answer.delivery if answer else "missing")
+            verdict = self._profile.judge(
+                step, answer.output or "", answer.receipt, answer.delivery
+            )
         return _Judged(verdict.outcome, tuple(map(_as_number, verdict.values)))
 
     def _rank(self, judged: _Judged) -> tuple[float, float]:

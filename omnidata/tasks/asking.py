@@ -31,7 +31,6 @@ from omnidata.types import (
     Conversation,
     Explanation,
     LoadedDataset,
-    Outcome,
     Step,
     Target,
     Verdict,
@@ -197,10 +196,6 @@ class Asking:
             profile: its name; empty for the default.
         """
         return self.profiles[profile or self.default_profile].judge(step, text, receipt)
-
-    def without_answer(self, step: Step, outcome: Outcome, *, profile: str = "") -> Verdict:
-        """Return the verdict on a step without an answer."""
-        return self.profiles[profile or self.default_profile].without_answer(step, outcome)
 
     def explanation(
         self,

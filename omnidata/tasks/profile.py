@@ -11,7 +11,7 @@ import msgspec
 from omnidata.dialects import UnreadError
 from omnidata.tasks.benchmark import Benchmark, Parse, ParsedAnswer, Receipt, Rule
 from omnidata.tasks.totals import EpisodeTotals
-from omnidata.types import Outcome, Step, Verdict, VerdictColumns
+from omnidata.types import Delivery, Outcome, Step, Verdict, VerdictColumns
 
 if TYPE_CHECKING:
     from omnidata.metrics.paired import Measures
@@ -58,8 +58,19 @@ class Profile:
         found = self._totals
         return found.metric_of(name) if isinstance(found, EpisodeTotals) else name
 
-    def judge(self, step: Step, text: str, receipt: Receipt = None) -> Verdict:
-        """Read one answer and judge it."""
+    def judge(
+        self, step: Step, text: str, receipt: Receipt = None, delivery: Delivery = "ok"
+    ) -> Verdict:
+        """Read one answer and judge it; a request that failed is judged as one without an answer.
+
+        Args:
+            step: of the question.
+            text: the untrusted answer; empty without one.
+            receipt: of the answer.
+            delivery: how the request ended; "ok" for a whole answer.
+        """
+        if delivery != "ok":
+            return self.without_answer(step, delivery)
         if len(text) <= LONGEST:
             return self.judge_text(step, text, receipt)
         found = self.judge_text(step, text[:LONGEST], receipt)

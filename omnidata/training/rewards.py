@@ -141,11 +141,7 @@ class Reward:
         """
         step = self.step(sample_id)
         shown = dict(receipt or {})
-        verdict = (
-            self.profile.judge(step, text, shown)
-            if delivery == "ok"
-            else self.profile.without_answer(step, delivery)
-        )
+        verdict = self.profile.judge(step, text, shown, delivery)
         explanation = self.task.explanation(
             step, verdict, text, profile=self.profile.name, receipt=shown
         )

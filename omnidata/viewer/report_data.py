@@ -579,11 +579,7 @@ def _rulings(book: Book, step: Step, own: Verdict, explained: Explanation) -> li
         if name == book.run.profile or said is None:
             continue
         try:
-            verdict = (
-                profile.judge(step, said.output or "", said.receipt)
-                if said.delivery == "ok"
-                else profile.without_answer(step, said.delivery)
-            )
+            verdict = profile.judge(step, said.output or "", said.receipt, said.delivery)
         except OmnidataError as error:
             verdict = Verdict("unparsed", (None,) * len(profile.values), None, error.what)
         explained = book.explain(step, verdict, profile=name)
