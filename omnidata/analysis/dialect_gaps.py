@@ -120,7 +120,7 @@ def find_gaps(task: str, name: str) -> dict[str, Any]:
             spoken.dialect.read(spoken.dialect.write([placed], fed, platform), fed)
             by_dialect.add(title)
         with suppress(CannotSayError):
-            spoken.speech.adopt([spoken.in_unit(placed, _SCREEN)], step, None)
+            spoken.speech.adopt([spoken.reader.in_unit(placed, _SCREEN)], step, None)
             by_task.add(title)
     return {
         "title": dialect.title,

@@ -32,7 +32,7 @@ from omnidata.run.selection import whole_episodes
 from omnidata.storage import atomic_write, wrap_os_error, write_json
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.coordinates import answer_space, of_screen, sent_size
-from omnidata.tasks.explaining import standing
+from omnidata.tasks.marks import standing
 from omnidata.tasks.profile import Profile
 from omnidata.types import Completion, LoadedDataset, Step
 

@@ -19,7 +19,7 @@ from omnidata.jsontext import BROKEN, decode_utf8, fault_of, text_lines
 from omnidata.loaders.rows import read_action
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.benchmark import Benchmark
-from omnidata.tasks.explaining import standing
+from omnidata.tasks.marks import standing
 from omnidata.types import Step
 
 Kind = Literal["also_right", "replace", "instruction", "drop"]

@@ -21,7 +21,7 @@ from omnidata.predictions import Prediction
 from omnidata.tasks import get_task
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.asking_in_dialect import AskingInDialect
-from omnidata.tasks.explaining import mark_of
+from omnidata.tasks.marks import mark_of
 from omnidata.tasks.profile import Profile
 from omnidata.types import Cause, LoadedDataset, Step, Verdict
 
@@ -229,15 +229,15 @@ class _Reading:
 
     def acts(self, one: Answer) -> bool:
         if isinstance(self.task, AskingInDialect):
-            return self.task.acts(one.step, one.text, one.receipt)
+            return self.task.reader.acts(one.step, one.text, one.receipt)
         return self.judge(one)[0].outcome == "ok"
 
     def is_exact(self, one: Answer) -> bool:
         """Whether the released parser of the dialect reads the answer."""
         if not isinstance(self.task, AskingInDialect):
             return False
-        receipt = self.task.receipt_and_size(one.step, one.receipt)[1]
-        return self.task.is_read(one.text, receipt, "strict")
+        receipt = self.task.reader.receipt_and_size(one.step, one.receipt)[1]
+        return self.task.reader.is_read(one.text, receipt, "strict")
 
     def count(self, tried: Sequence[Answer]) -> _Form:
         acting = [one for one in tried if self.acts(one)]

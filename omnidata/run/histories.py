@@ -19,7 +19,7 @@ from omnidata.predictions import Prediction
 from omnidata.run.journal import TRANSIENT
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.coordinates import of_screen
-from omnidata.tasks.explaining import standing
+from omnidata.tasks.marks import standing
 from omnidata.types import Completion, Step
 
 PATCHES = "patches"

@@ -25,7 +25,7 @@ from omnidata.predictions import Prediction, missing_media
 from omnidata.registry import plugin_origin
 from omnidata.tasks import get_task
 from omnidata.tasks.asking import Asking
-from omnidata.tasks.explaining import mark_of
+from omnidata.tasks.marks import mark_of
 from omnidata.tasks.profile import Profile
 from omnidata.types import CAUSES, OUTCOMES, Cause, Diagnosis, Outcome, Step
 

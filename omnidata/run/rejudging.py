@@ -17,7 +17,7 @@ from omnidata.registry import plugin_origin
 from omnidata.run.errata import Correction, Errata, Targets, correct_step, corrections_of
 from omnidata.run.run_files import Run
 from omnidata.tasks.asking import Asking
-from omnidata.tasks.explaining import RIGHT
+from omnidata.tasks.marks import RIGHT
 from omnidata.tasks.profile import Profile
 from omnidata.types import OUTCOMES, Outcome, Step, VerdictColumns
 

@@ -54,7 +54,7 @@ from omnidata.storage import atomic_write, file_name, is_unfinished, wrap_os_err
 from omnidata.tasks import is_named
 from omnidata.tasks.asking import Asking, ask_with
 from omnidata.tasks.benchmark import Benchmark
-from omnidata.tasks.explaining import is_judged, standing
+from omnidata.tasks.marks import is_judged, standing
 from omnidata.tasks.profile import Profile
 from omnidata.tasks.rollouts import Scored
 from omnidata.types import CAUSES, OUTCOMES, Cause, LoadedDataset, Step, Verdict, VerdictColumns

@@ -1,26 +1,25 @@
 """`-T dialect=NAME`: a task that is asked, answered and learnt as one family of models does it.
 
-The task stays as it is: a dialect's answer is read as actions, the task takes them as an answer of
-its own (`Speech.adopt`), and its profiles judge that. So a verdict means the same in every dialect.
-An action that one side cannot express is wrong, and counted.
+The task stays as it is: a dialect's answer is read as actions (`dialect_answers`), the task takes
+them as an answer of its own (`Speech.adopt`), and its profiles judge that (`dialect_profile`). So a
+verdict means the same in every dialect. An action that one side cannot express is wrong, and
+counted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, get_args
 
-import numpy as np
 from msgspec import structs
 
-from omnidata.actions import Action, Box, Point, Region, Screen, Space, centre, convert, ratio
+from omnidata.actions import Action, Point, Region, Screen, Space, convert
 from omnidata.adapters.hf.options import CONTROLS
 from omnidata.adapters.media_budget import HISTORY
 from omnidata.dialects import (
-    Answer,
     CannotSayError,
     Dialect,
     Frame,
@@ -30,38 +29,32 @@ from omnidata.dialects import (
     Rules,
     UnreadError,
 )
-from omnidata.dialects.points import read_place
-from omnidata.errors import PluginError, UsageError
+from omnidata.errors import UsageError
 from omnidata.files import SETTINGS, read_file
-from omnidata.jsontext import hash_of, is_number
+from omnidata.jsontext import hash_of
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.asking_under_options import earlier_roles, earlier_screenshots
 from omnidata.tasks.benchmark import Benchmark, ParsedAnswer, Receipt
 from omnidata.tasks.coordinates import place, sent_size
-from omnidata.tasks.explaining import mark_of
-from omnidata.tasks.profile import LONGEST, Profile
+from omnidata.tasks.dialect_answers import (
+    DialectReader,
+    move_places,
+    refuse_dialect,
+    to_original,
+)
+from omnidata.tasks.dialect_profile import STRICT, UNEXPRESSED, DialectProfile, rules_of
+from omnidata.tasks.marks import mark_of
 from omnidata.types import (
     Conversation,
     Diagnosis,
     Explanation,
     LoadedDataset,
-    Outcome,
     Part,
     Step,
     Target,
     Verdict,
-    VerdictColumns,
 )
 
-STRICT: Final = "+strict"
-"""Suffix of profiles that read answers as the dialect's released parser does."""
-COUNTS: Final = ("read", "read_strict", "expressed", "expressible", "left_out")
-"""Values of a verdict beside the profile's own: whether the answer was read, also as the
-released parser reads, whether the task could express what was read, whether the dialect can say
-what is right; and how many actions the task left out, as it takes one a step."""
-_UNCOUNTED: Final = (None,) * len(COUNTS)
-"""The same of a step that is asked in the task's own words."""
-_UNEXPRESSED: Final = "unexpressed"
 PLATFORMS: Final[Mapping[str, Platform]] = {
     "mobile": "mobile",
     "desktop": "desktop",
@@ -76,8 +69,6 @@ PLATFORMS: Final[Mapping[str, Platform]] = {
 }
 """Names of platforms in tasks and tags."""
 _UNIT: Final[Screen] = (1000, 1000)
-_SAID: Final = frozenset({"none", "wait", "look", "done", "ask"})
-"""Kinds of action that a reader may find in a text that acts on nothing."""
 
 
 def unit_for(benchmark: Benchmark, dialect: Dialect) -> Space | None:
@@ -90,20 +81,13 @@ def unit_for(benchmark: Benchmark, dialect: Dialect) -> Space | None:
     return next((space for space in wanted if space in known), None)
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
-    answer: Answer | None
-    adopted: ParsedAnswer[Any] | None
-    reason: str = ""
-    left_out: int = 0
-
-
 class AskingInDialect(Asking):
     """A task whose prompts, answers and targets are a dialect's.
 
     Attributes:
         task: the benchmark, under common options where there are any.
-        dialect: the dialect.
+        dialect: the dialect, with directions in the sense of the task's labels.
+        reader: reads answers.
 
     Args:
         task: see above; its places are in `unit_for` the dialect.
@@ -123,41 +107,17 @@ class AskingInDialect(Asking):
         self.history_window = task.history_window
         self.task = task
         self._system, self._known_words = system, words
-        own_platform = task.benchmark.card.platform
-        platform = PLATFORMS.get(own_platform)
-        if task.benchmark.speech is None:
-            raise UsageError(
-                f"dialects only ask for an action or a place, and {task.name} also asks for other "
-                "things",
-                where=f"-T dialect={dialect.name}",
-                expected="unified",
-                remedy="leave out dialect",
-            )
-        if platform and platform not in dialect.says:
-            raise UsageError(
-                f"{dialect.name} has no actions on {own_platform}",
-                where=f"-T dialect={dialect.name}",
-                expected=f"a task of {', '.join(dialect.says)}",
-                remedy="see `omnidata info dialects` for the dialects of each platform",
-            )
-        if task.options.get("observation", "screenshot") != "screenshot":
-            raise UsageError(
-                "a dialect needs the screenshot itself",
-                where=f"-T observation={task.options['observation']}",
-                expected="observation=screenshot",
-                remedy="leave out observation or dialect",
-            )
+        _check(task, dialect)
+        assert task.benchmark.speech
         self.speech = task.benchmark.speech
         self.dialect = dialect.in_sense(self.speech.label_sense)
-        self._space = unit_for(task.benchmark, dialect)
-        self.profiles = {
-            **{name: self._profile(name, "lenient") for name in task.profiles},
-            **{name + STRICT: self._profile(name, "strict") for name in task.profiles},
-        }
-
-    def _profile(self, name: str, rules: Rules) -> Profile:
-        called = name + STRICT if rules == "strict" else name
-        return _DialectProfile(self, self.task.profiles[name], rules, called)
+        self.reader = DialectReader(self.dialect, self.speech, unit_for(task.benchmark, dialect))
+        profiles = (
+            DialectProfile(self, own, rules)
+            for rules in get_args(Rules)
+            for own in task.profiles.values()
+        )
+        self.profiles = {profile.name: profile for profile in profiles}
 
     @property
     def options(self) -> Mapping[str, str]:
@@ -233,13 +193,13 @@ class AskingInDialect(Asking):
             for message in example
         ]
         layouts = [repr(dialect.layout_on(platform)) for platform in sorted(dialect.says)]
-        told = [*layouts, repr(dialect.frame), *dialect.stop, dialect.special_tokens]
-        return hash_of([self.task.prompt_hash, dialect.name, told, texts])
+        form = [*layouts, repr(dialect.frame), *dialect.stop, dialect.special_tokens]
+        return hash_of([self.task.prompt_hash, dialect.name, form, texts])
 
     def platform_of(self, step: Step) -> Platform:
         """Return the task's platform, or the step's tag `platform`."""
-        said = self.benchmark.card.platform or step.tags.get("platform", "")
-        found = PLATFORMS.get(said.lower())
+        name = self.benchmark.card.platform or step.tags.get("platform", "")
+        found = PLATFORMS.get(name.lower())
         return found if found and found in self.dialect.says else next(iter(self.dialect.says))
 
     def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
@@ -269,10 +229,10 @@ class AskingInDialect(Asking):
         if self.in_own_words(step):
             return self.task.conversation(step, predicted)
         fed = self._fed_size(step.screen)
-        told = self.task.conversation(_without_history(step), predicted)
+        own = self.task.conversation(_without_history(step), predicted)
         parts = [
             self._resize(part, fed) if part.role == "screenshot" else part
-            for message in told
+            for message in own
             if message.role == "user"
             for part in message.parts
             if (part.media or part.role) and not part.role.startswith(HISTORY)
@@ -367,12 +327,20 @@ class AskingInDialect(Asking):
         except CannotSayError:
             raise
         except Exception as error:
-            raise self._plugin_error(
-                "write", f"fails on {actions[0].label}: {error!r:.200}"
-            ) from error
+            what = f"fails on {actions[0].label}: {error!r:.200}"
+            raise refuse_dialect(self.dialect, "write", what) from error
         if not isinstance(text, str):
-            raise self._plugin_error("write", f"gives {text!r:.80} for {actions[0].label}")
+            what = f"gives {text!r:.80} for {actions[0].label}"
+            raise refuse_dialect(self.dialect, "write", what)
         return text
+
+    def can_express(self, step: Step) -> bool:
+        """Return whether the dialect has words for the right answer."""
+        try:
+            self.answer_text(step)
+        except CannotSayError:
+            return False
+        return True
 
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
@@ -423,9 +391,8 @@ class AskingInDialect(Asking):
         """
         if self.in_own_words(step):
             return super().parse(text, step, receipt, profile=profile.removesuffix(STRICT))
-        rules: Rules = "strict" if profile.endswith(STRICT) else "lenient"
-        known, fed = self.receipt_and_size(step, receipt)
-        found = self.interpret(step, text, known, fed, rules)
+        known, fed = self.reader.receipt_and_size(step, receipt)
+        found = self.reader.adopt(step, text, known, fed, rules_of(profile))
         if found.adopted is None:
             raise UnreadError(found.reason)
         return found.adopted
@@ -437,152 +404,15 @@ class AskingInDialect(Asking):
         sent = sent_size(receipt, where="the step before")
         fed = sent.size if sent else (0, 0)
         try:
-            answer = self._read_answer(text, fed)
+            answer = self.reader.read(text, fed)
         except UnreadError:
             return None
         original = sent.original if sent else fed
         actions = [
-            _move(action, lambda point: _on(point, fed, original)) for action in answer.actions
+            move_places(action, lambda region: to_original(region, fed, original))
+            for action in answer.actions
         ]
         return structs.replace(actions[0], then=tuple(actions[1:]))
-
-    def _read_answer(self, text: str, fed: Screen, rules: Rules = "lenient") -> Answer:
-        prefix, text = self.dialect.prefix, text[:LONGEST]
-        whole = text if text.startswith(prefix) else prefix + text
-        try:
-            found = self.dialect.read(whole, fed, rules=rules)
-        except UnreadError:
-            named = self._read_place(whole) if rules == "lenient" else None
-            if named is None:
-                raise
-            found = Answer((Action("tap", (named,)),))
-        except OverflowError:  # of an integer beyond all floats, wherever a reader reckons with it
-            raise UnreadError("a number in the answer is beyond all reckoning") from None
-        except Exception as error:
-            what = f"fails on the answer {text[:60]!r}: {error!r:.200}"
-            raise self._plugin_error("read", what) from error
-        made = isinstance(found, Answer) and found.actions and all(map(_is_made, found.actions))
-        if not made:
-            raise self._plugin_error("read", f"gives {found!r:.80} for the answer {text[:60]!r}")
-        placed = rules == "strict" or any(action.start for action in found.actions)
-        if not placed and (named := self._read_place(whole)):  # words beside no call end a turn
-            found = replace(found, actions=(Action("tap", (named,)),))
-        for action in found.actions:
-            for region in (*action.start, *action.end, *action.path):
-                for number in _numbers(region):
-                    if not abs(number) <= _FARTHEST:  # NaN too
-                        raise UnreadError("a place is on no screen of this world")
-        return found
-
-    def _read_place(self, text: str) -> Region | None:
-        if self.speech.asked != "point":
-            return None
-        try:
-            return read_place(text, self.dialect.frame.space)
-        except ValueError:
-            return None
-
-    def _plugin_error(self, method: str, what: str) -> PluginError:
-        kind = type(self.dialect)
-        right = {"read": "an Answer with an action, or an UnreadError"}
-        return PluginError(
-            f"`{method}` of the dialect {self.dialect.name} {what}",
-            where=f"{kind.__module__}.{kind.__qualname__}",
-            expected=right.get(method, "a text, or a CannotSayError"),
-            remedy="fix the dialect, or report it to its authors",
-        )
-
-    def interpret(
-        self,
-        step: Step,
-        text: str,
-        receipt: Mapping[str, Any] | None,
-        fed: Screen,
-        rules: Rules,
-    ) -> _Read:
-        """Read an answer, and return it as the task's profiles judge it.
-
-        Args:
-            step: of the question.
-            text: the whole answer.
-            receipt: for judging.
-            fed: width and height of the picture as it was fed, in pixels.
-            rules: of the reader.
-        """
-        try:
-            answer = self._read_answer(text, fed, rules)
-        except UnreadError as error:
-            return _Read(None, None, str(error))
-        actions = [self._plain_keys(self.in_unit(action, fed)) for action in answer.actions]
-        taken = actions[: self.speech.takes(actions)]
-        try:
-            adopted = self.speech.adopt(taken, step, receipt)
-        except CannotSayError as error:
-            return _Read(answer, None, str(error), len(actions) - len(taken))
-        return _Read(answer, adopted, "", len(actions) - len(taken))
-
-    def receipt_and_size(
-        self, step: Step, receipt: Mapping[str, Any] | None
-    ) -> tuple[Mapping[str, Any] | None, Screen]:
-        """Return the receipt for judging, and the size of the picture as it was fed, in pixels."""
-        receipt = self._receipt(step, receipt)
-        sent = sent_size(receipt, where=step.sample_id)
-        return receipt, sent.size if sent else self._fed_size(step.screen)
-
-    def _receipt(self, step: Step, receipt: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-        """Return the receipt; for pixels one of the row or of the frame, if it has no size.
-
-        The row's fed size counts only if it is a multiple of the frame's factor.
-        """
-        pixels = "px" in (self.dialect.frame.space, self._space or "px")
-        if not pixels or min(step.screen) < 1 or sent_size(receipt, where=step.sample_id):
-            return receipt
-        told, frame = self.speech.fed_size(step), self.dialect.frame
-        resized = frame.factor > 1 and told is not None and not any(n % frame.factor for n in told)
-        width, height = told if told and resized else self._fed_size(step.screen)
-        line = {"role": "screenshot", "width": width, "height": height}
-        return {"parts": [{**line, "original": list(step.screen)}]}
-
-    def in_unit(self, action: Action, fed: Screen) -> Action:
-        """An action that was read, with points in the unit that the task takes.
-
-        Args:
-            action: as the dialect gave it; pixels are those of the picture as it was fed.
-            fed: its width and height in pixels.
-        """
-        unit = self._space or "px"
-        return _move(action, lambda region: _as_unit(region, unit, fed))
-
-    def _plain_keys(self, action: Action) -> Action:
-        if not action.keys and not action.held:
-            return action
-        plain = self.dialect.plain_keys
-        return structs.replace(action, keys=plain(action.keys), held=plain(action.held))
-
-    def is_read(self, text: str, fed: Screen, rules: Rules) -> bool:
-        """Return whether a text is an answer by these rules to a picture that was fed so."""
-        try:
-            self._read_answer(text, fed, rules)
-        except UnreadError:
-            return False
-        return True
-
-    def acts(self, step: Step, text: str, receipt: Mapping[str, Any] | None) -> bool:
-        """Return whether a text has an action in the dialect's own form.
-
-        Ends, waits and questions are none: many readers take any prose for one of them.
-        """
-        prefix, sent = self.dialect.prefix, sent_size(receipt, where=step.sample_id)
-        text = text[:LONGEST]
-        whole = text if text.startswith(prefix) else prefix + text
-        try:
-            found = self.dialect.read(whole, sent.size if sent else self._fed_size(step.screen))
-        except (UnreadError, OverflowError):
-            return False
-        except Exception as error:
-            what = f"fails on the answer {text[:60]!r}: {error!r:.200}"
-            raise self._plugin_error("read", what) from error
-        return any(action.kind not in _SAID for action in found.actions)
 
     def explanation(
         self,
@@ -591,7 +421,7 @@ class AskingInDialect(Asking):
         text: str,
         *,
         profile: str,
-        receipt: Mapping[str, Any] | None = None,
+        receipt: Receipt = None,
     ) -> Explanation:
         """Explain as the task does, or state that it cannot express the action."""
         own, plain = profile.removesuffix(STRICT), verdict
@@ -600,18 +430,23 @@ class AskingInDialect(Asking):
             plain = Verdict(verdict.outcome, values, verdict.parsed, verdict.reason)
         if self.in_own_words(step):
             return self.task.explanation(step, plain, text, profile=own, receipt=receipt)
-        receipt, fed = self.receipt_and_size(step, receipt)
-        said = (verdict.parsed or {}).get(_UNEXPRESSED) if verdict else None
-        if verdict is None or said is None:
-            adopted = None
-            if plain and plain.parsed is not None:
-                rules: Rules = "strict" if profile.endswith(STRICT) else "lenient"
-                adopted = self.interpret(step, text, receipt, fed, rules).adopted
-            return self.benchmark.explain(step, plain, adopted, self.task.profiles[own], receipt)
-        bare = self.task.explanation(step, None, "", profile=own, receipt=receipt)
-        names = self.task.profiles[own].values
-        mark = mark_of(verdict.outcome, dict(zip(names, verdict.values, strict=False)))
+        receipt, fed = self.reader.receipt_and_size(step, receipt)
+        if plain and plain.parsed and UNEXPRESSED in plain.parsed:
+            return self._explain_unexpressed(step, plain, profile=own, receipt=receipt)
+        adopted = None
+        if plain and plain.parsed is not None:
+            adopted = self.reader.adopt(step, text, receipt, fed, rules_of(profile)).adopted
+        return self.benchmark.explain(step, plain, adopted, self.task.profiles[own], receipt)
+
+    def _explain_unexpressed(
+        self, step: Step, verdict: Verdict, *, profile: str, receipt: Receipt
+    ) -> Explanation:
+        assert verdict.parsed
+        said = verdict.parsed[UNEXPRESSED]
+        names = self.task.profiles[profile].values
+        mark = mark_of(verdict.outcome, dict(zip(names, verdict.values, strict=True)))
         sentence = f"the answer is {said}, for which {self.benchmark.card.title} has no words"
+        bare = self.task.explanation(step, None, "", profile=profile, receipt=receipt)
         if mark == "right":
             sentence += ", but the profile accepts it"
             return replace(bare, mark=mark, sentence=sentence, answer_label=said, diagnosis=None)
@@ -621,6 +456,33 @@ class AskingInDialect(Asking):
             sentence=sentence,
             answer_label=said,
             diagnosis=Diagnosis("rule" if mark == "near" else "wrong_type"),
+        )
+
+
+def _check(task: Asking, dialect: Dialect) -> None:
+    own_platform = task.benchmark.card.platform
+    platform = PLATFORMS.get(own_platform)
+    if task.benchmark.speech is None:
+        raise UsageError(
+            f"dialects only ask for an action or a place, and {task.name} also asks for other "
+            "things",
+            where=f"-T dialect={dialect.name}",
+            expected="unified",
+            remedy="leave out dialect",
+        )
+    if platform and platform not in dialect.says:
+        raise UsageError(
+            f"{dialect.name} has no actions on {own_platform}",
+            where=f"-T dialect={dialect.name}",
+            expected=f"a task of {', '.join(dialect.says)}",
+            remedy="see `omnidata info dialects` for the dialects of each platform",
+        )
+    if task.options.get("observation", "screenshot") != "screenshot":
+        raise UsageError(
+            "a dialect needs the screenshot itself",
+            where=f"-T observation={task.options['observation']}",
+            expected="observation=screenshot",
+            remedy="leave out observation or dialect",
         )
 
 
@@ -638,140 +500,6 @@ def _short_point(region: Region, screen: Screen, space: Space, fed: Screen) -> P
 def _without_history(step: Step) -> Step:
     media = {role: ref for role, ref in step.media.items() if not role.startswith(HISTORY)}
     return replace(step, media=media)
-
-
-_FARTHEST: Final = 1e9
-
-
-_SPACES: Final = frozenset(get_args(Space))
-
-
-def _numbers(region: Region) -> tuple[float, ...]:
-    if isinstance(region, Box):
-        return region.left, region.top, region.right, region.bottom
-    return region.x, region.y
-
-
-def _is_made(action: object) -> bool:
-    if not isinstance(action, Action) or not isinstance(action.text, str | None):
-        return False
-    for region in (*action.start, *action.end, *action.path):
-        if not isinstance(region, Point | Box) or region.space not in _SPACES:
-            return False
-        if not all(map(is_number, _numbers(region))):
-            return False
-    return all(isinstance(key, str) for key in (*action.keys, *action.held))
-
-
-def _move(action: Action, there: Callable[[Region], Point]) -> Action:
-    if not (action.start or action.end or action.path):
-        return action
-    start, end, path = (tuple(map(there, one)) for one in (action.start, action.end, action.path))
-    return structs.replace(action, start=start, end=end, path=path)
-
-
-def _on(region: Region, fed: Screen, original: Screen) -> Point:
-    point = centre(region)
-    if point.space != "px" or min(*fed, *original) < 1:
-        return point
-    (width, height), (across, down) = original, fed
-    return Point(point.x * width / across, point.y * height / down, "px")
-
-
-def _as_unit(region: Region, unit: Space, fed: Screen) -> Point:
-    point = centre(region)
-    if point.space == unit:
-        return point
-    if "px" not in (point.space, unit):
-        (_, had), (_, has) = ratio(point.space, 1), ratio(unit, 1)
-        return Point(point.x * has / had, point.y * has / had, unit)
-    return convert(point, unit, fed) if min(fed) > 0 else point
-
-
-class _DialectProfile(Profile):
-    def __init__(self, asking: AskingInDialect, own: Profile, rules: Rules, name: str) -> None:
-        super().__init__(asking.benchmark, own.rule)
-        self._asking, self._own, self._rules = asking, own, rules
-        self.name = name
-        self.values = (*own.values, *COUNTS)
-        if rules == "strict":
-            read = f"answers read as {asking.dialect.source}"
-            self.source = "; ".join(filter(None, (own.source, read)))
-
-    def judge_text(self, step: Step, text: str, receipt: Receipt) -> Verdict:
-        asking = self._asking
-        if asking.in_own_words(step):
-            return _count_nothing(self._own.judge_text(step, text, receipt))
-        known, fed = asking.receipt_and_size(step, receipt)
-        found = asking.interpret(step, text, known, fed, self._rules)
-        other: Rules = "lenient" if self._rules == "strict" else "strict"
-        also = asking.is_read(text, fed, other)
-        itself = found.answer is not None
-        both = (also, itself) if self._rules == "strict" else (itself, also)
-        counts = (*both, found.adopted is not None, self._expressible(step), found.left_out)
-        verdict = self._judge_read(step, found, receipt)
-        reader = self.answer_reader
-        if reader and reader.dialect == asking.dialect.name:
-            action = found.answer.actions[0] if found.answer else None
-            verdict = reader.judge(step, text, action, verdict, known)
-        return structs.replace(verdict, values=(*verdict.values, *counts))
-
-    def judge_parsed(
-        self, step: Step, parsed: ParsedAnswer[Any] | None, reason: str = ""
-    ) -> Verdict:
-        return _count_nothing(self._own.judge_parsed(step, parsed, reason))
-
-    def _judge_read(
-        self,
-        step: Step,
-        found: _Read,
-        receipt: Receipt,
-    ) -> Verdict:
-        if found.adopted is not None:
-            return self._own.judge_parsed(step, found.adopted)
-        bare = self._own.judge(step, "", receipt)
-        if found.answer is None:
-            return Verdict("unparsed", bare.values, None, found.reason)
-        return Verdict("ok", bare.values, {_UNEXPRESSED: found.answer.actions[0].label})
-
-    def _expressible(self, step: Step) -> bool:
-        try:
-            self._asking.answer_text(step)
-        except CannotSayError:
-            return False
-        return True
-
-    def without_answer(self, step: Step, outcome: Outcome) -> Verdict:
-        bare = self._own.without_answer(step, outcome)
-        nothing: tuple[bool | None, ...] = (None, None, None, self._expressible(step), None)
-        if self._asking.in_own_words(step):
-            nothing = _UNCOUNTED
-        return Verdict(outcome, (*bare.values, *nothing), bare.parsed, bare.reason)
-
-    def total(self, steps: Sequence[Step], rows: VerdictColumns) -> dict[str, Any]:
-        own = {name: rows.values[name] for name in self._own.values}
-        found = self._own.total(steps, replace(rows, values=own))
-        counts = {name: rows.values[name] for name in COUNTS}
-        answered = int((~np.isnan(counts["read"])).sum())
-        sums = {name: int(np.nansum(counts[name])) for name in COUNTS[:3]}
-        own_words = sum(map(self._asking.in_own_words, steps))
-        return {
-            **found,
-            "dialect": {
-                "name": self._asking.dialect.name,
-                "rules": self._rules,
-                "answers": answered,
-                **sums,
-                "several": int((np.nan_to_num(counts["left_out"]) > 0).sum()),
-                "steps": len(steps) - own_words,
-                "expressible": int(np.nansum(counts["expressible"])),
-                **({"in_own_words": own_words} if own_words else {}),
-            },
-        }
-
-
-def _count_nothing(verdict: Verdict) -> Verdict:
-    return structs.replace(verdict, values=(*verdict.values, *_UNCOUNTED))
 
 
 def prompt_texts(task: Asking) -> dict[str, str]:

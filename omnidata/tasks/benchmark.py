@@ -30,13 +30,14 @@ from omnidata.tasks.baselines import answer_policy
 from omnidata.tasks.class_checks import check_option, check_question, check_rule, fault
 from omnidata.tasks.coordinates import answer_space, in_shares
 from omnidata.tasks.diagnosis import REACH
-from omnidata.tasks.explaining import RuleWords, by_action, explain_action
+from omnidata.tasks.explaining import by_action
 from omnidata.tasks.given_options import resolve
 from omnidata.tasks.loading import fingerprint_all, read_steps
 from omnidata.tasks.log_rows import Difference, step_difference
 from omnidata.tasks.observation import ScreenDisplay, texts
 from omnidata.tasks.overview import View
 from omnidata.tasks.published import HISTORY, Published, TableSpec, Variation
+from omnidata.tasks.sentences import RuleWords, explain_action
 from omnidata.tasks.totals import EpisodeTotals, RowTotals
 from omnidata.types import (
     Annotation,

@@ -10,7 +10,7 @@ from omnidata.actions import Space
 from omnidata.errors import PluginError, suggestion
 from omnidata.metrics import episodes
 from omnidata.tasks.coordinates import answer_space
-from omnidata.tasks.explaining import deciding
+from omnidata.tasks.marks import deciding
 from omnidata.tasks.totals import EpisodeTotals, RowTotals
 
 if TYPE_CHECKING:

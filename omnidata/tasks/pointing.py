@@ -11,9 +11,10 @@ from omnidata.dialects import Asked, UnreadError
 from omnidata.tasks.benchmark import ParsedAnswer, Receipt, Speech
 from omnidata.tasks.coordinates import Resizing, Side, in_pixels, on_screen, point_said, resizing
 from omnidata.tasks.diagnosis import place_cause
-from omnidata.tasks.explaining import SCREENSHOT, RuleWords, explain, explain_place
+from omnidata.tasks.explaining import SCREENSHOT, explain
 from omnidata.tasks.points import Reading, read
 from omnidata.tasks.profile import Profile
+from omnidata.tasks.sentences import RuleWords, explain_place
 from omnidata.types import Cause, Diagnosis, Explanation, Overlays, Step, Verdict
 
 Place = Point | None

@@ -30,7 +30,7 @@ from omnidata.run.sampling import sample_folders
 from omnidata.run.scoring import get_profile
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.coordinates import answer_space, sent_size
-from omnidata.tasks.explaining import Standing, standing
+from omnidata.tasks.marks import Standing, standing
 from omnidata.tasks.profile import Profile
 from omnidata.training.formats import Content, PreferenceFormat, Row, format_names
 from omnidata.training.rows import ExclusionError, Line, Maker, Options

@@ -23,7 +23,7 @@ from omnidata.run.scoring import get_profile
 from omnidata.tasks import get_task
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.asking_under_options import load_to_ask
-from omnidata.tasks.explaining import deciding, mark_of
+from omnidata.tasks.marks import deciding, mark_of
 from omnidata.training.reward_recipes import RECIPES, TERM_VALUES, Judged, RecipeName, Term
 from omnidata.types import Cause, Delivery, Diagnosis, LoadedDataset, Outcome, Step, Verdict
 

@@ -20,7 +20,7 @@ from omnidata.run.selection import SHARES, Split
 from omnidata.tasks import get_task
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.coordinates import Resizing, answer_space, sent_size
-from omnidata.tasks.explaining import deciding
+from omnidata.tasks.marks import deciding
 from omnidata.training.examples import refuse_predictions, target_shown
 from omnidata.training.formats import (
     Content,

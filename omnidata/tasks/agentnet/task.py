@@ -39,18 +39,10 @@ from omnidata.tasks.benchmark import (
 from omnidata.tasks.coordinates import answer_space, in_pixels, on_screen, place
 from omnidata.tasks.desktops import is_told
 from omnidata.tasks.diagnosis import diagnose
-from omnidata.tasks.explaining import (
-    SCREENSHOT,
-    Turn,
-    code_block,
-    explain,
-    format_point,
-    gap,
-    of_turns,
-    quote,
-)
+from omnidata.tasks.explaining import SCREENSHOT, Turn, code_block, explain, of_turns
 from omnidata.tasks.loading import prompt_text
 from omnidata.tasks.profile import Profile
+from omnidata.tasks.sentences import format_point, gap, quote
 from omnidata.types import (
     PLACE,
     Conversation,

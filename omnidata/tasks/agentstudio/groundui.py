@@ -18,10 +18,11 @@ from omnidata.tasks.agentstudio.rows import AXES, target_box
 from omnidata.tasks.benchmark import History, ParsedAnswer, Receipt, Values, Wordings
 from omnidata.tasks.coordinates import Resizing, Side, in_pixels, pair_on_screen, place
 from omnidata.tasks.diagnosis import place_cause
-from omnidata.tasks.explaining import SCREENSHOT, RuleWords, explain, explain_place
+from omnidata.tasks.explaining import SCREENSHOT, explain
 from omnidata.tasks.pointing import PointSpeech, answer_at, json_pair, only_box, resizing_of
 from omnidata.tasks.points import read_point
 from omnidata.tasks.profile import Profile
+from omnidata.tasks.sentences import RuleWords, explain_place
 from omnidata.tasks.totals import RowTotals
 from omnidata.types import (
     PLACE,

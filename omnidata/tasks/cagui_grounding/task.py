@@ -25,11 +25,11 @@ from omnidata.tasks.benchmark import (
 from omnidata.tasks.cagui_grounding import load as loader
 from omnidata.tasks.cagui_grounding.load import box_of
 from omnidata.tasks.coordinates import in_pixels, place, point_said
-from omnidata.tasks.explaining import RuleWords, quote
 from omnidata.tasks.pointing import PointSpeech, answer_at, explain_point, resizing_of
 from omnidata.tasks.points import read_point
 from omnidata.tasks.profile import Profile
 from omnidata.tasks.published import read_published
+from omnidata.tasks.sentences import RuleWords, quote
 from omnidata.tasks.totals import RowTotals
 from omnidata.types import (
     PLACE,

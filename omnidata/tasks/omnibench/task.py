@@ -52,7 +52,7 @@ from omnidata.tasks.benchmark import (
 )
 from omnidata.tasks.coordinates import Side, answer_space, pair_on_screen, place
 from omnidata.tasks.diagnosis import diagnose
-from omnidata.tasks.explaining import SCREENSHOT, RuleWords, explain, explain_place
+from omnidata.tasks.explaining import SCREENSHOT, explain
 from omnidata.tasks.json_answers import Pair, ParseFailure
 from omnidata.tasks.omnibench import load as loader
 from omnidata.tasks.omnibench.actions import (
@@ -82,6 +82,7 @@ from omnidata.tasks.overview import share
 from omnidata.tasks.pointing import resizing_of
 from omnidata.tasks.profile import Profile
 from omnidata.tasks.published import HISTORY, read_published
+from omnidata.tasks.sentences import RuleWords, explain_place
 from omnidata.tasks.totals import EpisodeTotals
 from omnidata.types import (
     PLACE,

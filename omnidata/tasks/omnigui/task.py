@@ -37,7 +37,7 @@ from omnidata.tasks.benchmark import (
     Wordings,
 )
 from omnidata.tasks.coordinates import resizing
-from omnidata.tasks.explaining import RuleWords, by_action, explain_action
+from omnidata.tasks.explaining import by_action
 from omnidata.tasks.json_answers import Answer, Pair, ParseFailure, read_object
 from omnidata.tasks.log_rows import Difference
 from omnidata.tasks.omnigui import load as loader
@@ -64,6 +64,7 @@ from omnidata.tasks.omnigui.targets import (
 )
 from omnidata.tasks.profile import Profile
 from omnidata.tasks.published import read_published
+from omnidata.tasks.sentences import RuleWords, explain_action
 from omnidata.types import (
     Conversation,
     Explanation,

@@ -42,15 +42,7 @@ from omnidata.tasks.benchmark import (
 from omnidata.tasks.coordinates import place, resizing
 from omnidata.tasks.desktops import is_told
 from omnidata.tasks.diagnosis import diagnose
-from omnidata.tasks.explaining import (
-    SCREENSHOT,
-    Turn,
-    explain,
-    format_point,
-    gap,
-    of_turns,
-    quote,
-)
+from omnidata.tasks.explaining import SCREENSHOT, Turn, explain, of_turns
 from omnidata.tasks.observation import OPTIONS as OPTIONS_OF_TREES
 from omnidata.tasks.observation import (
     TELLS_PLACES,
@@ -84,6 +76,7 @@ from omnidata.tasks.osworld.tree import EVALUATION, GROUPS, SETS, read_result
 from omnidata.tasks.overview import share
 from omnidata.tasks.profile import Profile
 from omnidata.tasks.published import HISTORY, read_published
+from omnidata.tasks.sentences import format_point, gap, quote
 from omnidata.tasks.totals import EpisodeTotals
 from omnidata.types import (
     PLACE,

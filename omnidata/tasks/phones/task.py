@@ -21,16 +21,7 @@ from omnidata.loaders.row_sizes import fed_size
 from omnidata.loaders.rows import action_fields
 from omnidata.tasks.benchmark import Benchmark, History, ParsedAnswer, Receipt, Speech
 from omnidata.tasks.coordinates import Side, in_shares, place, to_screen
-from omnidata.tasks.explaining import (
-    RuleWords,
-    by_action,
-    explain_place,
-    explain_text,
-    format_point,
-    gap,
-    is_inside,
-    quote,
-)
+from omnidata.tasks.explaining import by_action
 from omnidata.tasks.loading import prompt_text
 from omnidata.tasks.observation import (
     TELLS_PLACES,
@@ -60,6 +51,15 @@ from omnidata.tasks.phones.rules import Evaluator, PhoneRule
 from omnidata.tasks.phones.step_rows import ROW, SCROLL, WordSense
 from omnidata.tasks.pointing import resizing_of
 from omnidata.tasks.profile import Profile
+from omnidata.tasks.sentences import (
+    RuleWords,
+    explain_place,
+    explain_text,
+    format_point,
+    gap,
+    is_inside,
+    quote,
+)
 from omnidata.types import (
     PLACE,
     Conversation,

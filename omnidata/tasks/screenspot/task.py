@@ -26,7 +26,6 @@ from omnidata.tasks.benchmark import (
     hub_publication,
 )
 from omnidata.tasks.coordinates import answer_space, in_pixels, place
-from omnidata.tasks.explaining import RuleWords
 from omnidata.tasks.loading import prompt_text
 from omnidata.tasks.pointing import (
     Place,
@@ -42,6 +41,7 @@ from omnidata.tasks.points import NEGATIVE, UNITS, Reading
 from omnidata.tasks.profile import Profile
 from omnidata.tasks.screenspot import load as loader
 from omnidata.tasks.screenspot.load import BOXES, FORMS, TAGS, is_negative, name_of_picture
+from omnidata.tasks.sentences import RuleWords
 from omnidata.tasks.totals import Column, PartTotals
 from omnidata.types import (
     PLACE,
