@@ -22,16 +22,7 @@ from omnidata.jsontext import hash_of
 from omnidata.loaders.files import walk
 from omnidata.loaders.load import Note, reading, refuse_findings, size_of
 from omnidata.loaders.repository import is_repository
-from omnidata.metrics.intervals import method_column
-from omnidata.metrics.rollouts import (
-    RATES,
-    Attempt,
-    Ending,
-    Example,
-    behaviour,
-    repetition,
-    total,
-)
+from omnidata.metrics.rollouts import Attempt, Ending, Example, behaviour, total
 from omnidata.tasks import overview
 from omnidata.tasks.benchmark import (
     Benchmark,
@@ -44,7 +35,7 @@ from omnidata.tasks.benchmark import (
     Values,
 )
 from omnidata.tasks.loading import fingerprint_all
-from omnidata.tasks.rollouts import OfflineScorer, Scored
+from omnidata.tasks.rollouts import OfflineScorer, Scored, success_results
 from omnidata.tasks.totals import RowTotals
 from omnidata.types import Conversation, LoadedDataset, MediaRef, Message, Part, Step, Target
 
@@ -246,35 +237,24 @@ class OutcomeScorer(OfflineScorer):
                 }
             )
         table = total(examples, sizes={self.name: self.size}, groups={}, axes=self.axes)
-        overall, finished = table["overall"], sum(one.score is not None for one in examples)
         groups = {
             axis: {task: own[axis] for task, own in tags.items() if axis in own}
             for axis in self.axes
         }
-        went = behaviour(attempts, axes={axis: own for axis, own in groups.items() if own})
-        results = {
-            "task": self.name,
-            "profile": profile,
-            "agent": agent,
-            "overall": {name: overall[name] for name in RATES},
-            "ci95": overall["ci95"],
-            **method_column(overall.get("ci95_method", {})),
-            "answered": {"SR_finished": overall["SR_finished"], "tasks": finished},
-            "by": {axis: found for axis, found in table["by"].items() if axis in self.axes},
-            **({"attempts": repetition(attempts, made, overall["tasks"])} if made > 1 else {}),
-            **({"rollouts": went} if any(one.ending for one in attempts) else {}),
-            "counts": {
-                "tasks": overall["tasks"],
-                "finished": finished,
-                "unfinished": len(examples) - finished,
-                "absent": overall["tasks"] - len(examples),
-            },
-            "outcomes": {
-                name: count
-                for name, count in (("ok", finished), ("missing", overall["tasks"] - finished))
-                if count
-            },
-        }
+        ended = any(one.ending for one in attempts)
+        results = success_results(
+            self.name,
+            profile,
+            agent,
+            table,
+            examples,
+            attempts,
+            most=made,
+            by={axis: found for axis, found in table["by"].items() if axis in self.axes},
+            behaviour=behaviour(attempts, axes={axis: own for axis, own in groups.items() if own})
+            if ended
+            else None,
+        )
         return Scored(agent, results, lines)
 
 

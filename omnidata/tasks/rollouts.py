@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from omnidata.errors import Finding, UsageError
+from omnidata.metrics.intervals import method_column
+from omnidata.metrics.rollouts import RATES, Attempt, Example, repetition
 
 Columns = Mapping[str, Literal["share", "number"]]
 """Totals and their units, in order."""
@@ -27,6 +29,57 @@ class Scored:
     agent: str
     results: Mapping[str, Any]
     lines: Sequence[Mapping[str, Any]]
+
+
+def success_results(
+    task: str,
+    profile: str,
+    agent: str,
+    table: Mapping[str, Any],
+    examples: Sequence[Example],
+    attempts: Sequence[Attempt],
+    *,
+    most: int,
+    by: Mapping[str, Any],
+    behaviour: Mapping[str, Any] | None,
+    counts: Mapping[str, int] = {},
+) -> dict[str, Any]:
+    """Return the content of `results.json` for success rates of an agent.
+
+    Args:
+        task: the benchmark.
+        profile: whose scores.
+        agent: its name.
+        table: of `omnidata.metrics.rollouts.total`.
+        examples: the tasks that the agent tried; without a score where it did not finish.
+        attempts: at these tasks.
+        most: the largest number of attempts at a task.
+        by: the groups of the table that are shown.
+        behaviour: how the attempts went; None if unknown.
+        counts: further ones.
+    """
+    overall, finished = table["overall"], sum(one.score is not None for one in examples)
+    outcomes = {"ok": finished, "missing": overall["tasks"] - finished}
+    return {
+        "task": task,
+        "profile": profile,
+        "agent": agent,
+        "overall": {name: overall[name] for name in RATES},
+        "ci95": overall["ci95"],
+        **method_column(overall.get("ci95_method", {})),
+        "answered": {"SR_finished": overall["SR_finished"], "tasks": finished},
+        "by": by,
+        **({"attempts": repetition(attempts, most, overall["tasks"])} if most > 1 else {}),
+        **({"rollouts": behaviour} if behaviour else {}),
+        "counts": {
+            "tasks": overall["tasks"],
+            "finished": finished,
+            "unfinished": len(examples) - finished,
+            "absent": overall["tasks"] - len(examples),
+            **counts,
+        },
+        "outcomes": {name: count for name, count in outcomes.items() if count},
+    }
 
 
 class OfflineScorer(ABC):

@@ -16,8 +16,7 @@ from typing import Any, ClassVar
 from omnidata.errors import DataError, Finding, plural
 from omnidata.loaders.load import Note, RowContext, reading, refuse_findings
 from omnidata.loaders.repository import is_repository
-from omnidata.metrics.intervals import method_column
-from omnidata.metrics.rollouts import RATES, Attempt, Example, behaviour, repetition, total
+from omnidata.metrics.rollouts import RATES, Attempt, Example, behaviour, total
 from omnidata.tasks.osworld.endings import attempt_of
 from omnidata.tasks.osworld.load import rollouts, runs_of
 from omnidata.tasks.osworld.suite import (
@@ -40,7 +39,7 @@ from omnidata.tasks.osworld.tree import (
     read_result,
 )
 from omnidata.tasks.osworld.turns import MOST_TURNS
-from omnidata.tasks.rollouts import Columns, OfflineScorer, Scored
+from omnidata.tasks.rollouts import Columns, OfflineScorer, Scored, success_results
 
 Key = tuple[str, str, str]
 """Agent, domain and example."""
@@ -281,33 +280,19 @@ def _results(
         examples.append(Example(domain, found.score, total_score / made, found.axes))
     axes = _axes(suite, examples)
     table = total(examples, sizes=suite.sizes, groups=suite.groups, axes=axes)
-    overall = table["overall"]
-    done = [example for example in examples if example.score is not None]
     attempts = [one for found in known.values() for one in found.attempts]
-    return {
-        "task": "osworld",
-        "profile": profile,
-        "agent": agent,
-        "overall": {name: overall[name] for name in RATES},
-        "ci95": overall["ci95"],
-        **method_column(overall.get("ci95_method", {})),
-        "answered": {"SR_finished": overall["SR_finished"], "tasks": len(done)},
-        "by": table["by"],
-        **({"attempts": repetition(attempts, made, overall["tasks"])} if made > 1 else {}),
-        **_behaviour(agent, suite, known, attempts, axes, data),
-        "counts": {
-            "tasks": overall["tasks"],
-            "finished": len(done),
-            "unfinished": len(examples) - len(done),
-            "absent": overall["tasks"] - len(examples),
-            "unknown_tasks": outside,
-        },
-        "outcomes": {
-            name: count
-            for name, count in (("ok", len(done)), ("missing", overall["tasks"] - len(done)))
-            if count
-        },
-    }
+    return success_results(
+        "osworld",
+        profile,
+        agent,
+        table,
+        examples,
+        attempts,
+        most=made,
+        by=table["by"],
+        behaviour=_behaviour(agent, suite, known, attempts, axes, data),
+        counts={"unknown_tasks": outside},
+    )
 
 
 def _axes(suite: Suite, examples: Sequence[Example]) -> dict[str, dict[str, int | None]]:
@@ -347,7 +332,7 @@ def _behaviour(
     attempts: Sequence[Attempt],
     axes: Mapping[str, Mapping[str, int | None]],
     data: Path,
-) -> dict[str, Any]:
+) -> dict[str, Any] | None:
     folders = [rollout for found in known.values() for rollout, _ in found.folders]
     limits = {limit for rollout in folders if (limit := _limit(rollout))}
     if len(limits) > 1 and len({rollout.attempt for rollout in folders}) > 1:
@@ -358,14 +343,14 @@ def _behaviour(
             remedy="name their folders as other agents, since different settings are not pooled",
         )
     if not any(attempt.ending for attempt in attempts):
-        return {}
+        return None
     found: dict[str, dict[str, str]] = {name: {} for name in ("domain", "group", *axes)}
     for (domain, example), one in known.items():
         group = {"group": GROUP_OF[domain]} if suite.groups and domain in GROUP_OF else {}
         for axis, value in {"domain": domain, **group, **one.axes}.items():
             found[axis][f"{domain}/{example}"] = value
     used = {axis: groups for axis, groups in found.items() if groups}
-    return {"rollouts": behaviour(attempts, limit=max(limits, default=None), axes=used)}
+    return behaviour(attempts, limit=max(limits, default=None), axes=used)
 
 
 def _lines(profile: str, known: _Known) -> Iterator[Mapping[str, Any]]:
