@@ -813,7 +813,42 @@ def _drags(held: Action, action: Action) -> bool:
     )
 
 
-# A call of pyautogui written out.
+# Actions and calls to be written.
+
+
+def single_actions(actions: Sequence[Action]) -> Iterator[Action]:
+    """Yield actions as pyautogui has calls for them.
+
+    Held keys go down before an action and come up after it. A text at a place is a click and a
+    text, and a submitted one is followed by the enter key.
+
+    Args:
+        actions: of any agent, in order.
+
+    Examples:
+        >>> place = (Point(3, 4, "px"),)
+        >>> typed = Action("type", place, text="a", submit=True)
+        >>> [(one.label, one.keys) for one in single_actions([typed])]
+        [('TAP', ()), ('INPUT', ()), ('KEYS', ('enter',))]
+    """
+    for action in actions:
+        bare = replace(action, held=(), then=())
+        yield from (Action("hold", keys=(key,)) for key in action.held)
+        if action.kind == "type":
+            if action.start:
+                yield Action("tap", action.start)
+            yield replace(bare, start=(), submit=None)
+            if action.submit:
+                yield Action("keys", keys=("enter",))
+        elif action.kind in ("hold", "release") and len(action.keys) > 1:
+            yield from (replace(bare, keys=(key,)) for key in action.keys)
+        elif action.kind == "enter":
+            yield Action("keys", keys=("enter",))
+        else:
+            yield bare
+        yield from (Action("release", keys=(key,)) for key in reversed(action.held))
+        yield from single_actions(action.then)
+
 
 CLICKS: Final[Mapping[tuple[_Button, int], str]] = {
     ("left", 1): "click",

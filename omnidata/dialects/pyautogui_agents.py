@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final
 
 from msgspec.structs import replace
@@ -43,7 +43,16 @@ from omnidata.dialects.base import (
     size_in_words,
 )
 from omnidata.dialects.call_syntax import UNPARSED, parse_python
-from omnidata.dialects.pyautogui import AGENTS, CLICKS, LONGEST, Call, Code, each_action, read_code
+from omnidata.dialects.pyautogui import (
+    AGENTS,
+    CLICKS,
+    LONGEST,
+    Call,
+    Code,
+    each_action,
+    read_code,
+    single_actions,
+)
 from omnidata.dialects.pyautogui_released import read_aguvis, read_kimi, read_opencua
 
 # Where an answer has its code, and where its thought.
@@ -221,26 +230,6 @@ def _place(places: Sequence[Region]) -> list[str]:
     return [f"x={_number(point.x)}", f"y={_number(point.y)}"]
 
 
-def _steps(actions: Sequence[Action]) -> Iterator[Action]:
-    for action in actions:
-        bare = replace(action, held=(), then=())
-        yield from (Action("hold", keys=(key,)) for key in action.held)
-        if action.kind == "type":
-            if action.start:
-                yield Action("tap", action.start)
-            yield replace(bare, start=(), submit=None)
-            if action.submit:
-                yield Action("keys", keys=("enter",))
-        elif action.kind in ("hold", "release") and len(action.keys) > 1:
-            yield from (replace(bare, keys=(key,)) for key in action.keys)
-        elif action.kind == "enter":
-            yield Action("keys", keys=("enter",))
-        else:
-            yield bare
-        yield from (Action("release", keys=(key,)) for key in reversed(action.held))
-        yield from _steps(action.then)
-
-
 _MOUSE: Final = kinds("tap drag swipe scroll move type keys hotkey hold release enter done")
 _TOUCH: Final = kinds("tap long_press swipe scroll type keys enter back home open_app wait done")
 
@@ -360,7 +349,7 @@ class CodeDialect(Dialect):
             for action in actions:
                 if action.held or (action.kind == "type" and (action.start or action.submit)):
                     raise self.refusal(action, "where, or what is pressed with it")
-        for action in _steps(actions):
+        for action in single_actions(actions):
             self.check(action, platform, "clear")
             lines.append(self._write_call(action, platform))
         return "\n".join(lines)
@@ -545,7 +534,7 @@ class OpenCua(CodeDialect):
 
     def code(self, actions: Sequence[Action], fed: Screen, platform: Platform) -> str:
         """A place within the first pixel would be read as a share."""
-        for action in _steps(actions):
+        for action in single_actions(actions):
             if any(_is_share(centre(region)) for region in (*action.start, *action.end)):
                 raise self.refusal(action, "a place within the first pixel of the picture")
         return super().code(actions, fed, platform)

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from omnidata.actions import OPPOSITE, Action, Box, Point, Region, Space, Status, finger_way
 from omnidata.dialects import CannotSayError, UnreadError
-from omnidata.dialects.pyautogui import CLICKS, WHEEL, Call, Code
+from omnidata.dialects.pyautogui import CLICKS, WHEEL, Call, Code, single_actions
 from omnidata.jsontext import is_coordinate
 
 ActionType = Literal[
@@ -264,9 +264,8 @@ def _sign(value: float) -> int:
 def own_actions(action: Action) -> Iterator[Action]:
     """Yield an action of any agent as AgentNet's actions.
 
-    A drag with a start begins with a move. Text at a place is a click and a text, followed by the
-    enter key if submitted. A turn without a number of notches is one notch; an
-    end without a status is a success.
+    A drag with a start begins with a move. A turn without a number of notches is one notch; an end
+    without a status is a success.
 
     Raises:
         CannotSayError: AgentNet has no such action.
@@ -275,16 +274,20 @@ def own_actions(action: Action) -> Iterator[Action]:
         >>> list(own_actions(Action("enter")))[0].keys
         ('enter',)
     """
+    for one in single_actions([action]):
+        yield from _own_actions(one)
+
+
+def _own_actions(action: Action) -> Iterator[Action]:
     cannot = CannotSayError(f"AgentNet has no {action.label}")
-    typed = action.kind == "type" and (action.start or action.submit)
-    if (action.held and not typed) or (action.kind == "drag" and action.button != "left"):
+    if action.kind == "drag" and action.button != "left":
         raise cannot
     match action.kind:
         case "tap" if (action.button, action.count) not in CLICKS:
             raise CannotSayError(f"AgentNet has no {action.label}, {action.count} times")
         case "drag" if action.start:
-            yield from own_actions(Action("move", action.start))
-            yield from own_actions(replace(action, start=()))
+            yield from _own_actions(Action("move", action.start))
+            yield from _own_actions(replace(action, start=()))
         case "tap" | "move" | "drag":
             place = place_of(action)
             if place is None:
@@ -299,13 +302,7 @@ def own_actions(action: Action) -> Iterator[Action]:
             turn = turn_of(replace(action, direction=OPPOSITE[way] if way else None, amount=amount))
             yield scroll_action(name, abs(turn), _sign(turn))
         case "type":
-            if action.start:
-                yield from own_actions(Action("tap", action.start))
             yield Action("type", text=action.text or "")
-            if action.submit:
-                yield Action("keys", keys=("enter",))
-        case "enter":
-            yield Action("keys", keys=("enter",))
         case "keys" | "hotkey":
             yield Action(action.kind, keys=action.keys)
         case "wait":

@@ -26,6 +26,7 @@ from omnidata.dialects.pyautogui import (
     bind,
     in_place,
     read_turn,
+    single_actions,
 )
 from omnidata.dialects.pyautogui import Kind as CallKind
 from omnidata.jsontext import BROKEN, decode, is_number
@@ -278,36 +279,11 @@ def calls_for(action: Action) -> Iterator[Call]:
         >>> [call.kind for call in calls_for(Action("type", text="a", submit=True))]
         ['write', 'press']
     """
-    kind, start, end = action.kind, action.start[:1], action.end[:1]
-    if kind in _MOUSE:
-        for key in action.held:
-            yield _calling("keyDown", keys=(key,))
-        yield from _pointing(action, start, end)
-        for key in reversed(action.held):
-            yield _calling("keyUp", keys=(key,))
-    elif kind == "type":
-        if start:
-            yield from _pointing(Action("tap"), start, ())
-        yield _calling("write", text=action.text or "")
-        if action.submit:
-            yield _calling("press", keys=("enter",))
-    elif kind in ("keys", "enter") and (keys := ("enter",) if kind == "enter" else action.keys):
-        yield _calling("press", keys=keys)
-    elif kind == "hotkey" and action.keys:
-        yield _calling("hotkey", keys=action.keys)
-    elif kind in _KEYED and action.keys:
-        for key in action.keys:
-            yield _calling("keyDown" if kind == "hold" else "keyUp", keys=(key,))
-    elif kind == "wait":
-        yield WORDS["WAIT"]
-    elif kind == "done":
-        yield WORDS["FAIL" if action.status == "failure" else "DONE"]
-    else:
-        raise CannotSayError(f"pyautogui has no {action.label}")
+    for one in single_actions([action]):
+        yield from _calls(one)
 
 
 _BUTTONS: Final = ("left", "right", "middle")
-_MOUSE: Final = frozenset({"tap", "move", "drag", "swipe", "scroll"})
 _CALLED: Final[Mapping[str, CallKind]] = {
     **{"keyDown": "key_down", "keyUp": "key_up", "moveTo": "move", "dragTo": "drag"},
     **{"click": "click", "scroll": "scroll", "hscroll": "hscroll"},
@@ -315,34 +291,48 @@ _CALLED: Final[Mapping[str, CallKind]] = {
 }
 
 
+def _calls(action: Action) -> Iterator[Call]:
+    kind, start, end = action.kind, action.start[:1], action.end[:1]
+    if action.button not in _BUTTONS:
+        raise CannotSayError(f"pyautogui has no button {action.button}")
+    match kind:
+        case "tap":
+            yield _calling("click", start, button=action.button, times=action.count)
+        case "move" | "drag" | "swipe":
+            if kind != "move" and not end:
+                raise CannotSayError(f"nobody says where the {action.label} ends")
+            if start:
+                yield _calling("moveTo", start)
+            if kind != "move":
+                yield _calling("dragTo", end, button=action.button)
+        case "scroll":
+            way = finger_way(action)
+            # Pixels become as many clicks of the wheel, as OSWorld's own agent for OpenAI's tool
+            # has it (mm_agents/openai_cua_agent.py); how far a wheel turns is not judged.
+            if way is None or action.amount_unit not in ("notch", "px"):
+                raise CannotSayError("a wheel turns one way, by notches")
+            if start:
+                yield _calling("moveTo", start)
+            turn = 1 if way in ("down", "left") else -1
+            name = "hscroll" if way in _ASIDE else "scroll"
+            yield _calling(name, amount=turn * (1 if action.amount is None else action.amount))
+        case "type":
+            yield _calling("write", text=action.text or "")
+        case "keys" | "hotkey" if action.keys:
+            yield _calling("press" if kind == "keys" else "hotkey", keys=action.keys)
+        case "hold" | "release" if action.keys:
+            yield _calling("keyDown" if kind == "hold" else "keyUp", keys=action.keys)
+        case "wait":
+            yield WORDS["WAIT"]
+        case "done":
+            yield WORDS["FAIL" if action.status == "failure" else "DONE"]
+        case _:
+            raise CannotSayError(f"pyautogui has no {action.label}")
+
+
 def _calling(name: str, place: Sequence[Region] = (), **given: Any) -> Call:
     x, y = (found.x, found.y) if place and (found := centre(place[0])) else (None, None)
     return Call(_CALLED[name], name, "", x, y, **given)
-
-
-def _pointing(action: Action, start: Sequence[Region], end: Sequence[Region]) -> Iterator[Call]:
-    if action.button not in _BUTTONS:
-        raise CannotSayError(f"pyautogui has no button {action.button}")
-    if action.kind == "tap":
-        yield _calling("click", start, button=action.button, times=action.count)
-    elif action.kind == "scroll":
-        way = finger_way(action)
-        # Pixels become as many clicks of the wheel, as OSWorld's own agent for OpenAI's tool has it
-        # (mm_agents/openai_cua_agent.py); how far a wheel turns is not judged.
-        if way is None or action.amount_unit not in ("notch", "px"):
-            raise CannotSayError("a wheel turns one way, by notches")
-        if start:
-            yield _calling("moveTo", start)
-        turn = 1 if way in ("down", "left") else -1
-        name = "hscroll" if way in _ASIDE else "scroll"
-        yield _calling(name, amount=turn * (1 if action.amount is None else action.amount))
-    else:
-        if action.kind != "move" and not end:
-            raise CannotSayError(f"nobody says where the {action.label} ends")
-        if start:
-            yield _calling("moveTo", start)
-        if action.kind != "move":
-            yield _calling("dragTo", end, button=action.button)
 
 
 def type_of(action: Action) -> str:
