@@ -128,12 +128,46 @@ class Column:
     lower_is_better: bool = False
 
 
-def _repeated(columns: Sequence[Column]) -> list[str]:
-    counts = Counter(column.name for column in columns)
-    return [name for name, count in counts.items() if count > 1]
+class _Totals:
+    """What totals over episodes and over rows declare alike.
+
+    Attributes:
+        values: names of the values of a verdict, in order.
+        columns: what tables show, in order, and their units.
+        lower_is_better: columns whose smaller values are better.
+        legend: column -> its meaning.
+        by: tag -> order of its groups in the table; groups that are not listed are sorted.
+        repeated: names that several columns have, which `Benchmark.check` refuses.
+
+    Args:
+        columns: the columns; None for those of the class.
+        by: as the attribute; None for that of the class.
+    """
+
+    values: tuple[str, ...]
+    columns: Mapping[str, Unit]
+    lower_is_better: Collection[str] = ()
+    legend: Mapping[str, str] = {}
+    by: Mapping[str, Sequence[str]] = {}
+    repeated: Collection[str] = ()
+
+    def __init__(
+        self,
+        columns: Sequence[Column] | None = None,
+        *,
+        by: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        if columns is not None:
+            counts = Counter(column.name for column in columns)
+            self.repeated = [name for name, count in counts.items() if count > 1]
+            self.columns = {column.name: column.unit for column in columns}
+            self.lower_is_better = [column.name for column in columns if column.lower_is_better]
+            self.legend = {column.name: column.meaning for column in columns if column.meaning}
+        if by is not None:
+            self.by = by
 
 
-class EpisodeTotals:
+class EpisodeTotals(_Totals):
     """TM and EM over steps, SR and GP over episodes, with bootstrap intervals.
 
     A column with a `value` is its mean over the steps that have one.
@@ -141,16 +175,11 @@ class EpisodeTotals:
     Attributes:
         values: names of the values of a verdict, in order. `exact_match`, or else the first value,
             says whether a step is right. Values of `VALUES` that are missing equal that one.
-        columns: the metrics that tables show, in order, and their units.
-        lower_is_better: columns whose smaller values are better.
         metrics: name in the results -> metric of `omnidata.metrics.episodes`; "GP" is the one that
             `goal_progress` names.
         means: column -> the value of verdicts that it is the mean of.
-        legend: column -> its meaning.
-        by: tag -> order of its groups in the table; groups that are not listed are sorted.
         goal_progress: which of the two readings is `GP`.
         of_nothing: value of the metrics over no steps.
-        repeated: names that several columns have, which `Benchmark.check` refuses.
 
     Args:
         columns: the columns; None for those of the class.
@@ -161,7 +190,6 @@ class EpisodeTotals:
 
     values: tuple[str, ...] = VALUES
     columns: Mapping[str, Unit] = dict.fromkeys(("TM", "EM", "SR", "GP"), "share")
-    lower_is_better: Collection[str] = ()
     metrics: Mapping[str, str] = {
         name: name for name in ("TM", "EM", "SR", "GP", "GP_ratio", "GP_prefix", "format_ok")
     }
@@ -172,10 +200,8 @@ class EpisodeTotals:
         "SR": "success rate of episodes",
         "GP": "goal progress",
     }
-    by: Mapping[str, Sequence[str]] = {}
     goal_progress: Literal["GP_ratio", "GP_prefix"] = "GP_ratio"
     of_nothing: float | None = None
-    repeated: Collection[str] = ()
 
     def __init__(
         self,
@@ -184,19 +210,14 @@ class EpisodeTotals:
         values: tuple[str, ...] | None = None,
         by: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
+        super().__init__(columns, by=by)
         if columns is not None:
-            self.columns = {column.name: column.unit for column in columns}
-            self.repeated = _repeated(columns)
-            self.lower_is_better = [column.name for column in columns if column.lower_is_better]
             self.metrics = {
                 column.name: column.metric or column.name for column in columns if not column.value
             }
             self.means = {column.name: column.value for column in columns if column.value}
-            self.legend = {column.name: column.meaning for column in columns if column.meaning}
         own = self.values if values is None else values
         self.values = tuple(dict.fromkeys((*own, *self.means.values())))
-        if by is not None:
-            self.by = by
 
     def _stated_length(self, value: Any) -> int | None:
         return None
@@ -397,29 +418,15 @@ def _has_answer(rows: VerdictColumns) -> Mask:
     return np.asarray((rows.outcomes == _ANSWERED[0]) | (rows.outcomes == _ANSWERED[1]))
 
 
-class RowTotals:
+class RowTotals(_Totals):
     """Means over rows with bootstrap intervals, which resample groups such as the rows of one page.
 
-    Attributes:
-        values: names of the values of a verdict, in order; a row whose first value is None is
-            unjudged: counted and left out.
-        columns: names of their means in the table, and their units.
-        lower_is_better: as `EpisodeTotals.lower_is_better`.
-        legend: column -> its meaning.
-        by: tag -> order of its groups in the table; groups that are not listed are sorted.
-        repeated: as `EpisodeTotals.repeated`.
-
-    Args:
-        columns: the columns, each the mean of one value; None for those of the class.
-        by: as the attribute; None for those of the class.
+    Each column is the mean of one value. A row whose first value is None is unjudged: counted and
+    left out.
     """
 
     values: tuple[str, ...] = ("score",)
     columns: Mapping[str, Unit] = {"accuracy": "share"}
-    lower_is_better: Collection[str] = ()
-    legend: Mapping[str, str] = {}
-    by: Mapping[str, Sequence[str]] = {}
-    repeated: Collection[str] = ()
 
     def __init__(
         self,
@@ -427,14 +434,9 @@ class RowTotals:
         *,
         by: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
+        super().__init__(columns, by=by)
         if columns is not None:
             self.values = tuple(column.value or column.name for column in columns)
-            self.columns = {column.name: column.unit for column in columns}
-            self.repeated = _repeated(columns)
-            self.lower_is_better = [column.name for column in columns if column.lower_is_better]
-            self.legend = {column.name: column.meaning for column in columns if column.meaning}
-        if by is not None:
-            self.by = by
 
     def total(self, steps: Sequence[Step], rows: VerdictColumns) -> dict[str, Any]:
         """Return the table; unjudged rows are counted and left out.
