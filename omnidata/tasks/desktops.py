@@ -8,7 +8,7 @@ from omnidata.actions import Action
 from omnidata.types import MediaRef, VideoSegment
 
 
-def is_told(action: Action) -> bool:
+def is_in_histories(action: Action) -> bool:
     """Return whether histories show an action, version 1 of the prompts of desktops.
 
     They show actions with a counterpart on a touch screen: no pointer that only moves, no keys and
@@ -16,7 +16,7 @@ def is_told(action: Action) -> bool:
     action that is no wait counts.
 
     Examples:
-        >>> is_told(Action("tap")), is_told(Action("wait", then=(Action("move"),)))
+        >>> is_in_histories(Action("tap")), is_in_histories(Action("wait", then=(Action("move"),)))
         (True, False)
     """
     first = next((one for one in (action, *action.then) if one.kind != "wait"), None)

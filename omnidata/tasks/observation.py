@@ -164,7 +164,7 @@ class Observation:
     about: Mapping[str, Any]
 
 
-def tell(
+def describe_tree(
     elements: Sequence[Element],
     kind: Kind,
     *,
@@ -198,17 +198,17 @@ def tell(
         for number, one in enumerate(kept, 1)
     ]
     lengths = accumulate(map(tokens, lines), initial=tokens(head))
-    told = len(list(takewhile(lambda length: most is None or length <= most, lengths))) - 1
-    told = max(told, 0)
-    table = "".join([head, *lines[:told]])
+    shown = len(list(takewhile(lambda length: most is None or length <= most, lengths))) - 1
+    shown = max(shown, 0)
+    table = "".join([head, *lines[:shown]])
     about: dict[str, Any] = {"role": ROLE, "elements": len(elements), "kept": len(kept)}
-    about |= {"told": told, "tokens": tokens(table)}
-    if told < len(kept):
-        about["left_out"] = len(kept) - told
+    about |= {"told": shown, "tokens": tokens(table)}
+    if shown < len(kept):
+        about["left_out"] = len(kept) - shown
         table += "[...]\n"
     if kind != "som" and space == "px":
         about["pixels"] = "screen"
-    return Observation(kind, table, kept[:told], about)
+    return Observation(kind, table, kept[:shown], about)
 
 
 _PLACED: Final = "tag\tname\ttext\tposition (top-left x&y)\tsize (w&h)\n"
@@ -370,7 +370,9 @@ class ScreenDisplay:
         """
         if self.kind == "screenshot" or self._elements is None:
             return None
-        return tell(self._elements(step), self.kind, step=step, space=self._space, most=self._most)
+        return describe_tree(
+            self._elements(step), self.kind, step=step, space=self._space, most=self._most
+        )
 
     def marked_elements(self, step: Step) -> Sequence[Element]:
         """Return the elements with marks, in the order of their numbers."""

@@ -191,15 +191,18 @@ class OutcomeScorer(OfflineScorer):
             for agent in sorted(agents.keys() - known.keys())
         ]
         if not known:
-            told = [f"--profile {name}, which {count} rollouts have a score of"
-                    for name, count in others.items() if count and name != profile]  # fmt: skip
+            scored = [
+                f"--profile {name}, which {count} rollouts have a score of"
+                for name, count in others.items()
+                if count and name != profile
+            ]
             broken = next((one for one in findings if one.severity == "error"), None)
             raise DataError(
                 f"no rollout has a score of {profile}"
                 + (f": {broken.where}: {broken.what}" if broken else ""),
                 where=str(data),
                 expected=f"scores of one of {', '.join(self.profiles)}",
-                remedy=f"name {' or '.join(['the files with the scores too', *told])}",
+                remedy=f"name {' or '.join(['the files with the scores too', *scored])}",
             )
         if strict:
             refuse_findings(findings, data)
@@ -409,8 +412,8 @@ class Outcomes(Benchmark):
 
     def prompt(self, step: Step, history: History) -> Conversation:
         """Return the conversation about one rollout."""
-        told = step.source["actions"] if self.options["actions"] == "told" else []
-        did = "".join(f"{number}. {words}\n" for number, words in enumerate(told, 1))
+        actions = step.source["actions"] if self.options["actions"] == "told" else []
+        did = "".join(f"{number}. {words}\n" for number, words in enumerate(actions, 1))
         text = _ASKED.format(step.instruction, f"\nWhat it did:\n{did}" if did else "")
         shot = step.media.get("screenshot")
         seen = [Part("image", media=shot, role="screenshot")] if shot else []

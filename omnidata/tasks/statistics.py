@@ -219,14 +219,14 @@ class _Target:
 
 def _target(task: Asking, step: Step) -> _Target:
     action = step.action
-    told = task.explanation(step, None, "", profile=task.default_profile)
-    labels = told.target_labels or tuple(filter(None, [told.target_label]))
+    explained = task.explanation(step, None, "", profile=task.default_profile)
+    labels = explained.target_labels or tuple(filter(None, [explained.target_label]))
     if action is not None:
         labels = labels or tuple(each.label for each in (action, *action.then))
         return _Target(step.screen, labels, "action", action.start, action.kind in _CLICKS)
-    framed = [drawn.target for drawn in told.overlays.values() if drawn.target]
-    places = framed[0] if framed and told.frames == "target" else ()
-    return _Target(step.screen, labels, told.noun, places, bool(places))
+    framed = [drawn.target for drawn in explained.overlays.values() if drawn.target]
+    places = framed[0] if framed and explained.frames == "target" else ()
+    return _Target(step.screen, labels, explained.noun, places, bool(places))
 
 
 @lru_cache

@@ -37,7 +37,7 @@ from omnidata.tasks.benchmark import (
     hub_publication,
 )
 from omnidata.tasks.coordinates import answer_space, in_pixels, on_screen, place
-from omnidata.tasks.desktops import is_told
+from omnidata.tasks.desktops import is_in_histories
 from omnidata.tasks.diagnosis import diagnose
 from omnidata.tasks.explaining import SCREENSHOT, Turn, code_block, explain, of_turns
 from omnidata.tasks.loading import prompt_text
@@ -163,7 +163,7 @@ class AgentNet(Benchmark):
         past = history.actions(step)
         first = history.first_shown(len(past))
         lines = (
-            f"{number}. {action.words if action and action.words and is_told(action) else _UNSAID}"
+            f"{number}. {action.words if action and action.words and is_in_histories(action) else _UNSAID}"
             for number, action in enumerate(past[first:], first + 1)
         )
         question = self.question.format(

@@ -21,7 +21,7 @@ from omnidata.types import LoadedDataset, Publication, Remote, Step
 _AITW = "Android in the Wild (Rawles et al., 2023)"
 _AGENTCPM = "AgentCPM-GUI (Zhang et al., 2025)"
 _AITZ = "Android in the Zoo (Zhang et al., 2024)"
-_MENDED = ", with its faults corrected"
+_CORRECTED = ", with its faults corrected"
 _UNSIZED = "clicks on screens of unknown size"
 _POINT = "coordinate: [x, y]"
 _PLAIN = ("BACK", "HOME", "ENTER", "TASK_COMPLETE", "TASK_IMPOSSIBLE")
@@ -84,11 +84,11 @@ class Aitw(PhoneBenchmark):
     truth = staticmethod(truth_of)
     evaluators: ClassVar[Mapping[str, Evaluator]] = {
         "aitw": Evaluator(rules.match_released, 140, "GP_ratio", source=_AITW),
-        "aitw-fixed": Evaluator(rules.match_fixed, 140, "GP_ratio", source=_AITW + _MENDED),
+        "aitw-fixed": Evaluator(rules.match_fixed, 140, "GP_ratio", source=_AITW + _CORRECTED),
         "agentcpm": Evaluator(
             agentcpm.match_released, 140, as_released="agentcpm", source=_AGENTCPM
         ),
-        "agentcpm-fixed": Evaluator(agentcpm.match_fixed, 140, source=_AGENTCPM + _MENDED),
+        "agentcpm-fixed": Evaluator(agentcpm.match_fixed, 140, source=_AGENTCPM + _CORRECTED),
         "aitz": Evaluator(
             aitz_rules.match_released,
             as_released="aitz",
@@ -97,7 +97,7 @@ class Aitw(PhoneBenchmark):
             leaves_out=_UNSIZED,
         ),
         "aitz-fixed": Evaluator(
-            aitz_rules.match_fixed, source=_AITZ + _MENDED, leaves_out=_UNSIZED
+            aitz_rules.match_fixed, source=_AITZ + _CORRECTED, leaves_out=_UNSIZED
         ),
     }
     """Partial match, the GP of Android in the Wild, is the share of an episode's right steps; that

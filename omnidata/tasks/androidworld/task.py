@@ -59,16 +59,16 @@ class _Scorer(OutcomeScorer):
         if not found:
             raise _nothing(data, findings)
         agents = _Agents(data, found)
-        told: set[tuple[str, str | None]] = set()
+        covered: set[tuple[str, str | None]] = set()
         repeated: set[Path] = set()
         for entry in sorted(found, key=lambda entry: entry.is_table):  # which keeps the order
             agent = agents.of(entry)
             key = agent, as_name(entry.row.get("task_template"))
-            if entry.is_table and key in told:
+            if entry.is_table and key in covered:
                 repeated.add(entry.path)
                 continue
             if not entry.is_table:
-                told.add(key)
+                covered.add(key)
             one = _rollout(agent, entry, RowContext(entry.where, note), difficulty)
             if one:
                 yield one

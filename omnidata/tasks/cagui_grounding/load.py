@@ -91,10 +91,10 @@ def _steps(line: Line, forms: Mapping[str, Form], place: RowContext) -> list[Ste
     tap, group = Action("tap", (box,)), shot.path if shot else ""
     steps: list[Step] = []
     for name, form in forms.items():
-        told, action = ("", None) if form == "bbox2text" else (text, tap)
+        instruction, action = ("", None) if form == "bbox2text" else (text, tap)
         media, source = {"screenshot": shot}, {**row, "form": form}
         episode = EpisodeBuilder(name, {"form": form})
-        steps.append(episode.step(name, told, media, screen, action, source, group=group))
+        steps.append(episode.step(name, instruction, media, screen, action, source, group=group))
     return steps
 
 

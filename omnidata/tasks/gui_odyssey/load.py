@@ -257,8 +257,8 @@ class _Reader:
             )
         stated = stated_size(device.get("w"), device.get("h"), whole)
         kind = as_name(device.get("device_name")) or as_name(device.get("product"))
-        told = {"category": as_name(task.get("category")), "device": kind}
-        tags = {tag: text for tag, text in told.items() if text} | self.parts(name)
+        labels = {"category": as_name(task.get("category")), "device": kind}
+        tags = {tag: text for tag, text in labels.items() if text} | self.parts(name)
         group = as_name(task.get("meta_task")) or ""
         episode = EpisodeBuilder(name, tags, count=len(rows))
         for own, given in zip(ids, rows, strict=True):

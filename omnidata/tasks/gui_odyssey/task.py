@@ -36,7 +36,7 @@ from omnidata.types import LoadedDataset, Step
 
 _ODYSSEY = "GUI-Odyssey (Lu et al., 2024): its EM is the paper's AMS"
 _AGENTCPM = "AgentCPM-GUI (Zhang et al., 2025), which has no elements here"
-_MENDED = ", with its faults corrected"
+_CORRECTED = ", with its faults corrected"
 _POINT = "coordinate: [x, y]"
 
 
@@ -111,7 +111,7 @@ class GuiOdyssey(PhoneBenchmark):
     command = staticmethod(rules.read_command)
     evaluators: ClassVar[Mapping[str, Evaluator]] = {
         "odyssey-ams": Evaluator(rules.match_released, 140, source=_ODYSSEY),
-        "odyssey-ams-fixed": Evaluator(rules.match_fixed, 140, source=_ODYSSEY + _MENDED),
+        "odyssey-ams-fixed": Evaluator(rules.match_fixed, 140, source=_ODYSSEY + _CORRECTED),
         "agentcpm": Evaluator(
             agentcpm.match_released,
             140,
@@ -119,7 +119,7 @@ class GuiOdyssey(PhoneBenchmark):
             source=_AGENTCPM,
             truth=_agentcpm_truth,
         ),
-        "agentcpm-fixed": Evaluator(agentcpm.match_fixed, 140, source=_AGENTCPM + _MENDED),
+        "agentcpm-fixed": Evaluator(agentcpm.match_fixed, 140, source=_AGENTCPM + _CORRECTED),
         "gui-r1": GUI_R1,
     }
     by: ClassVar[Mapping[str, Sequence[str]]] = {"category": (), "device": (), **loader.PARTS}

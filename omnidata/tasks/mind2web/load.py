@@ -64,10 +64,10 @@ def _task(own: str, lines: Sequence[Line], note: Note) -> Iterator[Step | None]:
             continue
         shot = picture_of(line, ("screenshot",), ("screenshots", "images", "blocks_images"))
         screens[index] = screen = size_of(shot)
-        told = _items(row.get("action_reprs"))[:1000]
-        told += [None] * (index + 1 - len(told))
-        done[index] = _action(row, told[index], screen, at)
-        past = [done.get(number) or _past(told[number]) for number in range(index)]
+        words = _items(row.get("action_reprs"))[:1000]
+        words += [None] * (index + 1 - len(words))
+        done[index] = _action(row, words[index], screen, at)
+        past = [done.get(number) or _past(words[number]) for number in range(index)]
         splits = (split for split in SPLITS if line.path.name.startswith(f"{split}-"))
         split = next(splits, f"test_{row.get('split')}")
         named = {"split": split if split in SPLITS else ""} | {

@@ -256,8 +256,8 @@ def _valid_orders(row: Row, graph: Graph, place: RowContext) -> tuple[tuple[str,
     if total == len(listed):
         return listed
     few = total is not None and total <= MAX_ORDERS
-    told = row.get("orders_total") if listed else None
-    if row.get("successful_topo") is not None and (told is None or total not in (None, told)):
+    stated = row.get("orders_total") if listed else None
+    if row.get("successful_topo") is not None and (stated is None or total not in (None, stated)):
         place.warn(
             "orders-incomplete",
             f"successful_topo has {len(listed)} of {total or 'very many'} valid orders",
@@ -468,7 +468,7 @@ class TaskReader:
         self, row: Row, subtasks: Mapping[str, Subtask | None], place: RowContext
     ) -> Iterator[tuple[str, str]]:
         given = _texts(row.get("application"))
-        unknown, untold = [], []
+        unknown, appless = [], []
         for node, subtask in subtasks.items():
             if self.subtasks and subtask is None:
                 unknown.append(node)
@@ -476,7 +476,7 @@ class TaskReader:
             if app:
                 yield node, app
             else:
-                untold.append(node)
+                appless.append(node)
         if unknown:
             place.refuse(
                 "subtask-missing",
@@ -484,10 +484,10 @@ class TaskReader:
                 "each node, or the node without its number, as the id of a subtask",
                 "add the subtask, or correct the graph",
             )
-        elif untold:
+        elif appless:
             place.warn(
                 "application-missing",
-                f"no application is known for {', '.join(map(short, untold[:5]))} is",
+                f"no application is known for {', '.join(map(short, appless[:5]))}",
                 'the subtasks beside the tasks, or "application": {node: name}',
                 "add it; the task cannot be scored until then",
             )

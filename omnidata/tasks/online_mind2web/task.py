@@ -49,7 +49,7 @@ class _Known:
     is_read: bool = False
 
 
-Told = dict[tuple[str, str], _Known]
+Attempts = dict[tuple[str, str], _Known]
 """What is known, by agent and task."""
 
 
@@ -72,7 +72,7 @@ class _Scorer(OutcomeScorer):
 
     def rollouts(self, data: Path, note: Note) -> Iterator[Rollout]:
         root = data if data.is_dir() else data.parent
-        told: Told = {}
+        attempts: Attempts = {}
         tasks: dict[str, Mapping[str, Any]] = {}
         paths = [
             path
@@ -95,16 +95,16 @@ class _Scorer(OutcomeScorer):
                 elif "reference_length" in row:
                     tasks[own] = row
                 else:
-                    _add(told, agent, own, row, path, RowContext(where, note))
-        if not told:
+                    _add(attempts, agent, own, row, path, RowContext(where, note))
+        if not attempts:
             raise DataError(
                 "no file has results of Online-Mind2Web",
                 where=str(data),
                 expected=_EXPECTED,
                 remedy=OTHER_DATA,
             )
-        _judge(told, note)
-        for (agent, own), known in told.items():
+        _judge(attempts, note)
+        for (agent, own), known in attempts.items():
             yield _rollout(agent, own, known, tasks.get(own, {}))
 
 
@@ -139,18 +139,18 @@ def _agent(folder: Path, path: Path, root: Path) -> str:
 
 
 def _add(
-    told: Told, agent: str, own: str, row: Mapping[str, Any], path: Path, at: RowContext
+    attempts: Attempts, agent: str, own: str, row: Mapping[str, Any], path: Path, at: RowContext
 ) -> None:
     labels = {name.removesuffix(_LABEL): row[name] for name in row if name.endswith(_LABEL)}
     for labelled, label in labels.items():
         text = str(label)
         if text in _LABELS:
-            known = told.setdefault((labelled, own), _Known(at.where, row))
+            known = attempts.setdefault((labelled, own), _Known(at.where, row))
             known.scores[HUMAN] = _LABELS[text]
         else:
             at.refuse("label-unknown", f"{labelled} has the label {short(label)}", "0, 1 or 2")
     if path.name == _RESULT:
-        known = told.setdefault((agent, own), _Known(at.where, row))
+        known = attempts.setdefault((agent, own), _Known(at.where, row))
         if known.is_read:
             at.warn(
                 "rollout-repeated",
@@ -163,7 +163,7 @@ def _add(
         known.shots = _shots(path.parent / "trajectory", row)
         known.judged = _own_judgement(row, at)
     if "predicted_label" in row:
-        known = told.setdefault((agent, own), _Known(at.where, row))
+        known = attempts.setdefault((agent, own), _Known(at.where, row))
         said = row["predicted_label"]
         if JUDGE in known.scores:
             at.refuse(
@@ -197,12 +197,12 @@ def _own_judgement(row: Mapping[str, Any], at: RowContext) -> float | None:
     return None
 
 
-def _judge(told: Told, note: Note) -> None:
+def _judge(attempts: Attempts, note: Note) -> None:
     most: dict[str, float] = {}
-    for (agent, _), known in told.items():
+    for (agent, _), known in attempts.items():
         most[agent] = max(most.get(agent, 0.0), known.judged or 0.0)
     both: dict[str, int] = {}
-    for (agent, _), known in told.items():
+    for (agent, _), known in attempts.items():
         if known.judged is None:
             continue
         if JUDGE in known.scores:

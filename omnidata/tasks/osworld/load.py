@@ -539,8 +539,8 @@ class ResultTree:
             if data.is_file():
                 names = [data.name, *names]
             listed = example_names(rollout.domain, rollout.example_id) if place else ()
-            told = [f"{place}/{name}" for name in listed]
-            for name in (*names, *told):
+            tasks = [f"{place}/{name}" for name in listed]
+            for name in (*names, *tasks):
                 try:
                     path = resolve(MediaRef("image", rollout.root, name), budget=_BUDGET)
                     with path.open("rb") as content:

@@ -40,7 +40,7 @@ from omnidata.tasks.benchmark import (
     Values,
 )
 from omnidata.tasks.coordinates import place, resizing
-from omnidata.tasks.desktops import is_told
+from omnidata.tasks.desktops import is_in_histories
 from omnidata.tasks.diagnosis import diagnose
 from omnidata.tasks.explaining import SCREENSHOT, Turn, explain, of_turns
 from omnidata.tasks.observation import OPTIONS as OPTIONS_OF_TREES
@@ -394,7 +394,7 @@ class OsWorld(Benchmark):
         actions = history.actions(step)
         first = max(0, len(actions) - (_LAST if history.window is None else history.window))
         lines = [
-            f"\n{number}. {action.words if action and is_told(action) else _UNSAID}"
+            f"\n{number}. {action.words if action and is_in_histories(action) else _UNSAID}"
             for number, action in enumerate(actions[first:], first + 1)
         ]
         past = _BEFORE + "".join(lines) if lines else ""

@@ -188,10 +188,10 @@ def _step(own: str, line: Line, tags: Mapping[str, str], at: RowContext) -> Step
     screen = screen if screen != (0, 0) else size_of(shot)
     action = _action(row, screen, at)
     kind = row.get("box_type")
-    told = {"box_type": kind if kind in TYPES else "", **tags}
+    labels = {"box_type": kind if kind in TYPES else "", **tags}
     return Step(
         own, own, 0, 1, text, screen, {"screenshot": shot}, (), (),
-        action, {tag: value for tag, value in told.items() if value}, {"row": dict(row)},
+        action, {tag: value for tag, value in labels.items() if value}, {"row": dict(row)},
         group=shot.path if shot and shot.cell is None else own,
     )  # fmt: skip
 

@@ -39,8 +39,8 @@ def as_row(row: Row) -> Row:
 
     Examples:
         >>> asked = "Task: Share it. You need to: Tap.\nHistory: None"
-        >>> told = "thoughts:\nTap.\nactions:\nCLICK [[1, 2]]"
-        >>> turns = [{"from": "human", "value": f"...\n{asked}"}, {"from": "gpt", "value": told}]
+        >>> said = "thoughts:\nTap.\nactions:\nCLICK [[1, 2]]"
+        >>> turns = [{"from": "human", "value": f"...\n{asked}"}, {"from": "gpt", "value": said}]
         >>> found = as_row({"image": "/a/episode_7_screenshot_0.png", "conversations": turns})
         >>> found["goal"], found["step_instruction"], found["action"], found["episode_id"]
         ('Share it.', 'Tap.', 'CLICK [[1, 2]]', '7')
@@ -55,8 +55,8 @@ def as_row(row: Row) -> Row:
     ]
     texts = [(role, text) for role, text in spoken if isinstance(text, str) and role != _SETTING]
     asked = next((text for role, text in texts if role in _ASKED), "")
-    told = next((text for role, text in texts if role not in _ASKED), "")
-    task, action = _TASK.search(asked), _ACTION.search(told)
+    answered = next((text for role, text in texts if role not in _ASKED), "")
+    task, action = _TASK.search(asked), _ACTION.search(answered)
     goal, _, detail = task[1].strip().partition(_STEP) if task else ("", "", "")
     path = row.get("image")
     name = path.replace("\\", "/").rpartition("/")[2] if isinstance(path, str) else path

@@ -353,8 +353,8 @@ class Reader:
             DataError: there are rows, and not one has an action that can be read.
         """
         root = data if data.is_dir() else data.parent
-        told = ((line, *self.moments(line.row)) for line in lines)
-        for name, of_one in groupby(told, lambda each: each[1] or each[0].where):
+        parsed = ((line, *self.moments(line.row)) for line in lines)
+        for name, of_one in groupby(parsed, lambda each: each[1] or each[0].where):
             rows = [(line, moments) for line, _, moments in of_one]
             line = rows[0][0]
             parts = [(line, moment) for line, moments in rows for moment in moments]
@@ -411,8 +411,8 @@ class Reader:
             if screen == (0, 0):
                 screen = size_by_feeding(moment.own, own, self._as_fed)
             action, call = self._action(moment, screen, place)
-            told = moment.detail if self.low else moment.goal
-            if not isinstance(told, str) or not told.strip():
+            instruction = moment.detail if self.low else moment.goal
+            if not isinstance(instruction, str) or not instruction.strip():
                 what = "the step has no instruction of its own" if self.low else "no goal"
                 place.refuse("instruction-missing", what, "a text")
                 episode.skip(screen, action)
@@ -429,9 +429,9 @@ class Reader:
                 **({SCROLL: call.sense} if call and call.sense else {}),
                 ROW: moment.own,
             }
-            goal = moment.goal if isinstance(moment.goal, str) else told
+            goal = moment.goal if isinstance(moment.goal, str) else instruction
             # Of a row without an episode, the goal alone tells what it belongs to.
-            group = "" if grouped else told
+            group = "" if grouped else instruction
             yield episode.step(own, goal, media, screen, action, source, group=group)
 
     def _action(

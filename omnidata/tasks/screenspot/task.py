@@ -166,8 +166,8 @@ _RULE: Final = RuleWords(borderline="the profile compares in shares of the scree
 
 class _Wordings(Wordings):
     def instructions(self, step: Step, episode_row: Mapping[str, Any]) -> Sequence[str]:
-        told = (step.source.get(column) for column in ("instruction", "instruction_cn"))
-        return (step.instruction, *(text for text in told if isinstance(text, str)))
+        texts = (step.source.get(column) for column in ("instruction", "instruction_cn"))
+        return (step.instruction, *(text for text in texts if isinstance(text, str)))
 
 
 class _Speech(PointSpeech):
