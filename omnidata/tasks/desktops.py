@@ -7,6 +7,17 @@ from typing import Final
 from omnidata.actions import Action
 from omnidata.types import MediaRef, VideoSegment
 
+UNSAID: Final = "(an action that cannot be shown)"
+
+
+def history_words(action: Action | None) -> str:
+    """Return the words of an earlier action in a prompt, or `UNSAID`.
+
+    Args:
+        action: of the expert, or of the model; None if unknown.
+    """
+    return action.words if action and action.words and is_in_histories(action) else UNSAID
+
 
 def is_in_histories(action: Action) -> bool:
     """Return whether histories show an action, version 1 of the prompts of desktops.

@@ -37,7 +37,7 @@ from omnidata.tasks.benchmark import (
     hub_publication,
 )
 from omnidata.tasks.coordinates import answer_space, in_pixels, on_screen, place
-from omnidata.tasks.desktops import is_in_histories
+from omnidata.tasks.desktops import UNSAID, history_words
 from omnidata.tasks.diagnosis import diagnose
 from omnidata.tasks.explaining import SCREENSHOT, Turn, code_block, explain, of_turns
 from omnidata.tasks.loading import prompt_text
@@ -60,7 +60,6 @@ _UNITS: Final[Mapping[Space, str]] = {
     "norm1000": "from 0 to 1000, thousandths of the screenshot's width and height.",
 }
 _NOTHING: Final = "(none)"
-_UNSAID: Final = "(an action that cannot be shown)"
 _UNIT: Final[Screen] = (1, 1)
 _MIDDLE: Final[Mapping[Space, str]] = {"rel": "0.5", "norm1000": "500"}
 
@@ -148,7 +147,7 @@ class AgentNet(Benchmark):
         system = prompt_text("agentnet", "agentnet_v1")
         self.system = system.replace("{unit}", _UNITS[self._space])
         self.prompt_hash = hash_of(
-            [self.options["history"], self.system, self.question, _NOTHING, _UNSAID]
+            [self.options["history"], self.system, self.question, _NOTHING, UNSAID]
         )
         self.speech = _Speech(self._space)
         released = StepScore("released", self._space)
@@ -163,7 +162,7 @@ class AgentNet(Benchmark):
         past = history.actions(step)
         first = history.first_shown(len(past))
         lines = (
-            f"{number}. {action.words if action and action.words and is_in_histories(action) else _UNSAID}"
+            f"{number}. {history_words(action)}"
             for number, action in enumerate(past[first:], first + 1)
         )
         question = self.question.format(

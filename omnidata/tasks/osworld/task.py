@@ -40,7 +40,7 @@ from omnidata.tasks.benchmark import (
     Values,
 )
 from omnidata.tasks.coordinates import place, resizing
-from omnidata.tasks.desktops import is_in_histories
+from omnidata.tasks.desktops import UNSAID, history_words
 from omnidata.tasks.diagnosis import diagnose
 from omnidata.tasks.explaining import SCREENSHOT, Turn, explain, of_turns
 from omnidata.tasks.observation import OPTIONS as OPTIONS_OF_TREES
@@ -255,7 +255,6 @@ want to interact, you can also use them directly.
 But you should be careful to ensure that the coordinates are correct.
 """
 _BEFORE: Final = "\nThe last actions, the latest at the end:"
-_UNSAID: Final = "(an action that cannot be shown)"
 _LAST: Final = 3
 """Rounds that an agent is reminded of (section 4.1)."""
 
@@ -365,9 +364,7 @@ class OsWorld(Benchmark):
         kind = self._screens.kind
         seen = [self.options[name] for name in OPTIONS_OF_TREES if name in self.options]
         words = [system_prompt(kind), _TASK, _NEXT_OF.get(kind, _NEXT)]
-        self.prompt_hash = hash_of(
-            [self.options["history"], *words, _BEFORE, _UNSAID, _LAST, *seen]
-        )
+        self.prompt_hash = hash_of([self.options["history"], *words, _BEFORE, UNSAID, _LAST, *seen])
 
     def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
         return loader.load(
@@ -394,7 +391,7 @@ class OsWorld(Benchmark):
         actions = history.actions(step)
         first = max(0, len(actions) - (_LAST if history.window is None else history.window))
         lines = [
-            f"\n{number}. {action.words if action and is_in_histories(action) else _UNSAID}"
+            f"\n{number}. {history_words(action)}"
             for number, action in enumerate(actions[first:], first + 1)
         ]
         past = _BEFORE + "".join(lines) if lines else ""
