@@ -33,7 +33,11 @@ from omnidata.errors import UsageError
 from omnidata.files import SETTINGS, read_file
 from omnidata.jsontext import hash_of
 from omnidata.tasks.asking import Asking
-from omnidata.tasks.asking_under_options import earlier_roles, earlier_screenshots
+from omnidata.tasks.asking_under_options import (
+    earlier_roles,
+    earlier_screenshots,
+    without_history_shots,
+)
 from omnidata.tasks.benchmark import Benchmark, ParsedAnswer, Receipt
 from omnidata.tasks.coordinates import place, sent_size
 from omnidata.tasks.dialect_answers import (
@@ -229,7 +233,7 @@ class AskingInDialect(Asking):
         if self.in_own_words(step):
             return self.task.conversation(step, predicted)
         fed = self._fed_size(step.screen)
-        own = self.task.conversation(_without_history(step), predicted)
+        own = self.task.conversation(without_history_shots(step), predicted)
         parts = [
             self._resize(part, fed) if part.role == "screenshot" else part
             for message in own
@@ -495,11 +499,6 @@ def _short_point(region: Region, screen: Screen, space: Space, fed: Screen) -> P
         if abs(own[0] - x) * 1000 > fed[0] or abs(own[1] - y) * 1000 > fed[1]:
             x, y = own
     return Point(x, y, space)
-
-
-def _without_history(step: Step) -> Step:
-    media = {role: ref for role, ref in step.media.items() if not role.startswith(HISTORY)}
-    return replace(step, media=media)
 
 
 def prompt_texts(task: Asking) -> dict[str, str]:

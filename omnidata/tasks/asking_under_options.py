@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -81,8 +82,8 @@ class AskingUnderOptions(Asking):
         source = replace(source, steps=steps)
         if "history_screenshots" in self.given:
             shown = {(step.episode, step.step_index) for step in steps if step.media.get(_SHOT)}
-            told = any((step.episode, step.step_index - 1) in shown for step in steps)
-            self._check("history_screenshots", told)
+            has_earlier = any((step.episode, step.step_index - 1) in shown for step in steps)
+            self._check("history_screenshots", has_earlier)
             source = earlier_screenshots(source, int(self.given["history_screenshots"]))
         return source
 
@@ -95,16 +96,10 @@ class AskingUnderOptions(Asking):
                 remedy=f"leave {name} out",
             )
 
-    def _shots(self, index: int) -> int:
-        return min(int(self.given.get("history_screenshots", 0)), index)
-
     def _translate(self, step: Step, episode_row: Mapping[str, Any]) -> Step:
-        found, wanted = (
-            self.benchmark.wordings.instruction_by_language(step, episode_row),
-            self.given["language"],
-        )
-        names = ("en", "zh") if wanted == "both" else (wanted,)
-        texts = [found.get(name, "") for name in names]
+        found = self.benchmark.wordings.instruction_by_language(step, episode_row)
+        wanted = self.given["language"]
+        texts = [found.get(name, "") for name in (("en", "zh") if wanted == "both" else (wanted,))]
         return replace(step, instruction=" / ".join(texts) if all(texts) else "")
 
     def conversation(
@@ -122,16 +117,14 @@ class AskingUnderOptions(Asking):
                 expected=f"one for -T language={self.given['language']}",
                 remedy="leave the step out with --exclude, or leave the option out",
             )
-        own = step
-        if "history_screenshots" in self.given:
-            left = {role: ref for role, ref in step.media.items() if not role.startswith(HISTORY)}
-            own = replace(step, media=left)
-        told = self.task.conversation(own, self.own_actions(step, predicted))
-        if past := [*_label_shots(step, self._shots(step.step_index))]:
-            told = _insert(told, past)
+        most = min(int(self.given.get("history_screenshots", 0)), step.step_index)
+        own = without_history_shots(step) if "history_screenshots" in self.given else step
+        found = self.task.conversation(own, self.own_actions(step, predicted))
+        if past := [*_label_shots(step, most)]:
+            found = _insert(found, past)
         if share := float(self.given.get("media_until", 0)):
-            told = tuple(_until(message, _timed_roles(step.media), share) for message in told)
-        return told
+            found = tuple(_until(message, _timed_roles(step.media), share) for message in found)
+        return found
 
 
 def load_to_ask(task: Asking, data: Path, **options: Any) -> LoadedDataset:
@@ -184,11 +177,10 @@ def check_effects(
 def _effect(
     task: Asking, under: AskingUnderOptions, name: str, steps: Sequence[Step]
 ) -> Finding | None:
-    value = under.given[name]
     able = [step for step in steps if _can_show(name, step)]
     asked = able
     if name == "history_window":  # a window longer than all histories may still show more
-        asked = [step for step in able if len(step.history) > int(value)]
+        asked = [step for step in able if len(step.history) > int(under.given[name])]
         asked = asked or sorted(able, key=lambda step: len(step.history))[-_SAMPLED:]
     if not able or _changes(task, name, task.options, asked):
         return None
@@ -196,26 +188,20 @@ def _effect(
         return Finding(
             "option-idle",
             "warning",
-            f"-T {name}={value}",
+            f"-T {name}={under.given[name]}",
             "the option changes no prompt of these data: the prompts have no more actions, or no "
             "history is longer",
             "data with longer histories",
             f"leave {name} out, or choose a lower value",
         )
-    own = under.task.options.items()
-    chosen = {each: told for each, told in own if told != task.allowed[each][0]}
-    hiding = [
-        f"{other}={told}"
-        for other, told in chosen.items()
-        if _hides(task, {**chosen, **under.given}, other, name, able)
-    ]
-    instead = f", or leave out {' or '.join(hiding)}, which disables it"
     tried = plural(min(len(able), _SAMPLED), "step")
+    hiding = _hiding_options(task, under, name, able)
+    instead = f", or leave out {' or '.join(hiding)}, which disables it" if hiding else ""
     raise UsageError(
         f"the option changes no prompt: the prompts of {tried} are the same with and without it",
-        where=f"-T {name}={value}",
+        where=f"-T {name}={under.given[name]}",
         expected=_SHOWN[name],
-        remedy=f"leave {name} out{instead if hiding else ''}",
+        remedy=f"leave {name} out{instead}",
     )
 
 
@@ -227,23 +213,29 @@ def _can_show(name: str, step: Step) -> bool:
     return bool(step.history if name == "history_window" else step.instruction)
 
 
-def _hides(
-    task: Asking, options: Mapping[str, str], other: str, name: str, steps: Sequence[Step]
-) -> bool:
-    left = {option: value for option, value in options.items() if option != other}
-    if name == "history_window":
-        left[name] = "0"
-    try:
-        return _changes(task, name, left, steps)
-    except UsageError:  # what is left depends on it
-        return False
+def _hiding_options(
+    task: Asking, under: AskingUnderOptions, name: str, steps: Sequence[Step]
+) -> list[str]:
+    """Return the task's own options without which the common option would change prompts."""
+    own = under.task.options.items()
+    chosen = {other: value for other, value in own if value != task.allowed[other][0]}
+    found = []
+    for other, value in chosen.items():
+        left = {**chosen, **under.given}
+        del left[other]
+        if name == "history_window":
+            left[name] = "0"
+        with suppress(UsageError):  # what is left depends on it
+            if _changes(task, name, left, steps):
+                found.append(f"{other}={value}")
+    return found
 
 
 def _changes(task: Asking, name: str, options: Mapping[str, str], steps: Sequence[Step]) -> bool:
     from omnidata.tasks import get_task
 
     given = get_task(task.name, options)
-    plain = get_task(task.name, {one: said for one, said in options.items() if one != name})
+    plain = get_task(task.name, {one: value for one, value in options.items() if one != name})
     asked = False
     for step in Random(0).sample(steps, min(_SAMPLED, len(steps))):
         past = list(step.history)
@@ -258,8 +250,7 @@ def _changes(task: Asking, name: str, options: Mapping[str, str], steps: Sequenc
 
 def _without(name: str, step: Step) -> Step:
     if name == "history_screenshots":
-        own = {role: ref for role, ref in step.media.items() if not role.startswith(HISTORY)}
-        return replace(step, media=own)
+        return without_history_shots(step)
     # The step's own instruction is replaced: another one shows whether the prompt has it.
     return replace(step, instruction=f"not {step.instruction}") if name == "language" else step
 
@@ -285,6 +276,12 @@ def earlier_screenshots(source: LoadedDataset, most: int) -> LoadedDataset:
     return replace(source, steps=steps, roles=roles | more)
 
 
+def without_history_shots(step: Step) -> Step:
+    """Return a step without its history screenshot and those of earlier steps."""
+    media = {role: ref for role, ref in step.media.items() if not role.startswith(HISTORY)}
+    return replace(step, media=media)
+
+
 def earlier_roles(most: int) -> list[str]:
     """Return the roles of earlier screenshots, the latest first ("history_screenshot_1")."""
     return [f"{HISTORY}_{back}" for back in range(1, most + 1)]
@@ -307,13 +304,15 @@ def _label_shots(step: Step, most: int) -> Iterator[Part]:
             yield Part("image", media=ref, role=role)
 
 
-def _insert(told: Conversation, past: Sequence[Part]) -> Conversation:
-    for number, message in enumerate(told):
+def _insert(conversation: Conversation, past: Sequence[Part]) -> Conversation:
+    """Return a conversation with parts before the first one of the message with the screenshot."""
+    for number, message in enumerate(conversation):
         if any(part.role == "screenshot" and part.media for part in message.parts):
             at = next(at for at, part in enumerate(message.parts) if part.media or part.role)
             parts = (*message.parts[:at], *past, *message.parts[at:])
-            return (*told[:number], Message(message.role, parts), *told[number + 1 :])
-    return told
+            changed = Message(message.role, parts)
+            return (*conversation[:number], changed, *conversation[number + 1 :])
+    return conversation
 
 
 def _timed_roles(media: Mapping[str, MediaRef | None]) -> set[str]:

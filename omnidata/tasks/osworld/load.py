@@ -135,16 +135,7 @@ class _StepReader:
         line = self._timeline(tried, recording, shown[1:])
         sizes = (self._size(ref) for ref in shown if ref is not None and ref.cell is None)
         usual = next((size for size in sizes if size != _UNKNOWN), _UNKNOWN)
-        tags = {
-            "domain": rollout.domain,
-            "group": GROUP_OF.get(rollout.domain, ""),
-            "action_space": rollout.action_space,
-            "observation_type": rollout.observation_type,
-            "model": rollout.model,
-            "outcome": tried.result.outcome if tried.is_last else "unfinished",
-            "alignment": line.alignment if line else "none",
-        }
-        tags = {tag: value for tag, value in tags.items() if value}
+        tags = _tags(tried, line)
         history: list[Action | None] = []
         screens: list[Screen] = []
         for number, (turn, sample_id) in enumerate(zip(run.turns, ids, strict=True)):
@@ -175,24 +166,7 @@ class _StepReader:
                 history_screens=tuple(screens),
                 action=action,
                 tags=tags,
-                source={
-                    "rows": turn.rows,
-                    "before": run.before if number == 0 else [],
-                    "after": turn.after,
-                    "path": rollout.path,
-                    "run": tried.number,
-                    "runs": tried.runs,
-                    "domain": rollout.domain,
-                    "example_id": rollout.example_id,
-                    "instruction_id": rollout.instruction_id,
-                    "action_space": rollout.action_space,
-                    "observation_type": rollout.observation_type,
-                    "model": rollout.model,
-                    "score": tried.result.score if tried.is_last else None,
-                    "start_s": line.starts[number] if line else None,
-                    "alignment": line.alignment if line else None,
-                    **self._tree(shot, sample_id),
-                },
+                source={**_source(tried, number, line), **self._tree(shot, sample_id)},
                 group=rollout.example_id,
             )
             history.append(action)
@@ -321,6 +295,42 @@ class _StepReader:
                 "and never run",
             )
         return action
+
+
+def _tags(tried: _Tried, line: Timeline | None) -> dict[str, str]:
+    rollout = tried.rollout
+    tags = {
+        "domain": rollout.domain,
+        "group": GROUP_OF.get(rollout.domain, ""),
+        "action_space": rollout.action_space,
+        "observation_type": rollout.observation_type,
+        "model": rollout.model,
+        "outcome": tried.result.outcome if tried.is_last else "unfinished",
+        "alignment": line.alignment if line else "none",
+    }
+    return {tag: value for tag, value in tags.items() if value}
+
+
+def _source(tried: _Tried, number: int, line: Timeline | None) -> dict[str, Any]:
+    """Return the untouched lines of a turn, and what the folders say of the rollout."""
+    rollout, turn = tried.rollout, tried.run.turns[number]
+    return {
+        "rows": turn.rows,
+        "before": tried.run.before if number == 0 else [],
+        "after": turn.after,
+        "path": rollout.path,
+        "run": tried.number,
+        "runs": tried.runs,
+        "domain": rollout.domain,
+        "example_id": rollout.example_id,
+        "instruction_id": rollout.instruction_id,
+        "action_space": rollout.action_space,
+        "observation_type": rollout.observation_type,
+        "model": rollout.model,
+        "score": tried.result.score if tried.is_last else None,
+        "start_s": line.starts[number] if line else None,
+        "alignment": line.alignment if line else None,
+    }
 
 
 def actions_text(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -265,23 +265,22 @@ class _Namer:
         agent = before[:-1] if _is_trial(before) else before
         space = next((part for part in agent[-3:] if part in ACTION_SPACES), "")
         observed = next((part for part in agent[-2:] if part in OBSERVATION_TYPES), "")
-        args = self._settings(parts)
-        model = args.get("model")
+        model = agent[-1] if observed and agent[-1] != observed else ""
+        settings = self._settings(parts)
+        stated_model, limit = settings.get("model"), settings.get("max_steps")
         return Rollout(
-            self._root,
-            "/".join(parts) or ".",
-            known[at] if at >= 0 else "",
-            known[at + 1] if at + 1 < len(known) else "",
-            "/".join(known[at + 2 :]),
-            space or next((one for one in ACTION_SPACES if one == args.get("action_space")), ""),
-            observed
-            or next((one for one in OBSERVATION_TYPES if one == args.get("observation_type")), ""),
-            agent[-1]
-            if observed and agent[-1] != observed
-            else (model if isinstance(model, str) else ""),
-            before[len(self._above) :],
-            attempt,
-            limit if is_integer(limit := args.get("max_steps")) and limit > 0 else None,
+            root=self._root,
+            path="/".join(parts) or ".",
+            domain=known[at] if at >= 0 else "",
+            example_id=known[at + 1] if at + 1 < len(known) else "",
+            instruction_id="/".join(known[at + 2 :]),
+            action_space=space or _one_of(ACTION_SPACES, settings.get("action_space")),
+            observation_type=observed
+            or _one_of(OBSERVATION_TYPES, settings.get("observation_type")),
+            model=model or (stated_model if isinstance(stated_model, str) else ""),
+            folders=before[len(self._above) :],
+            attempt=attempt,
+            max_steps=limit if is_integer(limit) and limit > 0 else None,
         )
 
     def has(self, parts: tuple[str, ...], file: str) -> bool:
@@ -295,6 +294,10 @@ class _Namer:
             if self._args[name]:
                 return self._args[name]
         return {}
+
+
+def _one_of(known: Sequence[str], value: object) -> str:
+    return next((one for one in known if one == value), "")
 
 
 def _read_object(root: Path, name: str) -> Mapping[str, Any]:
