@@ -6,12 +6,12 @@ The prompts of IDMBench and CriticBench (AgentStudio, appendices D and E) ask fo
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
 from omnidata.actions import Point, Space, ratio
+from omnidata.tasks.agentstudio.rows import screen_of, target_box
 from omnidata.tasks.points import answers, last_pair, read_point
 
 DRESS = " \t\xa0*_`\"'“”‘’()[]{}<>+-–—•·#~$|.…,;:=!?"
@@ -164,7 +164,6 @@ def _is_letter(text: str) -> bool:
 Pair = tuple[float, float]
 ToScreen = Callable[[Pair], Pair]
 """From pixels of the picture that a model was shown to those of the row's."""
-Corners = tuple[float, float, float, float]
 Reading = Literal["paper", "release"]
 Fault = Literal["", "no-pair", "box-unusable", "resolution-unusable"]
 
@@ -298,16 +297,15 @@ def judge_pair(
             return PointVerdict(None, pixels, "box-unusable")
         left, top, right, bottom = edges
         return PointVerdict(left < pixels[0] < right and top < pixels[1] < bottom, pixels)
-    box = _box(row.get("bbox"))
+    box = target_box(row)
     if box is None:
         return PointVerdict(None, pixels, "box-unusable")
-    if space != "px" and not _is_size(row.get("resolution")):
+    if space != "px" and screen_of(row) is None:
         return PointVerdict(None, None, "resolution-unusable")
     if pixels is None:
         return PointVerdict(False, None, "no-pair")
-    left, top, right, bottom = box
-    hit = _within(left, pixels[0], right) and _within(top, pixels[1], bottom)
-    return PointVerdict(hit, pixels)
+    x, y = pixels
+    return PointVerdict(_within(box.left, x, box.right) and _within(box.top, y, box.bottom), pixels)
 
 
 def _within(low: float, value: float, high: float) -> bool:
@@ -328,19 +326,6 @@ def pair_in_pixels(point: Point, resolution: Any) -> Pair | None:
         return None
     (a, b), (c, d) = (ratio(point.space, extent) for extent in size)
     return point.x * a / b, point.y * c / d
-
-
-def _box(value: Any) -> Corners | None:
-    numbers = _numbers(value, 4)
-    if numbers is None or not all(map(math.isfinite, numbers)):
-        return None
-    left, top, right, bottom = numbers
-    return (left, top, right, bottom) if left <= right and top <= bottom else None
-
-
-def _is_size(value: Any) -> bool:
-    size = _numbers(value, 2)
-    return size is not None and all(math.isfinite(extent) and extent > 0 for extent in size)
 
 
 def _numbers(value: Any, count: int) -> list[Any] | None:
