@@ -155,57 +155,75 @@ def statistics(task: Asking, source: LoadedDataset) -> Statistics:
         task: the benchmark.
         source: its loaded data.
     """
-    lengths = Counter[str]()
-    targets = Counter[str]()
-    noun, unlabelled, placed, clicks = "", 0, 0, 0
-    sizes: list[_ElementSize] = []
-    texts: dict[tuple[str, str], None] = {}
-    roles: dict[str, tuple[Modality, int]] = {}
-    tracks: dict[str, tuple[array[int], list[str]]] = {}
-    kinds = Counter[Modality]()
+    tally = _Tally(task)
     for number, step in enumerate(source.steps):
-        lengths[step.episode] += 1
-        texts[step.episode, step.instruction] = None
-        asked = _target(task, step)
-        targets.update(asked.labels)
-        noun = noun or (asked.noun if asked.labels else "")
-        unlabelled += not asked.labels
-        placed += bool(asked.places)
-        clicks += asked.clicks
+        tally.add_target(step)
+        tally.add_media(number, step)
+    lengths = Counter(step.episode for step in source.steps)
+    texts = dict.fromkeys((step.episode, step.instruction) for step in source.steps)
+    measures = {STEPS: Measure(tuple(map(float, lengths.values())))} if lengths else {}
+    return Statistics(
+        episodes=len(lengths),
+        steps=len(source.steps),
+        targets=dict(sorted(tally.targets.items(), key=lambda item: (-item[1], item[0]))),
+        noun=tally.noun,
+        unlabelled=tally.unlabelled,
+        placed=tally.placed,
+        media=tally.media,
+        kinds=tally.kinds,
+        measures={
+            **measures,
+            **_instructions([text for _, text in texts]),
+            **_seconds(source.steps, tally.tracks),
+            **_elements(tally.sizes, tally.clicks),
+        },
+    )
+
+
+class _Tally:
+    """Counts steps one after the other; attributes are as in `Statistics`.
+
+    Attributes:
+        clicks: steps that tap or click.
+        sizes: of the elements that they tap or click.
+        tracks: role of clips or sounds -> the numbers of the steps that have one, and its name
+            there.
+    """
+
+    def __init__(self, task: Asking) -> None:
+        self.targets, self.kinds = Counter[str](), Counter[Modality]()
+        self.noun, self.unlabelled, self.placed, self.clicks = "", 0, 0, 0
+        self.sizes: list[_ElementSize] = []
+        self.media: dict[str, tuple[Modality, int]] = {}
+        self.tracks: dict[str, tuple[array[int], list[str]]] = {}
+        self._task = task
+
+    def add_target(self, step: Step) -> None:
+        asked = _target(self._task, step)
+        self.targets.update(asked.labels)
+        self.noun = self.noun or (asked.noun if asked.labels else "")
+        self.unlabelled += not asked.labels
+        self.placed += bool(asked.places)
+        self.clicks += asked.clicks
         if asked.clicks and (size := _largest(asked)):
-            sizes.append(size)
+            self.sizes.append(size)
+
+    def add_media(self, number: int, step: Step) -> None:
         held: dict[str, Modality] = {}
         of_moment = set[Modality]()
         for role, ref in step.media.items():
             if ref is None:
                 continue
             held[_role(role)] = ref.kind
-            if role not in task.benchmark.card.other_moments:
+            if role not in self._task.benchmark.card.other_moments:
                 of_moment.add(ref.kind)
             if ref.kind != "image":
-                numbers, names = tracks.setdefault(_role(role), (array("q"), []))
+                numbers, names = self.tracks.setdefault(_role(role), (array("q"), []))
                 numbers.append(number)
                 names.append(role)
-        kinds.update(of_moment)
+        self.kinds.update(of_moment)
         for role, kind in held.items():
-            roles[role] = kind, roles.get(role, (kind, 0))[1] + 1
-    measures = {STEPS: Measure(tuple(map(float, lengths.values())))} if lengths else {}
-    return Statistics(
-        episodes=len(lengths),
-        steps=len(source.steps),
-        targets=dict(sorted(targets.items(), key=lambda item: (-item[1], item[0]))),
-        noun=noun,
-        unlabelled=unlabelled,
-        placed=placed,
-        media=roles,
-        kinds=kinds,
-        measures={
-            **measures,
-            **_instructions([text for _, text in texts]),
-            **_seconds(source.steps, tracks),
-            **_elements(sizes, clicks),
-        },
-    )
+            self.media[role] = kind, self.media.get(role, (kind, 0))[1] + 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -399,9 +399,9 @@ def _rectangles(tree: Mapping[str, Any], target: Target) -> Iterator[Rectangle]:
 
 _BUDGET: Final = Budget(max_bytes=1024**3)
 _LONGEST_S: Final = 10.0
+"""The longest clip, as `omnidata segment` cuts: the end of a longer wait is kept."""
 _LATEST: Final = 1e300
 """Seconds that are still a float when others are taken off them."""
-"""The longest clip, as `omnidata segment` cuts: the end of a longer wait is kept."""
 _VERBS: Final = ("drag", "scroll", "click")
 """Verbs in descriptions of actions: "Single left Click", "Drag from ..."."""
 
