@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Any, Final
 
 import numpy as np
@@ -156,23 +157,21 @@ def _merge_enter(actions: Sequence[Action], pressed: Sequence[str]) -> list[Acti
 
 
 def _mean(truth: Sequence[Action], said: Sequence[Action], version: Version) -> float:
-    missing = [""] * len(truth)
-    types, given = [type_of(one) for one in truth], [*map(type_of, said), *missing]
+    """Return the mean over the types of the truth, of a type the mean over its actions."""
     scores: dict[str, list[float]] = {}
-    unruled = set()
-    for number, (name, action) in enumerate(zip(types, truth, strict=True)):
-        own = scores.setdefault(name, [])
-        if given[number] != name:
-            own.append(0.0)
-        elif version == "released" and name in _UNJUDGED:
-            own.append(0.0)
-            unruled.add(name)
-        else:
-            own.append(_one(action, said[number], version))
-    # A type without a rule is in the released mean only where one of its actions was missed.
-    for kind in unruled:
-        if all(given[number] == kind for number, name in enumerate(types) if name == kind):
-            del scores[kind]
+    missed: set[str] = set()
+    for action, own in zip_longest(truth, said[: len(truth)]):
+        name = type_of(action)
+        score = 0.0
+        if own is None or type_of(own) != name:
+            missed.add(name)
+        elif version == "fixed" or name not in _UNJUDGED:
+            score = _one(action, own, version)
+        scores.setdefault(name, []).append(score)
+    if version == "released":  # a type without a rule counts only if one of its actions was missed
+        scores = {
+            name: own for name, own in scores.items() if name not in _UNJUDGED or name in missed
+        }
     return sum(sum(own) / len(own) for own in scores.values()) / len(scores) if scores else 0.0
 
 

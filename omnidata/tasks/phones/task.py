@@ -309,10 +309,11 @@ class PhoneBenchmark(Benchmark):
         self, text: str, step: Step, receipt: Receipt, as_released: Form | None = None
     ) -> ParsedAnswer[Action]:
         """Read an answer in any of the forms of `omnidata.tasks.phones.answers`."""
-        read = self.read_prompted
-        if self.screens.kind == "som":
-            marks = self._marks(step, receipt)
-            read = lambda body: self.read_prompted(resolve_mark(body, marks))  # noqa: E731  (a `def` would be longer than the branch)
+        marks = self._marks(step, receipt) if self.screens.kind == "som" else {}
+
+        def read(body: Mapping[str, Any]) -> tuple[Action, bool]:
+            return self.read_prompted(resolve_mark(body, marks) if marks else body)
+
         found = parse_form(text, read, as_released=as_released, command=self.command)
         return self.answer(found.action, found.form, step, receipt, is_exact=found.as_prompted)
 
