@@ -121,6 +121,11 @@ class EpisodeBuilder:
         self._history: list[Action | None] = []
         self._screens: list[Screen] = []
 
+    @property
+    def length(self) -> int:
+        """How many steps have come, with those that were skipped."""
+        return len(self._history)
+
     def step(
         self,
         sample_id: str,
@@ -133,7 +138,7 @@ class EpisodeBuilder:
         group: str = "",
     ) -> Step:
         """Return the next step; arguments are as in `Step`."""
-        number, past, screens = len(self._history), tuple(self._history), tuple(self._screens)
+        number, past, screens = self.length, tuple(self._history), tuple(self._screens)
         self.skip(screen, action)
         return Step(
             sample_id, self._id, number, self._count, instruction, screen, media, past, screens,

@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal, Protocol, TypeVar
 
-from omnidata.actions import Action, Screen
+from omnidata.actions import Screen
 from omnidata.errors import DataError, Finding, MediaError, MissingMediaError
 from omnidata.jsontext import BROKEN
 from omnidata.loaders.files import Look, RowFiles, check_media_files
@@ -21,6 +21,7 @@ from omnidata.loaders.row_files import Line, head_of, read_rows
 from omnidata.loaders.steps import Steps, row_ids
 from omnidata.loaders.task_library import EVALUATIONS, Library, Subtask, TaskGraph, Trajectory
 from omnidata.media import Budget, resolve, unsafe
+from omnidata.tasks.loading import EpisodeBuilder
 from omnidata.tasks.omnibench.rows import (
     TaskReader,
     categories_of,
@@ -141,8 +142,7 @@ class _StepReader:
         tags = self._tags(trajectory)
         ids = {"task_id": trajectory.task_id, "subtask_id": trajectory.subtask_id}
         owner = {key: own for key, own in ids.items() if own}  # groups the steps, also in splits
-        history: list[Action | None] = []
-        screens: list[Screen] = []
+        episode = EpisodeBuilder(trajectory.id, tags, count=len(trajectory.actions))
         done = zip(trajectory.actions, trajectory.read_actions, strict=True)
         for number, (row, action) in enumerate(done):
             sample_id = f"{trajectory.id}/{number}"
@@ -160,23 +160,15 @@ class _StepReader:
                     f"screen of {screen[0]} x {screen[1]}",
                     "a rect inside the screen",
                 )
-            step = Step(
-                sample_id=sample_id,
-                episode_id=trajectory.id,
-                step_index=number,
-                num_steps=len(trajectory.actions),
-                instruction=trajectory.instruction,
-                screen=screen,
-                media={"screenshot": shot},
-                history=tuple(history),
-                history_screens=tuple(screens),
-                action=action,
-                tags=tags,
-                source={**row, **owner},
+            step = episode.step(
+                sample_id,
+                trajectory.instruction,
+                {"screenshot": shot},
+                screen,
+                action,
+                {**row, **owner},
             )
             yield assign_group(step)
-            history.append(action)
-            screens.append(screen)
 
     def _tags(self, trajectory: Trajectory) -> dict[str, str]:
         nodes = trajectory.order or (trajectory.subtask_id,)

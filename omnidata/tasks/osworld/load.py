@@ -22,6 +22,7 @@ from omnidata.loaders.load import Note, RowContext, about, load_data, size_of
 from omnidata.loaders.row_files import read_rows
 from omnidata.loaders.steps import Steps, row_ids
 from omnidata.media import Budget, resolve, unsafe
+from omnidata.tasks.loading import EpisodeBuilder
 from omnidata.tasks.observation import MAX_BYTES, Element, broken_tree, pack, unpack
 from omnidata.tasks.osworld.accessibility import SUFFIX, read_tree
 from omnidata.tasks.osworld.actions import calls_of
@@ -135,9 +136,7 @@ class _StepReader:
         line = self._timeline(tried, recording, shown[1:])
         sizes = (self._size(ref) for ref in shown if ref is not None and ref.cell is None)
         usual = next((size for size in sizes if size != _UNKNOWN), _UNKNOWN)
-        tags = _tags(tried, line)
-        history: list[Action | None] = []
-        screens: list[Screen] = []
+        episode = EpisodeBuilder(tried.episode_id, _tags(tried, line), count=len(run.turns))
         for number, (turn, sample_id) in enumerate(zip(run.turns, ids, strict=True)):
             index = turn.number - run.first_number
             shot = self._picture(rollout, turn.shown_before, sample_id) or shown[number]
@@ -146,31 +145,22 @@ class _StepReader:
                 own = self._size(shot)
             screen = usual if own == _UNKNOWN else own
             action = self._action(rollout.action_space, turn, sample_id)
-            gap = index - len(history)  # turns in which the agent said nothing that could be run
-            history += [None] * gap
-            screens += [screen] * gap
-            yield Step(
-                sample_id=sample_id,
-                episode_id=tried.episode_id,
-                step_index=index,
-                num_steps=len(run.turns),
-                instruction=self.instructions.of(rollout, turn.rows[0]),
-                screen=screen,
-                media={
+            while episode.length < index:  # turns in which the agent said nothing that could be run
+                episode.skip(screen)
+            yield episode.step(
+                sample_id,
+                self.instructions.of(rollout, turn.rows[0]),
+                {
                     "screenshot": shot,
                     "screenshot_after": shown[number + 1],
                     "video": line.clip(number) if line else None,
                     "video_after": line.clip(number + 1) if line else None,
                 },
-                history=tuple(history),
-                history_screens=tuple(screens),
-                action=action,
-                tags=tags,
-                source={**_source(tried, number, line), **self._tree(shot, sample_id)},
+                screen,
+                action,
+                {**_source(tried, number, line), **self._tree(shot, sample_id)},
                 group=rollout.example_id,
             )
-            history.append(action)
-            screens.append(screen)
 
     def _picture(self, rollout: Rollout, name: str | None, *sample_ids: str) -> MediaRef | None:
         if name is None:
