@@ -14,7 +14,7 @@ from omnidata.tasks.agentstudio.base import (
     action_frames,
     make_card,
 )
-from omnidata.tasks.agentstudio.messages import image_messages, prompt_text, text_message
+from omnidata.tasks.agentstudio.messages import fill_prompt, image_messages, text_message
 from omnidata.tasks.agentstudio.rows import AXES, window
 from omnidata.tasks.agentstudio.rules import read_success, released_score
 from omnidata.tasks.benchmark import History, ParsedAnswer, Receipt, Values
@@ -102,10 +102,10 @@ class CriticBench(AgentStudio):
         if self.options["symmetric"] == "false":
             messages += image_messages(step, f"observation_{kept.stop}")
         if observations_only:
-            question = prompt_text("critic_observations", instruction=step.instruction)
+            question = fill_prompt("critic_observations", instruction=step.instruction)
         else:
             space = ", ".join(row["action_space"])
-            question = prompt_text("critic", instruction=step.instruction, action_space=space)
+            question = fill_prompt("critic", instruction=step.instruction, action_space=space)
         return (*messages, text_message(question))
 
     def parse(self, text: str, step: Step, receipt: Receipt) -> ParsedAnswer[bool]:

@@ -12,7 +12,7 @@ from omnidata.actions import Action, Point, Screen, Space, convert
 from omnidata.dialects import UnreadError
 from omnidata.tasks.agentstudio.answers import Reading, judge_pair, pair_in_pixels, read_released
 from omnidata.tasks.agentstudio.base import AgentStudio, AgentStudioRule, make_card
-from omnidata.tasks.agentstudio.messages import image_messages, prompt_text, text_message
+from omnidata.tasks.agentstudio.messages import fill_prompt, image_messages, text_message
 from omnidata.tasks.agentstudio.paper import WORDINGS
 from omnidata.tasks.agentstudio.rows import AXES, target_box
 from omnidata.tasks.benchmark import History, ParsedAnswer, Receipt, Values, Wordings
@@ -168,7 +168,7 @@ class GroundUi(AgentStudio):
 
     def prompt(self, step: Step, history: History) -> Conversation:
         """Return the screenshot, then the instruction (Appendix C.3)."""
-        question = text_message(prompt_text("groundui", instruction=step.instruction))
+        question = text_message(fill_prompt("groundui", instruction=step.instruction))
         return (*image_messages(step, "screenshot"), question)
 
     def parse(self, text: str, step: Step, receipt: Receipt) -> ParsedAnswer[Point]:

@@ -29,7 +29,7 @@ from omnidata.tasks.agentstudio.base import (
     make_card,
 )
 from omnidata.tasks.agentstudio.files import Row
-from omnidata.tasks.agentstudio.messages import image_messages, prompt_text, text_message
+from omnidata.tasks.agentstudio.messages import fill_prompt, image_messages, text_message
 from omnidata.tasks.agentstudio.rows import AXES, actions_in_window, window
 from omnidata.tasks.agentstudio.rules import judge_letters, letters_of
 from omnidata.tasks.benchmark import History, ParsedAnswer, Receipt, Values
@@ -200,7 +200,7 @@ class IdmSingle(_Idm):
         return [row["operation"]]
 
     def prompt(self, step: Step, history: History) -> Conversation:
-        question = text_message(prompt_text("idm_single", choices=_choices(step)))
+        question = text_message(fill_prompt("idm_single", choices=_choices(step)))
         return (*image_messages(step, "before", "after"), question)
 
 
@@ -241,9 +241,9 @@ class IdmMultiple(_Idm):
     def prompt(self, step: Step, history: History) -> Conversation:
         kept = window("idm-multiple", step.source["actions"])
         shown = (f"observation_{number}" for number in range(kept.start, kept.stop + 1))
-        question = text_message(prompt_text("idm_multiple", choices=_choices(step)))
+        question = text_message(fill_prompt("idm_multiple", choices=_choices(step)))
         is_limited = self.options["gemini_limit"] == "on"
-        limit = (text_message(prompt_text("gemini_limit")),) if is_limited else ()
+        limit = (text_message(fill_prompt("gemini_limit")),) if is_limited else ()
         return (*image_messages(step, *shown), question, *limit)
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from importlib import resources
 
+from omnidata.tasks.loading import prompt_text
 from omnidata.types import Message, Part, Step
 
 _PLACEHOLDER = re.compile(r"\{(instruction|choices|action_space)\}")
@@ -28,7 +28,7 @@ def text_message(text: str) -> Message:
     return Message("user", (Part("text", text),))
 
 
-def prompt_text(name: str, **values: str) -> str:
+def fill_prompt(name: str, **values: str) -> str:
     """Return a prompt text, filled at once, so that braces in the data stay as they are."""
     return _PLACEHOLDER.sub(lambda found: values[found[1]], template(name))
 
@@ -36,5 +36,4 @@ def prompt_text(name: str, **values: str) -> str:
 @cache
 def template(name: str) -> str:
     """Return a prompt text with its placeholders."""
-    folder = resources.files("omnidata.tasks.agentstudio").joinpath("prompts")
-    return folder.joinpath(f"agentstudio_{name}.txt").read_text(encoding="utf-8")
+    return prompt_text("agentstudio", f"agentstudio_{name}")

@@ -10,7 +10,6 @@ from bisect import bisect
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
-from importlib import resources
 from pathlib import Path
 from typing import Any, Required, TypedDict
 
@@ -54,6 +53,7 @@ from omnidata.tasks.coordinates import Side, answer_space, pair_on_screen, place
 from omnidata.tasks.diagnosis import diagnose
 from omnidata.tasks.explaining import SCREENSHOT, explain
 from omnidata.tasks.json_answers import Pair, ParseFailure
+from omnidata.tasks.loading import prompt_text
 from omnidata.tasks.omnibench import load as loader
 from omnidata.tasks.omnibench.actions import (
     BUTTONS,
@@ -143,24 +143,19 @@ def system_prompt(space: Space = "px") -> str:
         >>> [line for line in system_prompt().splitlines() if "screenshot of" in line]
         ['- You are provided a screenshot of the current screen']
     """
-    text = _read("trajectory").replace(_ANNOTATED, _PLAIN)
+    text = prompt_text("omnibench", "omnibench_trajectory").replace(_ANNOTATED, _PLAIN)
     text = _replace_between(text, _LIST, _OPERATIONS)
     text = text.replace("consisting of 8 distinct parts", "consisting of 6 distinct parts")
     text = text.replace(
         'the "ControlLabel", "ControlText", "Function"', 'the "coordinates", "Function"'
     )
     text = _replace_between(text, _LABEL, _FUNCTION, _POINT.replace("{unit}", _UNITS[space]))
-    return text.replace("{apis}", _read("apis"))
+    return text.replace("{apis}", prompt_text("omnibench", "omnibench_apis"))
 
 
 def _replace_between(text: str, begin: str, end: str, between: str = "") -> str:
     start = text.index(begin)
     return text[:start] + between + text[text.index(end, start) :]
-
-
-def _read(name: str) -> str:
-    folder = resources.files("omnidata.tasks.omnibench").joinpath("prompts")
-    return folder.joinpath(f"omnibench_{name}.txt").read_text(encoding="utf-8")
 
 
 # `omnibench-step`: is an answer the expert's next action? Ours; the paper has no metric of a step.

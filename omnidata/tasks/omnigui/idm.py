@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from importlib import resources
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Final
@@ -17,6 +16,7 @@ from typing import Final
 from omnidata.jsontext import hash_of
 from omnidata.loaders.steps import Steps
 from omnidata.tasks.benchmark import About, Card, History
+from omnidata.tasks.loading import prompt_text
 from omnidata.tasks.omnigui import load as loader
 from omnidata.tasks.omnigui.task import SPACES, PrimitiveBenchmark
 from omnidata.types import (
@@ -129,5 +129,4 @@ class OmniGuiIdm(PrimitiveBenchmark):
 
 @cache
 def _system_prompt() -> str:
-    folder = resources.files("omnidata.tasks.omnigui").joinpath("prompts")
-    return folder.joinpath(f"{_VERSION}.txt").read_text(encoding="utf-8")
+    return prompt_text("omnigui", _VERSION)

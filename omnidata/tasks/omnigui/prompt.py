@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +16,7 @@ from omnidata.errors import DataError, UsageError
 from omnidata.jsontext import hash_of
 from omnidata.loaders.instructions import MIN_BYTES, find_voice, voice_file
 from omnidata.tasks.benchmark import History
+from omnidata.tasks.loading import prompt_text
 from omnidata.tasks.omnigui.rows import is_history
 from omnidata.types import Conversation, MediaRef, Message, Part, Step
 
@@ -68,8 +68,7 @@ def system_prompt(modalities: str = "IAV", voice_form: str = "") -> str:
         >>> print(system_prompt("I").split(". You need")[0])
         You are an Android GUI Agent. You are given a task and your action history, with screenshots
     """
-    folder = resources.files("omnidata.tasks.omnigui").joinpath("prompts")
-    text = folder.joinpath("omnigui_v2.txt").read_text(encoding="utf-8")
+    text = prompt_text("omnigui", "omnigui_v2")
     if voice_form == "release":
         text = text.replace(
             "You are given a task and your action history, with screenshots, audio and video. "

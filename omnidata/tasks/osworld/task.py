@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
-from importlib import resources
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypedDict
 
@@ -43,6 +42,7 @@ from omnidata.tasks.coordinates import place, resizing
 from omnidata.tasks.desktops import UNSAID, history_words
 from omnidata.tasks.diagnosis import diagnose
 from omnidata.tasks.explaining import SCREENSHOT, Turn, explain, of_turns
+from omnidata.tasks.loading import prompt_text
 from omnidata.tasks.observation import OPTIONS as OPTIONS_OF_TREES
 from omnidata.tasks.observation import (
     TELLS_PLACES,
@@ -271,9 +271,7 @@ def system_prompt(kind: Kind = "screenshot") -> str:
         >>> system_prompt().splitlines()[0]
         'You are an agent which follow my instruction and perform desktop computer tasks ...'
     """
-    folder = resources.files("omnidata.tasks.osworld").joinpath("prompts")
-    text = folder.joinpath("osworld.txt").read_text(encoding="utf-8")
-    text = text.replace(_SEEN["screenshot"], _SEEN[kind])
+    text = prompt_text("osworld", "osworld").replace(_SEEN["screenshot"], _SEEN[kind])
     return text.replace(_CODE, _MARKS + _CODE) if kind == "som" else text
 
 
