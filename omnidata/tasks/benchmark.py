@@ -30,7 +30,7 @@ from omnidata.tasks.baselines import answer_policy
 from omnidata.tasks.class_checks import check_option, check_question, check_rule, fault
 from omnidata.tasks.coordinates import answer_space, in_shares
 from omnidata.tasks.diagnosis import REACH
-from omnidata.tasks.explaining import by_action
+from omnidata.tasks.explaining import explain_by_action
 from omnidata.tasks.given_options import resolve
 from omnidata.tasks.loading import fingerprint_all, read_steps
 from omnidata.tasks.log_rows import Difference, step_difference
@@ -735,7 +735,7 @@ class Benchmark(ABC):
         """
         written = parsed.written if parsed else ()
         words = RuleWords(borderline="", reach=profile.reach)
-        return by_action(
+        return explain_by_action(
             step,
             verdict,
             profile,

@@ -43,8 +43,6 @@ SCREENSHOT: Final = "screenshot"
 """The role of the picture that actions are drawn on."""
 
 _BRIEF: Final = 40
-
-
 _UNANSWERED: Final[Mapping[Outcome, str]] = {
     "truncated": "the answer was cut off before its end, which never counts as right",
     "refused": "the model refused to answer",
@@ -52,37 +50,48 @@ _UNANSWERED: Final[Mapping[Outcome, str]] = {
     "media_error": "a medium of the step could not be sent",
     "missing": "there is no answer to this step",
 }
+_UNREAD_CAUSES: Final[Mapping[Outcome, Cause]] = {
+    "unparsed": "format",
+    "truncated": "truncated",
+    "refused": "refused",
+    "api_error": "no_answer",
+    "media_error": "no_answer",
+    "missing": "no_answer",
+}
 
 
 class _Lazy(Explanation):
-    """An explanation that computes its members on first access.
+    """An explanation that computes its members on first access, with the methods of `_Members`.
 
     Scoring reads the label and the diagnosis of every wrong answer, but neither its sentence nor
     its pictures.
     """
 
-    __slots__ = ("_parts",)
-    _parts: _Parts | None
+    __slots__ = ("_members",)
+    _members: _Members | None
 
-    def __init__(self, parts: _Parts | None = None, **known: object) -> None:
-        object.__setattr__(self, "_parts", parts)
+    def __init__(self, members: _Members | None = None, **known: object) -> None:
+        object.__setattr__(self, "_members", members)
         for name, value in known.items():
             object.__setattr__(self, name, value)
 
     def __getattr__(self, name: str) -> Any:  # called for what is not there yet
-        parts = object.__getattribute__(self, "_parts")  # a copy has all but this
-        if name not in _MEMBERS:
+        members = object.__getattribute__(self, "_members")  # a copy has all but this
+        if name not in _NAMES:
             raise AttributeError(name)
-        value = getattr(parts, name)()
+        value = getattr(members, name)()
         object.__setattr__(self, name, value)
         return value
 
 
-_MEMBERS: Final = frozenset(one.name for one in fields(Explanation))
+_NAMES: Final = frozenset(one.name for one in fields(Explanation))
 
 
-class _Parts(msgspec.Struct):
-    """The members that all explanations compute alike, by their names."""
+class _Members(msgspec.Struct):
+    """Computes the members of an explanation: a method, or a known value, for each.
+
+    Subclasses explain, label and diagnose a parsed answer; all else follows from the verdict.
+    """
 
     verdict: Verdict | None
     profile: Profile
@@ -143,17 +152,7 @@ def _cached_mark(outcome: Outcome, names: tuple[str, ...], values: tuple[object,
     return mark_of(outcome, dict(zip(names, values, strict=True)))
 
 
-_UNREAD_CAUSES: Final[Mapping[Outcome, Cause]] = {
-    "unparsed": "format",
-    "truncated": "truncated",
-    "refused": "refused",
-    "api_error": "no_answer",
-    "media_error": "no_answer",
-    "missing": "no_answer",
-}
-
-
-class _Given(_Parts):
+class _FromCallables(_Members):
     sentence_of: Callable[[Mapping[str, Any], bool], str]
     label_of: Callable[[Mapping[str, Any]], str] | None
     diagnosis_of: Callable[[Mapping[str, Any]], Diagnosis]
@@ -204,7 +203,7 @@ def explain(
         diagnosis: returns the diagnosis of a parsed answer that is not right.
     """
     return _Lazy(
-        _Given(verdict, profile, sentence, answer_label, diagnosis, overlays),
+        _FromCallables(verdict, profile, sentence, answer_label, diagnosis, overlays),
         target_label=target_label,
         target_labels=target_labels,
         noun=noun,
@@ -212,7 +211,7 @@ def explain(
     )
 
 
-def plain(verdict: Verdict, profile: Profile, *, right: bool) -> str:
+def explain_values(verdict: Verdict, profile: Profile, *, right: bool) -> str:
     """Return the sentence for a verdict that has values only."""
     if right:
         return "the answer is right"
@@ -224,7 +223,7 @@ def plain(verdict: Verdict, profile: Profile, *, right: bool) -> str:
 # Answers that are actions like the steps' own.
 
 
-def by_action(
+def explain_by_action(
     step: Step,
     verdict: Verdict | None,
     profile: Profile,
@@ -247,14 +246,14 @@ def by_action(
         reach: how far from a target point an answer may be, in thousandths of the screen.
         rules_known: as in `diagnose`.
     """
-    parts = _OfAction(
+    members = _FromAction(
         verdict, profile, step, step.action, said, receipt, sentence, reach, rules_known
     )
     label = step.action.label if step.action else ""
-    return _Lazy(parts, target_label=label)
+    return _Lazy(members, target_label=label)
 
 
-class _OfAction(_Parts):
+class _FromAction(_Members):
     step: Step
     wanted: Action | None
     said: Action | None
@@ -297,7 +296,7 @@ class _OfAction(_Parts):
     def explain_parsed(self, parsed: Mapping[str, Any], right: bool) -> str:
         if self.wanted is None or self.said is None:
             assert self.verdict
-            return plain(self.verdict, self.profile, right=right)
+            return explain_values(self.verdict, self.profile, right=right)
         return self.sentence_of(self.wanted, self.said, self._places(), right)
 
     def label_parsed(self, parsed: Mapping[str, Any]) -> str:
@@ -354,15 +353,10 @@ class Turn:
         return next(more, self.kinds[0] if self.kinds else "")
 
 
-def of_turns(target: Turn | None, said: Turn | None) -> Overlays:
+def overlays_of(target: Turn | None, said: Turn | None) -> Overlays:
     """Return the overlays of a turn and an answer; None marks an unreadable one."""
     start, end = (
         next((region for region in regions if isinstance(region, Point)), None)
         for regions in ((said.starts, said.ends) if said else ((), ()))
     )
     return Overlays(target.starts if target else (), target.ends if target else (), start, end)
-
-
-def code_block(code: str) -> str:
-    """Return code in a fence, as answers have it."""
-    return f"```python\n{code}\n```"

@@ -39,7 +39,7 @@ from omnidata.tasks.benchmark import (
 from omnidata.tasks.coordinates import answer_space, in_pixels, on_screen, place
 from omnidata.tasks.desktops import UNSAID, history_words
 from omnidata.tasks.diagnosis import diagnose
-from omnidata.tasks.explaining import SCREENSHOT, Turn, code_block, explain, of_turns
+from omnidata.tasks.explaining import SCREENSHOT, Turn, explain, overlays_of
 from omnidata.tasks.loading import prompt_text
 from omnidata.tasks.profile import Profile
 from omnidata.tasks.sentences import format_point, gap, quote
@@ -194,7 +194,7 @@ class AgentNet(Benchmark):
             places += [pair] if pair else []
             lines.append(code_line(action, f"x={pair[0]:g}, y={pair[1]:g}" if pair else ""))
             marked.append(code_line(action, PLACE) if pair else lines[-1].replace(PLACE, "bbox"))
-        return Target(code_block("\n".join(lines)), code_block("\n".join(marked)), tuple(places))
+        return Target(_code_block("\n".join(lines)), _code_block("\n".join(marked)), tuple(places))
 
     def policy(self, name: str, steps: Sequence[Step]) -> Callable[[Step], str]:
         """`oracle` answers with the ground truth; `center` clicks the middle of the screen."""
@@ -202,7 +202,7 @@ class AgentNet(Benchmark):
 
     def _center(self, step: Step) -> str:
         x, y = (_MIDDLE.get(self._space, str(extent // 2)) for extent in step.screen)
-        return code_block(f"pyautogui.click(x={x}, y={y})")
+        return _code_block(f"pyautogui.click(x={x}, y={y})")
 
     def explain(
         self,
@@ -228,12 +228,16 @@ class AgentNet(Benchmark):
             target_label=target.label if target else "",
             target_labels=target.kinds if target else (),
             answer_label=lambda record: Turn(tuple(map(type_of, written))).label,
-            overlays=lambda: {SCREENSHOT: of_turns(target, _turn(done, step) if done else None)},
+            overlays=lambda: {SCREENSHOT: overlays_of(target, _turn(done, step) if done else None)},
             noun="action",
             diagnosis=lambda record: diagnose(
                 step, nearest(), written, receipt=receipt, reach=1000 * REACH
             ),
         )
+
+
+def _code_block(code: str) -> str:
+    return f"```python\n{code}\n```"
 
 
 # How an answer differs from the right actions, one action after the other.

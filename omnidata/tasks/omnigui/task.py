@@ -37,7 +37,7 @@ from omnidata.tasks.benchmark import (
     Wordings,
 )
 from omnidata.tasks.coordinates import resizing
-from omnidata.tasks.explaining import by_action
+from omnidata.tasks.explaining import explain_by_action
 from omnidata.tasks.json_answers import Answer, Pair, ParseFailure, read_object
 from omnidata.tasks.log_rows import Difference
 from omnidata.tasks.omnigui import load as loader
@@ -338,7 +338,9 @@ class PrimitiveBenchmark(Benchmark):
             return explain_action(step, wanted, said, overlays, right=right, rule=rule)
 
         written = parsed.written[0] if parsed else None
-        return by_action(step, verdict, profile, written, receipt=receipt, sentence=sentence)
+        return explain_by_action(
+            step, verdict, profile, written, receipt=receipt, sentence=sentence
+        )
 
 
 _SOURCE: Final = Publication(

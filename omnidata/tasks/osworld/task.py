@@ -41,7 +41,7 @@ from omnidata.tasks.benchmark import (
 from omnidata.tasks.coordinates import place, resizing
 from omnidata.tasks.desktops import UNSAID, history_words
 from omnidata.tasks.diagnosis import diagnose
-from omnidata.tasks.explaining import SCREENSHOT, Turn, explain, of_turns
+from omnidata.tasks.explaining import SCREENSHOT, Turn, explain, overlays_of
 from omnidata.tasks.loading import prompt_text
 from omnidata.tasks.observation import OPTIONS as OPTIONS_OF_TREES
 from omnidata.tasks.observation import (
@@ -493,7 +493,7 @@ class OsWorld(Benchmark):
             target_label=target.label if target else "",
             target_labels=target.kinds if target else (),
             answer_label=lambda record: turn.label if (turn := _turn(said)) else "",
-            overlays=lambda: {SCREENSHOT: of_turns(target, _turn(said))},
+            overlays=lambda: {SCREENSHOT: overlays_of(target, _turn(said))},
             noun="action",
             diagnosis=lambda record: diagnose(
                 step, recorded or (), written or (), receipt=receipt, reach=1000 * NEAR

@@ -21,7 +21,7 @@ from omnidata.loaders.row_sizes import fed_size
 from omnidata.loaders.rows import action_fields
 from omnidata.tasks.benchmark import Benchmark, History, ParsedAnswer, Receipt, Speech
 from omnidata.tasks.coordinates import Side, in_shares, place, to_screen
-from omnidata.tasks.explaining import by_action
+from omnidata.tasks.explaining import explain_by_action
 from omnidata.tasks.loading import prompt_text
 from omnidata.tasks.observation import (
     TELLS_PLACES,
@@ -443,7 +443,7 @@ class PhoneBenchmark(Benchmark):
             return _sentence(step, wanted, said, overlays, reach, misses, right=right)
 
         written = parsed.written if parsed else ()
-        return by_action(
+        return explain_by_action(
             step,
             verdict,
             profile,
