@@ -195,7 +195,9 @@ def read_log(path: Path) -> Log | None:
         raise _recording_error(folder / _METADATA, "the screen has no size", "its size in pixels")
     details = {one.id: one for _, one in _read_lines(folder / _DETAILS, Details)}
     reader = _Reader(metadata, details)
-    events = [event for where, shown in _read_lines(kept, Shown) if (event := reader(shown, where))]
+    events = [
+        event for where, shown in _read_lines(kept, Shown) if (event := reader.event(shown, where))
+    ]
     if not events:
         raise _recording_error(kept, "the log has no usable action", "at least one action")
     ends = [event.end_s for event in events] + [end for _, end in reader.left_out]
@@ -245,7 +247,7 @@ class _Reader:
         self._metadata = metadata
         self._details = details
 
-    def __call__(self, shown: Shown, where: str) -> Event | None:
+    def event(self, shown: Shown, where: str) -> Event | None:
         details = self._details.get(shown.id)
         if details is None:
             raise DataError(

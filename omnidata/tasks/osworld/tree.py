@@ -139,7 +139,7 @@ def find(data: Path, note: Note, domains: Collection[str] = ()) -> list[Rollout]
     walked = _walk(root, (), (real(root),), far, note, namer.domains)
     found = list(walked) if data.is_dir() else [()]
     refuse_far(far, data)
-    return sorted(_inside(found, namer, note), key=lambda rollout: rollout.path)
+    return sorted(_name_rollouts(found, namer, note), key=lambda rollout: rollout.path)
 
 
 def _walk(
@@ -185,7 +185,7 @@ def _walk(
         yield from begun
 
 
-def _inside(found: Sequence[Parts], namer: _Namer, note: Note) -> Iterator[Rollout]:
+def _name_rollouts(found: Sequence[Parts], namer: _Namer, note: Note) -> Iterator[Rollout]:
     above = _above_examples(found, namer) & set(found)
     for parts in sorted(above):
         RowContext("/".join((*parts, RESULT)), note).warn(
@@ -194,44 +194,57 @@ def _inside(found: Sequence[Parts], namer: _Namer, note: Note) -> Iterator[Rollo
             "results in the folders of examples",
             "move it if it belongs to an example; it is ignored until then",
         )
-    every = set(found) - above
-    owners = {
-        parts: next((parts[:n] for n in range(len(parts)) if parts[:n] in every), None)
-        for parts in found
-        if parts in every
-    }
+    folders = [parts for parts in found if parts not in above]
+    known = set(folders)
     tried = set()
-    for parts, owner in owners.items():
-        if owner is None:
-            rollout = namer.rollout_of(parts)
-            tried.add((rollout.run, rollout.domain, rollout.example_id))
-            yield rollout
-    for parts, owner in owners.items():
-        if owner is None:
+    inner: list[tuple[Parts, Parts]] = []
+    for parts in folders:
+        owner = next((parts[:n] for n in range(len(parts)) if parts[:n] in known), None)
+        if owner is not None:
+            inner.append((parts, owner))
             continue
-        outer = namer.rollout_of(owner)
-        inner, attempt = _without_attempts(parts[len(owner) :], namer.domains)
-        if not inner or (len(inner) == 1 and not namer.has(owner, RESULT)):
-            yield namer.rollout_of(parts)
-        elif not (namer.has(parts, RESULT) or namer.has(parts, TRAJECTORY)):
-            continue  # it has the name of a domain
-        elif len(inner) > 1 and (outer.run, *inner[-2:]) not in tried:
-            domain, example = inner[-2:]
-            yield replace(
-                outer,
-                path="/".join(parts),
-                domain=domain,
-                example_id=example,
-                instruction_id="",
-                attempt=attempt,
-            )
-        else:
-            RowContext("/".join(parts), note).warn(
-                "rollout-inside",
-                f"it is in the folder of another rollout, {'/'.join(owner) or '.'}",
-                "a separate folder for each example",
-                "move it if it is a separate rollout; it is ignored until then",
-            )
+        rollout = namer.rollout_of(parts)
+        tried.add((rollout.run, rollout.domain, rollout.example_id))
+        yield rollout
+    for parts, owner in inner:
+        if rollout_inside := _inner_rollout(parts, owner, namer, tried, note):
+            yield rollout_inside
+
+
+def _inner_rollout(
+    parts: Parts, owner: Parts, namer: _Namer, tried: Set[tuple[str, str, str]], note: Note
+) -> Rollout | None:
+    """Return a rollout in the folder of another one; None for a folder that is none.
+
+    Args:
+        parts: the folder.
+        owner: the outermost folder of a rollout above it.
+        namer: names rollouts by their folders.
+        tried: agent, domain and example of the rollouts in no other's folder.
+        note: takes a finding about a folder that is skipped.
+    """
+    below, attempt = _without_attempts(parts[len(owner) :], namer.domains)
+    if not below or (len(below) == 1 and not namer.has(owner, RESULT)):
+        return namer.rollout_of(parts)  # of an attempt, or of one of several instructions
+    if not (namer.has(parts, RESULT) or namer.has(parts, TRAJECTORY)):
+        return None  # it has the name of a domain
+    outer, example = namer.rollout_of(owner), below[-2:]
+    if len(below) > 1 and (outer.run, *example) not in tried:
+        return replace(
+            outer,
+            path="/".join(parts),
+            domain=example[0],
+            example_id=example[1],
+            instruction_id="",
+            attempt=attempt,
+        )
+    RowContext("/".join(parts), note).warn(
+        "rollout-inside",
+        f"it is in the folder of another rollout, {'/'.join(owner) or '.'}",
+        "a separate folder for each example",
+        "move it if it is a separate rollout; it is ignored until then",
+    )
+    return None
 
 
 def _above_examples(found: Sequence[Parts], namer: _Namer) -> set[Parts]:
