@@ -43,8 +43,8 @@ class Asking:
     Attributes:
         history_window: the largest number of earlier actions in a prompt, the last ones; None for
             all. `-T history_window` sets it.
-        past: what a run did before each step, by sample id; prompts show it in place of predicted
-            histories. None for no run.
+        past: the actions of a run before each step, by sample id, which prompts show in place of
+            predicted histories; None without a run.
 
     Args:
         benchmark: what is asked.
@@ -89,7 +89,7 @@ class Asking:
         return self.options.get("history") == "predicted" and self.past is None
 
     def with_past(self, past: Mapping[str, Sequence[Action | None]]) -> Self:
-        """Return the same asking, whose prompts show what a run did before each step."""
+        """Return a copy whose prompts show the actions of a run before each step."""
         found = copy(self)
         found.past = past
         return found
@@ -266,5 +266,5 @@ class Asking:
 
 
 def ask_with(made: Asking | Benchmark) -> Asking:
-    """Return a benchmark as it is asked; what is asked already stays as it is."""
+    """Return the asking of a benchmark; an asking is returned unchanged."""
     return Asking(made) if isinstance(made, Benchmark) else made

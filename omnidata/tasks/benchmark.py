@@ -114,7 +114,7 @@ Parse = Callable[[str, Step, Receipt], ParsedAnswer[Value]]
 
 
 class AnswerReader(Protocol):
-    """Reads answers in one dialect for a rule whose released parser is part of it.
+    """Reads answers in one dialect, for a rule that includes the released parser.
 
     It changes the values of a verdict, not whether the answer was read.
 
@@ -343,7 +343,7 @@ class Wordings:
         return step.tags.get("app") or step.tags.get("application") or ""
 
     def language_of(self, app: str) -> str | None:
-        """Return the language of an app whose episodes state none."""
+        """Return the language of an app, for episodes that state none."""
         return None
 
     def spoken_texts(self, step: Step) -> Sequence[str]:
@@ -628,7 +628,7 @@ class Benchmark(ABC):
 
     @property
     def data_of(self) -> str:
-        """Name of the benchmark whose data it reads: its own, or that of `about`."""
+        """Name of the benchmark that its data belong to: its own, or that of `about`."""
         return self.about.benchmark if self.about else self.name
 
     def recognises(self, data: Path) -> bool | None:

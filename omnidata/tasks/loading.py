@@ -123,7 +123,7 @@ class EpisodeBuilder:
 
     @property
     def length(self) -> int:
-        """How many steps have come, with those that were skipped."""
+        """The number of steps so far, skipped ones included."""
         return len(self._history)
 
     def step(
@@ -146,7 +146,7 @@ class EpisodeBuilder:
         )  # fmt: skip
 
     def skip(self, screen: Screen = (0, 0), action: Action | None = None) -> None:
-        """Count a step that is missing or cannot be asked about, with what is known of it."""
+        """Count a step that cannot be asked about; histories show its action, if it is known."""
         self._history.append(action)
         self._screens.append(screen)
 

@@ -1,4 +1,4 @@
-"""How an answer came out, by the values of its verdict."""
+"""Marks of answers (right, near, wrong, ...), from the values of their verdicts."""
 
 from __future__ import annotations
 

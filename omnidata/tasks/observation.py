@@ -104,7 +104,7 @@ class Element:
 
     @property
     def centre(self) -> tuple[int, int]:
-        """Where it is clicked, x and y in whole pixels, as OSWorld's release computes it."""
+        """The place of a click, x and y in whole pixels, as OSWorld's release computes it."""
         left, top, right, bottom = self.box
         return left + (right - left) // 2, top + (bottom - top) // 2
 

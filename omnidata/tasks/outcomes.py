@@ -42,7 +42,7 @@ from omnidata.types import Conversation, LoadedDataset, MediaRef, Message, Part,
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """What is published of one attempt of an agent.
+    """The published facts about one attempt of an agent.
 
     Attributes:
         agent: who did it.
@@ -288,7 +288,7 @@ def _sample_name(one: Rollout) -> str:
 
 
 def outermost(folder: Path, folders: Collection[Path]) -> Path:
-    """Return the outermost of the folders above a folder, whose rollout it repeats; else itself.
+    """Return the outermost folder of a rollout above a folder; without one, the folder itself.
 
     Args:
         folder: of a rollout.
@@ -317,7 +317,7 @@ class _Record(TypedDict):
 
 
 class Agreement(Rule[bool]):
-    """How often a model says of a rollout what its score says.
+    """The share of rollouts that a model judges as their scores do.
 
     Args:
         name: of the rule.

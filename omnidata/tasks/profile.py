@@ -50,7 +50,7 @@ class Profile:
 
     @property
     def step_metric(self) -> tuple[str, str]:
-        """The metric that is the share of right steps, and the value that says whether one is."""
+        """The metric for the share of right steps, and the value that marks a right step."""
         return self._totals.step_metric
 
     def metric_of(self, name: str) -> str:
@@ -145,7 +145,7 @@ _ANSWER: Final = "a ParsedAnswer, or an UnreadError for a text that is no answer
 
 
 def read_answer(parse: Parse[Any], text: str, step: Step, receipt: Receipt) -> ParsedAnswer[Any]:
-    """Return what a reader reads of an answer.
+    """Read an answer.
 
     Raises:
         UnreadError: the text is no answer.

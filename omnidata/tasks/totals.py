@@ -129,7 +129,7 @@ class Column:
 
 
 class _Totals:
-    """What totals over episodes and over rows declare alike.
+    """The declarations that totals over episodes and over rows share.
 
     Attributes:
         values: names of the values of a verdict, in order.
@@ -239,7 +239,7 @@ class EpisodeTotals(_Totals):
 
     @property
     def step_metric(self) -> tuple[str, str]:
-        """The metric that is the share of right steps, and the value that says whether one is."""
+        """The metric for the share of right steps, and the value that marks a right step."""
         names = [name for name in (*self.columns, *self.metrics) if self._is_step_metric(name)]
         return (names[0] if names else self._right), self._right
 
@@ -504,7 +504,7 @@ class RowTotals(_Totals):
 
     @property
     def step_metric(self) -> tuple[str, str]:
-        """The metric that is the share of right rows, and the value that says whether one is."""
+        """The metric for the share of right rows, and the value that marks a right row."""
         return next(iter(self.columns)), self.values[0]
 
     def _table(self, steps: Sequence[Step], rows: VerdictColumns, mask: Mask) -> dict[str, Any]:
@@ -514,7 +514,7 @@ class RowTotals(_Totals):
 
 
 class PartTotals(RowTotals):
-    """`RowTotals` whose columns are over different rows: each over the rows with a value for it."""
+    """`RowTotals` that average each column over the rows with a value for it."""
 
     def _table(self, steps: Sequence[Step], rows: VerdictColumns, mask: Mask) -> dict[str, Any]:
         found = _part_means(self._means, self.columns, rows, mask, owners(steps, mask))

@@ -315,7 +315,7 @@ class StepReader:
 
 
 def _pictures(path: Path) -> Path:
-    """On the Hub each of the two files has its folder of pictures beside it."""
+    """Return the folder of pictures beside a file; on the Hub each of the two has one."""
     own = sorted(IMAGES, key=lambda name: name.removesuffix("_images") not in path.stem)
     folder = images(path, own)
     inner = folder / IMAGES[0]  # where `omnidata fetch` unpacks the zip that lies in there

@@ -97,7 +97,7 @@ def load(
 
 
 def _restore(step: Step, task: TaskName, instructions: Instructions) -> Step:
-    """In a repository every step has the roles of all tasks and one of the two instructions."""
+    """Restore a step of a repository, which has the roles of all tasks and one instruction."""
     if task == "groundui":
         text = rows.instruction_of(step.source, instructions)
         return step if text is None else replace(step, instruction=text)

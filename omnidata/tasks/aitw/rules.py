@@ -148,7 +148,7 @@ def _in_same(
 
 
 def match_fixed(truth: Truth, said: Action) -> Match:
-    """Match with opposite swipes, other texts and elements beyond the edge put right.
+    """Match by the corrected rules for opposite swipes, texts, and elements at the edges.
 
     Texts are equal where they are so without spaces around them and in any case.
 

@@ -1,1 +1,1 @@
-"""AndroidWorld: what agents reached."""
+"""AndroidWorld: results of agents on a phone."""

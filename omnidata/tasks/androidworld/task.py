@@ -77,7 +77,7 @@ class _Scorer(OutcomeScorer):
 
 
 class AndroidWorld(Outcomes):
-    """AndroidWorld: what agents reached on a phone, and whether a model sees that they did."""
+    """AndroidWorld: did agents succeed on a phone, and does a model see it?"""
 
     card = Card(
         title="AndroidWorld",

@@ -346,7 +346,7 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
 
 
 def read_body(body: Mapping[str, Any]) -> Answer | None:
-    """Return what an object says, with keys in any case; None if it names no function.
+    """Read an object, with keys in any case; None if it names no function.
 
     Raises:
         ValueError: there is no such function; the message says which.

@@ -214,9 +214,10 @@ def assign_group(step: Step) -> Step:
 
 
 def task_of(step: Step) -> str:
-    """Return the task of a trajectory, whose wordings differ in their order; empty for subtasks.
+    """Return the task of a trajectory; empty for subtasks.
 
-    A subtask's instructions differ in their parameters, so they are not wordings of one task.
+    The instructions of a task differ in the order of its subtasks. Those of a subtask differ in
+    their parameters, so they are not wordings of one task.
     """
     return step.group if step.tags.get("kind") == "task" else ""
 

@@ -349,7 +349,7 @@ def type_of(action: Action) -> str:
 
 
 def details_of(action: Action) -> tuple[str | int | None, ...]:
-    """Return what else must be equal: button and count, direction, keys, or status."""
+    """Return the parts that must be equal beside the type: button, direction, keys, or status."""
     if action.kind == "scroll":
         return (1 if action.direction in ("up", "right") else -1,)
     if action.kind == "tap":

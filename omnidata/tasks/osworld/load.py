@@ -81,7 +81,7 @@ _FIRST: Final = "step_0.png"  # of forks that keep what the agent saw first
 
 @dataclass(frozen=True, slots=True)
 class _Tried:
-    """A run, and what is known of it beside its turns."""
+    """A run of a rollout, with the rollout's result."""
 
     rollout: Rollout
     run: Run
@@ -302,7 +302,7 @@ def _tags(tried: _Tried, line: Timeline | None) -> dict[str, str]:
 
 
 def _source(tried: _Tried, number: int, line: Timeline | None) -> dict[str, Any]:
-    """Return the untouched lines of a turn, and what the folders say of the rollout."""
+    """Return the untouched lines of a turn and the facts about its rollout."""
     rollout, turn = tried.rollout, tried.run.turns[number]
     return {
         "rows": turn.rows,

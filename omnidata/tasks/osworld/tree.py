@@ -248,7 +248,7 @@ def _inner_rollout(
 
 
 def _above_examples(found: Sequence[Parts], namer: _Namer) -> set[Parts]:
-    """Return the folders above several examples: a result there belongs to none of them."""
+    """Return the folders above several examples; a result there is of no example."""
     inside: dict[Parts, list[Parts]] = {}
     for parts in found:
         for length in range(len(parts)):
@@ -406,7 +406,7 @@ INSTRUCTION: Final = "instruction.txt"
 
 @dataclass(slots=True)
 class Instructions:
-    """The tasks: as a fork's line or file says them, or as OSWorld's own examples do.
+    """The texts of tasks: from a fork's line or file, or from OSWorld's own examples.
 
     Attributes:
         examples: the release's folder `evaluation_examples/examples`, with `<domain>/<id>.json`;

@@ -65,7 +65,7 @@ _WAYS: Final[tuple[tuple[Direction, Pair], ...]] = (
 
 
 def _type_of(action: Action) -> Type | None:
-    """The evaluator's type of an action; None for what it does not know.
+    """Return the evaluator's type of an action; None for an unknown one.
 
     Examples:
         >>> _type_of(Action("wait")), _type_of(Action("swipe", direction="up"))

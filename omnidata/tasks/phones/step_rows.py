@@ -169,7 +169,7 @@ def _os_atlas_call(text: str, screen: Screen) -> dict[str, Any]:
 
 
 def _gt_call(row: Row) -> dict[str, Any]:
-    """In pixels; the place is the middle of `gt_bbox`."""
+    """Return the call of GUI-R1's columns, in pixels; its place is the middle of `gt_bbox`."""
     name, text = str(row["gt_action"]).strip().lower(), row.get("gt_input_text")
     if name in ("click", "long_press"):
         box = _numbers(row.get("gt_bbox"))
