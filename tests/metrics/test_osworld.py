@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnidata.actions import Action, Point
+from omnidata.dialects import UnreadError
 from omnidata.dialects.pyautogui import read_turn
 from omnidata.metrics.rollouts import Example, total
 from omnidata.tasks.osworld.actions import actions_of, judge, parse
@@ -225,9 +226,7 @@ def test_no_answer_is_wrong_and_an_unknown_screen_judges_no_place() -> None:
     ],
 )
 def test_the_code_of_an_answer_is_found(text: str, code: str) -> None:
-    found = parse(text)
-    assert not isinstance(found, str)
-    assert found.code == code
+    assert parse(text).code == code
 
 
 @pytest.mark.parametrize(
@@ -241,16 +240,13 @@ def test_the_code_of_an_answer_is_found(text: str, code: str) -> None:
     ],
 )
 def test_an_answer_without_code_says_why(text: str, why: str) -> None:
-    found = parse(text)
-    assert isinstance(found, str)
-    assert why in found
+    with pytest.raises(UnreadError, match=why):
+        parse(text)
 
 
 def test_only_code_that_is_understood_is_as_the_prompt_asks() -> None:
     for text, good in (("```\npyautogui.click(1, 2)\n```", True), ("```\nimport os\n```", False)):
-        found = parse(text)
-        assert not isinstance(found, str)
-        assert found.as_prompted is good
+        assert parse(text).as_prompted is good
 
 
 @pytest.mark.parametrize("text", ["0_1", "\uff11", "1_0e-1", "true", "0x1", "", "1 0"])

@@ -162,7 +162,7 @@ class _Reader:
                 "column-wrong", f"the row is not JSON ({type(error).__name__})", "JSON values only"
             )
             return None
-        self.repeats.look(row, canonical, place)
+        self.repeats.check(row, canonical, place)
         instruction = row.get("instruction")
         if self.task == "groundui":
             instruction = rows.instruction_of(row, self.instructions, place)

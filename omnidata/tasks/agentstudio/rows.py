@@ -403,7 +403,7 @@ class Repeats:
     def __init__(self) -> None:
         self._seen: dict[str, dict[Hashable, str]] = {}
 
-    def look(self, row: Row, canonical: str, place: RowContext) -> None:
+    def check(self, row: Row, canonical: str, place: RowContext) -> None:
         """Report what a row repeats of the rows before it.
 
         Args:

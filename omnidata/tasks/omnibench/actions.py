@@ -15,9 +15,9 @@ from typing import Any, Final, Literal, get_args
 import msgspec
 
 from omnidata.actions import Action, Button
-from omnidata.dialects import CannotSayError
+from omnidata.dialects import CannotSayError, UnreadError
 from omnidata.jsontext import BROKEN, decode, objects
-from omnidata.tasks.json_answers import Pair, ParseFailure, read_pair
+from omnidata.tasks.json_answers import Pair, read_pair
 
 Function = Literal["click_input", "wheel_mouse_input", "keyboard_input", ""]
 BUTTONS: Final[tuple[Button, ...]] = get_args(Button)
@@ -309,15 +309,16 @@ class Answer(msgspec.Struct, frozen=True):
         return body
 
 
-def parse(text: str) -> Answer | ParseFailure:
-    """Return the action of a model's output, or the reason why there is none; never raises.
+def parse(text: str) -> Answer:
+    """Read a model's output.
+
+    Raises:
+        UnreadError: there is no action; the message says why.
 
     Examples:
         >>> said = '{"Function": "click_input", "Args": {"button": "left"}, "coordinates": [9, 7]}'
         >>> parse(f"```json{said}```").point
         (9, 7)
-        >>> parse("I would click")
-        ParseFailure(reason='no JSON object with a Function in the text')
     """
     text = text.strip()
     fault = "no JSON object with a Function in the text"
@@ -333,8 +334,8 @@ def parse(text: str) -> Answer | ParseFailure:
                 as_prompted = body is whole and _is_prompted(body, found)
                 return msgspec.structs.replace(found, as_prompted=as_prompted)
     except RecursionError:
-        return ParseFailure("the JSON is nested too deeply")
-    return ParseFailure(fault)
+        fault = "the JSON is nested too deeply"
+    raise UnreadError(fault)
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:

@@ -283,7 +283,7 @@ class _Builder:
                 refs["history_screenshot"] = shots.get(p.number - 2)
             history = tuple(past.get(index) for index in range(p.number))
             seen = tuple(sizes.get(index, screen) for index in range(p.number))
-            histories.look(p.row, index=p.number, place=p.place)
+            histories.check(p.row, index=p.number, place=p.place)
             past[p.number], sizes[p.number] = action, screen
             step = Step(
                 sample_id=p.sample_id,

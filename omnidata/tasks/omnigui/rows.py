@@ -381,7 +381,7 @@ class HistoryCheck:
         self._screens = screens
         self._said: set[tuple[int, str]] = set()
 
-    def look(self, row: Row, *, index: int, place: RowContext) -> None:
+    def check(self, row: Row, *, index: int, place: RowContext) -> None:
         """Check the row of step `index`; what rows repeat of the row before is reported once."""
         history = row.get("action_history")
         if not isinstance(history, list):  # as null: the row brings none

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 from msgspec.structs import replace
 
 from omnidata.actions import Action, Pair, Point, Region, Screen, centre, finger_way
-from omnidata.dialects import CannotSayError
+from omnidata.dialects import CannotSayError, UnreadError
 from omnidata.dialects.pyautogui import (
     WHEEL,
     WORDS,
@@ -456,18 +456,21 @@ class ParsedResponse:
         return not any(isinstance(one, Code) for one in self.statements)
 
 
-def parse(text: str, names: Names | None = None) -> ParsedResponse | str:
-    r"""Read an answer of code; return the reason as a text if it has none.
+def parse(text: str, names: Names | None = None) -> ParsedResponse:
+    r"""Read an answer of code.
 
     Args:
         text: the answer, unchanged.
         names: the places of marks, by name.
 
+    Raises:
+        UnreadError: there is no code.
+
     Examples:
         >>> parse("I see it. ```python\npyautogui.click(3, 4)\n```").code
         'pyautogui.click(3, 4)'
-        >>> parse("DONE").statements[0].status, parse("I am done.")
-        ('success', 'there is no block of code')
+        >>> parse("DONE").statements[0].status
+        'success'
     """
     if text.strip() in WORDS:
         return ParsedResponse((WORDS[text.strip()],), text.strip())
@@ -477,8 +480,8 @@ def parse(text: str, names: Names | None = None) -> ParsedResponse | str:
         first, *rest = block.split(maxsplit=1) or [""]
         blocks.append(("".join(rest) if first.lower() in _LANGUAGES else block).strip())
     if not blocks:
-        return "there is no block of code"
+        raise UnreadError("there is no block of code")
     found = [one for block in blocks for one in read_turn(block, names=names)]
     if not found:
-        return "the block of code is empty"
+        raise UnreadError("the block of code is empty")
     return ParsedResponse(tuple(found), "\n".join(filter(None, blocks)))

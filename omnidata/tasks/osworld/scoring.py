@@ -138,7 +138,7 @@ class RolloutScorer(OfflineScorer):
                 _read_attempts(found, "/".join(task), suite, findings)
         known = {key: found for key, found in tried.items() if suite.has(key[1:])}
         _check_results(known, findings, data)
-        _outside(tried, suite, profile, data, findings.append)
+        _report_outside(tried, suite, profile, data, findings.append)
         if strict:
             refuse_findings(findings, data)
         scored = []
@@ -226,7 +226,7 @@ def _check_results(known: Mapping[Key, _Tried], findings: Sequence[Finding], dat
     )
 
 
-def _outside(
+def _report_outside(
     tried: Mapping[Key, _Tried], suite: Suite, profile: str, data: Path, note: Note
 ) -> None:
     """Report the tasks that the rates do not include, and domains with too many examples."""

@@ -35,7 +35,6 @@ from omnidata.tasks.benchmark import (
     Receipt,
     Rule,
     Speech,
-    UnreadError,
     Values,
 )
 from omnidata.tasks.coordinates import place, resizing
@@ -412,10 +411,7 @@ class OsWorld(Benchmark):
             resized = resizing(receipt, step.screen, where=step.sample_id)
             places = [(point.x, point.y) for point in acted]
             names = tags(marked, step.screen, places, resized=resized)
-        found = parse(text, names)
-        if isinstance(found, str):
-            raise UnreadError(found)
-        return _answer(found, step, receipt)
+        return _answer(parse(text, names), step, receipt)
 
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
