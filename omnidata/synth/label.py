@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from omnidata.actions import Action, Point, Region, Screen, centre, convert
@@ -20,18 +19,13 @@ from omnidata.predictions import Prediction
 from omnidata.synth.annotate import (
     Annotator,
     Change,
-    Done,
     Episode,
-    ModelSettings,
     Note,
     is_others,
     tree_episode,
     with_others,
 )
-from omnidata.tasks.asking import Asking
 from omnidata.types import Delivery, LoadedDataset, Step
-
-__all__ = ["Done", "Label", "Labelling", "ModelSettings", "label", "lacks", "questions"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,16 +268,3 @@ def _has_pictures(step: Step) -> bool:
     except MediaError:
         return False
     return True
-
-
-def questions(task: Asking, source: LoadedDataset, known: LoadedDataset | None = None) -> Labelling:
-    """Return the questions about the actions of some data; see `Labelling`."""
-    return Labelling(task, source, known)
-
-
-def label(task: Asking, asked: Labelling, out: Path, asking: ModelSettings) -> Done:
-    """Ask a model for the action of every step, and write the tree with its answers as targets.
-
-    See `omnidata.synth.annotate.Annotator.annotate`.
-    """
-    return asked.annotate(out, asking)
