@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
@@ -228,23 +229,8 @@ def settings(
             expected="other options with -T",
             remedy=f"use --modalities {task_options['modalities']}",
         )
-    shown = list(allowed)
-    if modalities is not None:
-        shown = _choose("--modalities", modalities, allowed)
-    elif accepts is not None:
-        letters = {_LETTERS[kind] for kind in accepts}
-        shown = [each for each in allowed if each == _NO_MEDIA or letters.issuperset(each)] or shown
-    hears = task_options.get("voice") and (accepts is None or "audio" in accepts)
-    forms = ["text", "voice"] if hears else ["text"]
-    if instructions is not None:
-        forms = _choose("--instructions", instructions, INSTRUCTIONS)
-    if "voice" in forms and not task_options.get("voice"):
-        raise UsageError(
-            "there is no folder of spoken instructions",
-            where=f"--instructions {instructions}",
-            expected="-T voice=DIR as well",
-            remedy="make them with `omnidata voice TASK DATA DIR`",
-        )
+    shown = _shown_media(modalities, allowed, accepts)
+    forms = _instruction_forms(instructions, bool(task_options.get("voice")), accepts)
     full = shown[0]
     has_fewer = modalities is None and len(shown) < len(allowed)
     only_pictures = {*kinds} == {"image"} or (has_fewer and full == _LETTERS["image"])
@@ -259,6 +245,39 @@ def settings(
             *(Setting(form, full, control) for control in wrong),
         )
     ]
+
+
+def _shown_media(
+    listed: str | None, allowed: Sequence[str], accepts: Collection[Modality] | None
+) -> Sequence[str]:
+    """Return the listed settings of media, or those that the model takes."""
+    if listed is not None:
+        return _choose("--modalities", listed, allowed)
+    if accepts is None:
+        return allowed
+    letters = {_LETTERS[kind] for kind in accepts}
+    return [each for each in allowed if each == _NO_MEDIA or letters.issuperset(each)] or allowed
+
+
+def _instruction_forms(
+    listed: str | None, is_spoken: bool, accepts: Collection[Modality] | None
+) -> Sequence[str]:
+    """Return the listed forms of instructions, or those that the model takes.
+
+    `is_spoken` says whether there is a folder of spoken instructions.
+    """
+    if listed is None:
+        hears = is_spoken and (accepts is None or "audio" in accepts)
+        return ["text", "voice"] if hears else ["text"]
+    forms = _choose("--instructions", listed, INSTRUCTIONS)
+    if "voice" in forms and not is_spoken:
+        raise UsageError(
+            "there is no folder of spoken instructions",
+            where=f"--instructions {listed}",
+            expected="-T voice=DIR as well",
+            remedy="make them with `omnidata voice TASK DATA DIR`",
+        )
+    return forms
 
 
 def _varied_settings(
@@ -400,6 +419,9 @@ class Ablation:
         }
 
 
+_Worlds = Mapping[Control, Altered]  # the data under each control
+
+
 def ablate(
     plan: Plan,
     task: Asking,
@@ -434,44 +456,64 @@ def ablate(
     worlds = _alter_data(plan, task, source, excluded, watch)
     findings = [finding for found in worlds.values() for finding in found.findings]
     impossible = [name for name, found in worlds.items() if not found.given]  # a finding says why
-    worlds = {name: found for name, found in worlds.items() if name not in impossible}
     kept = [setting for setting in plan.settings if setting.control not in impossible]
     plan = replace(plan, settings=kept)
     with wrap_os_error(plan.out):
         plan.out.mkdir(parents=True, exist_ok=True)
         files = {
-            name: _write_control(plan, name, found, excluded) for name, found in worlds.items()
+            name: _write_control(plan, name, found, excluded)
+            for name, found in worlds.items()
+            if name not in impossible
         }
-    settings = {setting.name: setting for setting in plan.settings}
-    base = plan.suite_run(plan.settings[0], None, None)
-
-    def suite_run(setting: Setting) -> SuiteRun:
-        if setting.control is None:
-            return plan.suite_run(setting, plan.exclude, plan.limit)
-        # Steps beyond the limit, which are unaltered, must not replace those that are left out.
-        lost = len(worlds[setting.control].left_out)
-        limit = None if plan.limit is None else plan.limit - lost
-        return plan.suite_run(setting, files[setting.control], limit)
-
-    def load(run: SuiteRun, task: Asking) -> LoadedDataset:
-        setting = settings[run.varied["setting"]]
-        if setting.control:
-            return worlds[setting.control].source
-        if run.task_options != base.task_options and setting.varied:
-            return task.load(plan.data)
-        left_out = [kind for kind, letter in _LETTERS.items() if letter not in setting.modalities]
-        return source if plan.by_option else without(source, left_out)
-
     outcomes = []
     for outcome in run_suite(
-        [suite_run(setting) for setting in plan.settings],
+        [_suite_run(plan, setting, worlds, files) for setting in plan.settings],
         loaded=lambda source: None,
         watch=lambda run: watch(run.varied["setting"]),
-        load=load,
+        load=partial(_load, plan, source, worlds),
         cluster=cluster,
     ):
         outcomes.append(outcome)
         done(outcome)
+    result = _tabulate(plan, task, source, outcomes, findings)
+    with wrap_os_error(plan.out):
+        write_json(plan.out / "ablation.json", result.as_dict())
+    return result
+
+
+def _suite_run(
+    plan: Plan, setting: Setting, worlds: _Worlds, files: Mapping[Control, Path | None]
+) -> SuiteRun:
+    if setting.control is None:
+        return plan.suite_run(setting, plan.exclude, plan.limit)
+    # Steps beyond the limit, which are unaltered, must not replace those that are left out.
+    lost = len(worlds[setting.control].left_out)
+    limit = None if plan.limit is None else plan.limit - lost
+    return plan.suite_run(setting, files[setting.control], limit)
+
+
+def _load(
+    plan: Plan, source: LoadedDataset, worlds: _Worlds, run: SuiteRun, task: Asking
+) -> LoadedDataset:
+    """Return the data of a run."""
+    setting = next(each for each in plan.settings if each.name == run.varied["setting"])
+    if setting.control:
+        return worlds[setting.control].source
+    base = plan.suite_run(plan.settings[0], None, None)
+    if run.task_options != base.task_options and setting.varied:
+        return task.load(plan.data)
+    left_out = [kind for kind, letter in _LETTERS.items() if letter not in setting.modalities]
+    return source if plan.by_option else without(source, left_out)
+
+
+def _tabulate(
+    plan: Plan,
+    task: Asking,
+    source: LoadedDataset,
+    outcomes: Sequence[Outcome],
+    findings: Sequence[Finding],
+) -> Ablation:
+    """Compare the runs, with p corrected for all tests together."""
     spec = next((spec for spec in task.benchmark.paper.tables if spec.varied), None)
     results = (outcome.results for outcome in outcomes if outcome.results)
     known = list(dict.fromkeys(name for found in results for name in found["by"]))
@@ -482,10 +524,7 @@ def ablate(
     rows = [replace(row, slices={name: next(slices) for name in row.slices}) for row in rows]
     profile = task.profiles[plan.profile or task.default_profile]
     headers = spec.groups if spec and axis == spec.axis else {}
-    result = Ablation(plan, profile.columns, rows, findings, tests, headers)
-    with wrap_os_error(plan.out):
-        write_json(plan.out / "ablation.json", result.as_dict())
-    return result
+    return Ablation(plan, profile.columns, rows, findings, tests, headers)
 
 
 def _alter_data(
