@@ -295,7 +295,7 @@ def compose(
             progress=progress,
         )
     if plot is not None:
-        from omnidata.synth.compose.parts import draw
+        from omnidata.synth.compose.figure import draw
 
         draw(report["made"], plot)
         terminal.note(f"figure: {plot}")
