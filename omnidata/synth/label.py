@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from omnidata.actions import Action, Point, Region, Screen, centre, convert
+from omnidata.actions import Action, Screen, centre, is_on_screen
 from omnidata.errors import DataError, MediaError
 from omnidata.loaders.episode_tree import TreeEpisode
 from omnidata.media import file_or_bytes, read_bytes
@@ -71,14 +71,9 @@ def lacks(action: Action, screen: Screen) -> str:
         return "it types nothing"
     if action.kind in ("tap", "long_press", "swipe") and not action.start:
         return "it has no place"
-    if not all(_on_screen(region, screen) for region in (*action.start, *action.end)):
+    if not all(is_on_screen(centre(region), screen) for region in (*action.start, *action.end)):
         return "its place lies off the screen"
     return ""
-
-
-def _on_screen(region: Region, screen: Screen) -> bool:
-    pixel: Point = convert(centre(region), "px", screen)
-    return 0 <= pixel.x <= screen[0] and 0 <= pixel.y <= screen[1]
 
 
 class Labelling(Annotator[Label]):
