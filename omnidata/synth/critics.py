@@ -8,7 +8,6 @@ rules; the benchmark writes its rows (`omnidata.tasks.derivation`).
 from __future__ import annotations
 
 import hashlib
-import os
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
@@ -23,14 +22,14 @@ from omnidata.adapters.media_budget import HISTORY
 from omnidata.errors import DataError, Finding, MediaError, plural
 from omnidata.jsontext import encode, hash_of
 from omnidata.loaders.steps import ids_of
-from omnidata.media import AUDIO_RATE, file_or_bytes, linkable, resolve, samples, wav
+from omnidata.media import AUDIO_RATE, linkable, resolve, samples, wav
 from omnidata.run.answer_choice import answer_key, answer_screen_size
 from omnidata.run.histories import Histories
 from omnidata.run.recorded import recorded_steps
 from omnidata.run.run_info import ANSWERS, model_name
 from omnidata.run.scoring import get_profile
-from omnidata.storage import atomic_write, copy_file, wrap_os_error
-from omnidata.synth.derive import REPORT, RowsStaging, derivation_of
+from omnidata.storage import atomic_write, link_or_copy, wrap_os_error
+from omnidata.synth.derive import REPORT, RowsStaging, copy_medium, derivation_of
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.derivation import Derivation, Judged, Turn
 from omnidata.tasks.profile import Profile
@@ -424,14 +423,9 @@ class _Shelf:
     def _write(self, ref: MediaRef, target: Path) -> None:
         if (file := linkable(ref)) is not None:
             resolve(ref)
-            try:
-                os.link(file, target)
-            except OSError:  # another disk, another owner, another file system
-                copy_file(file, target)
-            return
-        held = wav(samples(ref, rate=AUDIO_RATE), AUDIO_RATE) if ref.inline else file_or_bytes(ref)
-        if isinstance(held, Path):
-            copy_file(held, target)
-            return
-        with atomic_write(target, durable=False) as file_:
-            file_.write(held)
+            link_or_copy(file, target)
+        elif ref.inline:
+            with atomic_write(target, durable=False) as sound:
+                sound.write(wav(samples(ref, rate=AUDIO_RATE), AUDIO_RATE))
+        else:
+            copy_medium(ref, target)

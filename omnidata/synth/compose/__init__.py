@@ -7,7 +7,6 @@ interrupted call resumes; OUT appears when all is whole.
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
@@ -18,7 +17,7 @@ from omnidata.errors import DataError, UnansweredError, UsageError
 from omnidata.loaders.task_library import CONTENTS, Library, write_library
 from omnidata.media import resolve
 from omnidata.run.engines import Cluster
-from omnidata.storage import atomic_write, copy_file, wrap_os_error
+from omnidata.storage import atomic_write, link_or_copy, wrap_os_error
 from omnidata.synth.compose import parts
 from omnidata.synth.compose.instructions import Author, Draft, Written, write_instructions
 from omnidata.synth.compose.pool import Pool, read_pool
@@ -221,10 +220,7 @@ def _link(root: Path, name: str, folder: Path) -> None:
     if target.exists():
         return
     target.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        os.link(source, target)
-    except OSError:
-        copy_file(source, target)
+    link_or_copy(source, target)
 
 
 def _report(
