@@ -262,9 +262,10 @@ def compose(
     Example: omnidata synth compose pool tasks --tasks 1000 --level hierarchy=hard
     """
     from omnidata.run.engines import cores
-    from omnidata.synth.compose import REPORT, Settings, run_folder
+    from omnidata.synth.compose import REPORT, Settings
     from omnidata.synth.compose import compose as run
     from omnidata.synth.compose.settings import parse_levels
+    from omnidata.synth.folder import run_folder
 
     settings = Settings(
         seed=seed,

@@ -25,10 +25,10 @@ from omnidata.registry import is_ours, working
 from omnidata.run.cluster import Recipe
 from omnidata.run.cost import Limits
 from omnidata.run.engines import Cluster
-from omnidata.run.evaluate import Count
+from omnidata.run.evaluate import UNLIMITED, Count
 from omnidata.run.journal import TRANSIENT
 from omnidata.storage import atomic_write, file_name, wrap_os_error
-from omnidata.synth.annotate import UNLIMITED, ModelSettings, ask, run_folder
+from omnidata.synth.annotate import ModelSettings, ask
 from omnidata.synth.derive import (
     PICTURES,
     Album,
@@ -37,6 +37,7 @@ from omnidata.synth.derive import (
     platform_of,
     write_rows,
 )
+from omnidata.synth.folder import run_folder
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.benchmark import (
     Benchmark,

@@ -23,10 +23,10 @@ from omnidata.synth.compose.instructions import Author, Draft, Written, write_in
 from omnidata.synth.compose.pool import Pool, read_pool
 from omnidata.synth.compose.search import Found, Search, find_tasks
 from omnidata.synth.compose.settings import MOST_TASKS, Settings
-from omnidata.synth.folder import SynthStaging, make_parts
+from omnidata.synth.folder import SynthStaging, make_parts, run_folder
 from omnidata.types import MediaRef, Progress
 
-__all__ = ["REPORT", "Author", "Settings", "compose", "run_folder"]
+__all__ = ["REPORT", "Author", "Settings", "compose"]
 
 REPORT = "compose.json"
 _BATCHES, _PARTS = "lots", "parts"
@@ -41,12 +41,6 @@ class ComposeStaging(SynthStaging):
     report = REPORT
     contents = frozenset({REPORT, *CONTENTS})
     listed = "pictures"
-
-
-def run_folder(out: Path) -> Path:
-    """Return the folder of a model's answers, beside the tasks."""
-    out = out.resolve()
-    return out.with_name(f"{out.name}.run")
 
 
 def compose(
