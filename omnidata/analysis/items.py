@@ -30,7 +30,7 @@ from omnidata.run.errata import Correction, Targets
 from omnidata.run.run_files import Run, read_run
 from omnidata.table import TextTable, number
 from omnidata.table_formats import csv_text
-from omnidata.types import NOTHING, READ, UNREAD, LoadedDataset, Step, Verdict
+from omnidata.types import NOTHING, READ, UNREAD, LoadedDataset, Step
 
 MIN_RUNS = 3
 """A correlation over two runs is 1 or -1."""
@@ -203,15 +203,7 @@ class _Answer:
 
 
 def _answer(run: Run, step: Step) -> _Answer:
-    score = run.scores[step.sample_id]
-    task, names = run.asking, run.asking.profiles[run.profile].values
-    parsed = score.get("parsed")
-    verdict = Verdict(
-        score["outcome"],
-        tuple(score.get(name) for name in names),
-        parsed if isinstance(parsed, dict) else None,
-        score.get("reason", ""),
-    )
+    task, verdict = run.asking, run.verdict(step.sample_id)
     answer = run.predictions.get(step.sample_id)
     text, receipt = (answer.output or "", answer.receipt) if answer else ("", None)
     explained = task.explanation(step, verdict, text, profile=run.profile, receipt=receipt)
@@ -222,7 +214,7 @@ def _answer(run: Run, step: Step) -> _Answer:
     words = " ".join(filter(None, (explained.answer_label, *texts)))
     if place:
         words = f"{words} at {place[0]:.0f}, {place[1]:.0f}".strip()
-    silent = score["outcome"] != "ok" or (explained.answer_label in _SILENT and not place)
+    silent = verdict.outcome != "ok" or (explained.answer_label in _SILENT and not place)
     key = (explained.answer_label, *(text.strip().casefold() for text in texts))
     return _Answer(explained.target_label, "" if silent else words, key, place)
 
