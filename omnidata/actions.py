@@ -291,6 +291,25 @@ def convert(point: Point, space: Space, screen: Screen) -> Point:
     return Point(values[0], values[1], space)
 
 
+def is_on_screen(region: Region, screen: Screen) -> bool:
+    """Return whether a point, or all of a box, lies on the screen, its edges included.
+
+    Examples:
+        >>> is_on_screen(Point(1000, 0, "norm1000"), (720, 1600))
+        True
+        >>> is_on_screen(Box(700, 0, 721, 9, "px"), (720, 1600))
+        False
+    """
+    corners = [region]
+    if isinstance(region, Box):
+        corners = [
+            Point(region.left, region.top, region.space),
+            Point(region.right, region.bottom, region.space),
+        ]
+    pixels = [convert(centre(corner), "px", screen) for corner in corners]
+    return all(0 <= one.x <= screen[0] and 0 <= one.y <= screen[1] for one in pixels)
+
+
 def heading(start: Pair, end: Pair) -> Direction:
     """Return the direction of a finger along its longer axis; vertical if both are equal.
 

@@ -131,6 +131,18 @@ def copy_file(source: Path, target: Path) -> None:
         shutil.copyfile(source, file.name)
 
 
+def link_or_copy(source: Path, target: Path) -> None:
+    """Make a file the same file as another one, or a copy of it where they cannot share a disk.
+
+    Raises:
+        OSError: as `copy_file`.
+    """
+    try:
+        os.link(source, target)
+    except OSError:  # another disk, another owner, a file system without links
+        copy_file(source, target)
+
+
 def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON object from one of our files; empty if it is missing or unreadable."""
     try:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 from omnidata.adapters import is_light
 from omnidata.analysis.comparison import Slice, compare, correct
-from omnidata.analysis.comparison_tables import few, span
 from omnidata.analysis.controls import Altered, alter
-from omnidata.analysis.inference import RESAMPLES
 from omnidata.analysis.varied_options import Variant, Varied, format_values
-from omnidata.errors import Finding, OmnidataError, UsageError, plural
+from omnidata.errors import Finding, OmnidataError, UsageError
 from omnidata.jsontext import write_lines
 from omnidata.metrics.paired import Unit
 from omnidata.run.altered_media import CONTROLS, MEDIUM, Control, without
@@ -24,9 +23,6 @@ from omnidata.run.engines import Cluster
 from omnidata.run.selection import read_exclude, select
 from omnidata.run.suite import ModelRow, Outcome, SuiteRun, TaskRow, recipe_of, run_suite
 from omnidata.storage import atomic_write, file_name, wrap_os_error, write_json
-from omnidata.table import TextTable, number
-from omnidata.table_formats import csv_text, markdown_text
-from omnidata.table_formats import markdown as table_markdown
 from omnidata.tasks.asking import Asking
 from omnidata.types import LoadedDataset, Modality, Progress
 
@@ -228,23 +224,8 @@ def settings(
             expected="other options with -T",
             remedy=f"use --modalities {task_options['modalities']}",
         )
-    shown = list(allowed)
-    if modalities is not None:
-        shown = _choose("--modalities", modalities, allowed)
-    elif accepts is not None:
-        letters = {_LETTERS[kind] for kind in accepts}
-        shown = [each for each in allowed if each == _NO_MEDIA or letters.issuperset(each)] or shown
-    hears = task_options.get("voice") and (accepts is None or "audio" in accepts)
-    forms = ["text", "voice"] if hears else ["text"]
-    if instructions is not None:
-        forms = _choose("--instructions", instructions, INSTRUCTIONS)
-    if "voice" in forms and not task_options.get("voice"):
-        raise UsageError(
-            "there is no folder of spoken instructions",
-            where=f"--instructions {instructions}",
-            expected="-T voice=DIR as well",
-            remedy="make them with `omnidata voice TASK DATA DIR`",
-        )
+    shown = _shown_media(modalities, allowed, accepts)
+    forms = _instruction_forms(instructions, bool(task_options.get("voice")), accepts)
     full = shown[0]
     has_fewer = modalities is None and len(shown) < len(allowed)
     only_pictures = {*kinds} == {"image"} or (has_fewer and full == _LETTERS["image"])
@@ -259,6 +240,39 @@ def settings(
             *(Setting(form, full, control) for control in wrong),
         )
     ]
+
+
+def _shown_media(
+    listed: str | None, allowed: Sequence[str], accepts: Collection[Modality] | None
+) -> Sequence[str]:
+    """Return the listed settings of media, or those that the model takes."""
+    if listed is not None:
+        return _choose("--modalities", listed, allowed)
+    if accepts is None:
+        return allowed
+    letters = {_LETTERS[kind] for kind in accepts}
+    return [each for each in allowed if each == _NO_MEDIA or letters.issuperset(each)] or allowed
+
+
+def _instruction_forms(
+    listed: str | None, is_spoken: bool, accepts: Collection[Modality] | None
+) -> Sequence[str]:
+    """Return the listed forms of instructions, or those that the model takes.
+
+    `is_spoken` says whether there is a folder of spoken instructions.
+    """
+    if listed is None:
+        hears = is_spoken and (accepts is None or "audio" in accepts)
+        return ["text", "voice"] if hears else ["text"]
+    forms = _choose("--instructions", listed, INSTRUCTIONS)
+    if "voice" in forms and not is_spoken:
+        raise UsageError(
+            "there is no folder of spoken instructions",
+            where=f"--instructions {listed}",
+            expected="-T voice=DIR as well",
+            remedy="make them with `omnidata voice TASK DATA DIR`",
+        )
+    return forms
 
 
 def _varied_settings(
@@ -400,6 +414,9 @@ class Ablation:
         }
 
 
+_Worlds = Mapping[Control, Altered]  # the data under each control
+
+
 def ablate(
     plan: Plan,
     task: Asking,
@@ -434,44 +451,64 @@ def ablate(
     worlds = _alter_data(plan, task, source, excluded, watch)
     findings = [finding for found in worlds.values() for finding in found.findings]
     impossible = [name for name, found in worlds.items() if not found.given]  # a finding says why
-    worlds = {name: found for name, found in worlds.items() if name not in impossible}
     kept = [setting for setting in plan.settings if setting.control not in impossible]
     plan = replace(plan, settings=kept)
     with wrap_os_error(plan.out):
         plan.out.mkdir(parents=True, exist_ok=True)
         files = {
-            name: _write_control(plan, name, found, excluded) for name, found in worlds.items()
+            name: _write_control(plan, name, found, excluded)
+            for name, found in worlds.items()
+            if name not in impossible
         }
-    settings = {setting.name: setting for setting in plan.settings}
-    base = plan.suite_run(plan.settings[0], None, None)
-
-    def suite_run(setting: Setting) -> SuiteRun:
-        if setting.control is None:
-            return plan.suite_run(setting, plan.exclude, plan.limit)
-        # Steps beyond the limit, which are unaltered, must not replace those that are left out.
-        lost = len(worlds[setting.control].left_out)
-        limit = None if plan.limit is None else plan.limit - lost
-        return plan.suite_run(setting, files[setting.control], limit)
-
-    def load(run: SuiteRun, task: Asking) -> LoadedDataset:
-        setting = settings[run.varied["setting"]]
-        if setting.control:
-            return worlds[setting.control].source
-        if run.task_options != base.task_options and setting.varied:
-            return task.load(plan.data)
-        left_out = [kind for kind, letter in _LETTERS.items() if letter not in setting.modalities]
-        return source if plan.by_option else without(source, left_out)
-
     outcomes = []
     for outcome in run_suite(
-        [suite_run(setting) for setting in plan.settings],
+        [_suite_run(plan, setting, worlds, files) for setting in plan.settings],
         loaded=lambda source: None,
         watch=lambda run: watch(run.varied["setting"]),
-        load=load,
+        load=partial(_load, plan, source, worlds),
         cluster=cluster,
     ):
         outcomes.append(outcome)
         done(outcome)
+    result = _tabulate(plan, task, source, outcomes, findings)
+    with wrap_os_error(plan.out):
+        write_json(plan.out / "ablation.json", result.as_dict())
+    return result
+
+
+def _suite_run(
+    plan: Plan, setting: Setting, worlds: _Worlds, files: Mapping[Control, Path | None]
+) -> SuiteRun:
+    if setting.control is None:
+        return plan.suite_run(setting, plan.exclude, plan.limit)
+    # Steps beyond the limit, which are unaltered, must not replace those that are left out.
+    lost = len(worlds[setting.control].left_out)
+    limit = None if plan.limit is None else plan.limit - lost
+    return plan.suite_run(setting, files[setting.control], limit)
+
+
+def _load(
+    plan: Plan, source: LoadedDataset, worlds: _Worlds, run: SuiteRun, task: Asking
+) -> LoadedDataset:
+    """Return the data of a run."""
+    setting = next(each for each in plan.settings if each.name == run.varied["setting"])
+    if setting.control:
+        return worlds[setting.control].source
+    base = plan.suite_run(plan.settings[0], None, None)
+    if run.task_options != base.task_options and setting.varied:
+        return task.load(plan.data)
+    left_out = [kind for kind, letter in _LETTERS.items() if letter not in setting.modalities]
+    return source if plan.by_option else without(source, left_out)
+
+
+def _tabulate(
+    plan: Plan,
+    task: Asking,
+    source: LoadedDataset,
+    outcomes: Sequence[Outcome],
+    findings: Sequence[Finding],
+) -> Ablation:
+    """Compare the runs, with p corrected for all tests together."""
     spec = next((spec for spec in task.benchmark.paper.tables if spec.varied), None)
     results = (outcome.results for outcome in outcomes if outcome.results)
     known = list(dict.fromkeys(name for found in results for name in found["by"]))
@@ -482,10 +519,7 @@ def ablate(
     rows = [replace(row, slices={name: next(slices) for name in row.slices}) for row in rows]
     profile = task.profiles[plan.profile or task.default_profile]
     headers = spec.groups if spec and axis == spec.axis else {}
-    result = Ablation(plan, profile.columns, rows, findings, tests, headers)
-    with wrap_os_error(plan.out):
-        write_json(plan.out / "ablation.json", result.as_dict())
-    return result
+    return Ablation(plan, profile.columns, rows, findings, tests, headers)
 
 
 def _alter_data(
@@ -548,115 +582,3 @@ def _compare_rows(
             continue
         slices = {**(found.by(axis) if axis else {}), "overall": found.overall}
         yield replace(row, slices=slices, warnings=found.warnings)
-
-
-# An ablation as text tables; with levels in the shape of the paper's Table 4.
-
-_SURE = 0.05
-CHANGE = "change"
-"""Header of a column that belongs to the one before it."""
-
-
-def tables(found: Ablation, *, by_level: bool = True) -> list[TextTable]:
-    """Return a table per metric that is not 0 in all runs: a row per setting.
-
-    Args:
-        found: the ablation.
-        by_level: with columns for each level of the tag, not for all steps alone.
-    """
-    levels = found.levels() if by_level else ["overall"]
-    header, names = ["setting"], {"overall": "Overall", **found.headers}
-    for level in levels:
-        header += [names.get(level, level), CHANGE]
-    return [
-        TextTable(
-            f"{metric} (%)" if unit == "share" else metric,
-            tuple(header),
-            [_cells(row, levels, metric, unit) for row in found.rows],
-            beside=CHANGE,
-        )
-        for metric, unit in found.columns.items()
-        if metric not in _zero(found)
-    ]
-
-
-def _zero(found: Ablation) -> list[str]:
-    values = [of for row in found.rows for of in row.values().values()]
-    return [name for name in found.columns if values and all(of[name] == 0 for of in values)]
-
-
-def _cells(row: Row, levels: list[str], metric: str, unit: Unit) -> tuple[str, ...]:
-    cells = [row.setting.name]
-    values = row.values()
-    for level in levels:
-        cells.append(number(values.get(level, {}).get(metric), unit))
-        sliced = row.slices.get(level)
-        if sliced is None or metric not in sliced.metrics:
-            cells.append("-" if row.reference else "")
-            continue
-        change, q = sliced.metrics[metric], sliced.q[metric]
-        sure = "*" if q is not None and q < _SURE else ""
-        cells.append(f"{number(change.difference, unit, sign=True)}{sure} ({span(change, unit)})")
-    return tuple(cells)
-
-
-def notes(found: Ablation, *, by_level: bool = True) -> list[str]:
-    """Return the lines below the tables: failures, warnings, and the meaning of `change`."""
-    lines = [
-        f"{row.setting.name}: failed: {row.error.splitlines()[0]}"
-        for row in found.rows
-        if row.error
-    ]
-    lines += [f"{row.setting.name}: {warning}" for row in found.rows for warning in row.warnings]
-    lines += [f"{metric}: left out, 0 in all runs" for metric in _zero(found)]
-    shown = tables(found, by_level=by_level)
-    lines += filter(None, [few(shown)])
-    compared = {row.reference.name for row in found.rows if row.reference}
-    lines.append(
-        f"change: difference to {' or '.join(sorted(compared)) or 'nothing'} on the steps of both "
-        f"runs, with its 95 % interval: percentiles of {RESAMPLES} paired bootstrap resamples of "
-        f"groups. *: p below {_SURE}, corrected for all {plural(found.tests, 'test')} "
-        "(Benjamini-Hochberg)."
-    )
-    axis = next((row.axis for row in found.rows if row.axis), "")
-    if axis and not by_level:
-        lines.append(f"breakdown: --by {axis}")
-    return lines
-
-
-def markdown(found: Ablation, *, by_level: bool = True) -> str:
-    """Return the ablation as Markdown."""
-    made = map(table_markdown, tables(found, by_level=by_level))
-    return "\n\n".join([*made, *map(markdown_text, notes(found, by_level=by_level))]) + "\n"
-
-
-_FIELDS = (
-    *("setting", "instruction", "modalities", "control", "compared_with", "level", "metric"),
-    *("value", "difference", "low", "high", "p", "q", "why", "episodes", "differing", "steps"),
-)
-
-
-def as_csv(found: Ablation) -> str:
-    """Return CSV with a line per setting, level and metric; fractions, not rounded."""
-    return csv_text(_FIELDS, (line for row in found.rows for line in _records(found, row)))
-
-
-def _records(found: Ablation, row: Row) -> Iterator[dict[str, Any]]:
-    setting = row.setting
-    about = {
-        "setting": setting.name,
-        "instruction": setting.instruction,
-        "modalities": setting.modalities,
-        "control": setting.control,
-        "compared_with": row.reference and row.reference.name,
-    }
-    for level, values in row.values().items():
-        for metric in found.columns:
-            record = {**about, "level": level, "metric": metric, "value": values[metric]}
-            sliced = row.slices.get(level)
-            if sliced and metric in sliced.metrics:
-                change = asdict(sliced.metrics[metric])
-                low, high = change["ci95"] or (None, None)
-                own = {"low": low, "high": high, "q": sliced.q[metric], "steps": sliced.steps}
-                record |= {name: change[name] for name in _FIELDS if name in change} | own
-            yield record

@@ -18,6 +18,7 @@ from omnidata.analysis.audit_learning import (
     LINEAR,
     TREE,
     CrossValidation,
+    Features,
     Ints,
     PermutationTest,
     features,
@@ -188,9 +189,8 @@ def audit(
         return report
     hits = np.array([guess.hits[judged] for guess in offered])
     cv = CrossValidation.split(seen, hits, group, seed=seed)
-    levels = (seen.codes.max(axis=0) - seen.codes.min(axis=0)).tolist()
-    scores = dict(enumerate(cv.feature_scores().tolist()))
-    ranked = sorted(scores, key=lambda number: (-scores[number], levels[number]))
+    scores = cv.feature_scores().tolist()
+    ranked = _rank_features(seen, scores)
     picks = {
         f"{seen.names[ranked[0]]}, alone": cv.feature_picks()[:, ranked[0]],
         **{name: cv.learned_picks(name) for name in (TREE, LINEAR)},
@@ -207,16 +207,22 @@ def audit(
     luck = permutation_test(
         cv, best.metric, seed=seed, workers=workers, cluster=cluster, progress=progress
     )
+    report = replace(report, chance=luck)
     if luck.p > ALPHA:
-        return replace(report, chance=luck)
-    carriers = {seen.names[number]: scores[number] for number in ranked[:_CARRIERS]}
+        return report
+    better = [number for number in ranked[:_CARRIERS] if scores[number] > unlearned.metric]
     return replace(
         report,
-        chance=luck,
         leak=True,
-        carriers={name: share for name, share in carriers.items() if share > unlearned.metric},
+        carriers={seen.names[number]: scores[number] for number in better},
         tree=cv.tree_text([guess.name.replace("\n", "\\n") for guess in offered]),
     )
+
+
+def _rank_features(seen: Features, scores: Sequence[float]) -> list[int]:
+    """Return the numbers of the features, the best first; of equal ones that with fewest bins."""
+    levels = (seen.codes.max(axis=0) - seen.codes.min(axis=0)).tolist()
+    return sorted(range(len(scores)), key=lambda number: (-scores[number], levels[number]))
 
 
 def _baselines(task: Asking, profile: Profile, steps: Sequence[Step]) -> list[_Guess]:

@@ -663,5 +663,5 @@ def _warnings(compared: Pair) -> Iterator[str]:
             yield f"{plural(count, unit)} that {words} {'is' if count == 1 else 'are'} left out"
     for label, failed in zip("AB", compared.failures(), strict=True):
         if failed:
-            told = ", ".join(f"{count} {name}" for name, count in failed.items())
-            yield f"failed {unit}s of run {label} count as wrong: {told}"
+            counts = ", ".join(f"{count} {name}" for name, count in failed.items())
+            yield f"failed {unit}s of run {label} count as wrong: {counts}"

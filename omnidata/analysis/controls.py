@@ -67,54 +67,77 @@ def alter(
         progress: called with the number of steps done and of all.
     """
     kind = MEDIUM[control]
-    episodes: dict[str, list[Step]] = {}
-    for step in source.steps:
-        if media_of_kind(step, kind):
-            episodes.setdefault(step.episode, []).append(step)
-    partners = _partners(episodes, kind, seed) if control in _OTHERS else None
     wanted = [step for step in source.steps if steps is None or step.sample_id in steps]
-    made: dict[str, Step] = {}
-    given: dict[str, str | None] = {}
-    bad: dict[str, str] = {}  # episode -> why
-    same: list[str] = []  # steps whose new medium is their own, byte for byte
-    with_sound: dict[str, str] = {}  # episode whose clips have sounds of their own -> a step
+    work = _Altering(source, control, folder, seed)
     for number, step in enumerate(wanted, 1):
-        own, episode = media_of_kind(step, kind), step.episode
-        partner = partners[episode] if partners and own else None
-        if episode not in episodes:
-            bad.setdefault(episode, f"no step of it has {kind}")
-        elif own and partners and not partner:
-            bad.setdefault(episode, f"no other episode has {kind}")
-        elif own and episode not in bad:
-            name = step.sample_id
-            try:
-                others = episodes[partner] if partner else ()
-                made[name], given[name] = _alter_step(step, kind, others, folder)
-            except MediaError as error:
-                bad[episode] = f"a medium cannot be altered: {error.where}: {error.what}"
-            else:
-                if partner and not _differ(step, made[name], kind):
-                    same.append(name)
-                clip = next(iter(media_of_kind(step, "video").values()), None)
-                if clip and episode not in with_sound and _is_audible(clip):
-                    with_sound[episode] = name
+        work.alter(step)
         if progress:
             progress(number, len(wanted))
-    left_out = frozenset(step.sample_id for step in wanted if step.episode in bad)
+    left_out = frozenset(step.sample_id for step in wanted if step.episode in work.bad)
     record = {
         "name": control,
         "seed": seed if control in _OTHERS else None,
-        "steps": len(given.keys() - left_out - {*same}),
+        "steps": len(work.given.keys() - left_out - {*work.same}),
     }
-    findings = [*_findings(control, bad, same, len(given), with_sound)]
-    given = {name: other for name, other in given.items() if name not in left_out}
+    findings = [*_findings(control, work)]
+    given = {name: other for name, other in work.given.items() if name not in left_out}
     if not given:
-        whys = dict.fromkeys(bad.values()) or [f"no step that is asked about has {kind}"]
+        whys = dict.fromkeys(work.bad.values()) or [f"no step that is asked about has {kind}"]
         what = f"no episode can be altered: {'; '.join(whys)}"
         findings = [_impossible(kind, control, what, "episodes", "the control is left out")]
-    kept = Steps.of(made.get(step.sample_id, step) for step in source.steps)
+    kept = Steps.of(work.made.get(step.sample_id, step) for step in source.steps)
     altered = replace(source, steps=kept, media_overrides=record)
     return Altered(altered, given, left_out, tuple(findings))
+
+
+class _Altering:
+    """Steps with other media.
+
+    Attributes:
+        made: sample id -> the altered step.
+        given: sample id -> the step that the media belong to; None for media that say nothing.
+        bad: episode -> why it cannot be altered.
+        same: ids of steps whose new medium equals their own, byte for byte.
+        with_sound: episode whose clips have sounds of their own -> a step of it.
+    """
+
+    def __init__(self, source: LoadedDataset, control: Control, folder: Path, seed: int) -> None:
+        self._kind, self._folder = MEDIUM[control], folder
+        self._episodes: dict[str, list[Step]] = {}
+        for step in source.steps:
+            if media_of_kind(step, self._kind):
+                self._episodes.setdefault(step.episode, []).append(step)
+        is_swap = control in _OTHERS
+        self._partners = _partners(self._episodes, self._kind, seed) if is_swap else None
+        self.made: dict[str, Step] = {}
+        self.given: dict[str, str | None] = {}
+        self.bad: dict[str, str] = {}
+        self.same: list[str] = []
+        self.with_sound: dict[str, str] = {}
+
+    def alter(self, step: Step) -> None:
+        """Alter a step that has the medium, unless its episode is bad."""
+        episode, kind = step.episode, self._kind
+        if episode not in self._episodes:
+            self.bad.setdefault(episode, f"no step of it has {kind}")
+        if episode in self.bad or not media_of_kind(step, kind):
+            return
+        partner = self._partners[episode] if self._partners else None
+        if self._partners and not partner:
+            self.bad[episode] = f"no other episode has {kind}"
+            return
+        others = self._episodes[partner] if partner else ()
+        try:
+            changed, of = _alter_step(step, kind, others, self._folder)
+        except MediaError as error:
+            self.bad[episode] = f"a medium cannot be altered: {error.where}: {error.what}"
+            return
+        self.made[step.sample_id], self.given[step.sample_id] = changed, of
+        if partner and not _differ(step, changed, kind):
+            self.same.append(step.sample_id)
+        clip = next(iter(media_of_kind(step, "video").values()), None)
+        if clip and episode not in self.with_sound and _is_audible(clip):
+            self.with_sound[episode] = step.sample_id
 
 
 def _alter_step(
@@ -264,27 +287,21 @@ def _impossible(kind: Modality, where: str, what: str, unit: str, remedy: str) -
     )
 
 
-def _findings(
-    control: Control,
-    bad: Mapping[str, str],
-    same: Sequence[str],
-    altered: int,
-    with_sound: Mapping[str, str],
-) -> Iterator[Finding]:
+def _findings(control: Control, work: _Altering) -> Iterator[Finding]:
     kind = MEDIUM[control]
     remedy = "the episode is left out of the control and its differences"
-    for episode, why in bad.items():
+    for episode, why in work.bad.items():
         yield _impossible(kind, episode, f"{control}: {why}", "an episode", remedy)
-    if same:
+    if work.same:
         yield Finding(
             "control-same-medium",
             "warning",
-            f"{same[0]}, {len(same)} of {altered} steps",
+            f"{work.same[0]}, {len(work.same)} of {len(work.given)} steps",
             f"{control}: the {kind} of the other episode equals the step's own",
             "other media",
             "nothing to do; the control has no effect at these steps",
         )
-    for episode, sample_id in with_sound.items():
+    for episode, sample_id in work.with_sound.items():
         left = "still has it" if kind == "audio" else "may lose it"
         yield Finding(
             "control-clip-with-sound",

@@ -30,7 +30,7 @@ from omnidata.run.errata import Correction, Targets
 from omnidata.run.run_files import Run, read_run
 from omnidata.table import TextTable, number
 from omnidata.table_formats import csv_text
-from omnidata.types import NOTHING, READ, UNREAD, LoadedDataset, Step, Verdict
+from omnidata.types import NOTHING, READ, UNREAD, LoadedDataset, Step
 
 MIN_RUNS = 3
 """A correlation over two runs is 1 or -1."""
@@ -138,10 +138,10 @@ def analyse(
     least = np.sort(scores)[::-1][max(2, math.ceil(len(scores) / 2)) - 1]
     strong = np.flatnonzero(scores >= least - TIE).tolist()
     chosen = np.flatnonzero(judged).tolist()
-    told = [("", "")] * len(chosen)
+    contradictions = [("", "")] * len(chosen)
     if found.steps:
         steps = [found.steps[place] for place in chosen]
-        told = _labels([runs[each] for each in strong], steps, right[strong])
+        contradictions = _labels([runs[each] for each in strong], steps, right[strong])
     return Items(
         runs[0].task,
         runs[0].profile,
@@ -151,7 +151,11 @@ def analyse(
         [
             Item(found.ids[place], difficulty, discrimination, *said)
             for place, difficulty, discrimination, said in zip(
-                chosen, right.mean(axis=0).tolist(), discriminations(right), told, strict=True
+                chosen,
+                right.mean(axis=0).tolist(),
+                discriminations(right),
+                contradictions,
+                strict=True,
             )
         ],
         list(warnings(runs, found)),
@@ -199,28 +203,20 @@ class _Answer:
 
 
 def _answer(run: Run, step: Step) -> _Answer:
-    score = run.scores[step.sample_id]
-    task, names = run.asking, run.asking.profiles[run.profile].values
-    parsed = score.get("parsed")
-    verdict = Verdict(
-        score["outcome"],
-        tuple(score.get(name) for name in names),
-        parsed if isinstance(parsed, dict) else None,
-        score.get("reason", ""),
-    )
+    task, verdict = run.asking, run.verdict(step.sample_id)
     answer = run.predictions.get(step.sample_id)
     text, receipt = (answer.output or "", answer.receipt) if answer else ("", None)
-    told = task.explanation(step, verdict, text, profile=run.profile, receipt=receipt)
-    points = [each.answer for each in told.overlays.values() if each.answer]
+    explained = task.explanation(step, verdict, text, profile=run.profile, receipt=receipt)
+    points = [each.answer for each in explained.overlays.values() if each.answer]
     action = task.first_action(step, verdict, text, receipt, profile=run.profile)
     texts = [action.text or "", action.app or "", *action.keys] if action else []
     place = (points[0].x, points[0].y) if points else None
-    words = " ".join(filter(None, (told.answer_label, *texts)))
+    words = " ".join(filter(None, (explained.answer_label, *texts)))
     if place:
         words = f"{words} at {place[0]:.0f}, {place[1]:.0f}".strip()
-    silent = score["outcome"] != "ok" or (told.answer_label in _SILENT and not place)
-    key = (told.answer_label, *(text.strip().casefold() for text in texts))
-    return _Answer(told.target_label, "" if silent else words, key, place)
+    silent = verdict.outcome != "ok" or (explained.answer_label in _SILENT and not place)
+    key = (explained.answer_label, *(text.strip().casefold() for text in texts))
+    return _Answer(explained.target_label, "" if silent else words, key, place)
 
 
 def _same(one: _Answer, other: _Answer, step: Step) -> bool:
@@ -238,13 +234,13 @@ def _same(one: _Answer, other: _Answer, step: Step) -> bool:
 def tables(found: Items) -> list[TextTable]:
     """Return the difficulty of the steps, and those whose label the strong runs contradict."""
     values = [item.difficulty for item in found.items]
-    told = [item.discrimination for item in found.items if item.discrimination is not None]
+    known = [item.discrimination for item in found.items if item.discrimination is not None]
     total = len(values)
     counts: Mapping[str, int] = {
         "right in all runs": sum(value == 1 for value in values),
         "right in some": sum(0 < value < 1 for value in values),
         "right in none": sum(value == 0 for value in values),
-        "negative discrimination": sum(value < 0 for value in told),
+        "negative discrimination": sum(value < 0 for value in known),
         "label contradicted by all strong runs": len(found.contradicted),
     }
     rows = [

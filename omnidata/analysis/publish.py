@@ -78,8 +78,8 @@ def push_run(
     files[INFO] = json.dumps(info, indent=1).encode() + b"\n"
     files["README.md"] = _card(run, name, place).encode("utf-8", "backslashreplace")
     if found := _HUB.match(place):
-        told = yaml.safe_dump(eval_results(run, found[1]), sort_keys=False, allow_unicode=True)
-        files[f".eval_results/{run.task}.yaml"] = told.encode()
+        text = yaml.safe_dump(eval_results(run, found[1]), sort_keys=False, allow_unicode=True)
+        files[f".eval_results/{run.task}.yaml"] = text.encode()
     return upload(
         name,
         files,
@@ -104,11 +104,11 @@ def place_of(data: str) -> str:
     """
     if found := _SNAPSHOT.search(data):
         return f"hf://{found[1]}/{found[2]}@{found[3]}{found[4] or ''}"
-    told = read_json(Path(data).parent / SOURCE) if data else {}
-    place = f"{told.get('id')}@{told.get('commit')}"
+    source = read_json(Path(data).parent / SOURCE) if data else {}
+    place = f"{source.get('id')}@{source.get('commit')}"
     # The folder of a snapshot has no unpacked archives, and all files.
-    files = told.get("files") or []
-    differs = told.get("only") or any("state" in each for each in files)
+    files = source.get("files") or []
+    differs = source.get("only") or any("state" in each for each in files)
     return place if _HUB.fullmatch(place) and not differs else ""
 
 

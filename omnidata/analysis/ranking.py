@@ -115,7 +115,7 @@ def rank(
         critical, ahead = significant_order(sums, seed=seed, resamples=resamples)
     best = (values[:, None] > values[None] + TIE).sum(axis=0) + 1
     order = sorted(range(len(runs)), key=lambda each: (best[each], each))
-    told = labels(runs)
+    names = labels(runs)
     return Ranking(
         runs[0].task,
         runs[0].profile,
@@ -124,7 +124,7 @@ def rank(
         [
             Place(
                 str(runs[each].path),
-                *told[each],
+                *names[each],
                 float(sums.sign * values[each]),
                 int(best[each]),
                 (1 + int(ahead[:, each].sum()), len(runs) - int(ahead[each].sum())),

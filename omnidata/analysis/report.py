@@ -82,7 +82,7 @@ def report(
             of wrong answers.
     """
     tables: list[Table] = []
-    told: list[str] = []
+    notes: list[str] = []
     known = dict.fromkeys(axis for run in runs for axis in run.results["by"])
     for axis in by:
         if axis not in known:
@@ -93,21 +93,21 @@ def report(
                 remedy="name one of these, or drop --by" if known else "drop --by",
             )
     for task in dict.fromkeys(run.task for run in runs):
-        told += warnings([run for run in runs if run.task == task])
+        notes += warnings([run for run in runs if run.task == task])
     for same in by_profile(runs):
         if errors:
             tables += run_tables.by_cause(same, by)
             continue
-        tables += _tables(same, with_published, by, told)
+        tables += _tables(same, with_published, by, notes)
         if own := [each for each in clicks if any(each.run is run for run in same)]:
             tables += elements.tables(own, by, with_published=with_published)
-    return Report(tables, told)
+    return Report(tables, notes)
 
 
 def _tables(
-    runs: Sequence[Run], with_published: bool, by: Sequence[str], told: list[str]
+    runs: Sequence[Run], with_published: bool, by: Sequence[str], notes: list[str]
 ) -> list[Table]:
-    """Return the tables of one task; `told` gets a sentence for each that is left out."""
+    """Return the tables of one task; `notes` gets a sentence for each that is left out."""
     found = [
         run_tables.by_spec(spec, runs, with_published=with_published)
         for spec in specs(runs[0])
@@ -116,7 +116,7 @@ def _tables(
     found.append(run_tables.overall(runs))
     if table := errata_tables.table(runs):
         found.append(table)
-    found += rollouts.tables(runs, by, told)
+    found += rollouts.tables(runs, by, notes)
     for variation in (*runs[0].asking.benchmark.paper.variations, *common_options.VARIATIONS):
         table = run_tables.by_option(variation, runs, with_published=with_published)
         if table:
@@ -129,7 +129,7 @@ def _tables(
         try:
             found += tables(runs)
         except NotTracedError as error:
-            told.append(
+            notes.append(
                 f"{runs[0].task}: the {which} left out: {error.what} "
                 f"({error.where}). Expected: {error.expected}. Fix: {error.remedy}"
             )
@@ -289,14 +289,14 @@ def eval_results(run: Run, dataset: str) -> list[dict[str, Any]]:
     about = {"id": dataset, "task_id": run.task}
     counts = run.results["counts"]
     over = [f"{counts[name]} {name}" for name in ("steps", "tasks", "rows") if name in counts][:1]
-    told = [f"{metric} as a fraction", f"profile {run.profile}", *over]
-    told += [f"{name}={value}" for name, value in run.settings.get("options", {}).items() if value]
-    told += [f"where {_where(run)}"] if _where(run) else []
-    told += [f"control: {run.control}"] if run.control else []
-    told += ["stopped before its end"] if run.stopped else []
+    notes = [f"{metric} as a fraction", f"profile {run.profile}", *over]
+    notes += [f"{name}={value}" for name, value in run.settings.get("options", {}).items() if value]
+    notes += [f"where {_where(run)}"] if _where(run) else []
+    notes += [f"control: {run.control}"] if run.control else []
+    notes += ["stopped before its end"] if run.stopped else []
     version = run.settings.get("versions", {}).get("omnidata")
-    told.append(f"omnidata {version}" if version else "scored with omnidata")
-    return [{"dataset": about, "value": value, "notes": ", ".join(told)}]
+    notes.append(f"omnidata {version}" if version else "scored with omnidata")
+    return [{"dataset": about, "value": value, "notes": ", ".join(notes)}]
 
 
 def _yaml(value: Any) -> str:

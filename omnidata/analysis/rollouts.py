@@ -44,13 +44,13 @@ _EFFORT: Final[Mapping[str, str]] = {"turns": "Turns", "seconds": "Seconds", "to
 _SUMMARY: Final = ("mean", "median", "p95")
 
 
-def tables(runs: Sequence[Run], by: Sequence[str], told: list[str]) -> list[Table]:
+def tables(runs: Sequence[Run], by: Sequence[str], notes: list[str]) -> list[Table]:
     """Return the tables of agents; none for runs that answer steps.
 
     Args:
         runs: of one task and profile.
         by: axes of tables of endings.
-        told: gets a sentence for each table that is left out.
+        notes: gets a sentence for each table that is left out.
     """
     found = []
     scorer = runs[0].offline_scorer
@@ -70,7 +70,7 @@ def tables(runs: Sequence[Run], by: Sequence[str], told: list[str]) -> list[Tabl
         try:
             found.append(pairs(sorted(runs, key=lambda run: order.index(str(run.path)))))
         except RunError as error:
-            told.append(f"{runs[0].task}: the table of pairs is left out: {error}")
+            notes.append(f"{runs[0].task}: the table of pairs is left out: {error}")
     recorded = [run for run in runs if "rollouts" in run.results]
     if recorded:
         found += [_endings(recorded), _failures(recorded), *_within(recorded), _effort(recorded)]
@@ -113,24 +113,26 @@ def ranking(
         for key, found in results.items()
     }
     order = sorted(totals, key=lambda key: -inf if (v := totals[key]) is None else v, reverse=True)
-    shown = [Column("Rank", "rank", "count")]
-    shown += [
-        Column(name, name, unit, lower_is_better=name in lower) for name, unit in columns.items()
-    ]
+    ranks = _ranks({key: total for key, total in totals.items() if tried[key] == common})
     counts = [name for name in ("finished", "tasks") if name in results[order[0]]["counts"]]
-    shown += [Column(name.capitalize(), name, "count") for name in counts]
-    ranked = [
-        (key, total) for key, total in totals.items() if total is not None and tried[key] == common
+    shown = [
+        Column("Rank", "rank", "count"),
+        *(
+            Column(name, name, unit, lower_is_better=name in lower)
+            for name, unit in columns.items()
+        ),
+        *(Column(name.capitalize(), name, "count") for name in counts),
     ]
-    ranks = {key: 1 + sum(other > total + TIE for _, other in ranked) for key, total in ranked}
     rows = {}
     for key in order:
         found = results[key]
-        cells = [Cell(ranks.get(key))]
         own = {**found["overall"], "ci95": found.get("ci95")}
-        cells += [make_cell(own, name) for name in columns]
-        cells += [Cell(found["counts"].get(name)) for name in counts]
-        rows[key] = Row((names[key],), tuple(cells), run=key)
+        cells = (
+            Cell(ranks.get(key)),
+            *(make_cell(own, name) for name in columns),
+            *(Cell(found["counts"].get(name)) for name in counts),
+        )
+        rows[key] = Row((names[key],), cells, run=key)
     compared = [key for key in order if key in ranks]
     marked = mark_best(shown, [rows[key] for key in compared])
     rows |= dict(zip(compared, marked, strict=True))
@@ -148,6 +150,15 @@ def ranking(
     )
 
 
+def _ranks(totals: Mapping[str, float | None]) -> dict[str, int]:
+    """Return the rank of each agent with a total; equal totals have equal ranks."""
+    known = {key: total for key, total in totals.items() if total is not None}
+    return {
+        key: 1 + sum(other > total + TIE for other in known.values())
+        for key, total in known.items()
+    }
+
+
 def _rank_notes(common: Set[str] | None, tried: Mapping[str, Set[str]]) -> Iterator[str]:
     if common is None:
         yield "No ranks: the agents tried different tasks."
@@ -155,11 +166,11 @@ def _rank_notes(common: Set[str] | None, tried: Mapping[str, Set[str]]) -> Itera
     for name, own in tried.items():
         lacks, more = common - own, own - common
         if lacks:
-            told = f"lacks {plural(len(lacks), 'task')} of the ranked ones, e.g. {min(lacks)}"
-            yield f"No rank: {name} {told}."
+            what = f"lacks {plural(len(lacks), 'task')} of the ranked ones, e.g. {min(lacks)}"
+            yield f"No rank: {name} {what}."
         if more:
-            told = f"tried {plural(len(more), 'task')} more than the others, e.g. {min(more)}"
-            yield f"No rank: {name} {told}."
+            what = f"tried {plural(len(more), 'task')} more than the others, e.g. {min(more)}"
+            yield f"No rank: {name} {what}."
 
 
 def pairs(runs: Sequence[Run]) -> Table:
@@ -364,8 +375,8 @@ def _within(runs: Sequence[Run]) -> Iterator[Table]:
         f"counts from the turn at which it was reached. Area: the mean over 1 to {most} turns."
     ]
     if len(limits) > 1:
-        told = ", ".join(str(limit or "unknown") for limit in sorted(limits, key=lambda n: n or 0))
-        notes.append(f"The agents had other limits of turns ({told}): their areas do not compare.")
+        shown = ", ".join(str(limit or "unknown") for limit in sorted(limits, key=lambda n: n or 0))
+        notes.append(f"The agents had other limits of turns ({shown}): their areas do not compare.")
     what = "Success within so many turns"
     table = _table("rollout-within", what, own, [Head("", columns)], cells, notes)
     if len(limits) == 1:

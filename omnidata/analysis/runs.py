@@ -116,13 +116,13 @@ def labels(runs: Sequence[Run]) -> list[tuple[str, str]]:
     names = [run.name for run in runs]
     settings = [_flat(run, _OF_TASK) for run in runs]
     kept = _differing([each for run, each in zip(runs, settings, strict=True) if not run.imported])
-    told = [{key: each[key] for key in kept if key in each} for each in settings]
+    shown = [{key: each[key] for key in kept if key in each} for each in settings]
     for name in set(names):
         same = [number for number, other in enumerate(names) if other == name]
         own = [_flat(runs[number], _OF_MODEL) for number in same]
         for number, each in zip(same, own, strict=True):
-            told[number] |= {key: each[key] for key in _differing(own) if key in each}
-    texts = _texts(told)
+            shown[number] |= {key: each[key] for key in _differing(own) if key in each}
+    texts = _texts(shown)
     found = list(zip(names, texts, strict=True))
     folders = _endings([run.path.resolve().as_posix() for run in runs], "/")
     return [
@@ -133,13 +133,13 @@ def labels(runs: Sequence[Run]) -> list[tuple[str, str]]:
     ]
 
 
-def _texts(told: Sequence[Mapping[str, Any]]) -> list[str]:
+def _texts(settings: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the settings of each run as text.
 
     A model's settings repeat the options that it was given; these are shown once.
     """
     columns: dict[str, dict[int, str]] = {}
-    for number, each in enumerate(told):
+    for number, each in enumerate(settings):
         for key, value in each.items():
             columns.setdefault(key, {})[number] = _format_value(key, value)
     last = {key: key.rpartition(".")[2] for key in columns}
@@ -154,7 +154,7 @@ def _texts(told: Sequence[Mapping[str, Any]]) -> list[str]:
             for key, said in columns.items()
             if number in said
         )
-        for number in range(len(told))
+        for number in range(len(settings))
     ]
 
 
@@ -209,8 +209,8 @@ def warnings(runs: Sequence[Run], aligned: Aligned | None = None) -> Iterator[st
             yield from _warn_unanswered(run)
         if degraded := run.results["counts"].get("degraded"):
             were = "was" if degraded == 1 else "were"
-            told = f"{plural(degraded, 'step')} {were} asked with less than their media"
-            yield f"{run.path}: {told}"
+            what = f"{plural(degraded, 'step')} {were} asked with less than their media"
+            yield f"{run.path}: {what}"
     if aligned is not None:
         yield from _warn_left_out(aligned)
 
@@ -240,8 +240,8 @@ def _warn_left_out(found: Aligned) -> Iterator[str]:
     for run, rows in zip(found.runs, found.rows, strict=True):
         failed = failures(rows)
         if failed:
-            told = ", ".join(f"{count} {name}" for name, count in failed.items())
-            yield f"{run.path}: failed {unit}s count as wrong: {told}"
+            counts = ", ".join(f"{count} {name}" for name, count in failed.items())
+            yield f"{run.path}: failed {unit}s count as wrong: {counts}"
 
 
 def unlike(runs: Sequence[Run]) -> list[str]:
@@ -258,11 +258,11 @@ def unlike(runs: Sequence[Run]) -> list[str]:
         if not run.imported:
             key = json.dumps([run.settings.get(name) for name in _OF_STEPS], sort_keys=True)
             known.setdefault(key, []).append(run)
-    told = []
+    reasons = []
     if len({run.fingerprint for run in runs if not run.imported}) > 1:
-        told.append(f"the runs are of different data: {_list_groups(known)}")
+        reasons.append(f"the runs are of different data: {_list_groups(known)}")
     elif len(known) > 1:
-        told.append(f"the runs ask about different steps of the data: {_list_groups(known)}")
+        reasons.append(f"the runs ask about different steps of the data: {_list_groups(known)}")
     imported = [run for run in runs if run.imported]
     if imported and len(runs) > 1 and len({frozenset(run.scores) for run in runs}) > 1:
         most = usual([run.scores.keys() for run in runs])
@@ -270,8 +270,8 @@ def unlike(runs: Sequence[Run]) -> list[str]:
         names = ", ".join(str(run.path) for run in odd[:_SHOWN])
         others = "the rest" if len(odd) < len(runs) else "each other"
         what = "tasks" if any("tasks" in run.results["counts"] for run in imported) else "steps"
-        told.append(f"imported answers are to other {what} than {others}: {names}")
-    return told
+        reasons.append(f"imported answers are to other {what} than {others}: {names}")
+    return reasons
 
 
 def usual(found: Sequence[Set[str]]) -> Set[str] | None:
@@ -288,12 +288,12 @@ def usual(found: Sequence[Set[str]]) -> Set[str] | None:
 
 
 def _list_groups(known: Mapping[str, Sequence[Run]]) -> str:
-    told = []
+    groups = []
     for group in known.values():
         names = [str(run.path) for run in group[:_SHOWN]] + ["..."] * (len(group) > _SHOWN)
         steps = group[0].results["counts"].get("steps", 0)
-        told.append(f"{', '.join(names)} ({plural(steps, 'step')})")
-    return "; ".join(told)
+        groups.append(f"{', '.join(names)} ({plural(steps, 'step')})")
+    return "; ".join(groups)
 
 
 def _endings(names: Iterable[str], separator: str = ".") -> dict[str, str]:

@@ -1,9 +1,10 @@
 """A part of the data that keeps the ranking of runs, and its error for a run it has not seen.
 
 Whole groups of episodes are drawn at random, many times. The best part keeps most of the order of
-the runs that all steps tell apart (see `omnidata.analysis.ranking`; the order of others is chance),
-and of such parts has the least error. A part that was chosen to fit some runs fits these runs, so
-each run is left out once, and the error is that of the part that the others choose.
+the runs that differ significantly on all steps (see `omnidata.analysis.ranking`; the order of
+others is chance), and of such parts has the least error. A part that was chosen to fit some runs
+fits these runs, so each run is left out once, and the error is that of the part that the others
+choose.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class Subset:
         groups: how many in the subset, and in all.
         steps: how many of those that all runs have, in the subset, and in all.
         runs: each run on both.
-        sure: number of pairs of runs that all steps tell apart.
+        sure: number of pairs of runs that differ significantly on all steps.
         order: share of these pairs whose order the subset keeps; None without such pairs.
         unseen_order: the same for a run on the subset that the other runs choose.
         unseen_mean, unseen_most: the mean and the largest absolute error of a run on it.
@@ -130,54 +131,70 @@ def choose(
             expected="a rule with `RowTotals`, `PartTotals` or `EpisodeTotals`",
         )
     sizes = np.bincount(owner[sums.judged], minlength=int(owner.max()) + 1)
-    candidates = _candidates(sizes[sizes > 0], share, seed)
+    candidates, parts = _usable_candidates(sums, sizes[sizes > 0], share, seed)
     whole = sums.values
     ahead = np.zeros((len(runs), len(runs)), dtype=np.bool_)
     if sums.added.shape[1] >= MIN_EPISODES:
         _, ahead = significant_order(sums, seed=seed, resamples=_RESAMPLES)
-    pieces = np.array_split(candidates, 1 + candidates.size // _HELD)
-    parts = np.concatenate([_score(sums, piece) for piece in pieces])
-    usable = np.isfinite(parts).all(axis=1)
-    candidates, parts = candidates[usable], parts[usable]
-    if not len(parts):
-        raise _too_small(share)
     best = _best(parts, whole, ahead)
-    unseen = np.empty(len(runs))
-    in_order: list[bool] = []
-    for run in range(len(runs)):
-        others = np.arange(len(runs)) != run
-        chosen = parts[_best(parts[:, others], whole[others], ahead[np.ix_(others, others)])]
-        unseen[run] = chosen[run]
-        in_order += (chosen[run] - chosen[ahead[run]] > TIE).tolist()
-        in_order += (chosen[ahead[:, run]] - chosen[run] > TIE).tolist()
+    unseen, in_order = _leave_each_out(parts, whole, ahead)
+    errors = np.abs(unseen - whole)
     held = set(np.flatnonzero(sizes > 0)[candidates[best]].tolist())
     groups = {
         step.group for step, own in zip(found.steps, owner.tolist(), strict=True) if own in held
     }
-    errors = np.abs(unseen - whole)
+    scores = zip(runs, labels(runs), whole, parts[best], unseen, strict=True)
     return Subset(
-        runs[0].task,
-        runs[0].profile,
-        sums.metric,
-        sums.unit,
-        [step.sample_id for step in found.source if step.group in groups],
-        [step.sample_id for step in found.source if step.group not in groups],
-        (len(held), int((sizes > 0).sum())),
-        (sum(step.group in groups for step in found.steps), len(found.steps)),
-        [
+        task=runs[0].task,
+        profile=runs[0].profile,
+        metric=sums.metric,
+        unit=sums.unit,
+        ids=[step.sample_id for step in found.source if step.group in groups],
+        left_out=[step.sample_id for step in found.source if step.group not in groups],
+        groups=(len(held), int((sizes > 0).sum())),
+        steps=(sum(step.group in groups for step in found.steps), len(found.steps)),
+        runs=[
             Kept(str(run.path), *label, *(float(sums.sign * value) for value in values))
-            for run, label, *values in zip(
-                runs, labels(runs), whole, parts[best], unseen, strict=True
-            )
+            for run, label, *values in scores
         ],
-        int(ahead.sum()),
-        float(_order_kept(parts[[best]], ahead)[0]) if ahead.any() else None,
-        float(np.mean(in_order)) if in_order else None,
-        float(errors.mean()),
-        float(errors.max()),
-        float(np.abs(parts - whole).mean()),
-        list(warnings(runs, found)),
+        sure=int(ahead.sum()),
+        order=float(_order_kept(parts[[best]], ahead)[0]) if ahead.any() else None,
+        unseen_order=float(np.mean(in_order)) if in_order else None,
+        unseen_mean=float(errors.mean()),
+        unseen_most=float(errors.max()),
+        random_mean=float(np.abs(parts - whole).mean()),
+        warnings=list(warnings(runs, found)),
     )
+
+
+def _usable_candidates(
+    sums: GroupSums, sizes: Ints, share: float, seed: int
+) -> tuple[Mask, Floats]:
+    """Return the candidates that judge every run, and the metric of each run on them."""
+    candidates = _candidates(sizes, share, seed)
+    pieces = np.array_split(candidates, 1 + candidates.size // _HELD)
+    parts = np.concatenate([_score(sums, piece) for piece in pieces])
+    usable = np.isfinite(parts).all(axis=1)
+    if not usable.any():
+        raise _too_small(share)
+    return candidates[usable], parts[usable]
+
+
+def _leave_each_out(parts: Floats, whole: Floats, ahead: Mask) -> tuple[Floats, list[bool]]:
+    """Return each run's metric on the candidate that the other runs choose.
+
+    The second value is, for each significantly different pair with the run, whether the two keep
+    their order there.
+    """
+    unseen = np.empty(len(whole))
+    in_order: list[bool] = []
+    for run in range(len(whole)):
+        others = np.arange(len(whole)) != run
+        chosen = parts[_best(parts[:, others], whole[others], ahead[np.ix_(others, others)])]
+        unseen[run] = chosen[run]
+        in_order += (chosen[run] - chosen[ahead[run]] > TIE).tolist()
+        in_order += (chosen[ahead[:, run]] - chosen[run] > TIE).tolist()
+    return unseen, in_order
 
 
 def _too_small(share: float) -> UsageError:

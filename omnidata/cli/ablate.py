@@ -178,7 +178,7 @@ def _model_media(
 
 
 def _print(found: Ablation, form: str, *, by_level: bool) -> None:
-    from omnidata.analysis import ablation as shown
+    from omnidata.analysis import ablation_tables as shown
 
     if terminal.print_data(found, form, shown.as_csv):
         return

@@ -262,9 +262,10 @@ def compose(
     Example: omnidata synth compose pool tasks --tasks 1000 --level hierarchy=hard
     """
     from omnidata.run.engines import cores
-    from omnidata.synth.compose import REPORT, Settings, run_folder
+    from omnidata.synth.compose import REPORT, Settings
     from omnidata.synth.compose import compose as run
     from omnidata.synth.compose.settings import parse_levels
+    from omnidata.synth.folder import run_folder
 
     settings = Settings(
         seed=seed,
@@ -295,7 +296,7 @@ def compose(
             progress=progress,
         )
     if plot is not None:
-        from omnidata.synth.compose.parts import draw
+        from omnidata.synth.compose.figure import draw
 
         draw(report["made"], plot)
         terminal.note(f"figure: {plot}")

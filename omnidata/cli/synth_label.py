@@ -249,7 +249,7 @@ def _preview(
     made: Annotator[Any], out: Path, model: str, asking: ModelOptions, as_json: bool
 ) -> None:
     from omnidata.run.dry_run import dry_run
-    from omnidata.synth.annotate import run_folder
+    from omnidata.synth.folder import run_folder
 
     adapter = asking.adapter(model, made.task, made.asked.steps, asks=False)
     run = run_folder(out)
@@ -283,7 +283,7 @@ def _print(
     measures: Sequence[str],
     as_json: bool,
 ) -> None:
-    from omnidata.synth.annotate import run_folder
+    from omnidata.synth.folder import run_folder
 
     report, run = done.report, run_folder(out)
     terminal.print_kinds([Finding(**said) for said in report["findings"]])

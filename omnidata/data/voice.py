@@ -67,8 +67,12 @@ class _Utterance:
     where: str  # the first step that has it
 
     @property
+    def file(self) -> str:
+        return voice_file(self.text)
+
+    @property
     def md5(self) -> str:
-        return Path(voice_file(self.text)).stem
+        return Path(self.file).stem
 
 
 class _Line(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,26 +132,13 @@ def render(
         calls = each(speak, missing, workers=workers, cluster=cluster, sees=[out])
         stack.enter_context(closing(calls))
         for number, (utterance, wav) in enumerate(zip(missing, calls, strict=True), 1):
-            path = out / f"{utterance.md5}.wav"
             if isinstance(wav, OSError):
                 raise wav
             if isinstance(wav, bytes):
-                listed[utterance.md5] = line = _Line(
-                    md5=utterance.md5,
-                    text=utterance.text,
-                    language=utterance.language,
-                    engine=engine.name,
-                    voice=engine.voice(utterance.language),
-                    sha256=hashlib.sha256(wav).hexdigest(),
-                )
-                # A file is listed before it appears: one that is not listed is never overwritten.
-                with open_own(out / _LIST, "ab") as file:
-                    file.write(encode(line) + b"\n")
-                with atomic_write(path) as file:
-                    file.write(wav)
+                listed[utterance.md5] = _add_file(out, engine, utterance, wav)
                 rendered, failures = rendered + 1, 0
             else:
-                path.unlink(missing_ok=True)
+                (out / utterance.file).unlink(missing_ok=True)
                 why = wav.why if isinstance(wav, Lost) else wav.what
                 findings.append(_failure("voice-failed", utterance, f"could not be spoken: {why}"))
                 failures += 1
@@ -160,6 +151,23 @@ def render(
             if progress:
                 progress(number, len(missing))
     return Rendering(count, rendered, len(wanted) - len(missing), tuple(findings))
+
+
+def _add_file(out: Path, engine: Command, utterance: _Utterance, wav: bytes) -> _Line:
+    """List a file, and write it; one that is not listed is never overwritten."""
+    line = _Line(
+        md5=utterance.md5,
+        text=utterance.text,
+        language=utterance.language,
+        engine=engine.name,
+        voice=engine.voice(utterance.language),
+        sha256=hashlib.sha256(wav).hexdigest(),
+    )
+    with open_own(out / _LIST, "ab") as file:
+        file.write(encode(line) + b"\n")
+    with atomic_write(out / utterance.file) as file:
+        file.write(wav)
+    return line
 
 
 def _utterances(
@@ -226,7 +234,7 @@ def _write_list(folder: Path, listed: Mapping[str, _Line]) -> None:
 
 
 def _is_rendered(folder: Path, utterance: _Utterance, line: _Line | None) -> bool:
-    path = folder / f"{utterance.md5}.wav"
+    path = folder / utterance.file
     if not path.exists():
         return False
     if line is None or not path.is_file():

@@ -116,7 +116,7 @@ def messages_of(
     kinds = {"system": ChatMessageSystem, "user": ChatMessageUser}
     made: list[ChatMessage] = []
     for number, message in enumerate(messages):
-        told = [
+        described = [
             {
                 "role": part.role,
                 **({"size": list(part.size)} if part.size else {}),
@@ -124,7 +124,7 @@ def messages_of(
             }
             for part in (originals[number].parts if originals else ())
         ]
-        metadata = {KEY: {**about, "parts": told}} if told else None
+        metadata = {KEY: {**about, "parts": described}} if described else None
         content = [_content(part) for part in message.parts]
         kind = kinds.get(message.role, ChatMessageAssistant)
         made.append(kind(content=content, metadata=metadata))
@@ -161,8 +161,8 @@ def _conversation_of(messages: Sequence[ChatMessage]) -> Conversation:
             )
         content = message.content
         parts = [ContentText(text=content)] if isinstance(content, str) else content
-        told = _own(message).get("parts")
-        roles = told if isinstance(told, list) and len(told) == len(parts) else [{}] * len(parts)
+        own = _own(message).get("parts")
+        roles = own if isinstance(own, list) and len(own) == len(parts) else [{}] * len(parts)
         made.append(Message(message.role, tuple(map(_part, parts, roles))))
     return tuple(made)
 
@@ -172,10 +172,10 @@ def _own(message: ChatMessage) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _part(content: Content, told: Mapping[str, Any]) -> Part:
+def _part(content: Content, described: Mapping[str, Any]) -> Part:
     if isinstance(content, ContentText):
-        about = told.get("about") or {}
-        return Part("text", content.text, role=told.get("role", ""), about=about)
+        about = described.get("about") or {}
+        return Part("text", content.text, role=described.get("role", ""), about=about)
     kind: Modality
     if isinstance(content, ContentImage):
         kind, uri = "image", content.image
@@ -194,8 +194,8 @@ def _part(content: Content, told: Mapping[str, Any]) -> Part:
             f"a media part is not a data URI: {uri!r:.80}",
             expected="the bytes of media in messages",
         )
-    role = told.get("role") or kind
-    size = told.get("size")
+    role = described.get("role") or kind
+    size = described.get("size")
     held = InMemoryMedia(kind, Path(), role, content=base64.b64decode(encoded))
     return Part(kind, media=held, role=role, size=tuple(size) if size else None)
 
@@ -291,7 +291,7 @@ class OmnidataModel(ModelAPI):
                 expected="a task without tools",
             )
         self._in_this_loop()
-        told = next((own for own in map(_own, input) if own), {})
+        ours = next(filter(None, map(_own, input)), {})
         own, usual = self._adapter.params, GenerationParams()  # which our tasks ask others for
         asked = config.temperature, config.max_tokens
         params = GenerationParams(
@@ -301,9 +301,9 @@ class OmnidataModel(ModelAPI):
             else asked[1],
             seed=own.seed if config.seed is None else config.seed,
             stop=tuple(config.stop_seqs or ()),
-            special_tokens=told.get("special_tokens") is True,
+            special_tokens=ours.get("special_tokens") is True,
         )
-        request = Request(str(told.get("sample_id", "")), _conversation_of(input))
+        request = Request(str(ours.get("sample_id", "")), _conversation_of(input))
         try:
             prepared = await to_thread.run_sync(render_request, None, self._adapter, request)
         except MediaError as error:

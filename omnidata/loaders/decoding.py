@@ -76,15 +76,26 @@ def decode(
             expected="a number of seconds above 0, or None for the whole of each track",
         )
     reader = RowReader.of(rows)
-    for role in roles or ():
+    chosen = tuple(reader.kinds if roles is None else roles)
+    _check_columns(rows, reader, chosen)
+    numbers = frozenset(
+        name
+        for name, column in (rows.features or {}).items()
+        if str(getattr(column, "dtype", "")).startswith(_NUMBERS)
+    )
+    return Decode(reader, chosen, resize, num_frames, seconds, audio_rate, on_error, numbers)
+
+
+def _check_columns(
+    rows: datasets.Dataset | datasets.IterableDataset, reader: RowReader, roles: Sequence[str]
+) -> None:
+    for role in roles:
         if role not in reader.kinds:
             raise UsageError(
                 f'the rows have no media column "{role}"',
                 where="omnidata.decode(roles=...)",
                 expected=f"some of {', '.join(reader.kinds)}",
             )
-    chosen = tuple(reader.kinds if roles is None else roles)
-    for role in chosen:
         kind = rows.features[role]
         if getattr(kind, "decode", False):
             name = type(kind).__name__
@@ -94,12 +105,6 @@ def decode(
                 expected="media as they are loaded, which omnidata decodes with Pillow and PyAV",
                 remedy=f'rows.cast_column("{role}", datasets.{name}(decode=False))',
             )
-    numbers = frozenset(
-        name
-        for name, column in (rows.features or {}).items()
-        if str(getattr(column, "dtype", "")).startswith(_NUMBERS)
-    )
-    return Decode(reader, chosen, resize, num_frames, seconds, audio_rate, on_error, numbers)
 
 
 def check_resize(resize: Any, where: str) -> None:

@@ -227,16 +227,9 @@ def plan_fetch(
         place, commit = remote.place, ""
         listed = buckets.list_objects(*_bucket(place))
     else:
-        named = hub.parse_address(remote.place)
-        if named is None:
-            raise PluginError(
-                f"the source of {owner} cannot be fetched",
-                where=f"sources of {owner}: {remote.place!r:.200}",
-                expected="hf://datasets/ORG/NAME or gs://BUCKET/FOLDER",
-            )
-        asked = hub.HubAddress(named.name, revision or remote.revision)
-        place, commit = f"hf://{named.name}", hub.resolve_commit(asked)
-        listed = hub.list_files(hub.HubAddress(named.name, commit))
+        named = _hub_address(remote, owner)
+        commit = hub.resolve_commit(replace(named, revision=revision or remote.revision))
+        place, listed = f"hf://{named.name}", hub.list_files(replace(named, revision=commit))
     usable = [each for each in listed if not transfers.is_hidden(each.path)]
     wanted = [each for each in usable if not remote.files or _fits(each.path, remote.files)]
     files = [each for each in wanted if not only or _fits(each.path, only)]
@@ -249,6 +242,17 @@ def plan_fetch(
             remedy=f"the revision has: {', '.join(some)}, ..." if some else "name another revision",
         )
     return FetchPlan(owner, publication, place, commit, files, len(listed) - len(files), only)
+
+
+def _hub_address(remote: Remote, owner: str) -> hub.HubAddress:
+    named = hub.parse_address(remote.place)
+    if named is None:
+        raise PluginError(
+            f"the source of {owner} cannot be fetched",
+            where=f"sources of {owner}: {remote.place!r:.200}",
+            expected="hf://datasets/ORG/NAME or gs://BUCKET/FOLDER",
+        )
+    return hub.HubAddress(named.name)
 
 
 def _fits(path: str, patterns: Sequence[str]) -> bool:
@@ -275,11 +279,11 @@ class FetchStaging(StagedFolder):
         own = {SOURCE, DATA, _DONE, _PARTS, PLAN}
         if not all(name in own or is_unfinished(name) for name in names):
             return False
-        told = read_json(folder / SOURCE)
+        source = read_json(folder / SOURCE)
         if not names or PLAN in names:
             return True
-        return told.get("format") == FORMAT and _holds_no_other(
-            folder / DATA, told.get("files", [])
+        return source.get("format") == FORMAT and _holds_no_other(
+            folder / DATA, source.get("files", [])
         )
 
 
@@ -333,22 +337,23 @@ def fetch(
 
 def is_fetched(plan: FetchPlan, folder: Path) -> bool:
     """Return whether an earlier call has fetched the same files."""
-    told, wanted = read_json(folder / SOURCE), json.loads(json.dumps(plan.describe()))
-    if not told or not (folder / DATA).is_dir():
+    source, wanted = read_json(folder / SOURCE), json.loads(json.dumps(plan.describe()))
+    if not source or not (folder / DATA).is_dir():
         return False
     fields = wanted["files"][0].keys()
-    files = [{field: each.get(field) for field in fields} for each in told.get("files", [])]
-    same = all(told.get(key) == wanted[key] for key in ("format", "task", "id", "commit", "only"))
+    files = [{field: each.get(field) for field in fields} for each in source.get("files", [])]
+    same = all(source.get(key) == wanted[key] for key in ("format", "task", "id", "commit", "only"))
     if not same or files != wanted["files"]:
         return False
-    kept = all(map(partial(_is_kept, folder), told["files"]))
-    return kept and len(_unpacked_files(folder / DATA, told["files"])) >= _members(told["files"])
+    if not all(map(partial(_is_kept, folder), source["files"])):
+        return False
+    return len(_unpacked_files(folder / DATA, source["files"])) >= _members(source["files"])
 
 
-def _is_kept(folder: Path, told: Mapping[str, Any]) -> bool:
+def _is_kept(folder: Path, file: Mapping[str, Any]) -> bool:
     """Whether a file is there still; one that was unpacked is not meant to be."""
-    path = folder / DATA / told["path"]
-    return "state" in told or (path.is_file() and path.stat().st_size == told["size"])
+    path = folder / DATA / file["path"]
+    return "state" in file or (path.is_file() and path.stat().st_size == file["size"])
 
 
 def _members(files: Sequence[Mapping[str, Any]]) -> int:
@@ -620,10 +625,10 @@ def _resolve(
         )
     if found:
         (place,) = found.values()
-        told = read_json(place / SOURCE)
-        only = ", ".join(map(str, told.get("only") or ()))
+        source = read_json(place / SOURCE)
+        only = ", ".join(map(str, source.get("only") or ()))
         notice(
-            f"{task} {AUTO} is {told.get('id')}@{told.get('commit') or 'none'} in {place}"
+            f"{task} {AUTO} is {source.get('id')}@{source.get('commit') or 'none'} in {place}"
             + (f"; a part of it: fetched with --only {only}" if only else "")
         )
         return place / DATA

@@ -482,12 +482,12 @@ def media_turned(counts: Mapping[str, int], sample_ids: Sequence[str]) -> Findin
         sample_ids: of steps that have them, at least one.
     """
     nouns = {"image": "picture", "video": "clip"}
-    told = [plural(counts[kind], noun) for kind, noun in nouns.items() if counts.get(kind)]
+    media = [plural(counts[kind], noun) for kind, noun in nouns.items() if counts.get(kind)]
     return Finding(
         "media-turned",
         "warning",
         sample_ids[0],
-        f"{' and '.join(told)} with an orientation tag (EXIF, display matrix)",
+        f"{' and '.join(media)} with an orientation tag (EXIF, display matrix)",
         "media stored as they are displayed",
         "nothing, if the targets were made on media as viewers show them, which is how "
         "they are read; "

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -292,12 +292,15 @@ def _explanation(address: HubAddress, error: Exception) -> tuple[str, str, str] 
             )
         case errors.HfHubHTTPError():
             status = error.response.status_code if error.response is not None else "no"
-            told = {401: ": the token is invalid", 403: ": the token's owner lacks the permission"}
+            reasons = {
+                401: ": the token is invalid",
+                403: ": the token's owner lacks the permission",
+            }
             return (
-                f"the Hub answers with status {status}{told.get(status, '')}",
+                f"the Hub answers with status {status}{reasons.get(status, '')}",
                 f"the requested file, from {endpoint()}",
                 "check the permissions of the token"
-                if status in told
+                if status in reasons
                 else "repeat the command later: it resumes",
             )
     if reason := transfers.network_error(error):
@@ -384,10 +387,9 @@ def snapshot(address: HubAddress, notice: HubNotice = lambda line: None) -> Path
 
     Raises:
         DataError: as `resolve_commit` and `list_files`; a file differs from its listing; the
-            download is larger than `LARGE`; the disk is full; or nothing is there.
+            disk is full; or nothing is there.
+        TooLargeError: the download is larger than `LARGE`.
     """
-    from huggingface_hub import constants
-
     notes = cache_folder() / "hub" / address.name
     refs, offline = read_json(notes / "refs.json"), is_offline()
     commit = refs.get(address.revision, address.revision) if offline else resolve_commit(address)
@@ -396,9 +398,7 @@ def snapshot(address: HubAddress, notice: HubNotice = lambda line: None) -> Path
     if folder:
         pinned = replace(address, revision=folder.name)
     mark = notes / f"{pinned.revision}.json"
-    noted = read_json(mark).get("whole", {})
-    # Earlier versions noted no files.
-    whole = dict.fromkeys(noted, ()) if isinstance(noted, list) else noted
+    whole = _read_whole(mark)
     paths = whole.get(address.below, whole.get(""))
     if folder and paths is not None and all((folder / path).is_file() for path in paths):
         if offline:
@@ -412,42 +412,45 @@ def snapshot(address: HubAddress, notice: HubNotice = lambda line: None) -> Path
             remedy="name it once without HF_HUB_OFFLINE; or, if you know that nothing is "
             f"missing, name the folder itself: {folder}",
         )
-    files = list_files(pinned)
-    if address.below:
-        files = [e for e in files if f"{e.path}/".startswith(f"{address.below}/")]
+    files = [
+        each
+        for each in list_files(pinned)
+        if not address.below or f"{each.path}/".startswith(f"{address.below}/")
+    ]
     if not files:
         raise _nothing_below(address)
     total = sum(each.size for each in files)
     size = f"{len(files)} files, {in_bytes(total)}"
     notice(f"{address} is commit {commit}: {size}, from {endpoint()}")
     if total > LARGE:
-        error = TooLargeError(
-            f"the download has {in_bytes(total)}",
-            where=str(address),
-            expected=f"at most {in_bytes(LARGE)} without a request",
-            remedy="name a folder of it, hf://ORG/NAME@REVISION/FOLDER, or download it yourself: "
-            f"hf download --repo-type dataset {address.name} --revision {commit} --local-dir DIR",
-        )
-        below = f"/{address.below}" if address.below else ""
-        error.url = f"hf://datasets/{address.name}@{commit}{below}"
-        raise error
-    transfers.check_room(total, Path(constants.HF_HUB_CACHE))
-    try:
-        _download_to_cache(pinned, files)
-    except OSError as error:
-        raise DataError(
-            f"the Hub's cache cannot be written ({error.strerror})",
-            where=constants.HF_HUB_CACHE,
-            expected="disk space and the permission to write",
-            remedy="free disk space, or set HF_HOME to another folder; the same command resumes "
-            "the download",
-        ) from None
+        raise _too_large(address, commit, total)
+    _download_to_cache(pinned, files)
     mark.parent.mkdir(parents=True, exist_ok=True)
     write_json(mark, {"whole": {**whole, address.below: [each.path for each in files]}})
     write_json(notes / "refs.json", {**refs, address.revision: commit})
     folder = _cached_folder(pinned, required=True)
     assert folder is not None  # else it raises an error
     return _below(address, folder)
+
+
+def _read_whole(mark: Path) -> Mapping[str, Sequence[str]]:
+    """Return the folders of a commit that were downloaded completely, each with its files."""
+    noted = read_json(mark).get("whole", {})
+    # Earlier versions noted no files.
+    return dict.fromkeys(noted, ()) if isinstance(noted, list) else noted
+
+
+def _too_large(address: HubAddress, commit: str, total: int) -> TooLargeError:
+    error = TooLargeError(
+        f"the download has {in_bytes(total)}",
+        where=str(address),
+        expected=f"at most {in_bytes(LARGE)} without a request",
+        remedy="name a folder of it, hf://ORG/NAME@REVISION/FOLDER, or download it yourself: "
+        f"hf download --repo-type dataset {address.name} --revision {commit} --local-dir DIR",
+    )
+    below = f"/{address.below}" if address.below else ""
+    error.url = f"hf://datasets/{address.name}@{commit}{below}"
+    return error
 
 
 def _cached_folder(address: HubAddress, *, required: bool) -> Path | None:
@@ -470,7 +473,7 @@ def _cached_folder(address: HubAddress, *, required: bool) -> Path | None:
 
 
 def _download_to_cache(address: HubAddress, files: Sequence[RemoteFile]) -> None:
-    from huggingface_hub import hf_hub_download, utils
+    from huggingface_hub import constants, hf_hub_download, utils
 
     progress_bar: Any = utils.tqdm  # type: ignore[attr-defined]  # it is exported
 
@@ -493,11 +496,21 @@ def _download_to_cache(address: HubAddress, files: Sequence[RemoteFile]) -> None
             raise
 
     total = sum(file.size for file in files)
-    with (
-        hub_errors(address),
-        progress_bar(total=total, unit="B", unit_scale=True, desc="Downloading") as bar,
-    ):
-        transfers.download_files(files, get, str(address), bar.update)
+    transfers.check_room(total, Path(constants.HF_HUB_CACHE))
+    try:
+        with (
+            hub_errors(address),
+            progress_bar(total=total, unit="B", unit_scale=True, desc="Downloading") as bar,
+        ):
+            transfers.download_files(files, get, str(address), bar.update)
+    except OSError as error:
+        raise DataError(
+            f"the Hub's cache cannot be written ({error.strerror})",
+            where=constants.HF_HUB_CACHE,
+            expected="disk space and the permission to write",
+            remedy="free disk space, or set HF_HOME to another folder; the same command resumes "
+            "the download",
+        ) from None
 
 
 def copy_of(address: HubAddress, names: Sequence[str], notice: HubNotice) -> Path:

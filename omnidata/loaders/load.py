@@ -192,7 +192,7 @@ def unsafe_paths(source: LoadedDataset) -> list[Finding]:
                 # A later step may show the same medium in another role.
                 _, names = users.setdefault((ref.root, ref.path), (role, {}))
                 names[step.sample_id] = None
-    told = {
+    reported = {
         name
         for found in source.findings
         if users and found.code == "path-unsafe"
@@ -210,7 +210,7 @@ def unsafe_paths(source: LoadedDataset) -> list[Finding]:
             tuple(names),
         )
         for (root, path), (role, names) in users.items()
-        if told.isdisjoint(names)
+        if reported.isdisjoint(names)
     ]
 
 
@@ -316,14 +316,14 @@ def reading(data: Path, task: str, *beside: Path) -> Iterator[None]:
         others = [] if _LOOKING.get() else recognise(data)
         if not others or task in others:
             raise
-        told = f"these are rows of {either(others)}: name that task, or "
-        if error.remedy.startswith(told):  # a block inside this one has said it
+        advice = f"these are rows of {either(others)}: name that task, or "
+        if error.remedy.startswith(advice):  # a block inside this one has said it
             raise
         raise DataError(
             error.what,
             where=error.where,
             expected=error.expected,
-            remedy=told + ("other data" if error.remedy in ("", OTHER_DATA) else error.remedy),
+            remedy=advice + ("other data" if error.remedy in ("", OTHER_DATA) else error.remedy),
         ) from None
 
 

@@ -152,49 +152,64 @@ def load(
         raise _bad_repository(data / MANIFEST, f"the tags are {manifest.tags}, not {list(tags)}")
     with staying_in(data):
         within = bounds()
-    episode_rows: RowsByName[Mapping[str, Any]] = RowsByName()
-    findings = list(manifest.findings)
-    skipped = manifest.skipped
-    positions, rows_of = array("q"), array("q")
-
-    def read() -> Iterator[Step]:
-        nonlocal skipped
-        for step, row in _steps(data, manifest, within, episode_rows):
-            if isinstance(step, Finding):
-                findings.append(step)
-                skipped += 1
-                continue
-            positions.append(row["position"])
-            rows_of.append(-1 if row["row"] is None else row["row"])
-            yield step
-
-    found = Steps.of(read())
+    read = _Reading(data, manifest, within)
+    found = Steps.of(read.steps())
     merged: list[Finding] = []
-    steps = _in_order(data, manifest, found, np.array(positions, np.int64))
+    steps = _in_order(data, manifest, found, np.array(read.positions, np.int64))
     if known_task := registry.find_benchmark(manifest.task):
         steps = known_task.episodes.merge_groups(steps, merged.append)
     loaded = set(manifest.findings)  # the source's loader has found most of them
+    findings = [*manifest.findings, *read.findings]
     findings += [finding for finding in merged if finding not in loaded]
     if check_media and manifest.embed:
         findings += manifest.media_findings
     elif check_media:
         check_media_files(steps, findings.append)
-    rows = np.array(rows_of, np.int64)
-    known = np.flatnonzero(rows >= 0)
-    steps_of_rows = np.full(manifest.rows, -1, np.int64)
-    steps_of_rows[rows[known]] = known  # of a row that comes twice the last
     return LoadedDataset(
         manifest.task,
         data,
         steps,
         findings,
-        skipped,
+        manifest.skipped + len(read.findings),
         manifest.fingerprint,
-        row_ids(found, steps_of_rows),
+        row_ids(found, read.steps_of_rows()),
         tags,
         manifest.roles,
-        episode_rows=episode_rows,
+        episode_rows=read.episode_rows,
     )
+
+
+class _Reading:
+    """The steps of a repository in the order of its files, and what its rows say beside them.
+
+    Attributes:
+        positions: place of each step in the source's order.
+        findings: about rows that are no steps.
+        episode_rows: the untouched row of each episode.
+    """
+
+    def __init__(self, data: Path, manifest: Manifest, within: tuple[str, ...]) -> None:
+        self._data, self._manifest, self._within = data, manifest, within
+        self.positions, self._rows = array("q"), array("q")
+        self.findings: list[Finding] = []
+        self.episode_rows: RowsByName[Mapping[str, Any]] = RowsByName()
+
+    def steps(self) -> Iterator[Step]:
+        for step, row in _steps(self._data, self._manifest, self._within, self.episode_rows):
+            if isinstance(step, Finding):
+                self.findings.append(step)
+                continue
+            self.positions.append(row["position"])
+            self._rows.append(-1 if row["row"] is None else row["row"])
+            yield step
+
+    def steps_of_rows(self) -> Numbers:
+        """Return the step of each row of the source, -1 for none; the last where there are two."""
+        rows = np.array(self._rows, np.int64)
+        known = np.flatnonzero(rows >= 0)
+        found = np.full(self._manifest.rows, -1, np.int64)
+        found[rows[known]] = known
+        return found
 
 
 def _in_order(

@@ -23,7 +23,7 @@ from typing import Any
 from omnidata import remote
 from omnidata.errors import DataError
 from omnidata.loaders.files import Look
-from omnidata.media.storage import open_unpacked
+from omnidata.media.unpacked import open_unpacked
 
 _MAX_RECORD = 256 * 1024**2
 """Bytes of a record: an episode of a hundred screenshots has about as many as PNGs."""
@@ -139,8 +139,8 @@ def _broken_file(where: str, what: str) -> DataError:
 
 # Protocol buffers without their schemas: the fields of a message, and where they lie.
 #
-# The format is Google's (protobuf.dev, "Encoding"). Nothing is copied: what is not a number is told
-# by its place, which is what a screenshot in a file of gigabytes is found by.
+# The format is Google's (protobuf.dev, "Encoding"). Nothing is copied: a field that is not a
+# number stands for its place, by which a screenshot in a file of gigabytes is found.
 
 Value = int | slice
 """A varint's number (unsigned), or where the bytes of a field of another type lie."""

@@ -289,57 +289,78 @@ def download_files(
     Raises:
         DataError: a file is longer than listed; nothing has arrived for `STALL_S` seconds.
     """
-    waiting: SimpleQueue[RemoteFile] = SimpleQueue()
-    arrived: SimpleQueue[int | BaseException | None] = SimpleQueue()
-    stopped = threading.Event()
-    for file in files:
-        waiting.put(file)
+    work = _Downloads(files, get, where)
+    try:
+        for size in work.sizes():
+            progress(size)
+    finally:
+        work.stop()
 
-    def work() -> None:
+
+class _Downloads:
+    """Threads that download files, and a queue of what has arrived.
+
+    They do not keep the process alive: an interrupt need not wait for a file of gigabytes.
+    """
+
+    def __init__(
+        self,
+        files: Sequence[RemoteFile],
+        get: Callable[[RemoteFile, Callable[[int], None]], None],
+        where: str,
+    ) -> None:
+        self._get, self._where, self._count = get, where, len(files)
+        self._waiting: SimpleQueue[RemoteFile] = SimpleQueue()
+        self._arrived: SimpleQueue[int | BaseException | None] = SimpleQueue()  # None ends a file
+        self._stopped = threading.Event()
+        for file in files:
+            self._waiting.put(file)
+        self._threads = [threading.Thread(target=self._work, daemon=True) for _ in files[:_THREADS]]
+        for thread in self._threads:
+            thread.start()
+
+    def _work(self) -> None:
         with suppress(Empty):
-            while not stopped.is_set():
-                file = waiting.get_nowait()
+            while not self._stopped.is_set():
+                file = self._waiting.get_nowait()
                 try:
-                    get(file, counter(file))
-                    arrived.put(None)
+                    self._get(file, self._counter(file))
+                    self._arrived.put(None)
                 except BaseException as error:
-                    arrived.put(error)
+                    self._arrived.put(error)
                     return
 
-    def counter(file: RemoteFile) -> Callable[[int], None]:
+    def _counter(self, file: RemoteFile) -> Callable[[int], None]:
         left = file.size
 
         def count(size: int) -> None:
             nonlocal left
             left -= size
-            if stopped.is_set():
+            if self._stopped.is_set():
                 raise InterruptedError("the request was cancelled")
             if left < -_CHUNK:
                 raise DataError(
                     f"{file.path} is longer than the {file.size:,} bytes that the server announced",
-                    where=where,
+                    where=self._where,
                     expected=f"{file.size:,} bytes",
                     remedy="repeat the command; if the error stays, report it to the publisher",
                 )
-            arrived.put(size)
+            self._arrived.put(size)
 
         return count
 
-    # Threads that do not keep the process: an interrupt need not wait for a file of gigabytes.
-    threads = [threading.Thread(target=work, daemon=True) for _ in files[:_THREADS]]
-    for thread in threads:
-        thread.start()
-    left, last = len(files), time.monotonic()
-    try:
+    def sizes(self) -> Iterator[int]:
+        """Yield the bytes received since the last time, until all files are there."""
+        left, last = self._count, time.monotonic()
         while left:
             try:
-                found = arrived.get(timeout=_POLL_S)
+                found = self._arrived.get(timeout=_POLL_S)
             except Empty:
                 if time.monotonic() - last < STALL_S:
                     continue
                 raise DataError(
                     f"the server has sent next to nothing for {STALL_S:g} s",
-                    where=where,
+                    where=self._where,
                     expected="a file, or some megabytes of it",
                     remedy="repeat the command when the network is better: it resumes",
                 ) from None
@@ -349,11 +370,13 @@ def download_files(
             if found is None:
                 left -= 1
             else:
-                progress(found)
-    finally:
-        stopped.set()
+                yield found
+
+    def stop(self) -> None:
+        """End the threads: else they may write while another call goes on."""
+        self._stopped.set()
         end = time.monotonic() + _JOIN_S
-        for thread in threads:  # else they may write while another call goes on
+        for thread in self._threads:
             thread.join(max(0.0, end - time.monotonic()))
 
 

@@ -7,14 +7,17 @@ nothing to do.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from omnidata.errors import DataError, UsageError
 from omnidata.files import ANY, check_file
 from omnidata.loaders import hub, transfers
+
+if TYPE_CHECKING:
+    from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 
 _MOST_REQUESTS: Final = 10_000
 
@@ -92,8 +95,6 @@ def upload(
         UsageError: there is no token, or something else has the name.
         DataError: a file is a link; the Hub cannot be reached, or refuses.
     """
-    from huggingface_hub import CommitOperationAdd, CommitOperationDelete
-
     address = hub.HubAddress(name)
     for path in files.values():
         if isinstance(path, Path):
@@ -107,9 +108,9 @@ def upload(
             return Upload(name, hub.endpoint(), new, sizes, ())
         if new:
             client.create_repo(name, repo_type="dataset", private=private, exist_ok=True)
-        revision = _open_pull_request(address, title) if pull_request else "main"
-        at = hub.HubAddress(name, revision or "main")
-        base = hub.resolve_commit(at)
+        open_request = _open_pull_request(address, title) if pull_request else None
+        revision = open_request or "main"
+        base = hub.resolve_commit(hub.HubAddress(name, revision))
         there = {each.path: each for each in hub.list_files(hub.HubAddress(name, base))}
         shown = [path for path in there if not transfers.is_hidden(path)]
         if shown and not pull_request and not is_ours(shown):
@@ -121,31 +122,34 @@ def upload(
             )
         sent = {p: each for p, each in files.items() if not _is_there(each, there.get(p))}
         removed = [path for path in shown if path not in files and stale(path)]
-        found = Upload(
-            name,
-            hub.endpoint(),
-            new,
-            {path: _size(each) for path, each in sent.items()},
-            removed,
-        )
+        sizes = {path: _size(each) for path, each in sent.items()}
+        found = Upload(name, hub.endpoint(), new, sizes, removed)
         if dry_run or not (sent or removed):
             return found
-        operations: list[CommitOperationAdd | CommitOperationDelete] = [
-            CommitOperationAdd(path, str(each) if isinstance(each, Path) else each)
-            for path, each in sent.items()
-        ]
-        operations += [CommitOperationDelete(path) for path in removed]
         done = client.create_commit(
             name,
-            operations,
+            _operations(sent, removed),
             commit_message=title,
             repo_type="dataset",
-            revision=revision or "main",
-            create_pr=pull_request and revision is None,
+            revision=revision,
+            create_pr=pull_request and open_request is None,
             parent_commit=base,
         )
-    url = str(done.pr_url or done.commit_url)
-    return Upload(name, found.server, new, found.sent, removed, url)
+    return replace(found, url=str(done.pr_url or done.commit_url))
+
+
+def _operations(
+    sent: Mapping[str, Path | bytes], removed: Sequence[str]
+) -> list[CommitOperationAdd | CommitOperationDelete]:
+    from huggingface_hub import CommitOperationAdd, CommitOperationDelete
+
+    return [
+        *(
+            CommitOperationAdd(path, str(each) if isinstance(each, Path) else each)
+            for path, each in sent.items()
+        ),
+        *map(CommitOperationDelete, removed),
+    ]
 
 
 def _open_pull_request(address: hub.HubAddress, title: str) -> str | None:

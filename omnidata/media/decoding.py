@@ -54,7 +54,7 @@ class Index:
     def __init__(self, container: InputContainer, video: VideoStream, most: int) -> None:
         times: list[int] = []
         keys: list[int] = []
-        self.usable = container.format.name != "avi"  # its frames cannot be told by their times
+        self.usable = container.format.name != "avi"  # its frames have no usable times
         for packet in container.demux(video):
             if not packet.size or packet.is_discard:
                 continue

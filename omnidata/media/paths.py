@@ -229,3 +229,14 @@ def _refusal(
         remedy=remedy,
         fault=fault,
     )
+
+
+def unreadable_bytes(ref: MediaRef, what: str, fault: MediaFault = "unreadable") -> MediaError:
+    """Return the error for a medium whose bytes in another file are not usable."""
+    return MediaError(
+        what,
+        where=place(ref),
+        expected=f"the bytes of the {ref.kind}",
+        remedy="convert or download the dataset again, or leave the step out with --exclude",
+        fault=fault,
+    )

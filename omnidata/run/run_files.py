@@ -30,7 +30,7 @@ from omnidata.run.run_info import (
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.coordinates import Side
 from omnidata.tasks.rollouts import OfflineScorer
-from omnidata.types import Cause, Outcome
+from omnidata.types import Cause, Outcome, Verdict
 
 _AGAIN: Final = "score the run again: omnidata score TASK DATA RUN --out RUN"
 
@@ -318,6 +318,17 @@ class Run:
     def predictions(self) -> Mapping[str, Prediction]:
         """The answers by sample id, or PredictionError; empty if the folder has scores alone."""
         return {line.sample_id: line for line in predictions.read_final(self.path / ANSWERS)}
+
+    def verdict(self, sample_id: str) -> Verdict:
+        """Return the recorded verdict on a scored step."""
+        line = self.scores[sample_id]
+        parsed = line.get("parsed")
+        return Verdict(
+            line["outcome"],
+            tuple(line.get(name) for name in self.asking.profiles[self.profile].values),
+            parsed if isinstance(parsed, dict) else None,
+            line.get("reason", ""),
+        )
 
 
 def read_run(folder: Path) -> Run:

@@ -41,9 +41,9 @@ from omnidata.remote import display_path
 from omnidata.run.cluster import Recipe
 from omnidata.run.cost import Limits
 from omnidata.run.engines import Cluster
-from omnidata.run.evaluate import Count, evaluate
+from omnidata.run.evaluate import UNLIMITED, Count, evaluate
 from omnidata.run.run_info import ANSWERS, read_info
-from omnidata.synth.folder import TreeStaging
+from omnidata.synth.folder import TreeStaging, run_folder
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.benchmark import About
 from omnidata.types import (
@@ -268,7 +268,6 @@ def _is_png(found: Path | bytes) -> bool:
 
 # Questions to a model, and the use of their answers.
 
-UNLIMITED = Limits()
 _OTHERS = "known:"
 """Prefix of the ids of questions that only measure the model."""
 
@@ -310,12 +309,6 @@ class Done:
     report: Mapping[str, Any]
     results: Mapping[str, Any]
     written: bool
-
-
-def run_folder(out: Path) -> Path:
-    """Return the folder of the answers, beside the tree."""
-    out = out.resolve()
-    return out.with_name(f"{out.name}.run")
 
 
 def ask(

@@ -8,7 +8,6 @@ rules; the benchmark writes its rows (`omnidata.tasks.derivation`).
 from __future__ import annotations
 
 import hashlib
-import os
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
@@ -18,19 +17,19 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from omnidata.actions import Action
 from omnidata.adapters.media_budget import HISTORY
 from omnidata.errors import DataError, Finding, MediaError, plural
 from omnidata.jsontext import encode, hash_of
 from omnidata.loaders.steps import ids_of
-from omnidata.media import AUDIO_RATE, file_or_bytes, linkable, resolve, samples, wav
+from omnidata.media import AUDIO_RATE, linkable, resolve, samples, wav
 from omnidata.run.answer_choice import answer_key, answer_screen_size
 from omnidata.run.histories import Histories
-from omnidata.run.media_stamps import Seen
 from omnidata.run.recorded import recorded_steps
 from omnidata.run.run_info import ANSWERS, model_name
 from omnidata.run.scoring import get_profile
-from omnidata.storage import atomic_write, copy_file, wrap_os_error
-from omnidata.synth.derive import REPORT, RowsStaging, derivation_of
+from omnidata.storage import atomic_write, link_or_copy, wrap_os_error
+from omnidata.synth.derive import REPORT, RowsStaging, copy_medium, derivation_of
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.derivation import Derivation, Judged, Turn
 from omnidata.tasks.profile import Profile
@@ -59,18 +58,18 @@ class _CriticStaging(RowsStaging):
     contents = frozenset({REPORT, MEDIA})
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Run:
+    """A run, the steps that it was asked about, and the counts of its episodes by outcome."""
+
     of: NamedRun
-    model: str
     asked: frozenset[str]
-    digest: str
-    seen: Seen
-    counts: Counter[str] = field(default_factory=Counter)
     episodes: Counter[str] = field(default_factory=Counter)
 
 
 class _Reply(NamedTuple):
+    """A judged answer; `cause` says why it is wrong."""
+
     step: Step
     answer: Completion
     key: str
@@ -120,9 +119,7 @@ def derive_critics(
         for of in open_runs(runs, task, source, "--run"):
             files.enter_context(closing(of.answers))
             asked = frozenset(ids_of(recorded_steps(of.info, source, of.path)))
-            with (of.path / ANSWERS).open("rb") as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
-            opened.append(_Run(of, model_name(of.info), asked, digest, Seen(task)))
+            opened.append(_Run(of, asked))
         staging = _CriticStaging(
             out,
             task,
@@ -130,10 +127,7 @@ def derive_critics(
             tasks,
             inputs=[run.of.path for run in opened],
             profile=judge.name,
-            runs=[
-                {"run": str(run.of.path), "model": run.model, "answers": run.digest}
-                for run in opened
-            ],
+            runs=[_identify(run.of) for run in opened],
         )
         if report := staging.earlier_report():
             return report
@@ -141,8 +135,14 @@ def derive_critics(
             made = _Maker(tasks, task, source, judge, opened, staging.path)
             report = made.write(progress)
             for run in opened:
-                run.seen.check(allowed=changed_media, where=str(run.of.path))
+                run.of.seen.check(allowed=changed_media, where=str(run.of.path))
             return staging.publish(report)
+
+
+def _identify(run: NamedRun) -> Mapping[str, str]:
+    with (run.path / ANSWERS).open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return {"run": str(run.path), "model": model_name(run.info), "answers": digest}
 
 
 class _Maker:
@@ -179,7 +179,7 @@ class _Maker:
                     self._made[name].update(("rows", "right" if row.right else "wrong"))
                     self._groups[name].add(row.group)
             if not any(each["rows"] for each in self._made.values()):
-                counts = sum((run.counts + run.episodes for run in self._runs), Counter[str]())
+                counts = sum((run.of.counts + run.episodes for run in self._runs), Counter[str]())
                 fates = ", ".join(f"{name}: {count}" for name, count in counts.most_common())
                 raise DataError(
                     f"no row can be made from {plural(len(self._runs), 'run')} "
@@ -200,7 +200,7 @@ class _Maker:
             "answers": [
                 {
                     "run": str(run.of.path),
-                    "steps": dict(run.counts),
+                    "steps": dict(run.of.counts),
                     "episodes": dict(run.episodes),
                 }
                 for run in self._runs
@@ -228,7 +228,7 @@ class _Maker:
                 lacks = lacks or "cut"
             for reply in replies:
                 row = self._answer(run, reply)
-                run.counts[_fate(row, known)] += 1
+                run.of.counts[_fate(row, known)] += 1
                 yield from self._new("answer", row, known)
             whole = None if lacks else self._answers(run, replies)
             run.episodes[lacks or _fate(whole, known)] += 1
@@ -241,31 +241,37 @@ class _Maker:
         yield from ((name, row) for name, each in self._rows.items() if each.of == of)
 
     def _replies(self, run: _Run, steps: Sequence[Step]) -> tuple[list[_Reply], str]:
+        """Return the judged answers in an episode, and why one is missing; empty if none is."""
         found: list[_Reply] = []
         lacks = ""
         histories = Histories(self._task)
         for step in steps:
             answer = run.of.answers.get(step.sample_id)
-            why = unusable(answer)
-            if answer is not None and not why:
-                run.seen.look(step, answer.delivery, answer.receipt)
-                verdict, why = judge_answer(self._profile, step, answer)
-                if why in _TRUTHS:
-                    right = why == "right"
-                    cause = (
-                        ""
-                        if right
-                        else diagnosis(self._task, self._profile, step, verdict, answer).cause
-                    )
-                    key = answer_key(self._task, self._source.fingerprint, step, answer)
-                    prompt = self._task.conversation(step, list(histories.before(step)))
-                    found.append(_Reply(step, answer, key, right, cause, prompt))
-            if why not in _TRUTHS:
-                run.counts[why] += 1
-                lacks = lacks or why
+            reply = self._judge(run, step, answer, histories.before(step))
+            if isinstance(reply, _Reply):
+                found.append(reply)
+            else:
+                run.of.counts[reply] += 1
+                lacks = lacks or reply
             if self._task.needs_predictions:
                 histories.remember(step, answer)
         return found, lacks
+
+    def _judge(
+        self, run: _Run, step: Step, answer: Completion | None, past: Sequence[Action | None]
+    ) -> _Reply | str:
+        """Return the judged answer, or why it has no verdict."""
+        if answer is None or unusable(answer):
+            return unusable(answer)
+        run.of.seen.look(step, answer.delivery, answer.receipt)
+        verdict, outcome = judge_answer(self._profile, step, answer)
+        if outcome not in _TRUTHS:
+            return outcome
+        right = outcome == "right"
+        why = None if right else diagnosis(self._task, self._profile, step, verdict, answer)
+        key = answer_key(self._task, self._source.fingerprint, step, answer)
+        prompt = self._task.conversation(step, list(past))
+        return _Reply(step, answer, key, right, why.cause if why else "", prompt)
 
     def _answer(self, run: _Run, reply: _Reply) -> Judged | None:
         step = reply.step
@@ -328,7 +334,7 @@ class _Maker:
             name,
             first.group,
             self._task.name,
-            run.model,
+            model_name(run.of.info),
             first.instruction,
             first.screen,
             tuple(turns),
@@ -417,14 +423,9 @@ class _Shelf:
     def _write(self, ref: MediaRef, target: Path) -> None:
         if (file := linkable(ref)) is not None:
             resolve(ref)
-            try:
-                os.link(file, target)
-            except OSError:  # another disk, another owner, another file system
-                copy_file(file, target)
-            return
-        held = wav(samples(ref, rate=AUDIO_RATE), AUDIO_RATE) if ref.inline else file_or_bytes(ref)
-        if isinstance(held, Path):
-            copy_file(held, target)
-            return
-        with atomic_write(target, durable=False) as file_:
-            file_.write(held)
+            link_or_copy(file, target)
+        elif ref.inline:
+            with atomic_write(target, durable=False) as sound:
+                sound.write(wav(samples(ref, rate=AUDIO_RATE), AUDIO_RATE))
+        else:
+            copy_medium(ref, target)

@@ -630,11 +630,20 @@ class Album:
         folder.mkdir(exist_ok=True)
         for done, (name, shot) in enumerate(self._held.items()):
             progress(done, len(self._held))
-            if (folder / name).exists():
-                continue
-            found = file_or_bytes(shot)
-            if isinstance(found, Path):
-                copy_file(found, folder / name)
-            else:
-                with atomic_write(folder / name, durable=False) as file:
-                    file.write(found)
+            if not (folder / name).exists():
+                copy_medium(shot, folder / name)
+
+
+def copy_medium(ref: MediaRef, target: Path) -> None:
+    """Copy a medium as it is stored.
+
+    Raises:
+        MediaError: it cannot be read.
+        OSError: it cannot be written.
+    """
+    found = file_or_bytes(ref)
+    if isinstance(found, Path):
+        copy_file(found, target)
+    else:
+        with atomic_write(target, durable=False) as file:
+            file.write(found)

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Literal
 
 from omnidata.loaders.episode_tree import TreeEpisode
@@ -20,18 +19,13 @@ from omnidata.predictions import Prediction
 from omnidata.synth.annotate import (
     Annotator,
     Change,
-    Done,
     Episode,
-    ModelSettings,
     Note,
     is_others,
     tree_episode,
     with_others,
 )
-from omnidata.tasks.asking import Asking
 from omnidata.types import LoadedDataset, Outcome, Step, Verdict
-
-__all__ = ["Done", "Filtering", "Judgement", "ModelSettings", "choose", "questions"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,16 +177,3 @@ class Filtering(Annotator[Judgement]):
         answer = judgement.answer if judgement else ""
         columns = {self.column: [*before, {"model": model, "answer": answer}]}
         return tree_episode(episode, lambda step: Change(columns=columns), note, columns=columns)
-
-
-def questions(task: Asking, source: LoadedDataset, bench: LoadedDataset | None = None) -> Filtering:
-    """Return the questions about the episodes of some data; see `Filtering`."""
-    return Filtering(task, source, bench)
-
-
-def choose(task: Asking, asked: Filtering, out: Path, asking: ModelSettings) -> Done:
-    """Ask a critic about every episode, and write a tree of those that it accepts.
-
-    See `omnidata.synth.annotate.Annotator.annotate`.
-    """
-    return asked.annotate(out, asking)

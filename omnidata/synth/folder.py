@@ -32,6 +32,12 @@ from omnidata.storage import (
 from omnidata.types import Progress
 
 
+def run_folder(out: Path) -> Path:
+    """Return the folder of a model's answers, beside the result."""
+    out = out.resolve()
+    return out.with_name(f"{out.name}.run")
+
+
 class Part(Protocol):
     """A part of a result, to be made by a process of its own; picklable."""
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
-from omnidata.actions import Action, Point, Region, Screen, centre, convert
+from omnidata.actions import Action, Screen, centre, is_on_screen
 from omnidata.errors import DataError, MediaError
 from omnidata.loaders.episode_tree import TreeEpisode
 from omnidata.media import file_or_bytes, read_bytes
@@ -20,18 +19,13 @@ from omnidata.predictions import Prediction
 from omnidata.synth.annotate import (
     Annotator,
     Change,
-    Done,
     Episode,
-    ModelSettings,
     Note,
     is_others,
     tree_episode,
     with_others,
 )
-from omnidata.tasks.asking import Asking
 from omnidata.types import Delivery, LoadedDataset, Step
-
-__all__ = ["Done", "Label", "Labelling", "ModelSettings", "label", "lacks", "questions"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +71,9 @@ def lacks(action: Action, screen: Screen) -> str:
         return "it types nothing"
     if action.kind in ("tap", "long_press", "swipe") and not action.start:
         return "it has no place"
-    if not all(_on_screen(region, screen) for region in (*action.start, *action.end)):
+    if not all(is_on_screen(centre(region), screen) for region in (*action.start, *action.end)):
         return "its place lies off the screen"
     return ""
-
-
-def _on_screen(region: Region, screen: Screen) -> bool:
-    pixel: Point = convert(centre(region), "px", screen)
-    return 0 <= pixel.x <= screen[0] and 0 <= pixel.y <= screen[1]
 
 
 class Labelling(Annotator[Label]):
@@ -274,16 +263,3 @@ def _has_pictures(step: Step) -> bool:
     except MediaError:
         return False
     return True
-
-
-def questions(task: Asking, source: LoadedDataset, known: LoadedDataset | None = None) -> Labelling:
-    """Return the questions about the actions of some data; see `Labelling`."""
-    return Labelling(task, source, known)
-
-
-def label(task: Asking, asked: Labelling, out: Path, asking: ModelSettings) -> Done:
-    """Ask a model for the action of every step, and write the tree with its answers as targets.
-
-    See `omnidata.synth.annotate.Annotator.annotate`.
-    """
-    return asked.annotate(out, asking)

@@ -25,10 +25,10 @@ from omnidata.registry import is_ours, working
 from omnidata.run.cluster import Recipe
 from omnidata.run.cost import Limits
 from omnidata.run.engines import Cluster
-from omnidata.run.evaluate import Count
+from omnidata.run.evaluate import UNLIMITED, Count
 from omnidata.run.journal import TRANSIENT
 from omnidata.storage import atomic_write, file_name, wrap_os_error
-from omnidata.synth.annotate import UNLIMITED, ModelSettings, ask, run_folder
+from omnidata.synth.annotate import ModelSettings, ask
 from omnidata.synth.derive import (
     PICTURES,
     Album,
@@ -37,6 +37,7 @@ from omnidata.synth.derive import (
     platform_of,
     write_rows,
 )
+from omnidata.synth.folder import run_folder
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.benchmark import (
     Benchmark,
@@ -275,7 +276,6 @@ def recaption(
         UnansweredError: a question got no answer.
         UsageError: `out` has other content, or a model cannot be asked.
     """
-    derivation = derivation_of(rows_of)
     staging = CaptionsStaging(
         out,
         task,
@@ -286,72 +286,24 @@ def recaption(
         prompt_hash=Captions().prompt_hash,
     )
     if report := staging.earlier_report():
-        if report["grounder"] != grounder.name:
-            raise DataError(
-                f"its rows were grounded by {report['grounder']}",
-                where=str(out),
-                expected=f"rows that {grounder.name} has grounded, or a new folder",
-                remedy="give another OUT",
-            )
+        _check_grounder(report, grounder, out)
         return report
-    framed = [_target(task, step) for step in source.steps]
-    targets = [each for each in framed if isinstance(each, _Target)]
-    left_out = Counter(each for each in framed if isinstance(each, str))
-    if not targets:
-        raise DataError(
-            f"no element can be framed: {', '.join(left_out) or 'there is no step'}",
-            where=str(source.root),
-            expected="steps whose target is one box on their screenshot",
-        )
-
+    targets, left_out = _find_targets(task, source)
+    derivation, captions = derivation_of(rows_of), Asking(Captions())
+    runs = _Runs(run_folder(out), limits, cluster, progress, count)
     # Created before the folder, so that a model that fails leaves nothing behind.
-    writer = author.made(Asking(Captions()), [target.step for target in targets])
-
-    def ask_all(
-        task: Asking, asked: LoadedDataset, who: Asked, model: Adapter | Recipe
-    ) -> list[Prediction]:
-        # Captions stay when another model grounds them.
-        name = "captions" if who is author and model is writer else f"by-{file_name(who.name)}"
-        asking = ModelSettings(
-            model,
-            options=who.options,
-            limits=limits,
-            cluster=cluster if isinstance(model, Recipe) else None,
-            progress=progress,
-            count=count,
-        )
-        run = run_folder(out) / name
-        _, lines = ask(task, asked, run, asking, must_judge=True)
-        found = [line for step in asked.steps if (line := lines.get(step.sample_id))]
-        final = [line for line in found if line.delivery not in TRANSIENT]
-        if waiting := len(asked.steps) - len(final):
-            raise UnansweredError(
-                f"{plural(waiting, 'question')} got no answer",
-                where=str(run),
-                expected="an answer to every question; nothing is written until then",
-                remedy="repeat the command; it asks only for missing answers",
-            )
-        return final
-
+    writer = author.made(captions, [target.step for target in targets])
     with staging, wrap_os_error(staging.path):
         targets, questions = _questions(targets, left_out, source, staging.path)
-        answers = ask_all(Asking(Captions()), questions, author, writer) if targets else []
+        answers = runs.ask("captions", captions, questions, author, writer) if targets else []
         album = Album()
         about = {"model": author.name, "grounder": grounder.name}
         elements, rejected = _collect_captions(task, targets, answers, about, album)
         album.write(staging.path / PICTURES, progress or (lambda done, total: None))
         file = staging.path / derivation.file
-        before: list[bool] = []
-        after: list[bool] = []
-        if elements:
-            write_rows(file, map(derivation.row, elements))
-            rows = rows_of.load(file)
-            both = _with_old(rows, elements)
-            finder = grounder.made(rows_of, both.steps)
-            found = _hits(rows_of, both.steps, ask_all(rows_of, both, grounder, finder))
-            before, after = ([f"{of}{row}" in found for row in rows.row_ids] for of in (_OLD, ""))
-        pairs = list(zip(elements, after, strict=True))
-        kept = [element for element, found in pairs if found]
+        before, after = _ground(rows_of, file, elements, grounder, runs) if elements else ([], [])
+        kept = [element for element, hit in zip(elements, after, strict=True) if hit]
+        lost = [element for element, hit in zip(elements, after, strict=True) if not hit]
         report = {
             "files": {derivation.file: rows_of.name} if kept else {},
             "grounder": grounder.name,
@@ -368,14 +320,76 @@ def recaption(
             "rejected": rejected
             + [
                 _rejection(e.about["recaption"]["of"], e.raw, e.instruction, "not found again")
-                for e, found in pairs
-                if not found
+                for e in lost
             ],
         }
         if kept:
             write_rows(file, map(derivation.row, kept))
             staging.publish(report)
     return {**staging.plan, **report}
+
+
+def _check_grounder(report: Mapping[str, Any], grounder: Asked, out: Path) -> None:
+    if report["grounder"] != grounder.name:
+        raise DataError(
+            f"its rows were grounded by {report['grounder']}",
+            where=str(out),
+            expected=f"rows that {grounder.name} has grounded, or a new folder",
+            remedy="give another OUT",
+        )
+
+
+def _find_targets(task: Asking, source: LoadedDataset) -> tuple[list[_Target], Counter[str]]:
+    """Return the elements, and the number of other steps by reason."""
+    found = [_target(task, step) for step in source.steps]
+    targets = [each for each in found if isinstance(each, _Target)]
+    left_out = Counter(each for each in found if isinstance(each, str))
+    if not targets:
+        raise DataError(
+            f"no element can be framed: {', '.join(left_out) or 'there is no step'}",
+            where=str(source.root),
+            expected="steps whose target is one box on their screenshot",
+        )
+    return targets, left_out
+
+
+@dataclass(frozen=True, slots=True)
+class _Runs:
+    """The runs beside the rows, which share limits and machines."""
+
+    folder: Path
+    limits: Limits
+    cluster: Cluster | None
+    progress: Progress | None
+    count: Count | None
+
+    def ask(
+        self, name: str, task: Asking, asked: LoadedDataset, who: Asked, model: Adapter | Recipe
+    ) -> list[Prediction]:
+        """Return the answer to each step.
+
+        Raises:
+            UnansweredError: there is not one for each.
+        """
+        settings = ModelSettings(
+            model,
+            options=who.options,
+            limits=self.limits,
+            cluster=self.cluster if isinstance(model, Recipe) else None,
+            progress=self.progress,
+            count=self.count,
+        )
+        _, lines = ask(task, asked, self.folder / name, settings, must_judge=True)
+        found = [line for step in asked.steps if (line := lines.get(step.sample_id))]
+        final = [line for line in found if line.delivery not in TRANSIENT]
+        if waiting := len(asked.steps) - len(final):
+            raise UnansweredError(
+                f"{plural(waiting, 'question')} got no answer",
+                where=str(self.folder / name),
+                expected="an answer to every question; nothing is written until then",
+                remedy="repeat the command; it asks only for missing answers",
+            )
+        return final
 
 
 def _questions(
@@ -442,7 +456,27 @@ def _collect_captions(
     return elements, rejected
 
 
+def _ground(
+    rows_of: Asking, file: Path, elements: Sequence[Element], grounder: Asked, runs: _Runs
+) -> tuple[list[bool], list[bool]]:
+    """Return which elements are found by the old instruction, and which by the new one."""
+    write_rows(file, map(derivation_of(rows_of).row, elements))
+    rows = rows_of.load(file)
+    both = _with_old(rows, elements)
+    finder = grounder.made(rows_of, both.steps)
+    lines = runs.ask(f"by-{file_name(grounder.name)}", rows_of, both, grounder, finder)
+    profile = rows_of.profiles[rows_of.default_profile]
+    hits = {
+        step.sample_id
+        for step, line in zip(both.steps, lines, strict=True)
+        if line.delivery == "ok" and profile.judge(step, line.output or "", line.receipt).values[0]
+    }
+    before = [f"{_OLD}{row}" in hits for row in rows.row_ids]
+    return before, [row in hits for row in rows.row_ids]
+
+
 def _with_old(rows: LoadedDataset, elements: Sequence[Element]) -> LoadedDataset:
+    """Return the rows, followed by the same with their old instruction."""
     raw = dict(zip(rows.row_ids, (element.raw for element in elements), strict=True))
     old = [
         replace(step, sample_id=f"{_OLD}{step.sample_id}", instruction=raw[step.sample_id])
@@ -450,15 +484,6 @@ def _with_old(rows: LoadedDataset, elements: Sequence[Element]) -> LoadedDataset
     ]
     fingerprint = hashlib.sha256(f"{_OLD}{rows.fingerprint}".encode()).hexdigest()
     return replace(rows, steps=[*rows.steps, *old], fingerprint=fingerprint)
-
-
-def _hits(task: Asking, steps: Sequence[Step], answers: Sequence[Prediction]) -> set[str]:
-    profile = task.profiles[task.default_profile]
-    return {
-        step.sample_id
-        for step, line in zip(steps, answers, strict=True)
-        if line.delivery == "ok" and profile.judge(step, line.output or "", line.receipt).values[0]
-    }
 
 
 def _rejection(name: str, raw: str, said: str, why: str) -> Mapping[str, Any]:

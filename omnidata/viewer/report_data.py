@@ -111,16 +111,7 @@ class Book:
 
     def verdict(self, step: Step) -> Verdict | None:
         """Return the recorded verdict on a step; None without a run."""
-        if self.run is None:
-            return None
-        line = self.run.scores[step.sample_id]
-        parsed = line.get("parsed")
-        return Verdict(
-            line["outcome"],
-            tuple(line.get(name) for name in self.task.profiles[self.run.profile].values),
-            parsed if isinstance(parsed, dict) else None,
-            line.get("reason", ""),
-        )
+        return self.run.verdict(step.sample_id) if self.run else None
 
     def explain(
         self, step: Step, verdict: Verdict | None = None, *, profile: str = ""

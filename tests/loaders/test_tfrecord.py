@@ -21,7 +21,7 @@ from omnidata.loaders.tfrecord import (
     read_example,
     records,
 )
-from omnidata.media import storage
+from omnidata.media import unpacked
 from omnidata.tasks import get_task
 from omnidata.tasks.observation import pack, unpack
 from omnidata.types import ByteRange, MediaRef
@@ -199,7 +199,7 @@ def test_a_packed_forest_that_unpacks_to_gigabytes_is_refused(
 @pytest.fixture
 def packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, bytes]:
     """A gzip file of two members, whose states are kept every 64 KB, and what it holds."""
-    monkeypatch.setattr(storage, "SPACING", 64 * 1024)
+    monkeypatch.setattr(unpacked, "SPACING", 64 * 1024)
     draw = np.random.default_rng(0)
     content = draw.integers(0, 4, 1_500_000, np.uint8).tobytes()
     path = tmp_path / "a.gz"
@@ -211,7 +211,7 @@ def test_any_stretch_of_a_gzip_file_is_read_in_any_order_by_any_thread(
     packed: tuple[Path, bytes],
 ) -> None:
     path, content = packed
-    found = storage.open_unpacked(path)
+    found = unpacked.open_unpacked(path)
     draw = np.random.default_rng(1)
     places = [(int(at), int(size)) for at, size in draw.integers(0, 1_400_000, (60, 2)) // (1, 9)]
     with ThreadPoolExecutor(4) as pool:
@@ -224,14 +224,14 @@ def test_any_stretch_of_a_gzip_file_is_read_in_any_order_by_any_thread(
 def test_zeros_after_a_gzip_stream_are_passed_over(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_bytes(gzip.compress(b"abc") + bytes(600_000) + gzip.compress(b"def") + bytes(9))
-    assert storage.open_unpacked(path).read(0, 100) == b"abcdef"
+    assert unpacked.open_unpacked(path).read(0, 100) == b"abcdef"
 
 
 def test_a_file_that_was_replaced_is_read_anew(tmp_path: Path) -> None:
     path = tmp_path / "a"
     for content in (b"first", b"second one"):
         path.write_bytes(gzip.compress(content))
-        assert storage.open_unpacked(path).read(0, 99) == content
+        assert unpacked.open_unpacked(path).read(0, 99) == content
 
 
 def shot(root: Path, offset: int, size: int, **changes: object) -> MediaRef:

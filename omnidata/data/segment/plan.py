@@ -9,15 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, Literal
 
-from omnidata.actions import (
-    Box,
-    Point,
-    Region,
-    Screen,
-    centre,
-    convert,
-    round_half_up,
-)
+from omnidata.actions import is_on_screen, round_half_up
 from omnidata.data.segment.recording import BUDGET, Recording
 from omnidata.errors import DataError, Finding, UsageError, plural
 from omnidata.loaders.action_log import Event, Log
@@ -259,7 +251,7 @@ def _doubts(span: Span, over: float, recording: Recording) -> Iterator[Finding]:
             without,
         )
     regions = (*span.event.action.start, *span.event.action.end)
-    if any(_exceeds(region, recording.screen) for region in regions):
+    if not all(is_on_screen(region, recording.screen) for region in regions):
         width, height = recording.screen
         yield Finding(
             "target-outside",
@@ -269,15 +261,6 @@ def _doubts(span: Span, over: float, recording: Recording) -> Iterator[Finding]:
             f"a place inside {width} x {height} pixels",
             "correct it, or name the size of the screen that its pixels refer to",
         )
-
-
-def _exceeds(region: Region, screen: Screen) -> bool:
-    corners = [region]
-    if isinstance(region, Box):
-        low = Point(region.left, region.top, region.space)
-        corners = [low, Point(region.right, region.bottom, region.space)]
-    pixels = [convert(centre(corner), "px", screen) for corner in corners]
-    return any(not (0 <= p.x <= screen[0] and 0 <= p.y <= screen[1]) for p in pixels)
 
 
 def _check(spans: list[Span], log: Log, cut: Cut, seconds: float) -> None:

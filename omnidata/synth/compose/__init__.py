@@ -7,7 +7,6 @@ interrupted call resumes; OUT appears when all is whole.
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
@@ -18,16 +17,16 @@ from omnidata.errors import DataError, UnansweredError, UsageError
 from omnidata.loaders.task_library import CONTENTS, Library, write_library
 from omnidata.media import resolve
 from omnidata.run.engines import Cluster
-from omnidata.storage import atomic_write, copy_file, wrap_os_error
+from omnidata.storage import atomic_write, link_or_copy, wrap_os_error
 from omnidata.synth.compose import parts
 from omnidata.synth.compose.instructions import Author, Draft, Written, write_instructions
 from omnidata.synth.compose.pool import Pool, read_pool
 from omnidata.synth.compose.search import Found, Search, find_tasks
 from omnidata.synth.compose.settings import MOST_TASKS, Settings
-from omnidata.synth.folder import SynthStaging, make_parts
+from omnidata.synth.folder import SynthStaging, make_parts, run_folder
 from omnidata.types import MediaRef, Progress
 
-__all__ = ["REPORT", "Author", "Settings", "compose", "run_folder"]
+__all__ = ["REPORT", "Author", "Settings", "compose"]
 
 REPORT = "compose.json"
 _BATCHES, _PARTS = "lots", "parts"
@@ -42,12 +41,6 @@ class ComposeStaging(SynthStaging):
     report = REPORT
     contents = frozenset({REPORT, *CONTENTS})
     listed = "pictures"
-
-
-def run_folder(out: Path) -> Path:
-    """Return the folder of a model's answers, beside the tasks."""
-    out = out.resolve()
-    return out.with_name(f"{out.name}.run")
 
 
 def compose(
@@ -221,10 +214,7 @@ def _link(root: Path, name: str, folder: Path) -> None:
     if target.exists():
         return
     target.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        os.link(source, target)
-    except OSError:
-        copy_file(source, target)
+    link_or_copy(source, target)
 
 
 def _report(

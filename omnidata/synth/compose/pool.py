@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -298,6 +298,24 @@ def _select_intents(intents: Sequence[str], settings: Settings) -> list[str]:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class _Instances:
+    """The cards whose files have values, all resources, and each card's as numbers."""
+
+    cards: list[Card] = field(default_factory=list)
+    resources: dict[Resource, int] = field(default_factory=dict)
+    inputs: list[tuple[int, ...]] = field(default_factory=list)
+    outputs: list[tuple[int, ...]] = field(default_factory=list)
+
+    def add(self, card: Card, needed: Sequence[Resource], made: Sequence[Resource]) -> None:
+        self.cards.append(card)
+        self.inputs.append(self._number(needed))
+        self.outputs.append(self._number(made))
+
+    def _number(self, some: Sequence[Resource]) -> tuple[int, ...]:
+        return tuple(self.resources.setdefault(one, len(self.resources)) for one in some)
+
+
 def read_pool(path: Path, settings: Settings) -> Pool:
     """Read a pool: subtasks, their trajectories where those are asked for, and their intents.
 
@@ -308,6 +326,39 @@ def read_pool(path: Path, settings: Settings) -> Pool:
         DataError: there are no subtasks, or none can be used: the message names the first reason.
         UsageError: no intent contains a wanted text.
     """
+    library, fingerprint = _read_library(path)
+    findings = list(library.findings)
+    found = recordings(library, findings.append) if settings.trajectories else {}
+    cards = list(_cards(library, found, settings, findings.append))
+    instances = _number_resources(library, cards, findings.append)
+    intents = {name: _intents_of(subtask) for name, subtask in library.subtasks.items()}
+    indexed = _index(instances, intents, settings)
+    initial = {indexed.resources[number][0] for number in indexed.initial}
+    pool = Pool(
+        root=library.root,
+        fingerprint=fingerprint,
+        subtasks=library.subtasks,
+        cards=instances.cards,
+        indexed=indexed,
+        initial=tuple(sorted(initial)),
+        findings=findings,
+    )
+    every = list(dict.fromkeys(intent for own in intents.values() for intent in own))
+    wanted = set(_select_intents(every, settings)) if every else set()
+    findings += list(_findings(pool, {n for n, own in intents.items() if wanted & {*own}}))
+    if not indexed.groups:
+        reason = next((str(each) for each in findings if each.code in _CODES), "")
+        raise DataError(
+            f"no subtask of the pool can be used, the first: {reason}",
+            where=str(path),
+            expected="subtasks whose inputs others provide, or which exist initially",
+            remedy="correct the pool, or name existing resources with --initial",
+        )
+    return pool
+
+
+def _read_library(path: Path) -> tuple[Library, str]:
+    """Return the subtasks and trajectories of a pool, and its fingerprint."""
     task = get_task(task_for(path, lambda task: task.library is not None, "composes tasks of"))
     assert task.benchmark.library is not None
     with reading(path, task.name):
@@ -321,55 +372,39 @@ def read_pool(path: Path, settings: Settings) -> Pool:
             "input_resources, output_resources",
             remedy="`omnidata synth pool POOL` makes a sample pool",
         )
-    findings = list(library.findings)
-    found = recordings(library, findings.append) if settings.trajectories else {}
-    cards, numbers, inputs, outputs = _number_resources(
-        library, list(_cards(library, found, settings, findings.append)), findings.append
-    )
+    return library, fingerprint
+
+
+def _index(
+    instances: _Instances, intents: Mapping[str, Sequence[str]], settings: Settings
+) -> IndexedPool:
+    """Return the instances as numbers, in groups of the wanted intents."""
+    kinds = [kind for kind, _ in instances.resources]
     given = settings.initial
-    exists = {kind: is_file(kind) if given is None else kind in given for kind, _ in numbers}
-    initial = frozenset(number for (kind, _), number in numbers.items() if exists[kind])
+    initial = frozenset(
+        number
+        for number, kind in enumerate(kinds)
+        if (is_file(kind) if given is None else kind in given)
+    )
     members: dict[str, list[int]] = defaultdict(list)
-    for number, card in enumerate(cards):
-        for intent in _intents_of(library.subtasks[card.subtask]):
+    for number, card in enumerate(instances.cards):
+        for intent in intents[card.subtask]:
             members[intent].append(number)
     if not members:
-        members[""] = list(range(len(cards)))
+        members[""] = list(range(len(instances.cards)))
     groups = [
-        _group(intent, members[intent], inputs, outputs, initial)
+        _group(intent, members[intent], instances.inputs, instances.outputs, initial)
         for intent in _select_intents(list(members), settings)
     ]
-    indexed = IndexedPool(
-        resources=tuple(numbers),
-        inputs=tuple(inputs),
-        outputs=tuple(outputs),
-        categories=tuple(card.category for card in cards),
+    return IndexedPool(
+        resources=tuple(instances.resources),
+        inputs=tuple(instances.inputs),
+        outputs=tuple(instances.outputs),
+        categories=tuple(card.category for card in instances.cards),
         initial=initial,
-        clipboard=frozenset(n for (kind, _), n in numbers.items() if kind.endswith(_CLIPBOARD)),
+        clipboard=frozenset(n for n, kind in enumerate(kinds) if kind.endswith(_CLIPBOARD)),
         groups=tuple(each for each in groups if each.instances),
     )
-    pool = Pool(
-        root=library.root,
-        fingerprint=fingerprint,
-        subtasks=library.subtasks,
-        cards=cards,
-        indexed=indexed,
-        initial=tuple(sorted(kind for kind, there in exists.items() if there)),
-        findings=findings,
-    )
-    intents = {name: _intents_of(subtask) for name, subtask in library.subtasks.items()}
-    every = list(dict.fromkeys(intent for own in intents.values() for intent in own))
-    wanted = set(_select_intents(every, settings)) if every else set()
-    findings += list(_findings(pool, {n for n, own in intents.items() if wanted & {*own}}))
-    if not indexed.groups:
-        reason = next((str(each) for each in findings if each.code in _CODES), "")
-        raise DataError(
-            f"no subtask of the pool can be used, the first: {reason}",
-            where=str(path),
-            expected="subtasks whose inputs others provide, or which exist initially",
-            remedy="correct the pool, or name existing resources with --initial",
-        )
-    return pool
 
 
 def _cards(
@@ -413,14 +448,9 @@ def _cards(
             )
 
 
-def _number_resources(
-    library: Library, cards: Sequence[Card], note: Note
-) -> tuple[list[Card], dict[Resource, int], list[tuple[int, ...]], list[tuple[int, ...]]]:
-    """Return the cards whose files have values, all resources, and each card's as numbers."""
-    usable: list[Card] = []
-    numbers: dict[Resource, int] = {}
-    inputs: list[tuple[int, ...]] = []
-    outputs: list[tuple[int, ...]] = []
+def _number_resources(library: Library, cards: Sequence[Card], note: Note) -> _Instances:
+    """Return the cards whose files have values; a finding for each subtask of another one."""
+    found = _Instances()
     reported: set[str] = set()
     for card in cards:
         subtask = library.subtasks[card.subtask]
@@ -429,12 +459,10 @@ def _number_resources(
         made = resources(subtask.outputs, every, card.binding)
         unknown = [kind for kind, value in (*needed, *made) if value is None and is_file(kind)]
         if not unknown:
-            usable.append(card)
-            inputs.append(tuple(numbers.setdefault(one, len(numbers)) for one in needed))
-            outputs.append(tuple(numbers.setdefault(one, len(numbers)) for one in made))
+            found.add(card, needed, made)
         elif card.subtask not in reported:
             reported.add(card.subtask)
             what = f"no parameter says which {unknown[0]}"
             expected = f"a parameter {unknown[0]}, or one `path` where there is one file"
             note(_subtask_finding("resource-without-value", subtask, what, expected))
-    return usable, numbers, inputs, outputs
+    return found
