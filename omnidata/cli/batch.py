@@ -10,17 +10,7 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
-from omnidata.cli.arguments import (
-    ModelOptions,
-    argument,
-    expand_parameter,
-    finds,
-    flag,
-    load_asking,
-    option,
-    prices_only,
-    reading_data,
-)
+from omnidata.cli.declare import Group, argument, flag, option, verb
 from omnidata.cli.help import Verb, group
 from omnidata.errors import UsageError, plural
 
@@ -34,25 +24,21 @@ _Run = Annotated[Path, argument("The run folder.", "RUN")]
 
 
 @app.command("write", cls=Verb)
-@reading_data
-@finds
-@prices_only
+@verb(args.reading_data, args.listing_findings)
 def write(
     *,
     task: args.TaskName,
     data: args.Data,
     model: str = option("The model, e.g. openai:NAME or gemini:NAME.", "SPEC", default=...),
     task_options: args.TaskOptions,
-    where: args.Where,
+    steps: args.ChosenSteps,
     place: Path | None = argument("The run folder; same as --out.", "[OUT]", default=None),
     out: Path | None = option("The run folder.", "RUN"),
-    exclude: args.Exclude = None,
-    limit: args.Limit = None,
     strict: args.Strict = False,
     only: Literal["missing"] | None = option(
         "Write another round for the steps without an answer."
     ),
-    asking: ModelOptions,
+    asking: args.UnaskedModel,
     media_files: Path | None = option(
         "Store each media file here once, outside the requests. vLLM reads them with "
         "--allowed-local-media-path FOLDER; `submit` uploads them to Gemini.",
@@ -71,7 +57,6 @@ def write(
     Example: omnidata batch write omnigui omnidata-demo/data --model openai:gpt-4o --out runs/gpt
     """
     from omnidata.run import batch
-    from omnidata.run.selection import read_exclude
 
     folder = out or place
     if folder is None or (out and place):
@@ -80,16 +65,14 @@ def write(
             where="--out",
             expected="omnidata batch write TASK DATA --model SPEC --out RUN",
         )
-    benchmark, source = load_asking(task, task_options, data, model, asking, strict=strict)
+    benchmark, source = args.load_asking(task, task_options, data, model, asking, strict=strict)
     with terminal.resumable(), terminal.progress(model) as progress:
         written = batch.write(
             benchmark,
             source,
             asking.recipe(model),
             folder,
-            where=where,
-            exclude=read_exclude(exclude, source.steps) if exclude else frozenset(),
-            limit=limit,
+            **steps.read(source.steps),
             only_missing=only == "missing",
             media=media_files,
             max_requests=per_file,
@@ -146,22 +129,21 @@ def _scoring(
     data: Path | None = args.data_option("The dataset, if it has moved."),
     profile: args.Profile = None,
     changed_media: args.ChangedMedia = False,
-    prices: Path | None = option("Prices of models, in TOML (docs/evaluate.md).", "FILE"),
+    prices: args.Prices = None,
 ) -> dict[str, Any]:
     return {"data": data, "profile": profile, "changed_media": changed_media, "prices": prices}
 
 
-_scored = expand_parameter("scoring", _scoring)
+_Scoring = Annotated[dict[str, Any], Group(_scoring)]
 
 
 @app.command("read", cls=Verb)
-@reading_data
-@_scored
+@verb(args.reading_data)
 def read(
     *,
     run: _Run,
     results: list[Path] = argument("The provider's result files, in any order.", "RESULTS..."),
-    scoring: dict[str, Any],
+    scoring: _Scoring,
     models: Path | None = option("The TOML file of models that `batch write` used.", "FILE"),
     as_json: args.Json = False,
 ) -> None:
@@ -210,12 +192,12 @@ def _place(
     return Place(base_url, key_file, models)
 
 
-_at_provider = expand_parameter("place", _place)
+_Provider = Annotated["Place", Group(_place)]
 
 
 @app.command("submit", cls=Verb)
-@_at_provider
-def submit(run: _Run, *, place: Place, as_json: args.Json = False) -> None:
+@verb()
+def submit(run: _Run, *, place: _Provider, as_json: args.Json = False) -> None:
     """Send the request files of a run to OpenAI, Gemini or Anthropic.
 
     RUN/batch/jobs.json records each file that was sent. The same command resumes an interrupted
@@ -232,8 +214,8 @@ def submit(run: _Run, *, place: Place, as_json: args.Json = False) -> None:
 
 
 @app.command("status", cls=Verb)
-@_at_provider
-def status(run: _Run, *, place: Place, as_json: args.Json = False) -> None:
+@verb()
+def status(run: _Run, *, place: _Provider, as_json: args.Json = False) -> None:
     """Show the state of the request files of a run.
 
     Exit code 1: the provider has refused a whole file.
@@ -249,15 +231,13 @@ def status(run: _Run, *, place: Place, as_json: args.Json = False) -> None:
 
 
 @app.command("fetch", cls=Verb)
-@reading_data
-@_scored
-@_at_provider
+@verb(args.reading_data)
 def fetch(
     run: _Run,
     wait: bool = flag("Wait until all jobs have ended, asking less and less often.", "--wait"),
     *,
-    place: Place,
-    scoring: dict[str, Any],
+    place: _Provider,
+    scoring: _Scoring,
     as_json: args.Json = False,
 ) -> None:
     """Fetch finished results, score the run and print a table.

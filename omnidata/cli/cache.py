@@ -8,9 +8,10 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.arguments import flag
+from omnidata.cli.declare import flag, verb
 
 
+@verb()
 def cache(
     clear: bool = flag("Remove all of them.", "--clear"),
     as_json: args.Json = False,

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.arguments import argument, flag, option
+from omnidata.cli.declare import argument, flag, option, verb
 from omnidata.errors import plural
 
 if TYPE_CHECKING:
     from omnidata.certify import Certificate
 
 
-@args.asks
+@verb()
 def certify(
     *,
     model: str = argument("The model, e.g. openai:NAME.", "SPEC"),
@@ -31,7 +31,7 @@ def certify(
         "LETTERS",
         default="I,V,A",
     ),
-    asking: args.ModelOptions,
+    asking: args.AskedModel,
     dry_run: bool = flag("Count the requests; send nothing.", "--dry-run"),
     as_json: args.Json = False,
 ) -> bool:

@@ -9,12 +9,12 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.arguments import argument, flag, option, repeatable
+from omnidata.cli.declare import argument, flag, option, repeatable, verb
 from omnidata.errors import OmnidataError, UsageError, plural
 from omnidata.remote import is_url, refuse_url
 
 
-@args.caching
+@verb(args.caching)
 def fetch(
     *,
     task: str = argument("A benchmark, e.g. omnigui, or a URL, e.g. s3://bucket/data.", "TASK|URL"),

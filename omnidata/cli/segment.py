@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.arguments import Json, argument, finds, on_engine, option
+from omnidata.cli.declare import argument, option, verb
 from omnidata.errors import UsageError, plural
 from omnidata.loaders.episode_tree import Dependency, Dimension
 from omnidata.loaders.instructions import Language
@@ -19,8 +20,7 @@ if TYPE_CHECKING:
     from omnidata.run.engines import Cluster
 
 
-@finds
-@on_engine
+@verb(args.listing_findings)
 def segment(
     *,
     places: list[Path] = argument(
@@ -61,8 +61,8 @@ def segment(
         "Language of the app. Default: that of the only instruction."
     ),
     workers: int | None = option("With --list: number of processes. Default: one per core.", min=1),
-    cluster: Cluster | None,
-    as_json: Json = False,
+    cluster: args.Processes,
+    as_json: args.Json = False,
 ) -> None:
     """Cut a screen recording and its action log into an episode of steps.
 

@@ -12,16 +12,8 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
-from omnidata.cli.arguments import (
-    ModelOptions,
-    argument,
-    asks,
-    declaration,
-    finds,
-    on_engine,
-    option,
-    reading_data,
-)
+from omnidata.cli.data import only_task
+from omnidata.cli.declare import argument, declaration, option, verb
 from omnidata.errors import Finding, UsageError, plural
 
 if TYPE_CHECKING:
@@ -35,10 +27,7 @@ Out = Annotated[Path, argument("A new folder for the dataset.", "OUT")]
 Model = Annotated[str, declaration("The model, e.g. openai:NAME or hf:FOLDER.", "SPEC")]
 
 
-@reading_data
-@finds
-@asks
-@on_engine
+@verb(args.reading_data, args.listing_findings)
 def label(
     data: args.Data,
     out: Out,
@@ -49,8 +38,8 @@ def label(
     ),
     dry_run: args.DryRun = False,
     *,
-    asking: ModelOptions,
-    cluster: Cluster | None,
+    asking: args.AskedModel,
+    cluster: args.Engine,
     as_json: args.Json = False,
 ) -> None:
     """Label steps: ask a model for the action between screenshots.
@@ -83,10 +72,7 @@ def label(
     _finish(done, "no step could be labelled" if nothing else "")
 
 
-@reading_data
-@finds
-@asks
-@on_engine
+@verb(args.reading_data, args.listing_findings)
 def filter_(
     data: args.Data,
     out: Out,
@@ -97,8 +83,8 @@ def filter_(
     ),
     dry_run: args.DryRun = False,
     *,
-    asking: ModelOptions,
-    cluster: Cluster | None,
+    asking: args.AskedModel,
+    cluster: args.Engine,
     as_json: args.Json = False,
 ) -> None:
     """Keep the episodes that a critic judges successful.
@@ -123,10 +109,7 @@ def filter_(
     _finish(done, "" if episodes["accepted"] else "no episode is accepted")
 
 
-@reading_data
-@finds
-@asks
-@on_engine
+@verb(args.reading_data, args.listing_findings)
 def recaption(
     data: args.Data,
     out: Out,
@@ -137,8 +120,8 @@ def recaption(
     ),
     task: str | None = option("The benchmark of DATA, if the data fit several.", "TASK"),
     *,
-    asking: ModelOptions,
-    cluster: Cluster | None,
+    asking: args.AskedModel,
+    cluster: args.Engine,
     as_json: args.Json = False,
 ) -> None:
     """Rewrite instructions of elements, and keep those that find it.
@@ -156,7 +139,7 @@ def recaption(
     from omnidata.tasks import get_task
 
     usage = "omnidata synth recaption DATA OUT --model SPEC --task TASK"
-    name = task or args.only_task(data, usage, lambda of, place: usage.replace("TASK", of))
+    name = task or only_task(data, usage, lambda of, place: usage.replace("TASK", of))
     benchmark = get_task(name, task_options)
     source = benchmark.load(data)
     terminal.print_findings(source)
@@ -206,7 +189,11 @@ def recaption(
 
 
 def _make_model(
-    asking: ModelOptions, cluster: Cluster | None, spec: str, task: Asking, steps: Sequence[Step]
+    asking: args.ModelOptions,
+    cluster: Cluster | None,
+    spec: str,
+    task: Asking,
+    steps: Sequence[Step],
 ) -> Adapter | Recipe:
     """Return the model, or a recipe to make it elsewhere.
 
@@ -246,7 +233,7 @@ def _load_questions(
 
 
 def _preview(
-    made: Annotator[Any], out: Path, model: str, asking: ModelOptions, as_json: bool
+    made: Annotator[Any], out: Path, model: str, asking: args.ModelOptions, as_json: bool
 ) -> None:
     from omnidata.run.dry_run import dry_run
     from omnidata.synth.annotate import run_folder
@@ -257,7 +244,7 @@ def _preview(
 
 
 def _annotate(
-    made: Annotator[Any], out: Path, model: str, asking: ModelOptions, cluster: Cluster | None
+    made: Annotator[Any], out: Path, model: str, asking: args.ModelOptions, cluster: Cluster | None
 ) -> Done:
     from omnidata.run.cluster import Recipe
     from omnidata.synth.annotate import ModelSettings
