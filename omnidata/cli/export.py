@@ -33,7 +33,6 @@ def _titles(kind: type[Format]) -> list[str]:
 
 
 *_FIRST, _LAST = _titles(PreferenceFormat)
-_NO_RUN = "this option is for answers of runs, and no run is named"
 
 
 def _row_options(
@@ -118,7 +117,8 @@ def _preference_options(
         (f"--max-rows {max_rows}", max_rows is not None),
         ("--changed-media", changed_media and not histories),
     ):
-        args.check_together(is_given, pairs, _NO_RUN, flag_name, "--pairs RUN")
+        what = "this option is for answers of runs, and no run is named"
+        args.check_together(is_given, pairs, what, flag_name, "--pairs RUN")
     if not pairs:
         return None
     return Preferences(
@@ -188,8 +188,6 @@ def export(
     from omnidata.training.export import export as run
     from omnidata.training.semi_online import run_histories
 
-    if isinstance(rows.rows, PreferenceFormat):
-        args.check_together(True, pairs, _NO_RUN, f"--format {rows.format}", "--pairs RUN")
     args.check_together(
         errata,
         not pairs,
@@ -206,7 +204,7 @@ def export(
     options = args.add_option(task_options, "coordinates", coordinates)
     asking = _asking_of(task, options, pairs, histories)
     if not histories:
-        rows.check(asking)
+        rows.check(asking, with_runs=bool(pairs))
     source = load_to_ask(asking, data, check_media=False, strict=strict)
     terminal.print_findings(source)
     past = None
