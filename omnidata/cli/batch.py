@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
-
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
 from omnidata.cli.declare import Group, argument, flag, option, verb
@@ -47,7 +45,7 @@ def write(
     per_file: int | None = option("Most requests per file.", "N", min=1),
     mb_per_file: float | None = option("Most megabytes per file.", "MB", min=0.001),
     as_json: args.Json = False,
-) -> None:
+) -> bool:
     """Write the requests of a run as files for a batch API; send nothing.
 
     The files are in RUN/batch, for OpenAI, Gemini or Anthropic, or for `vllm run-batch` if
@@ -81,8 +79,7 @@ def write(
             progress=progress,
         )
     _print_written(written, folder, as_json)
-    if written.unsent:
-        raise typer.Exit(1)
+    return bool(written.unsent)
 
 
 def _print_written(written: Written, out: Path, as_json: bool) -> None:
@@ -146,7 +143,7 @@ def read(
     scoring: _Scoring,
     models: Path | None = option("The TOML file of models that `batch write` used.", "FILE"),
     as_json: args.Json = False,
-) -> None:
+) -> bool:
     """Read the results of a batch, score the run and print a table.
 
     Reads results of OpenAI (output and error files), `vllm run-batch`, Gemini and Anthropic, of one
@@ -155,10 +152,10 @@ def read(
 
     Example: omnidata batch read runs/gpt batch_output.jsonl batch_errors.jsonl
     """
-    _read(run, results, as_json, models=models, **scoring)
+    return _read(run, results, as_json, models=models, **scoring)
 
 
-def _read(run: Path, results: Sequence[Path], as_json: bool, **how: Any) -> None:
+def _read(run: Path, results: Sequence[Path], as_json: bool, **how: Any) -> bool:
     from omnidata.run import batch_results
 
     task, found = batch_results.read(run, results, **how)
@@ -177,8 +174,7 @@ def _read(run: Path, results: Sequence[Path], as_json: bool, **how: Any) -> None
             f"{plural(lacking[0], 'step')} without an answer: ask again in a batch with "
             "`omnidata batch write ... --only missing`, or directly with `omnidata evaluate`"
         )
-    if runs.is_doubtful(found.results):
-        raise typer.Exit(1)
+    return runs.is_doubtful(found.results)
 
 
 # What the provider does with the files.
@@ -215,7 +211,7 @@ def submit(run: _Run, *, place: _Provider, as_json: args.Json = False) -> None:
 
 @app.command("status", cls=Verb)
 @verb()
-def status(run: _Run, *, place: _Provider, as_json: args.Json = False) -> None:
+def status(run: _Run, *, place: _Provider, as_json: args.Json = False) -> bool:
     """Show the state of the request files of a run.
 
     Exit code 1: the provider has refused a whole file.
@@ -226,8 +222,7 @@ def status(run: _Run, *, place: _Provider, as_json: args.Json = False) -> None:
 
     files = batch_jobs.status(run, place)
     _print_files(files, as_json)
-    if any(known.state == "failed" for known in files.values()):
-        raise typer.Exit(1)
+    return any(known.state == "failed" for known in files.values())
 
 
 @app.command("fetch", cls=Verb)
@@ -239,7 +234,7 @@ def fetch(
     place: _Provider,
     scoring: _Scoring,
     as_json: args.Json = False,
-) -> None:
+) -> bool:
     """Fetch finished results, score the run and print a table.
 
     Exit code 1: some steps have no answer, or no job has ended yet.
@@ -259,8 +254,8 @@ def fetch(
             terminal.note(" ".join(filter(None, (f"{name}: {known.state}", known.said))))
     if not (results or lost):
         terminal.note("no job has ended yet; add --wait to wait")
-        raise typer.Exit(1)
-    _read(run, results, as_json, lost=lost, models=place.models, **scoring)
+        return True
+    return _read(run, results, as_json, lost=lost, models=place.models, **scoring)
 
 
 def _print_files(files: Mapping[str, FileState], as_json: bool) -> None:

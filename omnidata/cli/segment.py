@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
 from omnidata.cli.declare import argument, option, verb
@@ -63,7 +61,7 @@ def segment(
     workers: int | None = option("With --list: number of processes. Default: one per core.", min=1),
     cluster: args.Processes,
     as_json: args.Json = False,
-) -> None:
+) -> bool:
     """Cut a screen recording and its action log into an episode of steps.
 
     Each action gets the screenshot just before it, and the clip and audio since the previous
@@ -118,8 +116,7 @@ def segment(
             )
     if not as_json:
         terminal.note(f"dataset: {out}")
-    if any(finding.severity == "error" for finding in findings):
-        raise typer.Exit(1)
+    return any(finding.severity == "error" for finding in findings)
 
 
 def _check(

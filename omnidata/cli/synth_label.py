@@ -8,8 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
 from omnidata.cli.data import only_task
@@ -41,7 +39,7 @@ def label(
     asking: args.AskedModel,
     cluster: args.Engine,
     as_json: args.Json = False,
-) -> None:
+) -> bool:
     """Label steps: ask a model for the action between screenshots.
 
     Steps with a target keep it. The model's precision is measured on them and on --known, and
@@ -58,7 +56,7 @@ def label(
     made = _load_questions(Labelling, "action", "labels the actions of", data, known, task_options)
     if dry_run:
         _preview(made, out, model, asking, as_json)
-        return
+        return False
     done = _annotate(made, out, model, asking, cluster)
     steps = done.report["steps"]
     counts = {
@@ -69,7 +67,7 @@ def label(
     }
     _print(done, out, "steps", counts, ("type", "exact"), as_json)
     nothing = steps["all"] > steps["with_target"] and not steps["labelled"]
-    _finish(done, "no step could be labelled" if nothing else "")
+    return _finish(done, "no step could be labelled" if nothing else "")
 
 
 @verb(args.reading_data, args.listing_findings)
@@ -86,7 +84,7 @@ def filter_(
     asking: args.AskedModel,
     cluster: args.Engine,
     as_json: args.Json = False,
-) -> None:
+) -> bool:
     """Keep the episodes that a critic judges successful.
 
     The critic's precision is measured if success is known (column `is_success`, or --known), and
@@ -102,11 +100,11 @@ def filter_(
     made = _load_questions(Filtering, "success", "judges the success of", data, known, task_options)
     if dry_run:
         _preview(made, out, model, asking, as_json)
-        return
+        return False
     done = _annotate(made, out, model, asking, cluster)
     episodes = done.report["episodes"]
     _print(done, out, "episodes", episodes, ("precision", "recall"), as_json)
-    _finish(done, "" if episodes["accepted"] else "no episode is accepted")
+    return _finish(done, "" if episodes["accepted"] else "no episode is accepted")
 
 
 @verb(args.reading_data, args.listing_findings)
@@ -123,7 +121,7 @@ def recaption(
     asking: args.AskedModel,
     cluster: args.Engine,
     as_json: args.Json = False,
-) -> None:
+) -> bool:
     """Rewrite instructions of elements, and keep those that find it.
 
     A model sees each screenshot with its element framed, and writes a new instruction. It then has
@@ -184,8 +182,9 @@ def recaption(
             terminal.say(f"{plural(count, 'step')} left out: {why}")
     if not report["files"]:
         terminal.note("no new instruction finds its element, so nothing is written")
-        raise typer.Exit(1)
+        return True
     terminal.note(f"rows: {out}")
+    return False
 
 
 def _make_model(
@@ -310,7 +309,8 @@ def _print_shares(title: str, unit: str, shares: Mapping[str, Mapping[str, Any]]
     terminal.print_table(title, ("", "%", "95 % interval", unit), rows)
 
 
-def _finish(done: Done, nothing: str) -> None:
+def _finish(done: Done, nothing: str) -> bool:
+    """Print why a run is not complete; return whether it is not."""
     failed, degraded = runs.lacking(done.results)
     if failed:
         terminal.note(f"{failed} have no answer; the same command asks again")
@@ -322,5 +322,4 @@ def _finish(done: Done, nothing: str) -> None:
         terminal.note("the same command resumes it")
     elif nothing:
         terminal.note(nothing)
-    if failed or degraded or stopped or nothing:
-        raise typer.Exit(1)
+    return bool(failed or degraded or stopped or nothing)
