@@ -263,12 +263,12 @@ def _asked_model(
     key_file: KeyFile = None,
     models: Models = None,
     concurrency: int | None = option(
-        "Most requests at the same time; lowered when the server throttles."
+        "Maximum number of requests at the same time; lowered when the server throttles."
     ),
-    rpm: float | None = option("Most requests per minute."),
-    tpm: float | None = option("Most tokens per minute."),
+    rpm: float | None = option("Maximum number of requests per minute."),
+    tpm: float | None = option("Maximum number of tokens per minute."),
     timeout: float | None = option("Time limit of one attempt.", "SECONDS"),
-    attempts: int = option("Most attempts for one request.", default=6),
+    attempts: int = option("Maximum number of attempts for one request.", default=6),
     max_cost: float | None = option("Stop before the run costs more than this; needs --prices."),
     max_tokens: int | None = option("Stop before the run uses more tokens than this."),
     prices: Prices = None,
@@ -427,7 +427,7 @@ def _in_environment(variable: str) -> Callable[[typer.Context, Any], Any]:
 _CacheDir = Annotated[
     Path | None,
     declaration(
-        "Folder of the cache: of many steps, and of data that DATA names by URL "
+        "Folder of the caches: steps of large datasets, and data that DATA names by URL "
         "(docs/object_stores.md).",
         "FOLDER",
         is_eager=True,  # DATA, which may be a URL, is looked at when it is parsed
@@ -437,7 +437,7 @@ _CacheDir = Annotated[
 _CacheBytes = Annotated[
     int | None,
     declaration(
-        "Most bytes of steps, and of data of URLs, in the cache. Default: 50 GB each.",
+        "Maximum size of each cache in bytes. Default: 50 GB.",
         "N",
         min=1,
         is_eager=True,
@@ -464,7 +464,7 @@ def reading_data(
     cache_dir: _CacheDir = None,
     cache_bytes: _CacheBytes = None,
     no_cache: bool = option(
-        "Read the annotations again, and keep no steps in the cache.",
+        "Read the annotations again; neither use nor fill the cache of steps.",
         name="--no-cache",
         default=False,
         callback=_in_environment("OMNIDATA_NO_CACHE"),

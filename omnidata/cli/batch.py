@@ -42,8 +42,8 @@ def write(
         "--allowed-local-media-path FOLDER; `submit` uploads them to Gemini.",
         "FOLDER",
     ),
-    per_file: int | None = option("Most requests per file.", "N", min=1),
-    mb_per_file: float | None = option("Most megabytes per file.", "MB", min=0.001),
+    per_file: int | None = option("Maximum number of requests per file.", "N", min=1),
+    mb_per_file: float | None = option("Maximum size of a file in megabytes.", "MB", min=0.001),
     as_json: args.Json = False,
 ) -> bool:
     """Write the requests of a run as files for a batch API; send nothing.

@@ -22,9 +22,11 @@ def certify(
     against: str | None = option(
         "Ask a reference as well, e.g. hf:PATH of the same weights, and compare.", "SPEC"
     ),
-    dialect: str | None = option("Ask for places as a model family expects, e.g. qwen3.", "NAME"),
+    dialect: str | None = option(
+        "Ask for positions in the action format of a model family, e.g. qwen3.", "NAME"
+    ),
     coordinates: str = option(
-        "The unit of places in plain words: px, norm1000 or rel.", "UNIT", default="px"
+        "Unit of positions in plain questions: px, norm1000 or rel.", "UNIT", default="px"
     ),
     modalities: str = option(
         "Modalities to send in addition to text: I (pictures), V (clips), A (sound).",

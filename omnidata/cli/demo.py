@@ -30,9 +30,9 @@ def demo(
 ) -> None:
     """Make a small OmniGUI dataset and evaluate two baselines on it.
 
-    The oracle shows the ceiling of the rules, the tap on the centre the floor. A second call with
-    the same seed reuses the data and the answers of the first. With --local a tiny transformers
-    model with random weights is built and asked about a few steps, to try the whole path.
+    The oracle gives every right answer; the other baseline always taps the centre of the screen. A
+    second call with the same seed reuses the data and the answers of the first. With --local a tiny
+    transformers model with random weights is built and asked about a few steps.
 
     Example: omnidata demo --out omnidata-demo
     """

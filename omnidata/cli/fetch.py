@@ -22,7 +22,9 @@ def fetch(
         'Download only files that match, e.g. "*.json" (repeatable).', "PATTERN"
     ),
     out: Path | None = argument(
-        "A new folder. Default: the cache, which auto and the URL read.", "OUT", default=None
+        "A new folder. Default: the cache, where later commands find it by auto or the URL.",
+        "OUT",
+        default=None,
     ),
     source: str | None = option("Which source, if the task has several.", "NAME"),
     revision: str | None = option("Commit, tag or branch of the dataset.", "SHA"),

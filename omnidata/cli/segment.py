@@ -47,8 +47,8 @@ def segment(
     ),
     app: str | None = option("Name of the app; overrides the log."),
     episode: str | None = option("Name of the episode. Default: the recording's name.", "ID"),
-    instruction_en: str | None = option("The instruction in English."),
-    instruction_zh: str | None = option("The instruction in Chinese."),
+    instruction_en: str | None = option("The instruction in English.", "TEXT"),
+    instruction_zh: str | None = option("The instruction in Chinese.", "TEXT"),
     dimension: Dimension | None = option(
         "The cognitive dimension: localization (the default), semantic_understanding, "
         "cross_modal_discrimination, temporal_reasoning or instant_response.",

@@ -58,7 +58,7 @@ def episodes(
     ),
     fps: int = option("Frames per second of the clips.", default=15),
     seconds: float = option("Length of clips and sounds.", default=2.0),
-    max_steps: int = option("Most steps of an episode.", default=3),
+    max_steps: int = option("Maximum number of steps of an episode.", default=3),
     apps: int = option("Number of apps, each with its own look.", default=24),
     in_order: bool = flag(
         "Let the first code always mean the first answer, and so on.", "--in-order"
@@ -228,16 +228,16 @@ def compose(
     ),
     tasks: int = option("Number of distinct tasks.", "N", min=1, default=100),
     seed: int = option("Seed of all random choices.", default=0),
-    most: int = option("Most subtasks per task.", default=10),
+    most: int = option("Maximum number of subtasks per task.", default=10),
     edges: Literal["latest", "every"] = option(
         "Link to the latest subtask that changed a resource, or to every one.", default="latest"
     ),
-    orders: int = option("Most orders listed per task.", default=20),
+    orders: int = option("Maximum number of orders listed per task.", default=20),
     trajectories: int = option("Trajectories per task; 0 writes graphs only.", default=1),
     plot: Path | None = option("Draw the distribution; needs the extra plots.", "FILE"),
     workers: args.Workers = None,
     model: str | None = option("Model that writes the instructions. Default: a template.", "SPEC"),
-    rounds: int = option("Most attempts to write an instruction.", default=3),
+    rounds: int = option("Maximum number of attempts to write an instruction.", default=3),
     asking: args.AskedModel,
     cluster: args.Processes,
     as_json: args.Json = False,
