@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -11,7 +11,7 @@ from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from pathlib import Path
 from traceback import walk_tb
 from types import FrameType
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Protocol, TypeVar
 
 from omnidata.errors import OmnidataError, PluginError, UsageError
 
@@ -87,6 +87,53 @@ class Kind:
                 remedy=f"derive its class from {self.base}",
             )
         return made
+
+
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+_Object = TypeVar("_Object", bound=_Named)
+
+
+def load_objects(
+    group: str, base: type[Any], noun: str, ours: Iterable[_Object]
+) -> dict[str, _Object]:
+    """Return the objects of a kind by name: ours, then those of other distributions.
+
+    Args:
+        group: the group of entry points; each names an object, or a sequence of them.
+        base: the class of the objects.
+        noun: for messages, e.g. "dialect".
+        ours: the built-in objects.
+
+    Raises:
+        PluginError: an entry point names something else, or a name that is taken.
+    """
+    found = {one.name: one for one in ours}
+    points = _entry_points(group, tuple(sys.path))
+    for point in sorted(points, key=lambda point: point.name):
+        try:
+            loaded = point.load()
+        except Exception as error:
+            raise _entry_point_error(point, noun, f"cannot be imported: {error}") from error
+        for one in loaded if isinstance(loaded, Iterable) else [loaded]:
+            if not isinstance(one, base):
+                raise _entry_point_error(point, noun, f"names {one!r:.80}, which is no {noun}")
+            if one.name in found:
+                raise _entry_point_error(point, noun, f"has a second {noun} {one.name}")
+            found[one.name] = one
+    return found
+
+
+def _entry_point_error(point: EntryPoint, noun: str, what: str) -> PluginError:
+    return PluginError(
+        f"the entry point of a {noun} {what}",
+        where=point.value,
+        expected=f"an instance of the {noun}'s base class, or several, with names of their own",
+        remedy="fix the distribution that has it, or uninstall it",
+    )
 
 
 def origin_of(group: str, name: str) -> str:

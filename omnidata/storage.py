@@ -176,8 +176,8 @@ def wrap_os_error(folder: Path) -> Iterator[None]:
         raise RunError(
             f"a file cannot be read or written ({error.strerror})",
             where=str(place.parent if is_unfinished(place.name) else place),
-            expected="room on the disk, and a folder that can be written",
-            remedy="repeat the command when that is mended: what was finished is kept",
+            expected="space on the disk, and a folder that can be written",
+            remedy="correct that and repeat the command: finished work is kept",
         ) from None
 
 
@@ -342,7 +342,7 @@ class StagedFolder(ABC):
             raise DataError(
                 f"the {what} cannot be written ({error.strerror or error})",
                 where=str(self.out),
-                expected="room on the disk and the right to write",
+                expected="space on the disk and the right to write",
                 remedy="make room; the same command goes on with what is there",
             ) from None
 

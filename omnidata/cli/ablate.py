@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
-from omnidata.cli.arguments import flag, option, repeatable
+from omnidata.cli.declare import flag, option, repeatable, verb
 from omnidata.errors import OmnidataError, UsageError, plural
 
 if TYPE_CHECKING:
@@ -17,10 +17,7 @@ if TYPE_CHECKING:
     from omnidata.types import LoadedDataset, Modality
 
 
-@args.reading_data
-@args.finds
-@args.asks
-@args.on_engine
+@verb(args.reading_data, args.listing_findings)
 def ablate(
     *,
     task: args.TaskName,
@@ -28,7 +25,7 @@ def ablate(
     model: str = option("The model, e.g. openai:NAME.", "SPEC", default=...),
     out: Path = option("Folder for the runs and the table.", "DIR", default=...),
     task_options: args.TaskOptions,
-    where: args.Where,
+    steps: args.ChosenSteps,
     vary: list[str] = repeatable(
         "Compare values of a task or model option instead of media, the base value first; "
         "one option varies at a time (repeatable).",
@@ -50,12 +47,10 @@ def ablate(
     ),
     grid: bool = flag("Run every combination of the varied values.", "--grid"),
     profile: args.Profile = None,
-    exclude: args.Exclude = None,
-    limit: args.Limit = None,
     strict: args.Strict = False,
     seed: int = option("Seed for choosing other episodes.", min=0, default=0),
-    asking: args.ModelOptions,
-    cluster: args.Cluster | None,
+    asking: args.AskedModel,
+    cluster: args.Engine,
     by: str | None = option("Break the tables down by this tag, e.g. dependency.", "TAG"),
     form: args.Format = "terminal",
     as_json: args.Json = False,
@@ -135,9 +130,9 @@ def ablate(
         options,
         asking.options,
         profile,
-        where,
-        exclude,
-        limit,
+        steps.where,
+        steps.exclude,
+        steps.limit,
         asking.limits,
         seed,
         by_option="modalities" in benchmark.allowed,

@@ -37,6 +37,20 @@ class GivenAnswers:
     read: Callable[[LoadedDataset, Asking, BadLines], Iterator[Prediction]]
     flag: str = SKIP_BAD
 
+    def check_skipping(self, skip_bad: bool) -> None:
+        """Refuse to skip broken lines of a run folder.
+
+        Raises:
+            UsageError: they are to be skipped.
+        """
+        if skip_bad and not self.flag:
+            raise UsageError(
+                "a broken line in a run folder means that the folder is damaged",
+                where=SKIP_BAD,
+                expected=f"{SKIP_BAD} only with a file of answers",
+                remedy=f"name the file: {self.lines}",
+            )
+
 
 def find_answers(
     task: str,

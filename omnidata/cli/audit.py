@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.arguments import option
+from omnidata.cli.declare import option, verb
 from omnidata.errors import plural
 
 if TYPE_CHECKING:
@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 _MANY = 5000
 
 
-@args.reading_data
-@args.finds
-@args.on_engine
+@verb(args.reading_data, args.listing_findings)
 def audit(
     task: args.TaskName,
     data: args.Data,
@@ -31,7 +29,7 @@ def audit(
         min=1,
     ),
     *,
-    cluster: args.Cluster | None,
+    cluster: args.Processes,
     as_json: args.Json = False,
 ) -> bool:
     """Test if answers leak: score guesses that see no media.

@@ -6,21 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
-
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
-from omnidata.cli.arguments import (
-    ModelOptions,
-    argument,
-    expand_parameter,
-    finds,
-    flag,
-    load_asking,
-    option,
-    prices_only,
-    reading_data,
-)
+from omnidata.cli.declare import Group, argument, flag, option, verb
 from omnidata.cli.help import Verb, group
 from omnidata.errors import UsageError, plural
 
@@ -34,34 +22,30 @@ _Run = Annotated[Path, argument("The run folder.", "RUN")]
 
 
 @app.command("write", cls=Verb)
-@reading_data
-@finds
-@prices_only
+@verb(args.reading_data, args.listing_findings)
 def write(
     *,
     task: args.TaskName,
     data: args.Data,
     model: str = option("The model, e.g. openai:NAME or gemini:NAME.", "SPEC", default=...),
     task_options: args.TaskOptions,
-    where: args.Where,
+    steps: args.ChosenSteps,
     place: Path | None = argument("The run folder; same as --out.", "[OUT]", default=None),
     out: Path | None = option("The run folder.", "RUN"),
-    exclude: args.Exclude = None,
-    limit: args.Limit = None,
     strict: args.Strict = False,
     only: Literal["missing"] | None = option(
         "Write another round for the steps without an answer."
     ),
-    asking: ModelOptions,
+    asking: args.UnaskedModel,
     media_files: Path | None = option(
         "Store each media file here once, outside the requests. vLLM reads them with "
         "--allowed-local-media-path FOLDER; `submit` uploads them to Gemini.",
         "FOLDER",
     ),
-    per_file: int | None = option("Most requests per file.", "N", min=1),
-    mb_per_file: float | None = option("Most megabytes per file.", "MB", min=0.001),
+    per_file: int | None = option("Maximum number of requests per file.", "N", min=1),
+    mb_per_file: float | None = option("Maximum size of a file in megabytes.", "MB", min=0.001),
     as_json: args.Json = False,
-) -> None:
+) -> bool:
     """Write the requests of a run as files for a batch API; send nothing.
 
     The files are in RUN/batch, for OpenAI, Gemini or Anthropic, or for `vllm run-batch` if
@@ -71,7 +55,6 @@ def write(
     Example: omnidata batch write omnigui omnidata-demo/data --model openai:gpt-4o --out runs/gpt
     """
     from omnidata.run import batch
-    from omnidata.run.selection import read_exclude
 
     folder = out or place
     if folder is None or (out and place):
@@ -80,16 +63,14 @@ def write(
             where="--out",
             expected="omnidata batch write TASK DATA --model SPEC --out RUN",
         )
-    benchmark, source = load_asking(task, task_options, data, model, asking, strict=strict)
+    benchmark, source = args.load_asking(task, task_options, data, model, asking, strict=strict)
     with terminal.resumable(), terminal.progress(model) as progress:
         written = batch.write(
             benchmark,
             source,
             asking.recipe(model),
             folder,
-            where=where,
-            exclude=read_exclude(exclude, source.steps) if exclude else frozenset(),
-            limit=limit,
+            **steps.read(source.steps),
             only_missing=only == "missing",
             media=media_files,
             max_requests=per_file,
@@ -98,8 +79,7 @@ def write(
             progress=progress,
         )
     _print_written(written, folder, as_json)
-    if written.unsent:
-        raise typer.Exit(1)
+    return bool(written.unsent)
 
 
 def _print_written(written: Written, out: Path, as_json: bool) -> None:
@@ -146,25 +126,24 @@ def _scoring(
     data: Path | None = args.data_option("The dataset, if it has moved."),
     profile: args.Profile = None,
     changed_media: args.ChangedMedia = False,
-    prices: Path | None = option("Prices of models, in TOML (docs/evaluate.md).", "FILE"),
+    prices: args.Prices = None,
 ) -> dict[str, Any]:
     return {"data": data, "profile": profile, "changed_media": changed_media, "prices": prices}
 
 
-_scored = expand_parameter("scoring", _scoring)
+_Scoring = Annotated[dict[str, Any], Group(_scoring)]
 
 
 @app.command("read", cls=Verb)
-@reading_data
-@_scored
+@verb(args.reading_data)
 def read(
     *,
     run: _Run,
     results: list[Path] = argument("The provider's result files, in any order.", "RESULTS..."),
-    scoring: dict[str, Any],
+    scoring: _Scoring,
     models: Path | None = option("The TOML file of models that `batch write` used.", "FILE"),
     as_json: args.Json = False,
-) -> None:
+) -> bool:
     """Read the results of a batch, score the run and print a table.
 
     Reads results of OpenAI (output and error files), `vllm run-batch`, Gemini and Anthropic, of one
@@ -173,10 +152,10 @@ def read(
 
     Example: omnidata batch read runs/gpt batch_output.jsonl batch_errors.jsonl
     """
-    _read(run, results, as_json, models=models, **scoring)
+    return _read(run, results, as_json, models=models, **scoring)
 
 
-def _read(run: Path, results: Sequence[Path], as_json: bool, **how: Any) -> None:
+def _read(run: Path, results: Sequence[Path], as_json: bool, **how: Any) -> bool:
     from omnidata.run import batch_results
 
     task, found = batch_results.read(run, results, **how)
@@ -195,8 +174,7 @@ def _read(run: Path, results: Sequence[Path], as_json: bool, **how: Any) -> None
             f"{plural(lacking[0], 'step')} without an answer: ask again in a batch with "
             "`omnidata batch write ... --only missing`, or directly with `omnidata evaluate`"
         )
-    if runs.is_doubtful(found.results):
-        raise typer.Exit(1)
+    return runs.is_doubtful(found.results)
 
 
 # What the provider does with the files.
@@ -210,12 +188,12 @@ def _place(
     return Place(base_url, key_file, models)
 
 
-_at_provider = expand_parameter("place", _place)
+_Provider = Annotated["Place", Group(_place)]
 
 
 @app.command("submit", cls=Verb)
-@_at_provider
-def submit(run: _Run, *, place: Place, as_json: args.Json = False) -> None:
+@verb()
+def submit(run: _Run, *, place: _Provider, as_json: args.Json = False) -> None:
     """Send the request files of a run to OpenAI, Gemini or Anthropic.
 
     RUN/batch/jobs.json records each file that was sent. The same command resumes an interrupted
@@ -232,8 +210,8 @@ def submit(run: _Run, *, place: Place, as_json: args.Json = False) -> None:
 
 
 @app.command("status", cls=Verb)
-@_at_provider
-def status(run: _Run, *, place: Place, as_json: args.Json = False) -> None:
+@verb()
+def status(run: _Run, *, place: _Provider, as_json: args.Json = False) -> bool:
     """Show the state of the request files of a run.
 
     Exit code 1: the provider has refused a whole file.
@@ -244,22 +222,19 @@ def status(run: _Run, *, place: Place, as_json: args.Json = False) -> None:
 
     files = batch_jobs.status(run, place)
     _print_files(files, as_json)
-    if any(known.state == "failed" for known in files.values()):
-        raise typer.Exit(1)
+    return any(known.state == "failed" for known in files.values())
 
 
 @app.command("fetch", cls=Verb)
-@reading_data
-@_scored
-@_at_provider
+@verb(args.reading_data)
 def fetch(
     run: _Run,
     wait: bool = flag("Wait until all jobs have ended, asking less and less often.", "--wait"),
     *,
-    place: Place,
-    scoring: dict[str, Any],
+    place: _Provider,
+    scoring: _Scoring,
     as_json: args.Json = False,
-) -> None:
+) -> bool:
     """Fetch finished results, score the run and print a table.
 
     Exit code 1: some steps have no answer, or no job has ended yet.
@@ -279,8 +254,8 @@ def fetch(
             terminal.note(" ".join(filter(None, (f"{name}: {known.state}", known.said))))
     if not (results or lost):
         terminal.note("no job has ended yet; add --wait to wait")
-        raise typer.Exit(1)
-    _read(run, results, as_json, lost=lost, models=place.models, **scoring)
+        return True
+    return _read(run, results, as_json, lost=lost, models=place.models, **scoring)
 
 
 def _print_files(files: Mapping[str, FileState], as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""`omnidata cache`: list and clear the steps that are kept for later commands."""
+"""`omnidata cache`: list or clear the cached steps of large datasets."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.arguments import flag
+from omnidata.cli.declare import flag, verb
 
 
+@verb()
 def cache(
-    clear: bool = flag("Remove all of them.", "--clear"),
+    clear: bool = flag("Remove all cached datasets.", "--clear"),
     as_json: args.Json = False,
 ) -> None:
-    """List the datasets of many steps that are kept for later commands.
+    """List or clear the cache of large datasets.
 
-    A dataset of more than 20,000 steps is read once; later commands map a file of its steps, until
-    its files, its options or the code that reads it change. OMNIDATA_CACHE names the folder,
-    OMNIDATA_CACHE_BYTES the most that it holds: what was not used for longest goes first.
+    A dataset of more than 20,000 steps is read once. Later commands open the cached steps, until
+    the files, the options or the code that reads them change. OMNIDATA_CACHE sets the folder,
+    OMNIDATA_CACHE_BYTES its maximum size; the least recently used dataset is removed first.
 
     Example: omnidata cache
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.arguments import argument, flag, option
+from omnidata.cli.declare import argument, flag, option, verb
 from omnidata.errors import plural
 
 if TYPE_CHECKING:
     from omnidata.certify import Certificate
 
 
-@args.asks
+@verb()
 def certify(
     *,
     model: str = argument("The model, e.g. openai:NAME.", "SPEC"),
@@ -22,16 +22,18 @@ def certify(
     against: str | None = option(
         "Ask a reference as well, e.g. hf:PATH of the same weights, and compare.", "SPEC"
     ),
-    dialect: str | None = option("Ask for places as a model family expects, e.g. qwen3.", "NAME"),
+    dialect: str | None = option(
+        "Ask for positions in the action format of a model family, e.g. qwen3.", "NAME"
+    ),
     coordinates: str = option(
-        "The unit of places in plain words: px, norm1000 or rel.", "UNIT", default="px"
+        "Unit of positions in plain questions: px, norm1000 or rel.", "UNIT", default="px"
     ),
     modalities: str = option(
         "Modalities to send in addition to text: I (pictures), V (clips), A (sound).",
         "LETTERS",
         default="I,V,A",
     ),
-    asking: args.ModelOptions,
+    asking: args.AskedModel,
     dry_run: bool = flag("Count the requests; send nothing.", "--dry-run"),
     as_json: args.Json = False,
 ) -> bool:

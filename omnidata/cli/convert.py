@@ -6,13 +6,11 @@ from pathlib import Path
 
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.arguments import argument, flag, option
+from omnidata.cli.declare import argument, flag, option, verb
 from omnidata.errors import UsageError, plural
 
 
-@args.reading_data
-@args.finds
-@args.on_engine
+@verb(args.reading_data, args.listing_findings)
 def convert(
     *,
     task: args.TaskName,
@@ -30,7 +28,7 @@ def convert(
         "cores; with ray all that fit.",
         min=1,
     ),
-    cluster: args.Cluster | None,
+    cluster: args.Processes,
     as_json: args.Json = False,
 ) -> bool:
     """Write a Parquet repository that `datasets.load_dataset` opens.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.arguments import flag, option
+from omnidata.cli.declare import flag, option, verb
 from omnidata.cli.runs import counting, episode_metrics, legend_of
 from omnidata.errors import UsageError
 
@@ -21,6 +21,7 @@ _LOCAL_STEPS = 4
 _LOCAL_OPTIONS = {"max_new_tokens": "16"}
 
 
+@verb()
 def demo(
     out: Path = option("Folder for data/ and runs/.", "DIR", default=Path("omnidata-demo")),
     seed: int = option("Seed of the sample dataset.", default=0),
@@ -29,9 +30,9 @@ def demo(
 ) -> None:
     """Make a small OmniGUI dataset and evaluate two baselines on it.
 
-    The oracle shows the ceiling of the rules, the tap on the centre the floor. A second call with
-    the same seed reuses the data and the answers of the first. With --local a tiny transformers
-    model with random weights is built and asked about a few steps, to try the whole path.
+    The oracle gives every right answer; the other baseline always taps the centre of the screen. A
+    second call with the same seed reuses the data and the answers of the first. With --local a tiny
+    transformers model with random weights is built and asked about a few steps.
 
     Example: omnidata demo --out omnidata-demo
     """

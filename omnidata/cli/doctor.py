@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.arguments import option
+from omnidata.cli.declare import option, verb
 
 if TYPE_CHECKING:
     from omnidata.data.doctor import Check
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _LIMIT = 120.0  # a first import from a network disk is slow
 
 
+@verb()
 def doctor(
     time_limit: float = option(
         "Time limit for loading one package.", "SECONDS", min=1, default=_LIMIT

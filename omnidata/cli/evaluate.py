@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
-from omnidata.cli.arguments import argument, flag, option
+from omnidata.cli.declare import argument, flag, option, verb
 from omnidata.errors import plural
 
 if TYPE_CHECKING:
@@ -18,10 +18,7 @@ if TYPE_CHECKING:
     from omnidata.types import Progress
 
 
-@args.reading_data
-@args.finds
-@args.asks
-@args.on_engine
+@verb(args.reading_data, args.listing_findings)
 def evaluate(
     *,
     task: args.TaskName,
@@ -29,16 +26,14 @@ def evaluate(
     model: str = option("The model, e.g. openai:NAME or baseline:center.", "SPEC", default=...),
     out: Path = option("The run folder; written, or resumed.", "RUN", default=...),
     task_options: args.TaskOptions,
-    where: args.Where,
+    steps: args.ChosenSteps,
     profile: args.Profile = None,
-    exclude: args.Exclude = None,
-    limit: args.Limit = None,
     errata: args.Errata,
     strict: args.Strict = False,
     dry_run: args.DryRun = False,
-    asking: args.ModelOptions,
+    asking: args.AskedModel,
     shard: args.ShardOf = None,
-    cluster: args.Cluster | None,
+    cluster: args.Engine,
     changed_media: args.ChangedMedia = False,
     require_certificate: bool = flag(
         "Refuse a model without a certificate of `omnidata certify`, or with one that has faults.",
@@ -66,7 +61,7 @@ def evaluate(
     from omnidata.run.errata import read_all
     from omnidata.run.evaluate import evaluate as run
     from omnidata.run.sampling import evaluate_samples
-    from omnidata.run.selection import parse_shard, read_exclude
+    from omnidata.run.selection import parse_shard
 
     args.check_together(
         verifier,
@@ -86,7 +81,7 @@ def evaluate(
     benchmark, source = args.load_asking(task, task_options, data, model, asking, strict=strict)
     corrected = read_all(errata, task)
     runs.note_other_data(corrected, source)
-    excluded = read_exclude(exclude, source.steps) if exclude else frozenset[str]()
+    kept = steps.read(source.steps)
     if dry_run:
         from omnidata.run.dry_run import dry_run as preview
 
@@ -96,10 +91,8 @@ def evaluate(
             asking.adapter(model, benchmark, source.steps, asks=False),
             out,
             asking.limits,
-            where=where,
-            exclude=excluded,
-            limit=limit,
             part=part,
+            **kept,
         )
         runs.print_preview(seen, as_json)
         if samples:
@@ -109,10 +102,8 @@ def evaluate(
         made = asking.adapter(model, benchmark, source.steps, asks=False)
         check_certificate(made.name, made.settings)
     chosen: dict[str, Any] = {
+        **kept,
         "profile": profile,
-        "where": where,
-        "exclude": excluded,
-        "limit": limit,
         "shard": part,
         "limits": asking.limits,
         "changed_media": changed_media,
@@ -135,7 +126,7 @@ def evaluate(
     return runs.is_doubtful(results) or bool(table and table["deliveries"].keys() - {"ok"})
 
 
-@args.reading_data
+@verb(args.reading_data)
 def merge(
     *,
     parts: list[Path] = argument("The run folders of all parts, in any order.", "RUN..."),
@@ -166,14 +157,12 @@ def merge(
     return runs.is_doubtful(results)
 
 
-@args.reading_data
-@args.finds
-@args.on_engine
+@verb(args.reading_data, args.listing_findings)
 def suite(
     *,
     file: Path = argument("The suite, in TOML (docs/evaluate.md).", "FILE"),
     reuse_answers: args.ReuseAnswers = False,
-    cluster: args.Cluster | None,
+    cluster: args.Engine,
     as_json: args.Json = False,
 ) -> bool:
     """Evaluate every model of a TOML file on every task, in one table.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.arguments import argument, flag, option, repeatable
+from omnidata.cli.declare import Group, argument, flag, option, repeatable, verb
 from omnidata.errors import UsageError, plural
 from omnidata.training.formats import (
     OURS,
@@ -18,11 +19,13 @@ from omnidata.training.formats import (
     Objects,
     PreferenceFormat,
     PromptFormat,
-    get_format,
 )
 
 if TYPE_CHECKING:
+    from omnidata.tasks.asking import Asking
     from omnidata.training.export import Exported
+    from omnidata.training.preferences import Preferences
+    from omnidata.training.rows import Options
 
 
 def _titles(kind: type[Format]) -> list[str]:
@@ -32,36 +35,14 @@ def _titles(kind: type[Format]) -> list[str]:
 *_FIRST, _LAST = _titles(PreferenceFormat)
 
 
-@args.reading_data
-@args.finds
-@args.on_engine
-def export(
+def _row_options(
     *,
-    task: args.TaskName,
-    data: args.Data,
-    out: Path = argument("A new folder for the export.", "OUT"),
-    task_options: args.TaskOptions,
-    where: args.Where,
-    pairs: list[Path] = repeatable(
-        "Write preferences from the answers of these runs; with --format "
-        f"{', '.join(_FIRST)} or {_LAST} (repeatable).",
-        "RUN",
-        name="--pairs",
-    ),
     form: str = option(
         f"Format of the rows. Answers: {', '.join(_titles(AnswerFormat))}. Prompts with a "
         f"reward: {', '.join(_titles(PromptFormat))}. Preferences: see --pairs.",
         "TRAINER",
         name="--format",
         default=...,
-    ),
-    histories: Path | None = option(
-        "Put the model's own actions from this run into the prompts; the run needs -T "
-        "history=predicted.",
-        "RUN",
-    ),
-    coordinates: str | None = option(
-        "Unit of the answers' coordinates: norm1000, rel or px of the pictures.", "UNIT"
     ),
     image_size: int | None = option("Shrink pictures to sides of at most N pixels.", "N", min=1),
     smart_resize: Literal[28, 32] | None = option(
@@ -87,6 +68,37 @@ def export(
         "SHARES",
         default="train=0.8,validation=0.1,test=0.1",
     ),
+) -> Any:
+    from omnidata.run.selection import parse_shares
+    from omnidata.training.media_store import Sizing
+    from omnidata.training.rows import Options
+
+    args.check_together(
+        frames,
+        video == "frames",
+        "--frames is for clips as pictures",
+        f"--frames {frames}",
+        "--video frames",
+    )
+    return Options(
+        format=form,
+        video=video,
+        frames=frames or 4,
+        drop_audio=drop_audio,
+        sizing=Sizing(
+            longest=image_size, factor=smart_resize, min_pixels=min_pixels, max_pixels=max_pixels
+        ),
+        objects=objects,
+        shares=parse_shares(split),
+        reward=reward,
+    )
+
+
+def _preference_options(
+    *,
+    pairs: list[Path],
+    histories: Path | None,
+    changed_media: bool,
     profile: str | None = option("With --pairs: rules that decide which answers are right."),
     order: Literal["nearest", "balanced"] | None = option(
         "With --pairs: nearest wrong answers first (nearest, the default), or causes of "
@@ -96,12 +108,60 @@ def export(
     max_rows: int | None = option(
         "With --pairs: write the first N rows of this order.", "N", min=1
     ),
+) -> Any:
+    from omnidata.training.preferences import Preferences
+
+    for flag_name, is_given in (
+        (f"--profile {profile}", profile is not None),
+        (f"--order {order}", order is not None),
+        (f"--max-rows {max_rows}", max_rows is not None),
+        ("--changed-media", changed_media and not histories),
+    ):
+        what = "this option is for answers of runs, and no run is named"
+        args.check_together(is_given, pairs, what, flag_name, "--pairs RUN")
+    if not pairs:
+        return None
+    return Preferences(
+        runs=pairs,
+        profile=profile,
+        order=order or "nearest",
+        most=max_rows,
+        changed_media=changed_media,
+    )
+
+
+_Rows = Annotated["Options", Group(_row_options)]
+_Preferences = Annotated["Preferences | None", Group(_preference_options)]
+
+
+@verb(args.reading_data, args.listing_findings)
+def export(
+    *,
+    task: args.TaskName,
+    data: args.Data,
+    out: Path = argument("A new folder for the export.", "OUT"),
+    task_options: args.TaskOptions,
+    steps: args.ChosenSteps,
+    pairs: list[Path] = repeatable(
+        "Write preferences from the answers of these runs; with --format "
+        f"{', '.join(_FIRST)} or {_LAST} (repeatable).",
+        "RUN",
+        name="--pairs",
+    ),
+    histories: Path | None = option(
+        "Put the model's own actions from this run into the prompts; the run needs -T "
+        "history=predicted.",
+        "RUN",
+    ),
+    coordinates: str | None = option(
+        "Unit of the answers' coordinates: norm1000, rel or px of the pictures.", "UNIT"
+    ),
+    rows: _Rows,
+    preferences: _Preferences,
     changed_media: args.ChangedMedia = False,
     check_against: Path | None = args.data_option(
         "Check that training shares nothing with these evaluation data."
     ),
-    exclude: args.Exclude = None,
-    limit: args.Limit = None,
     errata: list[str] = repeatable(
         "Train on the labels that these corrections lead to (repeatable, in order).", "FILE"
     ),
@@ -109,7 +169,7 @@ def export(
     overwrite: bool = flag("Replace an existing export.", "--overwrite"),
     strict: args.Strict = False,
     workers: args.Workers = None,
-    cluster: args.Cluster | None,
+    cluster: args.Processes,
     as_json: args.Json = False,
 ) -> bool:
     """Write training data: prompts with targets, rewards or preferences.
@@ -124,33 +184,10 @@ def export(
     Example: omnidata export omnigui omnidata-demo/data train --format llamafactory
     """
     from omnidata.run.errata import read_all
-    from omnidata.run.selection import parse_shares, read_exclude
-    from omnidata.tasks import get_task
     from omnidata.tasks.asking_under_options import load_to_ask
-    from omnidata.tasks.given_options import parse
     from omnidata.training.export import export as run
-    from omnidata.training.media_store import Sizing
-    from omnidata.training.preferences import Preferences, run_options
-    from omnidata.training.rows import Options
-    from omnidata.training.semi_online import OPTION, run_histories
+    from omnidata.training.semi_online import run_histories
 
-    args.check_together(
-        frames,
-        video == "frames",
-        "--frames is for clips as pictures",
-        f"--frames {frames}",
-        "--video frames",
-    )
-    for_pairs = {
-        f"--format {form}": isinstance(get_format(form), PreferenceFormat),
-        f"--profile {profile}": profile is not None,
-        f"--order {order}": order is not None,
-        f"--max-rows {max_rows}": max_rows is not None,
-        "--changed-media": changed_media and not histories,
-    }
-    for flag_name, is_given in for_pairs.items():
-        what = "this option is for answers of runs, and no run is named"
-        args.check_together(is_given, pairs, what, flag_name, "--pairs RUN")
     args.check_together(
         errata,
         not pairs,
@@ -158,42 +195,16 @@ def export(
         "--errata, --pairs",
         "no --pairs",
     )
-    preferences = Preferences(
-        runs=pairs,
-        profile=profile,
-        order=order or "nearest",
-        most=max_rows,
-        changed_media=changed_media,
-    )
-    options = Options(
-        format=form,
-        video=video,
-        frames=frames or 4,
-        drop_audio=drop_audio,
-        sizing=Sizing(
-            longest=image_size, factor=smart_resize, min_pixels=min_pixels, max_pixels=max_pixels
-        ),
-        objects=objects,
-        shares=parse_shares(split),
-        copy=copy,
-        reward=reward,
-    )
-    chosen = dict(task_options)
-    if coordinates is not None:
-        chosen = parse([*map("=".join, chosen.items()), f"coordinates={coordinates}"], "-T")
     if pairs and histories:
         raise UsageError(
             "--pairs keeps the prompts of the runs, and --histories changes them",
             where=f"--pairs {pairs[0]}, --histories {histories}",
             expected="one of the two",
         )
-    texts: Mapping[str, str] = {}
-    if of_run := pairs[0] if pairs else histories:
-        had = run_options(task, of_run, chosen, *([OPTION] if histories else []))
-        chosen, texts = dict(had.values), had.texts
-    asking = get_task(task, chosen, texts=texts)
+    options = args.add_option(task_options, "coordinates", coordinates)
+    asking = _asking_of(task, options, pairs, histories)
     if not histories:
-        options.check(asking)
+        rows.check(asking, with_runs=bool(pairs))
     source = load_to_ask(asking, data, check_media=False, strict=strict)
     terminal.print_findings(source)
     past = None
@@ -205,12 +216,10 @@ def export(
             asking,
             source,
             out,
-            options,
-            where=where,
-            exclude=read_exclude(exclude, source.steps) if exclude else frozenset(),
-            limit=limit,
+            replace(rows, copy=copy),
+            **steps.read(source.steps),
             against=against,
-            preferences=preferences if pairs else None,
+            preferences=preferences,
             histories=past,
             overwrite=overwrite,
             workers=workers,
@@ -220,6 +229,21 @@ def export(
         )
     _print(done, out, as_json)
     return any(finding.severity == "error" for finding in done.findings)
+
+
+def _asking_of(
+    task: str, options: Mapping[str, str], pairs: Sequence[Path], histories: Path | None
+) -> Asking:
+    """Return the benchmark with its options; prompts of runs keep those of the first run."""
+    from omnidata.tasks import get_task
+    from omnidata.training.preferences import run_options
+    from omnidata.training.semi_online import OPTION
+
+    run = pairs[0] if pairs else histories
+    if run is None:
+        return get_task(task, options)
+    recorded = run_options(task, run, options, *([OPTION] if histories else []))
+    return get_task(task, recorded.values, texts=recorded.texts)
 
 
 def _print(done: Exported, out: Path, as_json: bool) -> None:

@@ -9,12 +9,12 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.arguments import argument, flag, option, repeatable
+from omnidata.cli.declare import argument, flag, option, repeatable, verb
 from omnidata.errors import OmnidataError, UsageError, plural
 from omnidata.remote import is_url, refuse_url
 
 
-@args.caching
+@verb(args.caching)
 def fetch(
     *,
     task: str = argument("A benchmark, e.g. omnigui, or a URL, e.g. s3://bucket/data.", "TASK|URL"),
@@ -22,7 +22,9 @@ def fetch(
         'Download only files that match, e.g. "*.json" (repeatable).', "PATTERN"
     ),
     out: Path | None = argument(
-        "A new folder. Default: the cache, which auto and the URL read.", "OUT", default=None
+        "A new folder. Default: the cache, where later commands find it by auto or the URL.",
+        "OUT",
+        default=None,
     ),
     source: str | None = option("Which source, if the task has several.", "NAME"),
     revision: str | None = option("Commit, tag or branch of the dataset.", "SHA"),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.arguments import argument
+from omnidata.cli.declare import argument, verb
 from omnidata.cli.help import Verb, group
 
 app = group(
@@ -17,7 +17,7 @@ app = group(
 
 
 @app.command("lmms", cls=Verb)
-@args.reading_data
+@verb(args.reading_data)
 def lmms(
     *,
     task: args.TaskName,

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from omnidata import registry
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.arguments import argument, flag, option, repeatable
+from omnidata.cli.data import data_of, only_task
+from omnidata.cli.declare import argument, flag, option, repeatable, verb
 from omnidata.errors import DataError, UsageError, plural
 
 if TYPE_CHECKING:
@@ -29,8 +30,7 @@ _DIALECTS = "dialects"
 Format = Literal["terminal", "md", "latex", "json"]
 
 
-@args.reading_data
-@args.finds
+@verb(args.reading_data, args.listing_findings)
 def info(
     named: list[str] | None = argument(
         "The dataset's folder or file. Name the benchmark before it, e.g. omnigui, if the"
@@ -140,7 +140,7 @@ def _places(named: Sequence[str]) -> list[tuple[str | None, Path]]:
         if word in registry.names() or not Path(word).exists():
             data = next(words, None)
         task, place = (None, word) if data is None else (word, data)
-        found.append((task, args.data_of(task, Path(place))))
+        found.append((task, data_of(task, Path(place))))
     return found
 
 
@@ -149,7 +149,7 @@ def _open(name: str | None, place: Path, expect: str | None, strict: bool) -> _D
     from omnidata.tasks import get_task
     from omnidata.tasks.statistics import statistics
 
-    name = name or args.only_task(place, _USAGE, lambda task, data: f"omnidata info {task} {data}")
+    name = name or only_task(place, _USAGE, lambda task, data: f"omnidata info {task} {data}")
     task = get_task(name)
     kind = task.benchmark.paper.overview
     if expect is not None and expect not in kind.published:
@@ -407,8 +407,7 @@ _VIEW_USAGE = "omnidata view DATA, omnidata view TASK DATA, or omnidata view RUN
 _RUN = ("run.json", "results.json")
 
 
-@args.reading_data
-@args.finds
+@verb(args.reading_data, args.listing_findings)
 def view(
     task_options: args.TaskOptions,
     task: str | None = argument(
@@ -440,7 +439,7 @@ def view(
     if place is None:
         if task is None:
             raise UsageError("no data and no run is named", expected=_VIEW_USAGE)
-        place = args.data_of(named, Path(task))
+        place = data_of(named, Path(task))
         task = None
     if task and named:
         raise UsageError("the task is named twice", where=f"--task {named}", expected=_VIEW_USAGE)
@@ -486,7 +485,7 @@ def _book(data: Path, task: str | None, of: Path | None, task_options: Mapping[s
         return open_run(read_run(data), data=of, files=task_options)
     if of is not None:
         raise UsageError("DATA is not a run folder", where=f"--data {of}", remedy="drop --data")
-    name = task or args.only_task(
+    name = task or only_task(
         data, _VIEW_USAGE, lambda named, place: f"omnidata view {named} {place}"
     )
     book = open_data(get_task(name, task_options), data)

@@ -7,13 +7,14 @@ from pathlib import Path
 
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.arguments import argument, option
+from omnidata.cli.data import check_exclude, write_exclude
+from omnidata.cli.declare import argument, option, verb
 from omnidata.errors import UsageError, plural
 
 _HEAD = "Steps to leave out, by omnidata items"
 
 
-@args.reading_data
+@verb(args.reading_data)
 def items(
     *,
     runs: list[Path] = argument("Three or more scored run folders.", "RUN..."),
@@ -51,7 +52,7 @@ def items(
     """
     form = "json" if as_json else form
     if to is not None:
-        args.check_exclude(to, head=_HEAD, flag="--to")
+        check_exclude(to, head=_HEAD, flag="--to")
     if errata is not None:
         _check_new(errata, subset)
     if subset is not None:
@@ -65,7 +66,7 @@ def items(
     else:
         ids = _analyse(runs, data, form, errata)
     if to is not None:
-        args.write_exclude(to, ids, head=_HEAD)
+        write_exclude(to, ids, head=_HEAD)
 
 
 def _check_new(errata: Path, subset: float | None) -> None:

@@ -7,9 +7,10 @@ from pathlib import Path
 
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.arguments import argument, flag
+from omnidata.cli.declare import argument, flag, verb
 
 
+@verb()
 def push(
     *,
     folder: Path = argument(

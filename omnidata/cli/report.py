@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.arguments import argument, flag, option, repeatable
+from omnidata.cli.declare import argument, flag, option, repeatable, verb
 from omnidata.cli.runs import legend_of
 from omnidata.errors import UsageError
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Format = Literal["terminal", "md", "latex", "csv", "json"]
 
 
-@args.reading_data
+@verb(args.reading_data)
 def report(
     *,
     runs: list[Path] = argument("Scored run folders.", "RUN..."),
@@ -138,7 +138,7 @@ def report(
     return any(run.results.get("headline") for run in found)
 
 
-@args.reading_data
+@verb(args.reading_data)
 def compare(
     *,
     runs: list[Path] = argument(

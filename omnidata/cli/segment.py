@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
+from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.arguments import Json, argument, finds, on_engine, option
+from omnidata.cli.declare import argument, option, verb
 from omnidata.errors import UsageError, plural
 from omnidata.loaders.episode_tree import Dependency, Dimension
 from omnidata.loaders.instructions import Language
@@ -19,8 +18,7 @@ if TYPE_CHECKING:
     from omnidata.run.engines import Cluster
 
 
-@finds
-@on_engine
+@verb(args.listing_findings)
 def segment(
     *,
     places: list[Path] = argument(
@@ -49,8 +47,8 @@ def segment(
     ),
     app: str | None = option("Name of the app; overrides the log."),
     episode: str | None = option("Name of the episode. Default: the recording's name.", "ID"),
-    instruction_en: str | None = option("The instruction in English."),
-    instruction_zh: str | None = option("The instruction in Chinese."),
+    instruction_en: str | None = option("The instruction in English.", "TEXT"),
+    instruction_zh: str | None = option("The instruction in Chinese.", "TEXT"),
     dimension: Dimension | None = option(
         "The cognitive dimension: localization (the default), semantic_understanding, "
         "cross_modal_discrimination, temporal_reasoning or instant_response.",
@@ -61,9 +59,9 @@ def segment(
         "Language of the app. Default: that of the only instruction."
     ),
     workers: int | None = option("With --list: number of processes. Default: one per core.", min=1),
-    cluster: Cluster | None,
-    as_json: Json = False,
-) -> None:
+    cluster: args.Processes,
+    as_json: args.Json = False,
+) -> bool:
     """Cut a screen recording and its action log into an episode of steps.
 
     Each action gets the screenshot just before it, and the clip and audio since the previous
@@ -118,8 +116,7 @@ def segment(
             )
     if not as_json:
         terminal.note(f"dataset: {out}")
-    if any(finding.severity == "error" for finding in findings):
-        raise typer.Exit(1)
+    return any(finding.severity == "error" for finding in findings)
 
 
 def _check(

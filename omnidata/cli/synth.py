@@ -8,23 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from omnidata.cli import arguments as args
 from omnidata.cli import synth_label, synth_rows, terminal
-from omnidata.cli.arguments import (
-    Json,
-    ModelOptions,
-    Workers,
-    argument,
-    asks,
-    flag,
-    on_engine,
-    option,
-    repeatable,
-)
+from omnidata.cli.declare import argument, flag, option, repeatable, verb
 from omnidata.cli.help import Verb, group
 from omnidata.errors import Finding, UsageError, plural
 
 if TYPE_CHECKING:
-    from omnidata.run.engines import Cluster
     from omnidata.synth.compose import Author
     from omnidata.synth.compose.settings import EdgeRule
 
@@ -32,7 +22,7 @@ app = group("Generate training data.", cls=synth_rows.Verbs)
 
 
 @app.command("episodes", cls=Verb)
-@on_engine
+@verb()
 def episodes(
     *,
     out: Path = argument("A new folder for the dataset.", "OUT"),
@@ -68,7 +58,7 @@ def episodes(
     ),
     fps: int = option("Frames per second of the clips.", default=15),
     seconds: float = option("Length of clips and sounds.", default=2.0),
-    max_steps: int = option("Most steps of an episode.", default=3),
+    max_steps: int = option("Maximum number of steps of an episode.", default=3),
     apps: int = option("Number of apps, each with its own look.", default=24),
     in_order: bool = flag(
         "Let the first code always mean the first answer, and so on.", "--in-order"
@@ -76,9 +66,9 @@ def episodes(
     distractors: float = option(
         "Share of steps with irrelevant content, per medium.", "SHARE", default=0.5
     ),
-    workers: Workers = None,
-    cluster: Cluster | None,
-    as_json: Json = False,
+    workers: args.Workers = None,
+    cluster: args.Processes,
+    as_json: args.Json = False,
 ) -> None:
     """Generate episodes in which one medium alone decides each step.
 
@@ -191,11 +181,12 @@ app.command("recaption", cls=Verb)(synth_label.recaption)
 
 
 @app.command("pool", cls=Verb)
+@verb()
 def pool(
     *,
     out: Path = argument("A new folder for the pool.", "OUT"),
     seed: int = option("Seed of names, colours and bindings.", default=0),
-    as_json: Json = False,
+    as_json: args.Json = False,
 ) -> None:
     """Generate a sample pool of subtasks for `synth compose`.
 
@@ -219,8 +210,7 @@ def pool(
 
 
 @app.command("compose", cls=Verb)
-@asks
-@on_engine
+@verb()
 def compose(
     *,
     pool: Path = argument("Folder of subtasks and trajectories.", "POOL"),
@@ -238,19 +228,19 @@ def compose(
     ),
     tasks: int = option("Number of distinct tasks.", "N", min=1, default=100),
     seed: int = option("Seed of all random choices.", default=0),
-    most: int = option("Most subtasks per task.", default=10),
+    most: int = option("Maximum number of subtasks per task.", default=10),
     edges: Literal["latest", "every"] = option(
         "Link to the latest subtask that changed a resource, or to every one.", default="latest"
     ),
-    orders: int = option("Most orders listed per task.", default=20),
+    orders: int = option("Maximum number of orders listed per task.", default=20),
     trajectories: int = option("Trajectories per task; 0 writes graphs only.", default=1),
     plot: Path | None = option("Draw the distribution; needs the extra plots.", "FILE"),
-    workers: Workers = None,
+    workers: args.Workers = None,
     model: str | None = option("Model that writes the instructions. Default: a template.", "SPEC"),
-    rounds: int = option("Most attempts to write an instruction.", default=3),
-    asking: ModelOptions,
-    cluster: Cluster | None,
-    as_json: Json = False,
+    rounds: int = option("Maximum number of attempts to write an instruction.", default=3),
+    asking: args.AskedModel,
+    cluster: args.Processes,
+    as_json: args.Json = False,
 ) -> None:
     """Compose tasks of controlled complexity from a pool of subtasks.
 
@@ -306,7 +296,7 @@ def compose(
         terminal.note(f"answers: {run_folder(out)}")
 
 
-def _author(model: str | None, asking: ModelOptions, edges: EdgeRule) -> Author | None:
+def _author(model: str | None, asking: args.ModelOptions, edges: EdgeRule) -> Author | None:
     from omnidata.synth.compose.instructions import Author, Questions
     from omnidata.tasks.asking import Asking
 

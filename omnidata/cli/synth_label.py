@@ -8,20 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
-from omnidata.cli.arguments import (
-    ModelOptions,
-    argument,
-    asks,
-    declaration,
-    finds,
-    on_engine,
-    option,
-    reading_data,
-)
+from omnidata.cli.data import only_task
+from omnidata.cli.declare import argument, declaration, option, verb
 from omnidata.errors import Finding, UsageError, plural
 
 if TYPE_CHECKING:
@@ -35,10 +25,7 @@ Out = Annotated[Path, argument("A new folder for the dataset.", "OUT")]
 Model = Annotated[str, declaration("The model, e.g. openai:NAME or hf:FOLDER.", "SPEC")]
 
 
-@reading_data
-@finds
-@asks
-@on_engine
+@verb(args.reading_data, args.listing_findings)
 def label(
     data: args.Data,
     out: Out,
@@ -49,10 +36,10 @@ def label(
     ),
     dry_run: args.DryRun = False,
     *,
-    asking: ModelOptions,
-    cluster: Cluster | None,
+    asking: args.AskedModel,
+    cluster: args.Engine,
     as_json: args.Json = False,
-) -> None:
+) -> bool:
     """Label steps: ask a model for the action between screenshots.
 
     Steps with a target keep it. The model's precision is measured on them and on --known, and
@@ -69,7 +56,7 @@ def label(
     made = _load_questions(Labelling, "action", "labels the actions of", data, known, task_options)
     if dry_run:
         _preview(made, out, model, asking, as_json)
-        return
+        return False
     done = _annotate(made, out, model, asking, cluster)
     steps = done.report["steps"]
     counts = {
@@ -80,13 +67,10 @@ def label(
     }
     _print(done, out, "steps", counts, ("type", "exact"), as_json)
     nothing = steps["all"] > steps["with_target"] and not steps["labelled"]
-    _finish(done, "no step could be labelled" if nothing else "")
+    return _finish(done, "no step could be labelled" if nothing else "")
 
 
-@reading_data
-@finds
-@asks
-@on_engine
+@verb(args.reading_data, args.listing_findings)
 def filter_(
     data: args.Data,
     out: Out,
@@ -97,10 +81,10 @@ def filter_(
     ),
     dry_run: args.DryRun = False,
     *,
-    asking: ModelOptions,
-    cluster: Cluster | None,
+    asking: args.AskedModel,
+    cluster: args.Engine,
     as_json: args.Json = False,
-) -> None:
+) -> bool:
     """Keep the episodes that a critic judges successful.
 
     The critic's precision is measured if success is known (column `is_success`, or --known), and
@@ -116,17 +100,14 @@ def filter_(
     made = _load_questions(Filtering, "success", "judges the success of", data, known, task_options)
     if dry_run:
         _preview(made, out, model, asking, as_json)
-        return
+        return False
     done = _annotate(made, out, model, asking, cluster)
     episodes = done.report["episodes"]
     _print(done, out, "episodes", episodes, ("precision", "recall"), as_json)
-    _finish(done, "" if episodes["accepted"] else "no episode is accepted")
+    return _finish(done, "" if episodes["accepted"] else "no episode is accepted")
 
 
-@reading_data
-@finds
-@asks
-@on_engine
+@verb(args.reading_data, args.listing_findings)
 def recaption(
     data: args.Data,
     out: Out,
@@ -137,11 +118,11 @@ def recaption(
     ),
     task: str | None = option("The benchmark of DATA, if the data fit several.", "TASK"),
     *,
-    asking: ModelOptions,
-    cluster: Cluster | None,
+    asking: args.AskedModel,
+    cluster: args.Engine,
     as_json: args.Json = False,
-) -> None:
-    """Rewrite instructions of elements, and keep those that find it.
+) -> bool:
+    """Rewrite instructions of elements; keep those by which a model finds them.
 
     A model sees each screenshot with its element framed, and writes a new instruction. It then has
     to find the element without the frame, by the new and by the old instruction. OUT has the rows
@@ -156,7 +137,7 @@ def recaption(
     from omnidata.tasks import get_task
 
     usage = "omnidata synth recaption DATA OUT --model SPEC --task TASK"
-    name = task or args.only_task(data, usage, lambda of, place: usage.replace("TASK", of))
+    name = task or only_task(data, usage, lambda of, place: usage.replace("TASK", of))
     benchmark = get_task(name, task_options)
     source = benchmark.load(data)
     terminal.print_findings(source)
@@ -201,12 +182,17 @@ def recaption(
             terminal.say(f"{plural(count, 'step')} left out: {why}")
     if not report["files"]:
         terminal.note("no new instruction finds its element, so nothing is written")
-        raise typer.Exit(1)
+        return True
     terminal.note(f"rows: {out}")
+    return False
 
 
 def _make_model(
-    asking: ModelOptions, cluster: Cluster | None, spec: str, task: Asking, steps: Sequence[Step]
+    asking: args.ModelOptions,
+    cluster: Cluster | None,
+    spec: str,
+    task: Asking,
+    steps: Sequence[Step],
 ) -> Adapter | Recipe:
     """Return the model, or a recipe to make it elsewhere.
 
@@ -246,7 +232,7 @@ def _load_questions(
 
 
 def _preview(
-    made: Annotator[Any], out: Path, model: str, asking: ModelOptions, as_json: bool
+    made: Annotator[Any], out: Path, model: str, asking: args.ModelOptions, as_json: bool
 ) -> None:
     from omnidata.run.dry_run import dry_run
     from omnidata.synth.folder import run_folder
@@ -257,7 +243,7 @@ def _preview(
 
 
 def _annotate(
-    made: Annotator[Any], out: Path, model: str, asking: ModelOptions, cluster: Cluster | None
+    made: Annotator[Any], out: Path, model: str, asking: args.ModelOptions, cluster: Cluster | None
 ) -> Done:
     from omnidata.run.cluster import Recipe
     from omnidata.synth.annotate import ModelSettings
@@ -323,7 +309,8 @@ def _print_shares(title: str, unit: str, shares: Mapping[str, Mapping[str, Any]]
     terminal.print_table(title, ("", "%", "95 % interval", unit), rows)
 
 
-def _finish(done: Done, nothing: str) -> None:
+def _finish(done: Done, nothing: str) -> bool:
+    """Print why a run is not complete; return whether it is not."""
     failed, degraded = runs.lacking(done.results)
     if failed:
         terminal.note(f"{failed} have no answer; the same command asks again")
@@ -335,5 +322,4 @@ def _finish(done: Done, nothing: str) -> None:
         terminal.note("the same command resumes it")
     elif nothing:
         terminal.note(nothing)
-    if failed or degraded or stopped or nothing:
-        raise typer.Exit(1)
+    return bool(failed or degraded or stopped or nothing)

@@ -12,21 +12,13 @@ from typing import Annotated, Any, Final
 import typer
 
 from omnidata import registry
+from omnidata.cli import arguments as args
 from omnidata.cli import help, terminal
-from omnidata.cli.arguments import (
-    ChangedMedia,
-    Json,
-    Profile,
-    TaskOptions,
-    argument,
-    data_argument,
-    declaration,
-    only_task,
-    reading_data,
-)
+from omnidata.cli.data import only_task
+from omnidata.cli.declare import argument, declaration, verb
 from omnidata.errors import Finding, UsageError, plural
 
-_Episodes = Annotated[Path, data_argument("Folder or file of the episodes.")]
+_Episodes = Annotated[Path, args.data_argument("Folder or file of the episodes.")]
 _Out = Annotated[Path, argument("A new folder for the rows.", "OUT")]
 _Of = Annotated[str | None, declaration("The benchmark of DATA.", "TASK", name="--task")]
 _Runs = Annotated[
@@ -66,24 +58,24 @@ def _tasks_by_verb() -> dict[str, list[str]]:
     return found
 
 
-def _command(verb: str, tasks: Sequence[str]) -> Any:
+def _command(name: str, tasks: Sequence[str]) -> Any:
     from omnidata.synth.derive import derivation_of
     from omnidata.tasks import get_task
 
-    kinds = {name: derivation_of(get_task(name)).of for name in tasks}
-    of_answers = [name for name in tasks if kinds[name] in _OF_ANSWERS]
-    of_episodes = [name for name in tasks if kinds[name] not in _OF_ANSWERS]
+    kinds = {each: derivation_of(get_task(each)).of for each in tasks}
+    of_answers = [each for each in tasks if kinds[each] in _OF_ANSWERS]
+    of_episodes = [each for each in tasks if kinds[each] not in _OF_ANSWERS]
 
     def make_rows(
         data: _Episodes,
         out: _Out,
-        task_options: TaskOptions,
+        task_options: args.TaskOptions,
         task: _Of = None,
         runs: _Runs = None,
-        profile: Profile = None,
-        changed_media: ChangedMedia = False,
+        profile: args.Profile = None,
+        changed_media: args.ChangedMedia = False,
         seed: _Seed = 0,
-        as_json: Json = False,
+        as_json: args.Json = False,
     ) -> None:
         from omnidata.run.run_info import read_info
         from omnidata.synth.derive import REPORT, derive
@@ -92,14 +84,14 @@ def _command(verb: str, tasks: Sequence[str]) -> Any:
         if runs:
             if not of_answers:
                 raise UsageError(
-                    f"{verb} cannot make rows from answers",
+                    f"{name} cannot make rows from answers",
                     where=f"--run {runs[0]}",
                     expected="episodes alone",
                     remedy="drop --run",
                 )
-            name = task or read_info(runs[0])["task"]
-            had = run_options(name, runs[0], task_options, "--run")
-            episodes = get_task(name, had.values, texts=had.texts)
+            of = task or read_info(runs[0])["task"]
+            had = run_options(of, runs[0], task_options, "--run")
+            episodes = get_task(of, had.values, texts=had.texts)
         else:
             if profile or changed_media:
                 raise UsageError(
@@ -107,9 +99,9 @@ def _command(verb: str, tasks: Sequence[str]) -> Any:
                     where=f"--profile {profile}" if profile else "--changed-media",
                     expected="--run RUN as well",
                 )
-            usage = f"omnidata synth {verb} EPISODES OUT --task TASK"
-            name = task or only_task(data, usage, lambda name, place: usage.replace("TASK", name))
-            episodes = get_task(name, task_options)
+            usage = f"omnidata synth {name} EPISODES OUT --task TASK"
+            of = task or only_task(data, usage, lambda found, place: usage.replace("TASK", found))
+            episodes = get_task(of, task_options)
         source = episodes.load(data)
         terminal.print_findings(source)
         with terminal.resumable(), terminal.progress("making rows") as progress:
@@ -137,8 +129,8 @@ def _command(verb: str, tasks: Sequence[str]) -> Any:
         else:
             _print(report)
         terminal.note(f"rows: {out}, report: {out / REPORT}")
-        for file, of in report["files"].items():
-            terminal.note(f"next: omnidata audit {of} {out / file}")
+        for file, about in report["files"].items():
+            terminal.note(f"next: omnidata audit {about} {out / file}")
 
     more = (
         f"""
@@ -155,10 +147,10 @@ def _command(verb: str, tasks: Sequence[str]) -> Any:
     describes the method. Each episode needs a screenshot and an action at every step. Failed
     episodes are left out.{more}
 
-    Example: omnidata synth {verb} omnidata-demo/data {verb}
+    Example: omnidata synth {name} omnidata-demo/data {name}
     """
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-    app.command(verb, cls=help.Verb)(reading_data(make_rows))
+    app.command(name, cls=help.Verb)(verb(args.reading_data)(make_rows))
     return typer.main.get_command(app)
 
 

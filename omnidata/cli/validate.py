@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.arguments import option, repeatable
+from omnidata.cli.data import check_exclude, write_exclude
+from omnidata.cli.declare import option, repeatable, verb
 from omnidata.errors import plural
 
 if TYPE_CHECKING:
@@ -18,9 +19,7 @@ if TYPE_CHECKING:
 _HEAD = "Steps to leave out, by omnidata validate"
 
 
-@args.reading_data
-@args.finds
-@args.on_engine
+@verb(args.reading_data, args.listing_findings)
 def validate(
     task: args.TaskName,
     data: args.Data,
@@ -36,7 +35,7 @@ def validate(
         "FILE",
     ),
     *,
-    cluster: args.Cluster | None,
+    cluster: args.Processes,
     as_json: args.Json = False,
 ) -> bool:
     """Decode every media file, check the annotations, and list problems.
@@ -54,7 +53,7 @@ def validate(
     if errata:
         return _check_errata(task, data, errata, quarantine, as_json)
     if quarantine is not None:
-        args.check_exclude(quarantine, head=_HEAD, flag="--quarantine")
+        check_exclude(quarantine, head=_HEAD, flag="--quarantine")
     source = get_task(task).load(data, check_media=False)
     refs = references(source.steps)
     outcomes: dict[Hashable, Outcome] = {}
@@ -76,7 +75,7 @@ def validate(
     found = report(source, outcomes)
     _print(found, as_json)
     if quarantine is not None:
-        args.write_exclude(quarantine, found.quarantine, head=_HEAD)
+        write_exclude(quarantine, found.quarantine, head=_HEAD)
     return bool(found.errors)
 
 

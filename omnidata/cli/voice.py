@@ -6,13 +6,11 @@ from pathlib import Path
 
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.arguments import argument, option
+from omnidata.cli.declare import argument, option, verb
 from omnidata.errors import UsageError, plural
 
 
-@args.reading_data
-@args.finds
-@args.on_engine
+@verb(args.reading_data, args.listing_findings)
 def voice(
     *,
     task: args.TaskName,
@@ -31,7 +29,7 @@ def voice(
         "Number of processes. Default: one per core, with --command 1, with ray all that fit.",
         min=1,
     ),
-    cluster: args.Cluster | None,
+    cluster: args.Processes,
     as_json: args.Json = False,
 ) -> bool:
     """Render the instructions as speech, in WAV files.

@@ -6,10 +6,9 @@ Another distribution adds its own with an entry point of the group `omnidata.dia
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
 from typing import Final
 
 from omnidata.dialects.base import (
@@ -25,7 +24,8 @@ from omnidata.dialects.base import (
     Rules,
     UnreadError,
 )
-from omnidata.errors import PluginError, UsageError, suggestion
+from omnidata.errors import UsageError, suggestion
+from omnidata.plugins import load_objects
 
 __all__ = [
     "Answer",
@@ -43,7 +43,6 @@ __all__ = [
     "get_dialect",
 ]
 
-GROUP: Final = "omnidata.dialects"
 _OURS: Final[Mapping[str, Sequence[str]]] = {
     "qwen": ("qwen2", "qwen2.5", "qwen3"),
     "gui_owl": ("gui-owl-1.0", "gui-owl-1.5"),
@@ -70,39 +69,13 @@ def dialects() -> Mapping[str, Dialect]:
     Raises:
         PluginError: an entry point names an object that is not a dialect, or a name that is taken.
     """
-    found: dict[str, Dialect] = {}
-    for module in _OURS:
-        _add(found, _dialects_of(module), f"{__name__}.{module}")
-    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
-        try:
-            brought = point.load()
-        except Exception as error:
-            raise _entry_point_error(point.value, f"cannot be imported: {error}") from error
-        _add(found, [brought] if isinstance(brought, Dialect) else brought, point.value)
-    return found
+    ours = (one for module in _OURS for one in _dialects_of(module))
+    return load_objects("omnidata.dialects", Dialect, "dialect", ours)
 
 
 def _dialects_of(module: str) -> Sequence[Dialect]:
     found: Sequence[Dialect] = import_module(f"{__name__}.{module}").DIALECTS
     return found
-
-
-def _add(found: dict[str, Dialect], brought: object, where: str) -> None:
-    for one in brought if isinstance(brought, Iterable) else [brought]:
-        if not isinstance(one, Dialect):
-            raise _entry_point_error(where, f"names {one!r:.80}, which is not a dialect")
-        if one.name in found:
-            raise _entry_point_error(where, f"has a second dialect {one.name}")
-        found[one.name] = one
-
-
-def _entry_point_error(where: str, what: str) -> PluginError:
-    return PluginError(
-        f"the entry point of a dialect {what}",
-        where=where,
-        expected="an instance of omnidata.dialects.Dialect, or several, with names of their own",
-        remedy="fix the distribution that has it, or uninstall it",
-    )
 
 
 def get_dialect(name: str) -> Dialect:

@@ -130,16 +130,17 @@ def _count(value: Any) -> int:
 # What a run may use: requests, time, money, memory. No answer depends on any of it.
 
 _AHEAD_BYTES = 256 << 20
-_POSITIVE = (
-    "concurrency",
-    "requests_per_minute",
-    "tokens_per_minute",
-    "timeout_s",
-    "attempts",
-    "max_cost",
-    "max_tokens",
-    "ahead_bytes",
-)
+_POSITIVE = {
+    "concurrency": "concurrency",
+    "requests_per_minute": "rpm",
+    "tokens_per_minute": "tpm",
+    "timeout_s": "timeout",
+    "attempts": "attempts",
+    "max_cost": "max_cost",
+    "max_tokens": "max_tokens",
+    "ahead_bytes": "ahead_bytes",
+}
+"""Limits above 0, each with the word of the command line and of suites."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,11 +177,11 @@ class Limits:
     reuse_answers: bool = False
 
     def __post_init__(self) -> None:
-        for name in _POSITIVE:
+        for name, word in _POSITIVE.items():
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise UsageError(
-                    f"{name} is {value}",
+                    f"{word} is {value}",
                     expected="more than 0",
                     remedy="drop the option for no limit",
                 )

@@ -55,10 +55,11 @@ def select(
         values = Counter(step.tags[tag] for step in steps if tag in step.tags)
         if not any(_is(tag, found, value, spelling) for found in values):
             tags = sorted({name for step in steps for name in step.tags})
+            known = f"a tag of {', '.join(tags)}" if tags else "no --where: no step has one"
             raise UsageError(
                 f'no step has {tag} "{value}"',
                 where=f"--where {tag}={value}",
-                expected=f"one of {', '.join(sorted(values))}" if values else f"a tag of {tags}",
+                expected=f"one of {', '.join(sorted(values))}" if values else known,
                 remedy="choose one of these" if values or tags else "drop --where",
             )
     if limit is not None and limit < 1:

@@ -9,7 +9,7 @@ import math
 import re
 import shutil
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from importlib.metadata import version
@@ -31,7 +31,7 @@ from omnidata.tasks import get_task
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.coordinates import answer_space
 from omnidata.training import leaks
-from omnidata.training.formats import OURS, Format, PreferenceFormat, PromptFormat
+from omnidata.training.formats import OURS, Format, PromptFormat
 from omnidata.training.media_store import MEDIA, Sizing, Store, Wanted
 from omnidata.training.preferences import PreferenceRows, Preferences
 from omnidata.training.reward_files import reward_plan
@@ -239,13 +239,7 @@ def export(
     """
     if histories:
         task = histories.task
-    options.check(task)
-    if isinstance(options.rows, PreferenceFormat) and not preferences:
-        raise UsageError(
-            f"rows of {options.format} hold answers of runs, and no run is named",
-            where=f"--format {options.format}",
-            expected="--pairs RUN as well",
-        )
+    options.check(task, with_runs=preferences is not None)
     steps = select(source.steps, where=where, exclude=exclude, limit=limit, task=task)
     if histories:
         steps = [step for step in steps if step.sample_id in histories.past]
@@ -257,6 +251,63 @@ def export(
         steps = pairs.choose(steps)
     whole, task = task, options.reword(task)
     needed, kinds = _media_of_prompts(task, steps, options)
+    with _begin_staging(out, source, options, needed, overwrite=overwrite) as (staging, store):
+        stored = store.fill(needed, progress, workers=workers, cluster=cluster)
+        maker = Maker(task, options, stored, kinds, places_without_target(source), staging.out)
+        made = pairs.lines(maker) if pairs else ((one, partial(maker.make, one)) for one in steps)
+        splits, findings = _split(made, options, staging.path)
+        done = set[str]().union(*(file.steps for file in splits.values()))
+        written = [step for step in steps if step.sample_id in done]
+        findings += _remarks(task, source, options, splits)
+        findings += _media_losses(whole, task, written, options)
+        seen = _not_for_testing(source.steps, options)
+        lists = {SEEN: ("steps of episodes that are not for testing", seen)}
+        if against is not None:
+            known = leaks.read(
+                get_task(against.task), against, progress, workers=workers, cluster=cluster
+            )
+            training = _not_for_testing(steps, options)
+            found, groups = leaks.compare(
+                task, source, training, options.capabilities, stored, known
+            )
+            findings += found
+            leaking = [step for step in source.steps if step.group in groups]
+            lists[LEAKS] = ("steps of episodes that are evaluated on", leaking)
+        findings += _write_lists(staging.path, lists)
+        choice = {"where": dict(where), "exclude": sorted(exclude), "limit": limit}
+        report = {
+            **_report(task, source, choice, against, options, splits, findings),
+            **_report_sources(pairs, histories, errata),
+        }
+        if pairs:
+            for split, file in splits.items():
+                report["splits"][split]["rows"] = file.rows
+        if any(wanted.size for wanted in needed):
+            report["fixed_sizes"] = True
+        if task.special_tokens:
+            report["special_tokens"] = True
+        columns = {file.name: file.columns for file in splits.values()}
+        files = {**options.rows.files(task.name, columns)}
+        if isinstance(options.rows, PromptFormat):
+            files[REWARD] = reward_plan(task, source, options.reward)
+        files[REPORT] = report
+        _write_files(staging.path, files)
+        has_models = _write_models(staging.path / MODELS, written)
+        media = set[str]().union(*(file.media for file in splits.values()))
+        staging.publish({*columns, *media, *lists, *files, *([MODELS] if has_models else [])})
+    return Exported(report, findings)
+
+
+@contextmanager
+def _begin_staging(
+    out: Path,
+    source: LoadedDataset,
+    options: Options,
+    needed: Sequence[Wanted],
+    *,
+    overwrite: bool,
+) -> Iterator[tuple[_Staging, Store]]:
+    """Yield the folder in which the export is made, and the store of its media there."""
     frames = options.frames if options.video == "frames" else None
     settings = {
         "omnidata": version("omnidata"),
@@ -265,67 +316,22 @@ def export(
         "copy": options.copy,
     }
     roots = {source.root, *(wanted.ref.root for wanted in needed)}
-    with (
-        _Staging(
-            out, options.rows, overwrite=overwrite, inputs=roots, settings=settings
-        ) as staging,
-        staging.writing(),
-    ):
-        store = Store(
-            staging.path, staging.journal, sizing=options.sizing, frames=frames, copy=options.copy
+    staging = _Staging(out, options.rows, overwrite=overwrite, inputs=roots, settings=settings)
+    with staging, staging.writing():
+        yield (
+            staging,
+            Store(
+                staging.path,
+                staging.journal,
+                sizing=options.sizing,
+                frames=frames,
+                copy=options.copy,
+            ),
         )
-        stored = store.fill(needed, progress, workers=workers, cluster=cluster)
-        maker = Maker(task, options, stored, kinds, places_without_target(source), staging.out)
-        made = pairs.lines(maker) if pairs else ((one, partial(maker.make, one)) for one in steps)
-        splits, findings = _split(made, options, staging.path)
-        findings += _remarks(task, source, options, splits)
-        done = set[str]().union(*(file.steps for file in splits.values()))
-        written = [step for step in steps if step.sample_id in done]
-        findings += _media_losses(whole, task, written, options)
-        seen = [step.sample_id for step in source.steps if split_of(step, options.shares) != "test"]
-        lists = {SEEN: ("steps of episodes that are not for testing", seen)}
-        if against is not None:
-            known = leaks.read(
-                get_task(against.task), against, progress, workers=workers, cluster=cluster
-            )
-            training = [step for step in steps if split_of(step, options.shares) != "test"]
-            found, groups = leaks.compare(
-                task, source, training, options.capabilities, stored, known
-            )
-            findings += found
-            ids = [step.sample_id for step in source.steps if step.group in groups]
-            lists[LEAKS] = ("steps of episodes that are evaluated on", ids)
-        findings += _write_lists(staging.path, lists)
-        has_models = _write_models(staging.path / MODELS, written)
-        columns = {file.name: file.columns for file in splits.values()}
-        files = {**options.rows.files(task.name, columns)}
-        if isinstance(options.rows, PromptFormat):
-            files[REWARD] = reward_plan(task, source, options.reward)
-        choice = {"where": dict(where), "exclude": sorted(exclude), "limit": limit}
-        report = _report(task, source, choice, against, options, splits, findings)
-        if pairs:
-            report["preferences"] = pairs.report()
-            for split, file in splits.items():
-                report["splits"][split]["rows"] = file.rows
-        if histories:
-            report["histories"] = dict(histories.report)
-        if errata:
-            about = ("name", "version", "hash")
-            report["errata"] = [{key: getattr(one, key) for key in about} for one in errata]
-        if any(wanted.size for wanted in needed):
-            report["fixed_sizes"] = True
-        if task.special_tokens:
-            report["special_tokens"] = True
-        files[REPORT] = report
-        for name, content in files.items():
-            if isinstance(content, str):
-                with atomic_write(staging.path / name) as script:
-                    script.write(content.encode())
-            else:
-                write_json(staging.path / name, content)
-        media = set[str]().union(*(file.media for file in splits.values()))
-        staging.publish({*columns, *media, *lists, *files, *([MODELS] if has_models else [])})
-    return Exported(report, findings)
+
+
+def _not_for_testing(steps: Iterable[Step], options: Options) -> list[Step]:
+    return [step for step in steps if split_of(step, options.shares) != "test"]
 
 
 def _media_of_prompts(
@@ -503,8 +509,11 @@ def _shares_of(splits: Mapping[Split, _SplitFile]) -> dict[Split, dict[str, floa
     }
 
 
-def _write_lists(folder: Path, lists: Mapping[str, tuple[str, Sequence[str]]]) -> Iterator[Finding]:
-    for name, (head, ids) in lists.items():
+def _write_lists(
+    folder: Path, lists: Mapping[str, tuple[str, Sequence[Step]]]
+) -> Iterator[Finding]:
+    for name, (head, steps) in lists.items():
+        ids = [step.sample_id for step in steps]
         for sample in write_exclude(folder / name, ids, head=f"{head}, by omnidata export"):
             yield Finding(
                 "id-unlisted",
@@ -551,3 +560,28 @@ def _report(
         "media": len({name for file in splits.values() for name in file.media}),
         "findings": [dict(finding.as_dict()) for finding in findings],
     }
+
+
+def _report_sources(
+    pairs: PreferenceRows | None, histories: RunHistories | None, errata: Sequence[Errata]
+) -> dict[str, Any]:
+    """Return the parts of the report about runs and corrections, as far as there are any."""
+    found: dict[str, Any] = {}
+    if pairs:
+        found["preferences"] = pairs.report()
+    if histories:
+        found["histories"] = dict(histories.report)
+    if errata:
+        about = ("name", "version", "hash")
+        found["errata"] = [{key: getattr(one, key) for key in about} for one in errata]
+    return found
+
+
+def _write_files(folder: Path, files: Mapping[str, Any]) -> None:
+    """Write files by name: texts as they are, other values as JSON."""
+    for name, content in files.items():
+        if isinstance(content, str):
+            with atomic_write(folder / name) as file:
+                file.write(content.encode())
+        else:
+            write_json(folder / name, content)

@@ -26,6 +26,7 @@ from omnidata.training.formats import (
     Content,
     Format,
     Objects,
+    PreferenceFormat,
     PromptFormat,
     Row,
     format_names,
@@ -113,12 +114,22 @@ class Options:
         found = get_task(task.name, {**task.options, "modalities": fewer})
         return found if task.past is None else found.with_past(task.past)
 
-    def check(self, task: Asking) -> None:
+    def check(self, task: Asking, *, with_runs: bool = False) -> None:
         """Refuse what cannot be done, before any data are read.
+
+        Args:
+            task: writes the prompts.
+            with_runs: whether there are runs whose answers the rows may hold.
 
         Raises:
             UsageError: the task has no such targets, or the trainer no such form.
         """
+        if isinstance(self.rows, PreferenceFormat) and not with_runs:
+            raise UsageError(
+                f"rows of {self.format} hold answers of runs, and no run is named",
+                where=f"--format {self.format}",
+                expected="--pairs RUN as well",
+            )
         refuse_predictions(task, beside=", or --histories RUN with such a run")
         if self.drop_audio and task.options.get("voice"):
             raise UsageError(

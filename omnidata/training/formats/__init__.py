@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from importlib.metadata import entry_points
 from typing import Final
 
-from omnidata.errors import PluginError, UsageError, suggestion
+from omnidata.errors import UsageError, suggestion
+from omnidata.plugins import load_objects
 from omnidata.training.formats.base import (
     AnswerFormat,
     Content,
@@ -49,7 +49,6 @@ __all__ = [
     "get_format",
 ]
 
-GROUP: Final = "omnidata.formats"
 OURS: Final[tuple[Format, ...]] = (
     Trl(),
     LlamaFactory(),
@@ -74,24 +73,7 @@ def formats() -> Mapping[str, Format]:
     Raises:
         PluginError: an entry point names an object that is not a format, or a name that is taken.
     """
-    found = {one.name: one for one in OURS}
-    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
-        try:
-            brought = point.load()
-            fault = "" if isinstance(brought, Format) else f"names {brought!r:.80}, no format"
-        except Exception as error:
-            fault = f"cannot be imported: {error}"
-        if not fault and brought.name in found:
-            fault = f"has a second format {brought.name}"
-        if fault:
-            raise PluginError(
-                f"the entry point of a format {fault}",
-                where=point.value,
-                expected="an instance of a class of omnidata.training.formats, with its own name",
-                remedy="fix the distribution that has it, or uninstall it",
-            )
-        found[brought.name] = brought
-    return found
+    return load_objects("omnidata.formats", Format, "format", OURS)
 
 
 def format_names(kind: type[Format]) -> list[str]:
