@@ -76,13 +76,7 @@ def _check_new(errata: Path, subset: float | None) -> None:
         f"--errata {errata} --subset {subset}",
         "no --subset",
     )
-    if errata.exists() or not errata.parent.is_dir():
-        raise UsageError(
-            "corrections are not written over another file",
-            where=f"--errata {errata}",
-            expected="a new file in an existing folder",
-            remedy="choose another name",
-        )
+    args.check_new_file(errata, f"--errata {errata}")
 
 
 def _analyse(

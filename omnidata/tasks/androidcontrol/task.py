@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Final
 
 from omnidata.actions import OPPOSITE, Action, finger_way
 from omnidata.loaders.load import load_data
+from omnidata.tasks.androidcontrol import curated, rules
 from omnidata.tasks.androidcontrol import load as loader
-from omnidata.tasks.androidcontrol import rules
 from omnidata.tasks.androidcontrol.forest import bounds_for_uground
 from omnidata.tasks.androidcontrol.load import STEP, item, truth_of, with_words
 from omnidata.tasks.benchmark import Card, Note, Paper
@@ -87,6 +87,7 @@ class AndroidControl(PhoneBenchmark):
         overview=PhoneView,
     )
     elements = staticmethod(loader.elements)
+    corrections = staticmethod(curated.corrections)
     truth = staticmethod(truth_of)
     evaluators: ClassVar[Mapping[str, Evaluator]] = {
         "agentcpm-ac-fixed": Evaluator(
