@@ -134,7 +134,7 @@ def test_another_file_is_refused_and_nothing_is_written(
 
 
 def test_an_answer_in_the_box_is_right_with_the_errata_alone(tmp_path: Path) -> None:
-    """The default rule looks for the smallest element around the expert's point."""
+    """Rules that know elements take the box for the element."""
     data = made.control(tmp_path / "data", phones.CLICK, phones.CLICK)
     wide = (
         click(past(), gt_max_bbox=[0, 80, 89, 120]),
@@ -145,7 +145,10 @@ def test_an_answer_in_the_box_is_right_with_the_errata_alone(tmp_path: Path) -> 
     answers = [{"sample_id": name, "output": answer} for name in ("3/0", "3/1")]
     file = write_lines(tmp_path / "a.jsonl", answers)
     score = ("score", "androidcontrol", data, file, "--errata", tmp_path / "e.jsonl", "--json")
-    found = as_json(omnidata(*score))
-    assert (found["overall"]["EM"], found["with_errata"]["overall"]["EM"]) == (0, 1 / 2)
-    (effect,) = found["errata"]
-    assert (effect["steps"], effect["now_right"], effect["now_wrong"]) == (2, 1, 0)
+    every = as_json(omnidata(*score, "--profile", "all"))
+    for name in ("agentcpm-ac-fixed", "curated"):
+        found = every[name]
+        assert (found["overall"]["EM"], found["with_errata"]["overall"]["EM"]) == (0, 1 / 2)
+        (effect,) = found["errata"]
+        assert (effect["steps"], effect["now_right"], effect["now_wrong"]) == (2, 1, 0)
+    assert every["os-atlas-ac"]["with_errata"]["overall"]["EM"] == 0, "its distance knows no boxes"

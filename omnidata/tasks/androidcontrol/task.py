@@ -116,6 +116,13 @@ class AndroidControl(PhoneBenchmark):
             truth=partial(truth_of, places=bounds_for_uground),
         ),
         "gui-r1": GUI_R1,
+        "curated": Evaluator(
+            rules.curated,
+            140,
+            source="AndroidControl-Curated (Leung et al., 2025): the boxes of its files "
+            "(docs/errata.md), or 14 % of the screen",
+            truth=partial(truth_of, places=lambda forest: ()),
+        ),
     }
     by: ClassVar[Mapping[str, Sequence[str]]] = {"split": ("train", "validation", "test")}
     allowed: Mapping[str, Sequence[str]] = {
