@@ -151,13 +151,6 @@ def export(
     for flag_name, is_given in for_pairs.items():
         what = "this option is for answers of runs, and no run is named"
         args.check_together(is_given, pairs, what, flag_name, "--pairs RUN")
-    args.check_together(
-        errata,
-        not pairs,
-        "pairs are answers that were judged by the usual labels",
-        "--errata, --pairs",
-        "no --pairs",
-    )
     preferences = Preferences(
         runs=pairs,
         profile=profile,

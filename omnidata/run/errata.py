@@ -341,6 +341,32 @@ def corrections_of(errata: Sequence[Errata]) -> Mapping[str, list[list[Correctio
     return found
 
 
+class RightActions:
+    """The right actions of each step by errata, for answers that were given without them.
+
+    Args:
+        task: the benchmark.
+        profile: the name of the rule that judges the answers.
+        errata: apply in order.
+    """
+
+    def __init__(self, task: Asking, profile: str, errata: Sequence[Errata]) -> None:
+        self._benchmark, self._targets = task.benchmark, Targets(task, profile)
+        self._corrections = corrections_of(errata)
+
+    def steps(self, step: Step) -> tuple[Step, ...]:
+        """Return a step with each of its right actions; nothing if it is dropped.
+
+        Raises:
+            DataError, UsageError: as `Targets.check`.
+        """
+        if (groups := self._corrections.get(step.sample_id)) is None:
+            return (step,)
+        corrections = [one for group in groups for one in group]
+        self._targets.check(step, corrections)
+        return correct_step(self._benchmark, step, corrections)
+
+
 def correct_labels(task: Asking, steps: Sequence[Step], errata: Sequence[Errata]) -> Sequence[Step]:
     """Return the steps with corrected labels, each with the first of its right actions.
 

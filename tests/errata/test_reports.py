@@ -80,8 +80,15 @@ def test_both_runs_are_compared_without_and_with_errata(runs: list[Path], tmp_pa
     assert (beside["a"], beside["b"]) == pytest.approx((5 / 5, 1 / 5))
     shown = omnidata(*compare).stdout
     assert "With errata: ours 1" in shown
-    for more in (("--format", "csv"), (runs[1],)):
-        omnidata(*compare, *more, code=2)
+    omnidata(*compare, "--format", "csv", code=2)
+    ranked = ("compare", *runs)
+    found = as_json(omnidata(*ranked, "--errata", file, "--json"))
+    corrected = found.pop("with_errata")
+    assert found.pop("errata") == [about]
+    assert found == as_json(omnidata(*ranked, "--json"))
+    assert [place["value"] for place in corrected["places"]] == pytest.approx([1, 1, 1 / 5])
+    assert corrected["steps"] == found["steps"] - 1
+    assert "With errata: ours 1" in omnidata(*ranked, "--errata", file).stdout
 
 
 def test_a_run_without_its_answers_or_of_another_task_is_refused(
