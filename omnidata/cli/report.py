@@ -66,6 +66,7 @@ def report(
     from omnidata.analysis.elements import AXIS, clicks
     from omnidata.analysis.report import report as make
     from omnidata.analysis.runs import read_runs
+    from omnidata.run.errata import read_all
 
     for flag_name, pairs, needed, what, other in (
         ("--hub-dataset", hub_datasets, card, "--hub-dataset is for a card", "--card FILE"),
@@ -98,12 +99,11 @@ def report(
             expected="one of the two",
             remedy="drop --published",
         )
-    found = read_runs(runs)
-    if errata:
+    found, corrected = read_runs(runs), read_all(errata)
+    if corrected:
         from omnidata.analysis.errata_tables import correct_runs
-        from omnidata.run.errata import read_all
 
-        found = correct_runs(found, read_all(errata), data)
+        found = correct_runs(found, corrected, data)
     sized = [clicks(run, data) for run in found] if AXIS in by else []
     axes = [axis for axis in by if axis != AXIS]
     made = make(found, with_published=published, by=axes, errors=errors, clicks=sized)
@@ -111,7 +111,14 @@ def report(
         from omnidata import viewer as pages
 
         with terminal.progress("pages") as progress:
-            pages.write(found[0], html, data=data, files=task_options, progress=progress)
+            pages.write(
+                found[0],
+                html,
+                data=data,
+                files=task_options,
+                errata=corrected,
+                progress=progress,
+            )
         terminal.note(f"pages: {html / 'index.html' if html.is_dir() else html}")
     terminal.warn(made.warnings)
     if as_json or form == "json":
