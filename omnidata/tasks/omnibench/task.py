@@ -6,6 +6,7 @@ score omnibench TASKS SEQUENCES`.
 
 from __future__ import annotations
 
+import dataclasses
 from bisect import bisect
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -57,6 +58,7 @@ from omnidata.tasks.json_answers import Pair, ParseFailure
 from omnidata.tasks.omnibench import load as loader
 from omnidata.tasks.omnibench.actions import (
     BUTTONS,
+    FUNCTIONS,
     Answer,
     call_of,
     notches,
@@ -79,7 +81,7 @@ from omnidata.tasks.omnibench.rows import (
 )
 from omnidata.tasks.omnibench.scoring import INTENT, TABLES, GraphScorer
 from omnidata.tasks.overview import share
-from omnidata.tasks.pointing import resizing_of
+from omnidata.tasks.pointing import only_box, resizing_of
 from omnidata.tasks.profile import Profile
 from omnidata.tasks.published import HISTORY, read_published
 from omnidata.tasks.totals import EpisodeTotals
@@ -507,6 +509,21 @@ class OmniBench(Benchmark):
         if isinstance(found, ParseFailure):
             raise UnreadError(found.reason)
         return _read_place(found, step, receipt, self._space)
+
+    def retarget(self, step: Step, action: Action) -> Step:
+        """Return the step with another function, its arguments and control.
+
+        Raises:
+            ValueError: the action is no click in one box, turn of the wheel, text or end.
+        """
+        if action.kind not in ("tap", "scroll", "type", "done"):
+            raise ValueError(f"{action.label} is none of {', '.join(filter(None, FUNCTIONS))}")
+        function, args = call_of(action)
+        row = {**step.source, "function": function, "args": args}
+        if action.kind == "tap":
+            box = only_box(action, step.screen)
+            row["rect"] = [box.left, box.top, box.right, box.bottom]
+        return dataclasses.replace(step, action=action_of(row), source=row)
 
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
