@@ -518,10 +518,8 @@ def compare(
     """
     compared = pair(read_run(a), read_run(b), data=data, source=source)
     if errata:
-        rows_a, rows_b = (
-            open_rejudging(run, compared.steps, errata).correct(rows)[0]
-            for run, rows in ((compared.a, compared.rows_a), (compared.b, compared.rows_b))
-        )
+        both = (compared.rows_a, compared.rows_b)
+        rows_a, rows_b = correct_rows((compared.a, compared.b), compared.steps, both, errata)
         compared = replace(compared, rows_a=rows_a, rows_b=rows_b)
     found = measures(compared.a, compared.ids, compared.steps, compared.rows_a, compared.rows_b)
     right: list[Mask] = []
@@ -560,6 +558,29 @@ def compare(
         seed,
         resamples,
     )
+
+
+def correct_rows(
+    runs: Sequence[Run],
+    steps: Sequence[Step],
+    rows: Sequence[VerdictColumns],
+    errata: Sequence[Errata],
+) -> list[VerdictColumns]:
+    """Return the verdicts of runs with errata.
+
+    Args:
+        runs: scored, with their answers.
+        steps: that all runs have.
+        rows: each run's verdicts without errata, aligned with the steps.
+        errata: apply in order.
+
+    Raises:
+        RunError, DataError, UsageError: as `omnidata.run.rejudging.open_rejudging`.
+    """
+    return [
+        open_rejudging(run, steps, errata).correct(own)[0]
+        for run, own in zip(runs, rows, strict=True)
+    ]
 
 
 def _causes(compared: Pair, judged: Mask, *, seed: int, resamples: int) -> dict[Cause, CauseShare]:

@@ -11,19 +11,20 @@ the true rank.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from omnidata.analysis.comparison import Aligned, align, measure_all
+from omnidata.analysis.comparison import Aligned, align, correct_rows, measure_all
 from omnidata.analysis.inference import MIN_DIFFERING, MIN_EPISODES, RESAMPLES, TIE, portions
 from omnidata.analysis.runs import labels, read_runs, warnings
 from omnidata.analysis.slices import main_metric
 from omnidata.errors import RunError, plural
 from omnidata.metrics.intervals import Floats, Ints, Mask
 from omnidata.metrics.paired import Rates, Unit
+from omnidata.run.errata import Errata
 from omnidata.table import TextTable, number
 from omnidata.table_formats import csv_text
 from omnidata.types import LoadedDataset
@@ -90,6 +91,7 @@ def rank(
     source: LoadedDataset | None = None,
     seed: int = 0,
     resamples: int = RESAMPLES,
+    errata: Sequence[Errata] = (),
 ) -> Ranking:
     """Rank runs by their main metric on the steps that all of them have.
 
@@ -99,6 +101,7 @@ def rank(
         source: the dataset, if it is loaded.
         seed: of the bootstrap.
         resamples: of the bootstrap.
+        errata: corrections of labels, by which all runs are judged.
 
     Raises:
         RunError: see `omnidata.analysis.comparison.pair`; or a run has no value of the metric.
@@ -107,6 +110,8 @@ def rank(
     """
     runs = read_runs(folders)
     found = align(runs, data=data, source=source)
+    if errata:
+        found = replace(found, rows=correct_rows(runs, found.steps, found.rows, errata))
     sums = group_sums(found)
     values, groups = sums.values, sums.added.shape[1]
     why = f"too few groups of episodes ({groups})" if groups < MIN_EPISODES else ""

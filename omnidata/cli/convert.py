@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
+from omnidata.cli.data import check_new_file
 from omnidata.cli.declare import argument, flag, option, verb
 from omnidata.errors import UsageError, plural
+
+if TYPE_CHECKING:
+    from omnidata.tasks.asking import Asking
 
 
 @verb(args.reading_data, args.listing_findings)
@@ -23,6 +29,11 @@ def convert(
     ),
     overwrite: bool = flag("Replace an existing repository.", "--overwrite"),
     strict: bool = flag("Stop if the annotations have findings.", "--strict"),
+    errata: Path | None = option(
+        "Write this project's corrected labels of DATA as errata OUT, in place of a repository "
+        "(docs/errata.md).",
+        "FILE",
+    ),
     workers: int | None = option(
         "Number of processes that write files. Default: 1, which checks media on all "
         "cores; with ray all that fit.",
@@ -38,6 +49,9 @@ def convert(
     repository is written, but rows or media have errors; the findings list them.
 
     Example: omnidata convert omnigui omnidata-demo/data omnidata-demo/parquet --embed
+
+    Example: omnidata convert androidcontrol DATA curated.jsonl --errata
+    android_control_high_bbox.json
     """
     from omnidata.data.convert import convert as run
     from omnidata.tasks import get_task
@@ -51,6 +65,8 @@ def convert(
             expected=own,
             remedy=f"convert {own}; {task} reads that repository too",
         )
+    if errata is not None:
+        return _convert_errata(asking, data, errata, out, as_json)
     source = asking.load(data, check_media=False, strict=strict)
     with terminal.resumable(), terminal.progress("converting") as progress:
         done = run(
@@ -85,3 +101,26 @@ def convert(
         )
         terminal.say(f'open it with datasets.load_dataset("{out}", split="test")')
     return errors > 0
+
+
+def _convert_errata(task: Asking, data: Path, file: Path, out: Path, as_json: bool) -> bool:
+    from omnidata.data.errata_checks import check_errata, make_errata
+    from omnidata.jsontext import write_lines
+    from omnidata.run.errata import read_errata
+    from omnidata.storage import atomic_write, wrap_os_error
+
+    check_new_file(out, f"OUT {out}")
+    source = task.load(data, check_media=False)
+    lines, findings = make_errata(task, source, file)
+    with wrap_os_error(out.parent), atomic_write(out) as written:
+        write_lines(written, lines)
+    findings += check_errata(task, source, read_errata(out))
+    kinds = Counter(line["kind"] for line in lines[1:])
+    if as_json:
+        told = [finding.as_dict() for finding in findings]
+        terminal.print_json({"out": str(out), "corrections": dict(kinds), "findings": told})
+    else:
+        terminal.print_kinds(findings)
+        parts = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+        terminal.say(f"{plural(len(lines) - 1, 'correction')} in {out}: {parts or 'none'}")
+    return any(finding.severity == "error" for finding in findings)

@@ -141,6 +141,25 @@ def check_exclude(path: Path, *, head: str, flag: str) -> None:
         )
 
 
+def check_new_file(path: Path, where: str) -> None:
+    """Refuse to write corrections over another file.
+
+    Args:
+        path: where they are to be written.
+        where: the argument, for the message.
+
+    Raises:
+        UsageError: the file exists, or its folder does not.
+    """
+    if path.exists() or not path.parent.is_dir():
+        raise UsageError(
+            "corrections are not written over another file",
+            where=where,
+            expected="a new file in an existing folder",
+            remedy="choose another name",
+        )
+
+
 def write_exclude(path: Path, ids: Sequence[str], *, head: str) -> None:
     """Write sample ids for `evaluate --exclude`, and say how many."""
     from omnidata.run import selection

@@ -70,13 +70,6 @@ def evaluate(
         f"--verifier {verifier}",
         "--samples K",
     )
-    args.check_together(
-        errata,
-        samples is None,
-        "samples are chosen by one set of labels",
-        "--errata, --samples",
-        "no --samples; `omnidata score --errata` takes the folder of each sample",
-    )
     part = parse_shard(shard) if shard else None
     benchmark, source = args.load_asking(task, task_options, data, model, asking, strict=strict)
     corrected = read_all(errata, task)
@@ -111,9 +104,8 @@ def evaluate(
     }
     asked, table = (benchmark, source, asking.recipe(model), out), None
     with terminal.resumable(), runs.counting() as count, terminal.progress(model) as progress:
-        chosen |= {"progress": progress, "count": count}
+        chosen |= {"progress": progress, "count": count, "errata": corrected}
         if samples is None:
-            chosen["errata"] = corrected
             results = run(*asked, model_options=asking.options, **chosen)
         else:
             results, table = evaluate_samples(*asked, samples, verifier=verifier, **chosen)

@@ -188,13 +188,6 @@ def export(
     from omnidata.training.export import export as run
     from omnidata.training.semi_online import run_histories
 
-    args.check_together(
-        errata,
-        not pairs,
-        "pairs are answers that were judged by the usual labels",
-        "--errata, --pairs",
-        "no --pairs",
-    )
     if pairs and histories:
         raise UsageError(
             "--pairs keeps the prompts of the runs, and --histories changes them",

@@ -431,7 +431,7 @@ def view(
 
     Example: omnidata view omnigui omnidata-demo/data
     """
-    from omnidata.run.errata import corrections_of, read_all
+    from omnidata.run.errata import corrections_in_order, read_all
     from omnidata.run.event_loop import EventLoop
     from omnidata.viewer.server import serve
 
@@ -446,9 +446,7 @@ def view(
     book = _book(place, task or named, of, task_options)
     if errata:
         files = read_all(errata, book.task.name)
-        groups = corrections_of(files).items()
-        by_sample = {name: [one for group in each for one in group] for name, each in groups}
-        book = replace(book, corrections=by_sample)
+        book = replace(book, corrections=corrections_in_order(files))
 
     def announce(address: str) -> None:
         if as_json:

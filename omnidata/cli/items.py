@@ -7,7 +7,7 @@ from pathlib import Path
 
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.data import check_exclude, write_exclude
+from omnidata.cli.data import check_exclude, check_new_file, write_exclude
 from omnidata.cli.declare import argument, option, verb
 from omnidata.errors import UsageError, plural
 
@@ -77,13 +77,7 @@ def _check_new(errata: Path, subset: float | None) -> None:
         f"--errata {errata} --subset {subset}",
         "no --subset",
     )
-    if errata.exists() or not errata.parent.is_dir():
-        raise UsageError(
-            "corrections are not written over another file",
-            where=f"--errata {errata}",
-            expected="a new file in an existing folder",
-            remedy="choose another name",
-        )
+    check_new_file(errata, f"--errata {errata}")
 
 
 def _analyse(

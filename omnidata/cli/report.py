@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
@@ -15,6 +15,7 @@ from omnidata.errors import UsageError
 if TYPE_CHECKING:
     from omnidata.analysis.comparison import Comparison
     from omnidata.analysis.comparison_tables import Reports
+    from omnidata.run.errata import Errata
 
 
 Format = Literal["terminal", "md", "latex", "csv", "json"]
@@ -65,6 +66,7 @@ def report(
     from omnidata.analysis.elements import AXIS, clicks
     from omnidata.analysis.report import report as make
     from omnidata.analysis.runs import read_runs
+    from omnidata.run.errata import read_all
 
     for flag_name, pairs, needed, what, other in (
         ("--hub-dataset", hub_datasets, card, "--hub-dataset is for a card", "--card FILE"),
@@ -97,12 +99,11 @@ def report(
             expected="one of the two",
             remedy="drop --published",
         )
-    found = read_runs(runs)
-    if errata:
+    found, corrected = read_runs(runs), read_all(errata)
+    if corrected:
         from omnidata.analysis.errata_tables import correct_runs
-        from omnidata.run.errata import read_all
 
-        found = correct_runs(found, read_all(errata), data)
+        found = correct_runs(found, corrected, data)
     sized = [clicks(run, data) for run in found] if AXIS in by else []
     axes = [axis for axis in by if axis != AXIS]
     made = make(found, with_published=published, by=axes, errors=errors, clicks=sized)
@@ -110,7 +111,14 @@ def report(
         from omnidata import viewer as pages
 
         with terminal.progress("pages") as progress:
-            pages.write(found[0], html, data=data, files=task_options, progress=progress)
+            pages.write(
+                found[0],
+                html,
+                data=data,
+                files=task_options,
+                errata=corrected,
+                progress=progress,
+            )
         terminal.note(f"pages: {html / 'index.html' if html.is_dir() else html}")
     terminal.warn(made.warnings)
     if as_json or form == "json":
@@ -173,11 +181,6 @@ def compare(
     from omnidata.run.errata import read_all
 
     form = "json" if as_json else form
-    if len(runs) != 2:
-        given = [*(f"--by {tag}" for tag in by), *(f"--errata {file}" for file in errata)]
-        _rank(runs, data, pages_a or pages_b, given, form, seed)
-        return
-    reports = shown.Reports(pages_a, pages_b)
     files = read_all(errata)
     if files and form == "csv":
         raise UsageError(
@@ -185,31 +188,45 @@ def compare(
             where="--errata, --format csv",
             expected="--format md or json",
         )
+    if len(runs) != 2:
+        _rank(runs, data, pages_a or pages_b, by, files, form, seed)
+        return
+    reports = shown.Reports(pages_a, pages_b)
     with terminal.counter("resampling"):
         found = run(*runs, data=data, seed=seed)
         corrected = run(*runs, data=data, seed=seed, errata=files) if files else None
     if corrected and form == "json":
-        about = [{"name": one.name, "version": one.version, "hash": one.hash} for one in files]
-        more = {"errata": about, "with_errata": corrected.as_dict()}
-        terminal.print_json({**found.as_dict(), **more})
+        _print_both(found.as_dict(), corrected.as_dict(), files)
         return
     if terminal.print_data(found, form, shown.as_csv):
         return
     for each in filter(None, (found, corrected)):
         if each is corrected:
-            names = ", then ".join(f"{one.name} {one.version}" for one in files)
-            terminal.say(f"\nWith errata: {names}\n")
+            _say_errata(files)
         if form == "md":
             terminal.say(shown.markdown(each, reports, by).removesuffix("\n"))
         else:
             _print(each, reports, by)
 
 
+def _print_both(
+    usual: Mapping[str, Any], corrected: Mapping[str, Any], errata: Sequence[Errata]
+) -> None:
+    about = [{"name": one.name, "version": one.version, "hash": one.hash} for one in errata]
+    terminal.print_json({**usual, "errata": about, "with_errata": corrected})
+
+
+def _say_errata(errata: Sequence[Errata]) -> None:
+    names = ", then ".join(f"{one.name} {one.version}" for one in errata)
+    terminal.say(f"\nWith errata: {names}\n")
+
+
 def _rank(
     runs: Sequence[Path],
     data: Path | None,
     pages: Path | None,
-    given: Sequence[str],
+    by: Sequence[str],
+    errata: Sequence[Errata],
     form: str,
     seed: int,
 ) -> None:
@@ -222,20 +239,27 @@ def _rank(
             expected="two runs" + ("" if pages else ", or more"),
             remedy="drop the pages" if pages else "name a second run folder",
         )
-    if given:
+    if by:
         raise UsageError(
-            f"{given[0].partition(' ')[0]} is for two runs",
-            where=given[0],
+            "--by is for two runs",
+            where=f"--by {by[0]}",
             expected="two runs",
             remedy="drop the option",
         )
     with terminal.counter("resampling"):
         found = ranking.rank(runs, data=data, seed=seed)
+        corrected = ranking.rank(runs, data=data, seed=seed, errata=errata) if errata else None
+    if corrected and form == "json":
+        _print_both(found.as_dict(), corrected.as_dict(), errata)
+        return
     if terminal.print_data(found, form, ranking.as_csv):
         return
     terminal.warn(found.warnings)
-    terminal.show_table(ranking.table(found), form)
-    terminal.note_prose(ranking.method(found))
+    for each in filter(None, (found, corrected)):
+        if each is corrected:
+            _say_errata(errata)
+        terminal.show_table(ranking.table(each), form)
+        terminal.note_prose(ranking.method(each))
 
 
 def _print(found: Comparison, reports: Reports, by: Sequence[str]) -> None:

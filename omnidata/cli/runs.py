@@ -253,13 +253,16 @@ def print_profiles(
 def print_samples(table: Mapping[str, Any], task: Asking) -> None:
     """Print the joint results of several answers per step (`omnidata.run.sampling`)."""
     share: Mapping[str, Unit] = {"pass@k": "share", "pass^k": "share"}
+    with_errata = table.get("with_errata", {"k": {}})["k"]
     rows = [
         [
-            f"k = {k}",
+            label,
             *terminal.cells(row, share),
             *[terminal.interval(row["ci95"][name], unit) for name, unit in share.items()],
         ]
-        for k, row in table["k"].items()
+        for k, usual in table["k"].items()
+        for label, row in ((f"k = {k}", usual), ("  with errata", with_errata.get(k)))
+        if row
     ]
     heads = [f"{name} {told}" for told in ("", "95 % interval") for name in share]
     terminal.print_table(
@@ -273,8 +276,10 @@ def print_samples(table: Mapping[str, Any], task: Asking) -> None:
         "one answer chosen per step (%)",
         ("", *units, "steps", "run"),
         [
-            [name, *terminal.cells(each["overall"], units), str(each["steps"]), each["run"]]
+            [label, *terminal.cells(of["overall"], units), str(each["steps"]), each["run"]]
             for name, each in chosen
+            for label, of in ((name, each), ("  with errata", each.get("with_errata")))
+            if of
         ],
     )
     agreed = table["agreement"]["agreement"]

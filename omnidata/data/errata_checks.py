@@ -1,9 +1,10 @@
-"""Hold errata against the data that they correct."""
+"""Hold errata against the data that they correct, and make them of other projects' files."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
 from omnidata.actions import Action, Box, Point, Region, Screen, convert
 from omnidata.errors import DataError, Finding, Severity, UsageError
@@ -19,8 +20,40 @@ CODES: Final[Mapping[str, tuple[Severity, str]]] = {
     "errata-not-taken": ("warning", "score by another profile, or remove the line"),
     "errata-off-screen": ("warning", "correct the place or its unit"),
     "errata-no-effect": ("warning", "remove the line"),
+    "errata-row-skipped": ("warning", "write a line for the step by hand, if it needs one"),
 }
 """Severity and remedy."""
+
+
+def make_errata(
+    task: Asking, source: LoadedDataset, file: Path
+) -> tuple[list[Mapping[str, Any]], list[Finding]]:
+    """Return the lines of an errata that another project's file makes, and the rows left out.
+
+    Args:
+        task: the benchmark.
+        source: the data.
+        file: corrected labels, in a form that the benchmark knows.
+
+    Raises:
+        UsageError: the benchmark knows no such form.
+        DataError: the file cannot be read.
+    """
+    read = task.benchmark.corrections
+    if read is None:
+        raise UsageError(
+            f"no other project's corrections of {task.name} are known",
+            where=f"--errata {file}",
+            expected="androidcontrol, or a benchmark with `corrections`",
+            remedy="write the errata by hand (docs/errata.md)",
+        )
+    findings: list[Finding] = []
+
+    def skip(where: str, what: str) -> None:
+        findings.append(_finding("errata-row-skipped", where, what, "a row of one step"))
+
+    head, *lines = read(file, source.steps, skip)
+    return [{**head, "benchmark": task.name, "fingerprint": source.fingerprint}, *lines], findings
 
 
 def check_errata(task: Asking, source: LoadedDataset, errata: Errata) -> list[Finding]:

@@ -17,6 +17,7 @@ import numpy as np
 from omnidata.actions import Action, Region, Screen, centre, convert
 from omnidata.errors import PredictionError, UsageError
 from omnidata.jsontext import decode, encode, hash_of, write_lines
+from omnidata.loaders.steps import Positions
 from omnidata.metrics.calibration import calibration
 from omnidata.metrics.rollouts import choices, pass_all, pass_at
 from omnidata.metrics.row_tables import means
@@ -24,6 +25,7 @@ from omnidata.metrics.sampling import agreement, alike, plurality
 from omnidata.predictions import Prediction, numbered_lines
 from omnidata.run import run_files
 from omnidata.run.cost import add_up, with_whole_cost
+from omnidata.run.errata import Errata, RightActions
 from omnidata.run.journal import Answers
 from omnidata.run.run_files import read_results
 from omnidata.run.run_info import ANSWERS, read_info, write_info
@@ -230,6 +232,7 @@ def write_table(
     *,
     samples: int,
     verifier: Verifier | None = None,
+    errata: Sequence[Errata] = (),
 ) -> dict[str, Any]:
     """Write the choices among the answers of several runs, and return the table of `samples.json`.
 
@@ -241,20 +244,25 @@ def write_table(
         runs: their folders; the files lie in the first.
         samples: how many runs were asked for.
         verifier: chooses the best answer of each step.
+        errata: corrections of labels, in order; the rates with them are beside the usual ones.
 
     Raises:
         UsageError: the verifier has no score for any answer.
         PredictionError, RunError: a file cannot be read or written.
     """
     out, tally = runs[0], _Tally(len(runs), verifier)
+    corrected, right_actions = _Rates(len(runs)), RightActions(task, profile.name, errata)
     with ExitStack() as files:
         answers = [files.enter_context(closing(Answers(run / ANSWERS, steps))) for run in runs]
         for each in answers:
             each.read()
         lines = files.enter_context(atomic_write(out / "samples.jsonl"))
         for step in steps:
-            found = (_judge(task, profile, step, n, each) for n, each in enumerate(answers, 1))
-            lines.write(encode(tally.add(step, [*filter(None, found)])) + b"\n")
+            judged = (_judge(task, profile, step, n, each) for n, each in enumerate(answers, 1))
+            found = [*filter(None, judged)]
+            lines.write(encode(tally.add(step, found)) + b"\n")
+            if errata and (targets := right_actions.steps(step)):
+                corrected.add(step, [_is_right(profile, targets, each) for each in found])
         if verifier and tally.marked["unscored"] and not tally.marked["scored"]:
             raise UsageError(
                 "the verifier has no score for any answer",
@@ -273,13 +281,17 @@ def write_table(
         "temperature": infos[0]["generation"]["temperature"],
         "steps": len(steps),
         **tally.table(),
+        **({"with_errata": corrected.table()} if errata else {}),
         "usage": _usage(infos),
     }
     whole = whole_episodes(source.steps, steps)
     for name, picks in tally.chosen.items():
         folder = _write_run(out / SAMPLES / name, name, infos, picks)
-        results = score(task, profile, steps, picks, whole=whole, out=folder)
-        heads = ("overall", "ci95", "ci95_method")
+        ignored = Positions(source.steps) if errata else ()
+        results = score(
+            task, profile, steps, picks, whole=whole, out=folder, ignored=ignored, errata=errata
+        )
+        heads = ("overall", "ci95", "ci95_method", "with_errata")
         table[name] = {
             "run": folder.relative_to(out).as_posix(),
             "steps": len(picks),
@@ -290,6 +302,37 @@ def write_table(
     with wrap_os_error(out):
         write_json(out / "samples.json", table)
     return table
+
+
+class _Rates:
+    """Adds up how many answers to each step are right."""
+
+    def __init__(self, samples: int) -> None:
+        self._n, self._steps = samples, 0
+        self._groups: dict[str, int] = {}
+        self._right: list[tuple[int, int]] = []  # group and right answers of a step, if all judged
+
+    def add(self, step: Step, right: Sequence[bool | None]) -> None:
+        self._steps += 1
+        group = self._groups.setdefault(step.group, len(self._groups))
+        if None not in right:
+            self._right.append((group, right.count(True)))
+
+    def table(self) -> dict[str, Any]:
+        """Return the number of unjudged steps, and pass@k and pass^k for each k."""
+        n, rules = self._n, (("pass@k", pass_at), ("pass^k", pass_all))
+        owner = np.array([group for group, _ in self._right], np.int64)
+        rates = {
+            str(k): {
+                name: np.array([rule(n, count, k) for _, count in self._right], np.float64)
+                for name, rule in rules
+            }
+            for k in choices(n)
+        }
+        return {
+            "unjudged": self._steps - len(self._right),
+            "k": {k: means(of, shares=of.keys(), owner=owner) for k, of in rates.items()},
+        }
 
 
 class _Tally:
@@ -304,8 +347,7 @@ class _Tally:
         self._n, self._verifier = samples, verifier
         self._groups: dict[str, int] = {}
         self._deliveries: Counter[str] = Counter()
-        self._steps = 0
-        self._right: list[tuple[int, int]] = []  # group and right answers of a step, if all judged
+        self._rates = _Rates(samples)
         self._agreed: list[tuple[int, float]] = []  # group and agreement of a step
         self._sure: list[tuple[float, bool]] = []  # votes for the majority, and whether it is right
         ways = (_MAJORITY, _BEST) if verifier else (_MAJORITY,)
@@ -314,7 +356,6 @@ class _Tally:
 
     def add(self, step: Step, here: Sequence[_Answer]) -> dict[str, Any]:
         """Add the answers to a step, and return its line of `samples.jsonl`."""
-        self._steps += 1
         self._deliveries.update(each.completion.delivery for each in here)
         self._deliveries["missing"] += self._n - len(here)
         usable = [each for each in here if each.completion.delivery == "ok"]
@@ -341,8 +382,7 @@ class _Tally:
             self._agreed.append((group, share))
         if votes and majority and majority.right is not None:
             self._sure.append((max(votes) / self._n, majority.right))
-        if not any(each.right is None for each in here):
-            self._right.append((group, count))
+        self._rates.add(step, [each.right for each in here])
         return line
 
     def _best(self, verifier: Verifier, step: Step, usable: Sequence[_Answer]) -> _Answer | None:
@@ -361,19 +401,9 @@ class _Tally:
             self.chosen[by].append(line)
 
     def table(self) -> dict[str, Any]:
-        n, rules = self._n, (("pass@k", pass_at), ("pass^k", pass_all))
-        owner = np.array([group for group, _ in self._right], np.int64)
-        rates = {
-            str(k): {
-                name: np.array([rule(n, count, k) for _, count in self._right], np.float64)
-                for name, rule in rules
-            }
-            for k in choices(n)
-        }
         return {
             "deliveries": {name: count for name, count in self._deliveries.items() if count},
-            "unjudged": self._steps - len(self._right),
-            "k": {k: means(of, shares=of.keys(), owner=owner) for k, of in rates.items()},
+            **self._rates.table(),
             "agreement": means(
                 {"agreement": np.array([share for _, share in self._agreed])},
                 owner=np.array([group for group, _ in self._agreed], np.int64),
@@ -402,6 +432,15 @@ def _judge(
             action = encode(verdict.parsed).decode()
     right = None if stands == "unjudged" else stands == "right"
     return _Answer(number, completion, right, action)
+
+
+def _is_right(profile: Profile, targets: Sequence[Step], answer: _Answer) -> bool | None:
+    """Return whether an answer is right by one of the right actions; None if unjudged."""
+    if answer.completion.delivery != "ok":
+        return answer.right
+    said = answer.completion
+    found = {standing(profile, profile.judge(step, said.text, said.receipt)) for step in targets}
+    return "right" in found if found != {"unjudged"} else None
 
 
 def _write_run(

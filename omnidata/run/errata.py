@@ -341,6 +341,37 @@ def corrections_of(errata: Sequence[Errata]) -> Mapping[str, list[list[Correctio
     return found
 
 
+def corrections_in_order(errata: Sequence[Errata]) -> dict[str, list[Correction]]:
+    """Return the corrections of each step, in the order in which they apply."""
+    groups = corrections_of(errata).items()
+    return {name: [one for group in each for one in group] for name, each in groups}
+
+
+class RightActions:
+    """The right actions of each step by errata, for answers that were given without them.
+
+    Args:
+        task: the benchmark.
+        profile: the name of the rule that judges the answers.
+        errata: apply in order.
+    """
+
+    def __init__(self, task: Asking, profile: str, errata: Sequence[Errata]) -> None:
+        self._benchmark, self._targets = task.benchmark, Targets(task, profile)
+        self._corrections = corrections_in_order(errata)
+
+    def steps(self, step: Step) -> tuple[Step, ...]:
+        """Return a step with each of its right actions; nothing if it is dropped.
+
+        Raises:
+            DataError, UsageError: as `Targets.check`.
+        """
+        if (corrections := self._corrections.get(step.sample_id)) is None:
+            return (step,)
+        self._targets.check(step, corrections)
+        return correct_step(self._benchmark, step, corrections)
+
+
 def correct_labels(task: Asking, steps: Sequence[Step], errata: Sequence[Errata]) -> Sequence[Step]:
     """Return the steps with corrected labels, each with the first of its right actions.
 
@@ -356,13 +387,13 @@ def correct_labels(task: Asking, steps: Sequence[Step], errata: Sequence[Errata]
         UsageError: the default profile does not judge by a correction, or the prompt does not show
             a corrected instruction.
     """
-    by_sample, targets = corrections_of(errata), Targets(task, task.benchmark.rules[0].name)
+    by_sample = corrections_in_order(errata)
+    targets = Targets(task, task.benchmark.rules[0].name)
     found: list[Step] = []
     for step in steps:
-        if (groups := by_sample.get(step.sample_id)) is None:
+        if (corrections := by_sample.get(step.sample_id)) is None:
             found.append(step)
             continue
-        corrections = [one for group in groups for one in group]
         targets.check(step, corrections)
         corrected = correct_step(task.benchmark, step, corrections)[:1]
         told = [one for one in corrections if one.kind == "instruction"]

@@ -136,7 +136,10 @@ def evaluate_samples(
     rules = get_profile(task, settings.get("profile"))
     choice = {name: settings[name] for name in ("where", "exclude", "limit") if name in settings}
     steps = select(source.steps, task=task, part=settings.get("shard"), **choice)
-    table = write_table(task, rules, source, steps, done, samples=samples, verifier=scores)
+    errata = settings.get("errata", ())
+    table = write_table(
+        task, rules, source, steps, done, samples=samples, verifier=scores, errata=errata
+    )
     return results, table
 
 

@@ -87,6 +87,12 @@ Value = TypeVar("Value")
 Values = tuple[float | bool | None, ...]
 Receipt = Mapping[str, Any] | None
 Note = Callable[[Finding], None]
+Corrections = Callable[
+    [Path, Sequence[Step], Callable[[str, str], None]], Iterable[Mapping[str, Any]]
+]
+"""Makes the lines of an errata out of a file and the steps that it corrects: a head with `errata`
+and `version`, then a correction a line. Rows that are of no use are reported by place and reason.
+"""
 
 
 class ParsedAnswer(Struct, Generic[Value], frozen=True):
@@ -510,6 +516,7 @@ class Benchmark(ABC):
         diagram: returns the graph of subtasks of a step's task.
         retarget: returns a step with another right action, for errata; a ValueError if the row
             cannot have it. None if `Step.action` alone says what is right.
+        corrections: reads another project's file of corrected labels; None if none is known.
 
     Args:
         name: as in `omnidata evaluate NAME`.
@@ -543,6 +550,7 @@ class Benchmark(ABC):
     log_rows: LogRows = LogRows()
     diagram: Callable[[LoadedDataset, Step], TaskDiagram | None] | None = None
     retarget: Callable[[Step, Action], Step] | None = None
+    corrections: Corrections | None = None
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         self.name = name

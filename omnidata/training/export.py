@@ -243,10 +243,10 @@ def export(
     steps = select(source.steps, where=where, exclude=exclude, limit=limit, task=task)
     if histories:
         steps = [step for step in steps if step.sample_id in histories.past]
-    if errata:
+    if errata and not preferences:
         steps = correct_labels(task, steps, errata)
     refuse_closed(media_of(steps))
-    pairs = PreferenceRows(task, source, preferences, options) if preferences else None
+    pairs = PreferenceRows(task, source, preferences, options, errata) if preferences else None
     if pairs:
         steps = pairs.choose(steps)
     whole, task = task, options.reword(task)

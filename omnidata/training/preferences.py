@@ -22,6 +22,7 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 from omnidata import predictions
 from omnidata.errors import DataError, Finding, RunError, UsageError, plural
 from omnidata.run.differences import shorten
+from omnidata.run.errata import Errata, RightActions
 from omnidata.run.journal import Answers
 from omnidata.run.media_stamps import Seen
 from omnidata.run.recorded import RecordedOptions, recorded_options, recorded_task
@@ -320,6 +321,8 @@ class PreferenceRows:
         source: the data.
         wanted: which runs, and how they are chosen from.
         options: of the export.
+        errata: corrections of the labels by which the answers are judged, in order. Prompts stay
+            those that were answered.
 
     Raises:
         UsageError: the format is not for preferences.
@@ -327,7 +330,12 @@ class PreferenceRows:
     """
 
     def __init__(
-        self, task: Asking, source: LoadedDataset, wanted: Preferences, options: Options
+        self,
+        task: Asking,
+        source: LoadedDataset,
+        wanted: Preferences,
+        options: Options,
+        errata: Sequence[Errata] = (),
     ) -> None:
         form = options.rows
         if not isinstance(form, PreferenceFormat):
@@ -338,6 +346,7 @@ class PreferenceRows:
             )
         self._task, self._wanted, self._form = task, wanted, form
         self._profile: Profile = get_profile(task, wanted.profile)
+        self._right_actions = RightActions(task, self._profile.name, errata)
         self._left_out = frozenset(get_args(Modality)) - options.capabilities.accepts
         self._runs = [*open_runs(wanted.runs, task, source)]
         self._outcomes: Counter[str] = Counter()
@@ -357,7 +366,11 @@ class PreferenceRows:
         alone: list[Pair] = []
         with self._closing():
             for number, step in enumerate(steps):
-                right, wrong = self._judge_answers(number, step)
+                targets = self._right_actions.steps(step)
+                if not targets:
+                    self._outcomes["dropped"] += 1
+                    continue
+                right, wrong = self._judge_answers(number, targets)
                 if right:
                     self._outcomes["paired" if wrong else "all_right"] += 1
                     found += [
@@ -406,7 +419,11 @@ class PreferenceRows:
                 {"run": str(run.path), "model": model_name(run.info), "answers": dict(run.counts)}
                 for run in self._runs
             ],
-            "steps": {name: self._outcomes[name] for name in ("paired", *_ALIKE)},
+            "steps": {
+                name: self._outcomes[name]
+                for name in ("paired", *_ALIKE, "dropped")
+                if name != "dropped" or self._outcomes[name]
+            },
             "written": {name: self._written[name] for name in ("right", "wrong")},
             "causes": {cause: self._causes[cause] for cause in CAUSES if self._causes[cause]},
         }
@@ -419,8 +436,14 @@ class PreferenceRows:
             for run in self._runs:
                 run.answers.close()
 
-    def _judge_answers(self, number: int, step: Step) -> tuple[list[int], list[Pair]]:
-        """Return the runs with right answers to a step, and the wrong ones, the nearest first."""
+    def _judge_answers(self, number: int, targets: Sequence[Step]) -> tuple[list[int], list[Pair]]:
+        """Return the runs with right answers to a step, and the wrong ones, the nearest first.
+
+        Args:
+            number: of the step.
+            targets: the step with each of its right actions.
+        """
+        step = targets[0]
         right: list[int] = []
         wrong: list[Pair] = []
         known: set[str] = set()
@@ -431,7 +454,8 @@ class PreferenceRows:
                 run.counts[fault] += 1
                 continue
             run.seen.look(step, answer.delivery, answer.receipt)
-            verdict, outcome = judge_answer(self._profile, step, answer)
+            judged = [judge_answer(self._profile, each, answer) for each in targets]
+            verdict, outcome = next((each for each in judged if each[1] == "right"), judged[0])
             again = outcome in ("right", "wrong") and answer.text in known
             run.counts["repeated" if again else outcome] += 1
             if again or outcome not in ("right", "wrong"):

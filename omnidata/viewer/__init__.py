@@ -5,11 +5,13 @@ Pages load nothing from outside, escape every text, and find media through `omni
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from omnidata.errors import UsageError
+from omnidata.run.errata import Errata, corrections_in_order
 from omnidata.run.run_files import Run
 from omnidata.types import Progress
 
@@ -23,6 +25,7 @@ def write(
     *,
     data: Path | None = None,
     files: Mapping[str, str] = {},
+    errata: Sequence[Errata] = (),
     progress: Progress | None = None,
 ) -> None:
     """Write the pages of a run. Complete pages replace existing ones; partial pages never appear.
@@ -33,6 +36,7 @@ def write(
             and sounds); or a folder, which will hold a file per page.
         data: the dataset; its recorded place if None.
         files: as of `omnidata.viewer.report_data.open_run`.
+        errata: corrections of labels to show on the pages of steps, in order.
         progress: called with (done, total).
 
     Raises:
@@ -44,6 +48,7 @@ def write(
     from omnidata.viewer.report_data import open_run
 
     book = open_run(run, data=data, files=files)
+    book = replace(book, corrections=corrections_in_order(errata))
     if path.suffix.lower() not in (".html", ".htm"):
         write_folder(book, path, [run.path, book.source.root], progress)
         return

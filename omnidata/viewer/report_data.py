@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -262,7 +263,7 @@ class Shape:
     """Something drawn over a picture, in its pixels.
 
     Attributes:
-        by: "target" or "answer".
+        by: "target", "old" for a target that errata replace, "errata" for theirs, or "answer".
         kind: "box"; "point", with a cross; "arrow" from x, y by width, height.
         x, y, width, height: where.
     """
@@ -409,6 +410,7 @@ def facts(book: Book, number: int) -> Facts:
     broken = [cell.index for cell in strip if cell.mark not in ("right", "unjudged")]
     verdict, target = book.verdict(step), book.task.target(step)
     explained = book.explanation(number)
+    drawn = _drawn(book, step, explained.overlays)
     prompt, note = _prompt(book, number)
     graph, graph_note = _graph(book, step)
     return Facts(
@@ -416,9 +418,7 @@ def facts(book: Book, number: int) -> Facts:
         step=step,
         strip=strip,
         broke=min(broken) if broken and book.run else None,
-        pictures=[
-            _picture(book, role, ref, explained.overlays) for role, ref in _media(step, "image")
-        ],
+        pictures=[_picture(book, role, ref, drawn) for role, ref in _media(step, "image")],
         tracks=[
             _track(book, role, ref)
             for kind in ("video", "audio")
@@ -443,32 +443,59 @@ def _corrections(book: Book, step: Step) -> Iterator[tuple[str, str, str]]:
     for number, one in enumerate(found, 1):
         text = one.instruction
         if one.action:
-            corrected = correct_step(book.task.benchmark, step, found[:number])
+            corrected = _corrected(book, step, found[:number])
             target = book.task.target(corrected[-1]) if corrected else None
             text = target.text if target else one.action.label
         yield one.kind.replace("_", " "), text, one.reason
+
+
+def _corrected(book: Book, step: Step, corrections: Sequence[Correction]) -> Sequence[Step]:
+    try:
+        return correct_step(book.task.benchmark, step, corrections)
+    except OmnidataError:  # `validate --errata` says why; the page shows the line
+        return (step,)
 
 
 def _media(step: Step, kind: str) -> list[tuple[str, MediaRef]]:
     return [(role, ref) for role, ref in step.media.items() if ref and ref.kind == kind]
 
 
-def _picture(book: Book, role: str, ref: MediaRef, drawn: Mapping[str, Overlays]) -> Shown:
+def _drawn(book: Book, step: Step, own: Mapping[str, Overlays]) -> dict[str, list[Shape]]:
+    """Return the shapes of each picture, those of errata among them."""
+    by = "target"
+    found: dict[str, list[Shape]] = defaultdict(list)
+    if corrections := book.corrections.get(step.sample_id):
+        right = _corrected(book, step, corrections)
+        by = "target" if any(each.action == step.action for each in right) else "old"
+        for each in right:
+            if each.action != step.action:
+                for role, overlays in book.explain(each).overlays.items():
+                    found[role] += _target_shapes("errata", overlays)
+    for role, overlays in own.items():
+        found[role][:0] = _target_shapes(by, overlays)
+        found[role] += _answer_shapes(overlays)
+    return found
+
+
+def _picture(book: Book, role: str, ref: MediaRef, drawn: Mapping[str, list[Shape]]) -> Shown:
     number = book.shelf.number(ref)
     try:
         size = media.image_size(ref)
     except MediaError as error:
         return Shown(role, number, (0, 0), (), error.what)
-    return Shown(role, number, size, _shapes(drawn.get(role, Overlays())))
+    return Shown(role, number, size, drawn.get(role, ()))
 
 
-def _shapes(found: Overlays) -> list[Shape]:
-    shapes = [_shape("target", region) for region in (*found.target, *found.target_end)]
+def _target_shapes(by: str, found: Overlays) -> list[Shape]:
+    return [_shape(by, region) for region in (*found.target, *found.target_end)]
+
+
+def _answer_shapes(found: Overlays) -> list[Shape]:
     said = [_shape("answer", point) for point in (found.answer, found.answer_end) if point]
     if found.answer and found.answer_end:
         one, other = found.answer, found.answer_end
         said.append(Shape("answer", "arrow", one.x, one.y, other.x - one.x, other.y - one.y))
-    return shapes + said
+    return said
 
 
 def _shape(by: str, region: Region) -> Shape:

@@ -56,6 +56,7 @@ def test_one_run_stands_under_every_protocol_with_whose_it_is(
         "os-atlas-ac": (3, 1.0),
         "uground-ac": (3, 1.0),
         "gui-r1": (3, 1.0),
+        "curated": (3, 1.0),
     }
     assert "Gou et al., 2025" in found["uground-ac"]["source"]
     assert {path.name for path in out.iterdir()} == found.keys()

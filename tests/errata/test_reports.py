@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from tests.cli.running import as_json, omnidata
 from tests.compare.making import Says, data, loaded, run
 from tests.errata import made
+from tests.export.small import TAP, tree
 from tests.report.test_view import served
 from tests.trees import read_lines
 
@@ -80,8 +82,15 @@ def test_both_runs_are_compared_without_and_with_errata(runs: list[Path], tmp_pa
     assert (beside["a"], beside["b"]) == pytest.approx((5 / 5, 1 / 5))
     shown = omnidata(*compare).stdout
     assert "With errata: ours 1" in shown
-    for more in (("--format", "csv"), (runs[1],)):
-        omnidata(*compare, *more, code=2)
+    omnidata(*compare, "--format", "csv", code=2)
+    ranked = ("compare", *runs)
+    found = as_json(omnidata(*ranked, "--errata", file, "--json"))
+    corrected = found.pop("with_errata")
+    assert found.pop("errata") == [about]
+    assert found == as_json(omnidata(*ranked, "--json"))
+    assert [place["value"] for place in corrected["places"]] == pytest.approx([1, 1, 1 / 5])
+    assert corrected["steps"] == found["steps"] - 1
+    assert "With errata: ours 1" in omnidata(*ranked, "--errata", file).stdout
 
 
 def test_a_run_without_its_answers_or_of_another_task_is_refused(
@@ -98,12 +107,26 @@ def test_a_run_without_its_answers_or_of_another_task_is_refused(
     assert "the answer to" in refused.stderr and "is not in the folder" in refused.stderr
 
 
-def test_the_page_of_a_step_shows_its_corrections(tmp_path: Path) -> None:
-    data = made.taps(tmp_path / "data", [[210, 786], [351, 850]])
-    (step,) = made.loaded("omnigui", data).steps
-    line = {"sample_id": step.sample_id, "kind": "also_right", "value": {"kind": "BACK"}}
-    file = made.errata(tmp_path / "ours.jsonl", "omnigui", line)
+def test_the_pages_of_steps_show_corrections_old_and_new(tmp_path: Path) -> None:
+    data = tree(tmp_path / "data", actions=[TAP] * 3)
+    names = [step.sample_id for step in made.loaded("omnigui", data).steps]
+    values = ("also_right", {"kind": "BACK"}), ("also_right", TAP_THERE), ("replace", TAP_THERE)
+    lines = [
+        {"sample_id": name, "kind": kind, "value": value}
+        for name, (kind, value) in zip(names, values, strict=True)
+    ]
+    file = made.errata(tmp_path / "ours.jsonl", "omnigui", *lines)
     with served("omnigui", data, "--errata", file) as server:
-        page = server.ask("/steps/0.html")[2].decode()
-    assert "Errata · also right" in page and "seen by two" in page
-    assert "{&#34;action_type&#34;:8}" in page
+        pages = [server.ask(f"/steps/{number}.html")[2].decode() for number in range(3)]
+    assert "Errata · also right" in pages[0] and "seen by two" in pages[0]
+    assert "{&#34;action_type&#34;:8}" in pages[0]
+    assert [re.findall(r'<li class="(\w+)">([^<]+)</li>', page) for page in pages] == [
+        [("target", "target")],
+        [("target", "target"), ("errata", "target by errata")],
+        [("old", "target before errata"), ("errata", "target by errata")],
+    ]
+    drawn = re.findall(r'<rect class="(old|errata)" x="([\d.]+)" y="([\d.]+)"', pages[2])
+    assert [(by, float(x), float(y)) for by, x, y in drawn] == [("old", 10, 20), ("errata", 1, 1)]
+    omnidata("evaluate", "omnigui", data, "--model", "baseline:oracle", "--out", tmp_path / "run")
+    omnidata("report", tmp_path / "run", "--errata", file, "--html", tmp_path / "pages")
+    assert "target before errata" in (tmp_path / "pages" / "steps" / "2.html").read_text()

@@ -11,7 +11,10 @@ import pytest
 
 from tests.cli.running import as_json, omnidata
 from tests.errata import made
+from tests.loaders import omnibench as bench
 from tests.loaders import phones
+from tests.loaders import published_forms as forms
+from tests.loaders.agentstudio import pictures
 from tests.trees import write_lines
 
 HERE, THERE = [[210, 786], [351, 850]], [[10, 20], [50, 60]]
@@ -58,8 +61,26 @@ def screenspot(folder: Path) -> tuple[str, Path, Path, list[dict[str, Any]]]:
     return "screenspot", good, bad, [{}, *found[1:]]
 
 
+def omnibench(folder: Path) -> tuple[str, Path, Path, list[dict[str, Any]]]:
+    done = bench.act(), bench.plain("keyboard_input", keys="^s")
+    for name, actions in (("good", done), ("bad", done[::-1])):
+        row = bench.trajectory(*actions)
+        bench.written(folder / name, {"rows.jsonl": [row]})
+        pictures(folder / name, row["observations"])
+    tap = {"kind": "TAP", "start": [made.box(10, 20, 30, 40)]}
+    return "omnibench", folder / "good", folder / "bad", [tap, {"kind": "INPUT", "text": "^s"}]
+
+
+def cagui(folder: Path) -> tuple[str, Path, Path, list[dict[str, Any]]]:
+    good = forms.grounding(folder / "good", [], [forms.label()])
+    moved = forms.label(abs_position="<50, 50, 60, 70>", text="other")
+    bad = forms.grounding(folder / "bad", [], [moved])
+    tap = {"kind": "TAP", "start": [made.box(9, 20, 27, 40)]}
+    return "cagui-grounding", good, bad, [tap, {"kind": "INPUT", "text": forms.label()["text"]}]
+
+
 @pytest.mark.parametrize("kind", ["replace", "also_right"])
-@pytest.mark.parametrize("world", [omnigui, androidcontrol, screenspot])
+@pytest.mark.parametrize("world", [omnigui, androidcontrol, screenspot, omnibench, cagui])
 def test_errata_of_broken_targets_restore_the_oracle_by_every_profile(
     world: Any, kind: str, tmp_path: Path
 ) -> None:

@@ -68,8 +68,12 @@ PLACE_OF_TAP = {"start": [made.box(1, 1, 9, 8)]}
     [
         *((task, BACK, True) for task in ("omnigui", "androidcontrol", "aitw", "gui-odyssey")),
         *((task, tap(1, 1, 9, 8), True) for task in ("groundui", "osworld-g", "mind2web")),
+        ("cagui-grounding", tap(1, 1, 9, 8), True),
+        ("omnibench", {"kind": "INPUT", "text": "^s"}, True),
+        ("omnibench", BACK, False),
+        ("cagui-grounding", BACK, False),
         ("mind2web", {"kind": "INPUT", "text": "Save", **PLACE_OF_TAP}, False),
-        *((task, tap(1, 1, 9, 8), False) for task in ("omnibench", "agentnet", "cagui-grounding")),
+        ("agentnet", tap(1, 1, 9, 8), False),
         ("idm-single", BACK, False),
     ],
 )

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from omnidata.actions import Action, Direction, Kind, Point
 from tests.metrics.phones import BACK, COMPLETE, HOME, WAIT, Rule, open_app, rules, tap
 
-OS_ATLAS, UGROUND = rules("androidcontrol", "os-atlas-ac", "uground-ac")
+OS_ATLAS, UGROUND, CURATED = rules("androidcontrol", "os-atlas-ac", "uground-ac", "curated")
 YES, NO, OTHER = (True, True), (True, False), (False, False)
 BUTTON, SCREEN = (0.4, 0.4, 0.2, 0.2), (0.0, 0.0, 1.0, 1.0)
 
@@ -74,10 +74,40 @@ def test_a_text_typed_at_a_place_needs_both_for_uground() -> None:
     assert OS_ATLAS(wanted, text("7:30"), (BUTTON,)) == YES
 
 
-@pytest.mark.parametrize("rule", [OS_ATLAS, UGROUND])
+@pytest.mark.parametrize("rule", [OS_ATLAS, UGROUND, CURATED])
 def test_all_else_must_be_the_same(rule: Rule) -> None:
     for wanted in (scroll("up"), BACK, HOME, WAIT):
         assert rule(wanted, wanted, ()) == YES
-    assert rule(scroll("up"), scroll("down"), ()) == NO
-    assert rule(scroll("up"), Action("swipe"), ()) == NO
+    part = OTHER if rule is CURATED else NO
+    assert rule(scroll("up"), scroll("down"), ()) == part
+    assert rule(scroll("up"), Action("swipe"), ()) == part
     assert rule(WAIT, COMPLETE, ()) == OTHER
+
+
+@pytest.mark.parametrize("kind", ["tap", "long_press"])
+def test_the_box_decides_for_curated_and_without_one_less_than_14_percent(kind: Kind) -> None:
+    wanted = replace(tap(0.5), kind=kind)
+    for x, verdict in ((0.4, YES), (0.6, YES), (0.399, NO), (0.601, NO)):
+        assert CURATED(wanted, replace(tap(x), kind=kind), (BUTTON,)) == verdict
+    for x, verdict in ((0.639, YES), (0.641, NO)):
+        assert CURATED(wanted, replace(tap(x), kind=kind), ()) == verdict
+    assert CURATED(wanted, WAIT, (BUTTON,)) == OTHER
+    assert CURATED(wanted, Action(kind), (BUTTON,)) == NO
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said", "verdict"),
+    [
+        ("Shanghai shopping mall", "shopping", YES),
+        ("Shanghai shopping mall", "mall Shanghai", YES),
+        ("Shanghai shopping mall", "mall of Paris", OTHER),
+        ("pizza", "PIZZAS", YES),
+        ("7:30", "7:45", YES),  # the released code reads up to the colon
+        ("", "any", YES),
+    ],
+)
+def test_texts_are_part_of_the_type_for_curated(
+    wanted: str, said: str, verdict: tuple[bool, bool]
+) -> None:
+    for made in (text, open_app):
+        assert CURATED(made(wanted), made(said), ()) == verdict

@@ -30,8 +30,10 @@ from omnidata.tasks.phones.actions import (
     Code,
     Rect,
     Truth,
+    as_points,
     corrected_action,
     gesture,
+    own_rects,
 )
 from omnidata.types import MediaRef
 
@@ -252,7 +254,8 @@ def truth_of(row: Row, screen: Screen) -> Truth | None:
         screen: width and height of its picture, for boxes in pixels; (0, 0) if unknown.
     """
     try:
-        return Truth(corrected_action(row) or action_of(row), rects_of(row, screen), screen)
+        action = corrected_action(row) or action_of(row)
+        return Truth(as_points(action), own_rects(action) or rects_of(row, screen), screen)
     except ValueError:
         return None
 

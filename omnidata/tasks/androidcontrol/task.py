@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Final
 
 from omnidata.actions import OPPOSITE, Action, finger_way
 from omnidata.loaders.load import load_data
+from omnidata.tasks.androidcontrol import curated, rules
 from omnidata.tasks.androidcontrol import load as loader
-from omnidata.tasks.androidcontrol import rules
 from omnidata.tasks.androidcontrol.forest import bounds_for_uground
 from omnidata.tasks.androidcontrol.load import STEP, item, truth_of, with_words
 from omnidata.tasks.benchmark import Card, Note, Paper
@@ -87,6 +87,7 @@ class AndroidControl(PhoneBenchmark):
         overview=PhoneView,
     )
     elements = staticmethod(loader.elements)
+    corrections = staticmethod(curated.corrections)
     truth = staticmethod(truth_of)
     evaluators: ClassVar[Mapping[str, Evaluator]] = {
         "agentcpm-ac-fixed": Evaluator(
@@ -115,6 +116,13 @@ class AndroidControl(PhoneBenchmark):
             truth=partial(truth_of, places=bounds_for_uground),
         ),
         "gui-r1": GUI_R1,
+        "curated": Evaluator(
+            rules.curated,
+            140,
+            source="AndroidControl-Curated (Leung et al., 2025): the boxes of its files "
+            "(docs/errata.md), or 14 % of the screen",
+            truth=partial(truth_of, places=lambda forest: ()),
+        ),
     }
     by: ClassVar[Mapping[str, Sequence[str]]] = {"split": ("train", "validation", "test")}
     allowed: Mapping[str, Sequence[str]] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, TypedDict
@@ -25,7 +26,7 @@ from omnidata.tasks.benchmark import (
 from omnidata.tasks.cagui_grounding import load as loader
 from omnidata.tasks.cagui_grounding.load import box_of
 from omnidata.tasks.coordinates import in_pixels, place, point_said
-from omnidata.tasks.pointing import PointSpeech, answer_at, explain_point, resizing_of
+from omnidata.tasks.pointing import PointSpeech, answer_at, explain_point, only_box, resizing_of
 from omnidata.tasks.points import read_point
 from omnidata.tasks.profile import Profile
 from omnidata.tasks.published import read_published
@@ -225,6 +226,24 @@ class CaguiGrounding(Benchmark):
         if pair is None:
             raise UnreadError("no point")
         return answer_at(Point(*pair, self._space), resizing_of(step, receipt, self._space))
+
+    def retarget(self, step: Step, action: Action) -> Step:
+        """Return the step with another box, or another text in it.
+
+        Raises:
+            ValueError: the action is no tap in one box of whole pixels, or no text where the
+                question is for one.
+        """
+        if step.source["form"] == "bbox2text":
+            if action.kind != "type" or not action.text:
+                raise ValueError("the question is for a text: INPUT")
+            return replace(step, source={**step.source, "text": action.text})
+        box = only_box(action, step.screen)
+        edges = [box.left, box.top, box.right, box.bottom]
+        if any(edge != int(edge) or edge < 0 for edge in edges):
+            raise ValueError("a row has whole pixels")
+        written = f"<{', '.join(str(int(edge)) for edge in edges)}>"
+        return replace(step, action=action, source={**step.source, "abs_position": written})
 
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None

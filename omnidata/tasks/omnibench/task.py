@@ -6,6 +6,7 @@ score omnibench TASKS SEQUENCES`.
 
 from __future__ import annotations
 
+import dataclasses
 from bisect import bisect
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -56,6 +57,7 @@ from omnidata.tasks.loading import prompt_text
 from omnidata.tasks.omnibench import load as loader
 from omnidata.tasks.omnibench.actions import (
     BUTTONS,
+    FUNCTIONS,
     Answer,
     call_of,
     notches,
@@ -78,7 +80,7 @@ from omnidata.tasks.omnibench.rows import (
 )
 from omnidata.tasks.omnibench.scoring import INTENT, TABLES, GraphScorer
 from omnidata.tasks.overview import share
-from omnidata.tasks.pointing import resizing_of
+from omnidata.tasks.pointing import only_box, resizing_of
 from omnidata.tasks.profile import Profile
 from omnidata.tasks.published import HISTORY, read_published
 from omnidata.tasks.sentences import RuleWords, explain_place
@@ -499,6 +501,21 @@ class OmniBench(Benchmark):
 
     def parse(self, text: str, step: Step, receipt: Receipt) -> ParsedAnswer[Answer]:
         return _read_place(parse(text), step, receipt, self._space)
+
+    def retarget(self, step: Step, action: Action) -> Step:
+        """Return the step with another function, its arguments and control.
+
+        Raises:
+            ValueError: the action is no click in one box, turn of the wheel, text or end.
+        """
+        if action.kind not in ("tap", "scroll", "type", "done"):
+            raise ValueError(f"{action.label} is none of {', '.join(filter(None, FUNCTIONS))}")
+        function, args = call_of(action)
+        row = {**step.source, "function": function, "args": args}
+        if action.kind == "tap":
+            box = only_box(action, step.screen)
+            row["rect"] = [box.left, box.top, box.right, box.bottom]
+        return dataclasses.replace(step, action=action_of(row), source=row)
 
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from omnidata.actions import (
     OPPOSITE,
     Action,
+    Box,
     Direction,
     Pair,
     Point,
@@ -130,7 +131,8 @@ def truth_in_shares(
 
     Args:
         action: its places in any unit.
-        boxes: left, top, right and bottom; not looked at for an action without a place.
+        boxes: left, top, right and bottom; not looked at for an action without a place, or with a
+            box of its own.
         screen: width and height in pixels, or in the boxes' unit.
 
     Returns:
@@ -141,12 +143,31 @@ def truth_in_shares(
     if min(screen) < 1:
         return None
     width, height = screen
-    rects = tuple(
+    rects = own_rects(action) or tuple(
         (top / height, left / width, (bottom - top) / height, (right - left) / width)
         for left, top, right, bottom in boxes
     )
-    points = replace(action, start=tuple(map(centre, action.start)))
-    return Truth(in_shares(points, screen), rects)
+    return Truth(in_shares(as_points(action), screen), rects)
+
+
+def as_points(action: Action) -> Action:
+    """Return an action with the middles of its boxes."""
+    return replace(action, start=tuple(map(centre, action.start)))
+
+
+def place_in_shares(region: Region, screen: Screen) -> Region:
+    """Return a point or a box from 0 to 1 of a screen."""
+    if isinstance(region, Point):
+        return convert(region, "rel", screen)
+    corners = (region.left, region.top), (region.right, region.bottom)
+    low, high = (convert(Point(*corner, region.space), "rel", screen) for corner in corners)
+    return Box(low.x, low.y, high.x, high.y, "rel")
+
+
+def own_rects(action: Action) -> tuple[Rect, ...]:
+    """Return the boxes of an action of errata, whose places are from 0 to 1; else none."""
+    boxes = (each for each in action.start if isinstance(each, Box))
+    return tuple((b.top, b.left, b.bottom - b.top, b.right - b.left) for b in boxes)
 
 
 def is_tap(touch: Pair, lift: Pair) -> bool:

@@ -41,6 +41,7 @@ from omnidata.tasks.phones.actions import (
     as_finger,
     direction_of,
     middle,
+    place_in_shares,
     touch_of,
     with_direction,
 )
@@ -385,7 +386,9 @@ class PhoneBenchmark(Benchmark):
         return Target(text, text)
 
     def retarget(self, step: Step, action: Action) -> Step:
-        """Return the step with another right action, its places from 0 to 1; of a box the middle.
+        """Return the step with another right action, its first place from 0 to 1.
+
+        To a rule that knows elements, a box is the element.
 
         Raises:
             ValueError: a place on a screen of unknown size.
@@ -394,7 +397,8 @@ class PhoneBenchmark(Benchmark):
         if action.start and min(step.screen) < 1 and action.start[0].space == "px":
             raise ValueError("the size of the screen is unknown: give the place in `rel`")
         action = as_finger(action)
-        start, end = (tuple(map(centre, regions[:1])) for regions in (action.start, action.end))
+        start = tuple(place_in_shares(each, step.screen) for each in action.start[:1])
+        end = tuple(map(centre, action.end[:1]))
         action = in_shares(replace(action, start=start, end=end), step.screen)
         source = {**step.source, CORRECTED: action_fields(action)}
         return dataclasses.replace(step, action=action, source=source)
