@@ -29,8 +29,12 @@ CAUSES: Final[Mapping[str, Cause]] = {
         "--coordinates norm1000",
     ),
     "padded": Cause(
-        "the server puts the picture on a larger ground before the model sees it",
+        "the server puts the picture on a square ground before the model sees it",
         "turn padding off in its image processor",
+    ),
+    "cropped": Cause(
+        "the server cuts off the edges of the picture",
+        "turn cropping off in its image processor (`do_center_crop`)",
     ),
     "swapped": Cause(
         "answers have y before x",
@@ -127,6 +131,11 @@ CAUSES: Final[Mapping[str, Cause]] = {
     "output_capped": Cause(
         "answers are cut shorter than requested",
         "raise the server's own limit of output tokens, or its context",
+    ),
+    "special_tokens_lost": Cause(
+        "special tokens of answers are lost, although the model writes them",
+        "let the server keep them (`skip_special_tokens=false`, `--special` of llama.cpp), or "
+        "choose a dialect whose answers have none",
     ),
     "not_deterministic": Cause(
         "the same question at temperature 0 has different answers",

@@ -35,7 +35,7 @@ from omnidata.jsontext import hash_of
 from omnidata.predictions import Prediction, parts, read_final
 from omnidata.remote import cache_folder
 from omnidata.run.asker import OpenModel
-from omnidata.run.certificates import Certified, store_certificate
+from omnidata.run.certificates import MODALITIES, Certified, store_certificate
 from omnidata.run.cluster import Recipe
 from omnidata.run.cost import Budget, Limits, Tokens
 from omnidata.run.evaluate import UNLIMITED, evaluate
@@ -47,7 +47,6 @@ from omnidata.tasks.coordinates import resizing
 from omnidata.types import Adapter, GenerationParams, LoadedDataset, Modality, Progress, Step
 
 FILE, PAGE = "certificate.json", "certificate.html"
-_MODALITIES: Final[Mapping[str, Modality]] = {"I": "image", "V": "video", "A": "audio"}
 _GREEDY: Final = {"temperature": 0.0, "max_new_tokens": 512}
 
 
@@ -60,6 +59,7 @@ class Certificate:
         settings: of the model, without keys.
         dialect: of the prompts about places; empty for plain words.
         coordinates: the unit of places.
+        modalities: those of which questions were asked, beside text.
         date: when the probes were asked, ISO 8601 in UTC.
         versions: of omnidata and Python.
         findings: one for each probe.
@@ -75,6 +75,7 @@ class Certificate:
     settings: Mapping[str, Any]
     dialect: str
     coordinates: str
+    modalities: Sequence[Modality]
     date: str
     versions: Mapping[str, str]
     findings: Sequence[Finding]
@@ -156,7 +157,13 @@ def certify(
         folder = out / "reference"
         other = _ask(benchmark, task, source, against, folder, limits, progress)
         reference = other.name
-        agreement, differs = _compare(asked.replies, other.replies)
+        # Two samplers draw other answers from the same distribution.
+        greedy = {
+            name: asked.replies[name]
+            for name, probe in benchmark.probes.items()
+            if not probe.settings.get("temperature")
+        }
+        agreement, differs = _compare(greedy, other.replies)
         findings.append(compare_tokens(*(_of_pictures(benchmark, each) for each in (asked, other))))
     replies = [reply for some in asked.replies.values() for reply in some]
     found = Certificate(
@@ -164,6 +171,7 @@ def certify(
         settings=without_credentials(asked.settings),
         dialect=dialect,
         coordinates=benchmark.space,
+        modalities=sorted(_modalities_of(benchmark, asked)),
         date=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         versions={"omnidata": version("omnidata"), "python": platform.python_version()},
         findings=findings,
@@ -185,6 +193,7 @@ def certify(
         passed=states["pass"],
         unclear=states["unclear"],
         faults={finding.probe: finding.cause for finding in found.faults},
+        modalities=tuple(found.modalities),
     )
     with _writing("OMNIDATA_CACHE", cache_folder()):
         store_certificate(asked.name, asked.settings, certified)
@@ -231,14 +240,14 @@ def _make_task(dialect: str, coordinates: str) -> tuple[Probes, Asking]:
 
 def _read_modalities(letters: str) -> frozenset[Modality]:
     named = [each for each in letters.replace(",", "").upper() if not each.isspace()]
-    if unknown := [each for each in named if each not in _MODALITIES]:
+    if unknown := [each for each in named if each not in MODALITIES]:
         raise UsageError(
             f"there is no modality {unknown[0]!r}",
             where=f"--modalities {letters}",
             expected="letters of I (pictures), V (clips) and A (sound)",
             remedy="e.g. --modalities I,A",
         )
-    return frozenset(_MODALITIES[each] for each in named)
+    return frozenset(MODALITIES[each] for each in named)
 
 
 # Asking.
@@ -285,13 +294,13 @@ def _ask(
             )
             part = replace(source, steps=steps, row_ids=[step.sample_id for step in steps])
             settings = dict(given)
-            stop = settings.get("stop")
+            is_special = bool(settings.keys() & {"stop", "special_tokens"})
             folder = out / ("greedy" if settings == _GREEDY else min(some))
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UnansweredWarning)
                 try:
                     evaluate(
-                        _AskingUntil(benchmark, stop) if stop else task,
+                        _AskingWith(benchmark, settings) if is_special else task,
                         part,
                         opened,
                         folder,
@@ -336,16 +345,20 @@ def _remaining_limits(limits: Limits, spent: Budget) -> Limits | None:
     return replace(limits, max_cost=cost, max_tokens=tokens)
 
 
-class _AskingUntil(Asking):
-    """Ends answers at stop texts."""
+class _AskingWith(Asking):
+    """Ends answers at stop texts, or keeps their special tokens."""
 
-    def __init__(self, benchmark: Probes, stop: Sequence[str]) -> None:
+    def __init__(self, benchmark: Probes, settings: Mapping[str, Any]) -> None:
         super().__init__(benchmark)
-        self._stop = stop
+        self._settings = settings
 
     @property
     def stop(self) -> Sequence[str]:
-        return self._stop
+        return tuple(self._settings.get("stop", ()))
+
+    @property
+    def special_tokens(self) -> bool:
+        return "special_tokens" in self._settings
 
 
 def _settings(probe: Probe) -> tuple[tuple[str, Any], ...]:
@@ -389,13 +402,23 @@ def _read_reply(benchmark: Probes, task: Asking, step: Step, line: Prediction) -
         point=point,
         size=sent.size if sent else step.screen,
         error=line.error,
-        tokens=Tokens.of(line.usage).input,
+        tokens=(spent := Tokens.of(line.usage)).input,
+        answer_tokens=spent.output,
     )
 
 
 def _of_pictures(benchmark: Probes, asked: _Asked) -> list[Reply]:
     shown = [name for name, probe in benchmark.probes.items() if probe.media == ("image",)]
     return [reply for name in shown for reply in asked.replies[name]]
+
+
+def _modalities_of(benchmark: Probes, asked: _Asked) -> set[Modality]:
+    return {
+        kind
+        for name, probe in benchmark.probes.items()
+        if asked.replies[name] and name not in asked.left_out
+        for kind in probe.media
+    }
 
 
 def _compare(

@@ -80,6 +80,24 @@ class Exhibits:
         _write_text(text).save(buffer, "PNG")
         return self._write(f"{name}.png", "image", buffer.getvalue())
 
+    def row(self, name: str, size: Screen, texts: str) -> MediaRef:
+        """Write letters along the longer side of a white picture, from edge to edge.
+
+        Args:
+            name: of the file, without its suffix.
+            size: width and height in pixels.
+            texts: the letters.
+        """
+        picture = Image.new("RGB", size, "white")
+        draw = ImageDraw.Draw(picture)
+        for number, letter in enumerate(texts):
+            along = 0.06 + 0.88 * number / (len(texts) - 1)
+            x, y = (along, 0.5) if size[0] > size[1] else (0.5, along)
+            draw.text((x * size[0], y * size[1]), letter, "black", font(144), anchor="mm")
+        buffer = io.BytesIO()
+        picture.save(buffer, "PNG")
+        return self._write(f"{name}.png", "image", buffer.getvalue())
+
     def colour(self, name: str, colour: str, form: Literal["PNG", "JPEG"] = "PNG") -> MediaRef:
         """Paint a whole picture in one of `COLOURS`."""
         buffer = io.BytesIO()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from statistics import median
 from typing import Final
 
@@ -15,7 +14,11 @@ TOLERANCE: Final = 0.03
 _ENOUGH: Final = 0.75
 """The share of answers that a fit must explain."""
 _FEWEST: Final = 4
-"""The number of answers that determine a scale and a shift per axis, and can contradict them."""
+"""The number of answers that determine the sides of a copy, and can contradict them."""
+_CLOSE: Final = 0.015
+"""`TOLERANCE` for a copy: the answers of a weak model lie near many copies."""
+_FAR: Final = 0.1
+"""How much a copy's side differs from the picture's, at least."""
 _UNITS: Final = {"pixels": None, "0 to 1000": 1000.0, "0 to 100": 100.0, "0 to 1": 1.0}
 _NAMES: Final[dict[Space, str]] = {"px": "pixels", "norm1000": "0 to 1000", "rel": "0 to 1"}
 
@@ -53,48 +56,56 @@ def fit_places(
         Fit(cause='resized', detail='answers are those of a picture of 540 x 1200', explained=4)
     """
     wanted = _NAMES[space]
-    for name, extent in sorted(_UNITS.items(), key=lambda item: item[0] != wanted):
-        sides = (extent, extent) if extent else (float(size[0]), float(size[1]))
+    enough = _ENOUGH * len(answers)
+    units = {name: (extent, extent) if extent else size for name, extent in _UNITS.items()}
+    for name, sides in sorted(units.items(), key=lambda item: item[0] != wanted):
         for is_swapped in (False, True):
             said = [(y, x) for x, y in answers] if is_swapped else answers
-            near = sum(_is_near(at, each, sides) for at, each in zip(targets, said, strict=True))
-            if near < _ENOUGH * len(answers):
+            near = _count_near(targets, said, sides, TOLERANCE)
+            if near < enough:
                 continue
-            units = "" if name == wanted else f"units of {name} in place of {wanted}"
+            other = "" if name == wanted else f"units of {name} in place of {wanted}"
             axes = "x and y are swapped" if is_swapped else ""
-            cause = "swapped" if is_swapped else "units" if units else ""
-            return Fit(cause, "; ".join(filter(None, (axes, units))), near)
-    return _fit_scale(targets, answers)
+            cause = "swapped" if is_swapped else "units" if other else ""
+            return Fit(cause, "; ".join(filter(None, (axes, other))), near)
+    if len(answers) < _FEWEST:
+        return None
+    copy = _median_ratio(targets, answers, 0), _median_ratio(targets, answers, 1)
+    near = _count_near(targets, answers, copy, _CLOSE)
+    if near >= enough and all(_differ(copy, sides) for sides in units.values()):
+        detail = f"answers are those of a picture of {copy[0]:.0f} x {copy[1]:.0f}"
+        return Fit("resized", detail, near)
+    squared = [_on_square(at, size) for at in targets]
+    side = _median_ratio(squared, answers, 0)
+    near = _count_near(squared, answers, (side, side), _CLOSE)
+    if near >= enough:
+        detail = f"answers are those of a square of {side:.0f} x {side:.0f}, with margins"
+        return Fit("padded", detail, near)
+    return None
 
 
-def _is_near(target: Pair, answer: Pair, sides: Pair) -> bool:
-    return all(
-        abs(said - share * side) <= TOLERANCE * side
-        for share, said, side in zip(target, answer, sides, strict=True)
+def _count_near(
+    targets: Sequence[Pair], answers: Sequence[Pair], sides: Pair, tolerance: float
+) -> int:
+    return sum(
+        all(
+            abs(said - share * side) <= tolerance * side
+            for share, said, side in zip(at, answer, sides, strict=True)
+        )
+        for at, answer in zip(targets, answers, strict=True)
     )
 
 
-def _fit_scale(targets: Sequence[Pair], answers: Sequence[Pair]) -> Fit | None:
-    """Fit `answer = side * share + shift` on both axes, by the medians of all pairs' slopes."""
-    if len(answers) < _FEWEST:
-        return None
-    sides, shifts = [], []
-    for axis in (0, 1):
-        points = [(at[axis], said[axis]) for at, said in zip(targets, answers, strict=True)]
-        slopes = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in combinations(points, 2) if a[0] != b[0]]
-        side = median(slopes)
-        sides.append(side)
-        shifts.append(median(said - side * at for at, said in points))
-    if min(sides) <= 0:
-        return None
-    moved = [(x - shifts[0], y - shifts[1]) for x, y in answers]
-    pair = sides[0], sides[1]
-    near = sum(_is_near(at, said, pair) for at, said in zip(targets, moved, strict=True))
-    if near < max(_FEWEST, _ENOUGH * len(answers)):
-        return None
-    across, down = round(sides[0]), round(sides[1])
-    if all(abs(shift) <= TOLERANCE * side for shift, side in zip(shifts, sides, strict=True)):
-        return Fit("resized", f"answers are those of a picture of {across} x {down}", near)
-    left, top = round(shifts[0]), round(shifts[1])
-    detail = f"answers are those of a picture of {across} x {down}, {left} from the left and {top} "
-    return Fit("padded", f"{detail}from the top of a larger one", near)
+def _median_ratio(targets: Sequence[Pair], answers: Sequence[Pair], axis: int) -> float:
+    return median(said[axis] / at[axis] for at, said in zip(targets, answers, strict=True))
+
+
+def _differ(some: Pair, other: Pair) -> bool:
+    return any(abs(a - b) > _FAR * b for a, b in zip(some, other, strict=True))
+
+
+def _on_square(at: Pair, size: Screen) -> Pair:
+    """Return a place of a picture in the middle of a square, in shares of the square's side."""
+    square = max(size)
+    x, y = (share * side + (square - side) / 2 for share, side in zip(at, size, strict=True))
+    return x / square, y / square

@@ -29,9 +29,9 @@ from omnidata.errors import PlatformError
 from omnidata.media import Samples
 from omnidata.types import Conversation, MediaRef, Message, Modality, Part
 
-Judgement = Literal["signs", "places", "same", "times", "cut"]
+Judgement = Literal["signs", "places", "same", "times", "cut", "tokens"]
 """How replies to a probe are judged: by `Question.signs`, by a fit of places, by being equal, by a
-fit of seconds, by a fit of the second at which sound ends."""
+fit of seconds, by a fit of the second at which sound ends, by the tokens that they cost."""
 Medium = Modality | Literal["text"]
 
 
@@ -186,6 +186,16 @@ def read_first_letter(text: str) -> str:
     return found[1] or found[2] if found else ""
 
 
+def read_line(text: str) -> str:
+    """Return an answer without blanks and quotation marks.
+
+    Examples:
+        >>> read_line("`Kiwi <box>17</box>`.")
+        'kiwi<box>17</box>'
+    """
+    return re.sub(r"[\s`\"'.*]", "", _final_text(text))
+
+
 def choose_from(words: Sequence[str]) -> Callable[[str], str]:
     """Return a reader that finds some words in an answer, in the answer's order.
 
@@ -250,6 +260,9 @@ _SCREENS: Final[Mapping[str, tuple[Screen, str]]] = {
 }
 
 
+_LONG_SCREENS: Final[Sequence[Screen]] = ((1080, 2400), (1920, 1080))
+
+
 def _places(exhibits: Exhibits, place: str) -> Iterator[Probe]:
     for name, (size, form) in _SCREENS.items():
         yield Probe(
@@ -287,6 +300,14 @@ def _pictures(exhibits: Exhibits, rng: Random) -> Iterator[Probe]:
             for code in codes
         ],
     )
+    yield Probe(
+        name="edges",
+        claim="the edges of a picture arrive",
+        media=("image",),
+        read=read_digits,
+        chance=1 / 500,
+        questions=[_edges(exhibits, size, _digits(rng, 3)) for size in _LONG_SCREENS for _ in "ab"],
+    )
     yield from (_colours(exhibits, form) for form in ("PNG", "JPEG"))
     yield Probe(
         name="several-pictures",
@@ -294,7 +315,7 @@ def _pictures(exhibits: Exhibits, rng: Random) -> Iterator[Probe]:
         media=("image",),
         read=read_digits,
         chance=1 / 720,
-        questions=[_several(exhibits, _digits(rng, 3)) for _ in range(3)],
+        questions=[_several(exhibits, _digits(rng, 3)) for _ in range(4)],
     )
     yield Probe(
         name="current-picture",
@@ -330,6 +351,18 @@ def _colours(exhibits: Exhibits, form: Literal["PNG", "JPEG"]) -> Probe:
 
 def _digits(rng: Random, count: int) -> str:
     return "".join(rng.sample("123456789", count))
+
+
+def _edges(exhibits: Exhibits, size: Screen, digits: str) -> Question:
+    return Question(
+        messages=_ask(
+            exhibits.row(f"edges-{digits}", size, digits),
+            "The picture shows three digits. List them from the top left to the bottom right, and "
+            "nothing else.",
+        ),
+        right=digits,
+        signs={digits[1]: "cropped"},
+    )
 
 
 def _several(exhibits: Exhibits, digits: str) -> Question:
@@ -480,10 +513,13 @@ def _sounds(exhibits: Exhibits) -> Iterator[Probe]:
         media=("audio",),
         read=lambda text: read_spoken(text) or _denies(text),
         chance=1e-3,
-        questions=[_say_digits(exhibits, words, digits) for digits in ("31421", "24132", "13243")],
+        questions=[
+            _say_digits(exhibits, words, digits) for digits in ("31421", "24132", "13243", "42314")
+        ],
     )
 
 
+_SPOKEN: Final = ("31421", "24132", "13243", "42314")
 _SPOKEN_AT: Final = (2, 15, 29, 31, 55)
 """When digits are spoken, in seconds."""
 
@@ -537,7 +573,9 @@ _LONG: Final = (
 )
 """The same of long sound; a model that always hears one less contradicts any cut."""
 _PITCH: Final = choose_from(("high", "low"))
-_PITCHES: Final = (("high", "low", "low"), ("low", "high", "low"), ("low", "low", "high"))
+_PITCHES: Final = tuple(
+    text.split() for text in ("high low low", "low high low", "low low high", "high high low")
+)
 _OTHER: Final = {"left": "right", "right": "left"}
 
 
@@ -579,7 +617,8 @@ def _track(exhibits: Exhibits, times: Sequence[float]) -> Question:
 
 # Texts.
 
-_WORDS: Final = ("kiwi", "plum", "fig")
+_WORDS: Final = {"kiwi": "four", "plum": "five", "fig": "six", "pear": "seven"}
+"""Words to answer with in place of sums."""
 _UP_TO: Final = "Count from 1 to {most}, with a blank between numbers, and write nothing else."
 
 
@@ -587,7 +626,7 @@ def _texts(rng: Random) -> Iterator[Probe]:
     yield Probe(
         name="system",
         claim="the system message is obeyed",
-        read=choose_from((*_WORDS, "4", "four", "5", "five", "6", "six")),
+        read=choose_from((*_WORDS, *_WORDS.values(), *"4567")),
         questions=[
             Question(
                 messages=(
@@ -597,7 +636,7 @@ def _texts(rng: Random) -> Iterator[Probe]:
                 right=word,
                 signs=dict.fromkeys((str(2 + number), sum_), "system_ignored"),
             )
-            for word, number, sum_ in zip(_WORDS, (2, 3, 4), ("four", "five", "six"), strict=True)
+            for number, (word, sum_) in enumerate(_WORDS.items(), 2)
         ],
     )
     yield Probe(
@@ -605,7 +644,7 @@ def _texts(rng: Random) -> Iterator[Probe]:
         claim="earlier turns arrive with their roles",
         read=lambda text: read_digits(text) or _denies(text),
         chance=1 / 90,
-        questions=[_history(*rng.sample(range(10, 99), 2)) for _ in range(3)],
+        questions=[_history(*rng.sample(range(10, 99), 2)) for _ in range(4)],
     )
     yield Probe(
         name="prefix",
@@ -621,7 +660,7 @@ def _texts(rng: Random) -> Iterator[Probe]:
                 right=chr(ord(known[-1]) + 1).lower(),
                 signs={"a": "prefix_ignored"},
             )
-            for known, last in (("ABC", "H"), ("ABCD", "J"), ("ABCDE", "K"))
+            for known, last in (("AB", "G"), ("ABC", "H"), ("ABCD", "J"), ("ABCDE", "K"))
         ],
     )
 
@@ -642,6 +681,23 @@ def _history(mine: int, yours: int) -> Question:
 
 _LAST: Final = (120, 150, 180)
 """The numbers to which long answers count."""
+
+
+_PAIRS: Final = (
+    ("<|box_start|>", "<|box_end|>"),
+    ("<|begin_of_box|>", "<|end_of_box|>"),
+    ("<box>", "</box>"),
+)
+"""Special tokens of Qwen2-VL, GLM-4.1V and InternVL; plain text to other models."""
+
+
+def _repeat(word: str, number: str, start: str, end: str) -> Question:
+    text, bare = f"{word}{start}{number}{end}", f"{word}{number}"
+    return Question(
+        messages=_ask(f"Repeat this text exactly, and write nothing else: {text}"),
+        right=text,
+        signs={bare: "special_tokens_lost"} if start else {},
+    )
 
 
 def _sampling() -> Iterator[Probe]:
@@ -687,6 +743,20 @@ def _sampling() -> Iterator[Probe]:
                 signs={"cut": "output_capped"},
             )
             for most in _LAST
+        ],
+    )
+    yield Probe(
+        name="special-tokens",
+        claim="special tokens of answers are kept, as in places between <|box_start|> and "
+        "<|box_end|>",
+        read=read_line,
+        judged="tokens",
+        settings={"special_tokens": True},
+        controls=("special_tokens",),
+        questions=[
+            _repeat(word, number, *pair)
+            for word, number in (("kiwi", "17"), ("plum", "52"))
+            for pair in (("", ""), *_PAIRS)
         ],
     )
     sentence = _ask("Invent a name for a ship and say in one sentence where it sails.")

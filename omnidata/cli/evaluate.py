@@ -57,6 +57,7 @@ def evaluate(
 
     Example: omnidata evaluate omnigui omnidata-demo/data --model baseline:center --out runs/center
     """
+    from omnidata.run.adapter_contract import sent_modalities
     from omnidata.run.certificates import check_certificate
     from omnidata.run.errata import read_all
     from omnidata.run.evaluate import evaluate as run
@@ -93,7 +94,8 @@ def evaluate(
         return False
     if require_certificate:
         made = asking.adapter(model, benchmark, source.steps, asks=False)
-        check_certificate(made.name, made.settings)
+        sent = sent_modalities(benchmark, made, source.steps)
+        check_certificate(made.name, made.settings, sent)
     chosen: dict[str, Any] = {
         **kept,
         "profile": profile,

@@ -7,6 +7,7 @@ import json
 import reprlib
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
@@ -234,6 +235,22 @@ def _can_be_opened(conversation: Conversation) -> bool:
     except (MediaError, StoreError):
         return False
     return True
+
+
+def sent_modalities(task: Asking, adapter: Adapter, steps: Sequence[Step]) -> set[Modality]:
+    """Return the modalities of prompts that a model takes; those of unreadable media are left out.
+
+    Args:
+        task: how the steps are asked.
+        adapter: the model.
+        steps: of the benchmark; a few of each kind are looked at.
+    """
+    sent: set[Modality] = set()
+    for step in one_of_each_kind(steps):
+        with suppress(MediaError, StoreError):
+            parts = parts_of(task.conversation(step, []))
+            sent |= {part.media.kind for part in parts if part.media}
+    return sent & {*(adapter.accepts or ())}
 
 
 def render_request(task: Asking | None, adapter: Adapter, request: Request) -> Prepared:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
 from omnidata.errors import UsageError, plural
-from omnidata.files import read_text
-from omnidata.jsontext import hash_of
+from omnidata.jsontext import hash_of, json_file
 from omnidata.remote import cache_folder
 from omnidata.storage import write_json
+from omnidata.types import Modality
 
 FACT: Final = "certificate"
 """The name among the facts of a run."""
+MODALITIES: Final[Mapping[str, Modality]] = {"I": "image", "V": "video", "A": "audio"}
+"""Letter -> modality, as `omnidata certify --modalities` has it."""
+_MEDIA: Final[Mapping[Modality, str]] = {"image": "pictures", "video": "clips", "audio": "sound"}
 _LARGEST: Final = 2**20
 
 
@@ -29,6 +31,7 @@ class Certified(msgspec.Struct, frozen=True, kw_only=True):
         passed: how many probes pass.
         unclear: how many say nothing.
         faults: the names of those that fail, each with its cause.
+        modalities: those of which questions were asked, beside text.
     """
 
     hash: str
@@ -36,6 +39,7 @@ class Certified(msgspec.Struct, frozen=True, kw_only=True):
     passed: int
     unclear: int
     faults: dict[str, str]
+    modalities: tuple[Modality, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as a JSON object."""
@@ -62,26 +66,41 @@ def store_certificate(model: str, settings: Mapping[str, Any], found: Certified)
 def find_certificate(model: str, settings: Mapping[str, Any]) -> Certified | None:
     """Return the latest certificate of a model at an address; None without one."""
     try:
-        text = read_text(_place(model, settings), _LARGEST)
-        return msgspec.convert(json.loads(text), Certified)
-    except (OSError, ValueError):
+        return msgspec.convert(json_file(_place(model, settings), _LARGEST), Certified)
+    except (OSError, msgspec.ValidationError):
         return None
 
 
-def check_certificate(model: str, settings: Mapping[str, Any]) -> None:
-    """Refuse a model whose server has no certificate, or one with faults.
+def check_certificate(
+    model: str, settings: Mapping[str, Any], modalities: Collection[Modality]
+) -> None:
+    """Refuse a model without a certificate for its server, or with one that has faults or gaps.
+
+    Args:
+        model: the SPEC.
+        settings: of the model.
+        modalities: those that the run sends, beside text.
 
     Raises:
         UsageError: see above.
     """
     found = find_certificate(model, settings)
-    if found and not found.faults:
+    missing = sorted({*modalities} - {*(found.modalities if found else ())})
+    if found is None:
+        why = f"{model} has none"
+    elif found.faults:
+        why = f"{model} has a certificate with faults: {found}"
+    elif missing:
+        why = f"the certificate of {model} is without {', '.join(_MEDIA[each] for each in missing)}"
+    else:
         return
+    address = f" --base-url {url}" if (url := settings.get("base_url")) else ""
+    letters = ",".join(letter for letter, kind in MODALITIES.items() if kind in modalities)
     raise UsageError(
-        f"{model} has a certificate with faults: {found}" if found else f"{model} has none",
+        why,
         where="--require-certificate",
-        expected="a certificate without faults for this model and address",
-        remedy=f"`omnidata certify {model}` shows each fault and its fix",
+        expected="a certificate without faults for this model, its address and all that is sent",
+        remedy=f"omnidata certify {model}{address} --modalities '{letters}' --out certificate",
     )
 
 

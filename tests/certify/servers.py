@@ -23,6 +23,8 @@ from tests.adapters.servers import Asked, Fault
 
 _GLYPHS = "0123456789AB"
 _RATE = 16_000
+_SPECIAL = re.compile(r"<\|box_(?:start|end)\|>")
+"""Special tokens of the model; other spellings are plain text."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class Heard:
         clip: time in seconds and RGB of each frame.
         sound: (channels, N) at 16 kHz; None without.
         track: the clip's own sound.
-        limit, stop, seed, temperature: of the request.
+        limit, stop, seed, temperature, keeps_special: of the request.
     """
 
     turns: Sequence[tuple[str, str]]
@@ -47,6 +49,7 @@ class Heard:
     stop: Sequence[str] = ()
     seed: int | None = None
     temperature: float = 0.0
+    keeps_special: bool = False
     answer: Callable[[str], str] = field(default=lambda text: text)
 
 
@@ -64,11 +67,13 @@ class Watching:
     def reply(self, asked: Asked, text: str | None, fault: Fault) -> Any:
         heard = self.fault(_hear(asked.payload))
         words = heard.answer(_answer(heard)).split(" ")
-        said = " ".join(words[: heard.limit])
+        written = " ".join(words[: heard.limit])
+        said = written if heard.keeps_special else _SPECIAL.sub("", written)
         for stop in heard.stop:
             said = said.partition(stop)[0]
         whole = len(words) <= heard.limit
-        tokens = sum(len(text.split()) for _, text in heard.turns) + 100 * len(heard.pictures)
+        tokens = sum(map(_count, (text for _, text in heard.turns))) + 100 * len(heard.pictures)
+        written_tokens = _count(written)
         return {
             "id": "1",
             "object": "chat.completion",
@@ -81,8 +86,17 @@ class Watching:
                     "finish_reason": "stop" if whole else "length",
                 }
             ],
-            "usage": {"prompt_tokens": tokens, "completion_tokens": 5, "total_tokens": tokens + 5},
+            "usage": {
+                "prompt_tokens": tokens,
+                "completion_tokens": written_tokens,
+                "total_tokens": tokens + written_tokens,
+            },
         }
+
+
+def _count(text: str) -> int:
+    """Count tokens: words, special tokens, and marks of other spellings."""
+    return len(text.split()) + len(_SPECIAL.findall(text)) + 6 * text.count("</")
 
 
 def _hear(payload: Mapping[str, Any]) -> Heard:
@@ -121,6 +135,7 @@ def _hear(payload: Mapping[str, Any]) -> Heard:
         [stop] if isinstance(stop, str) else stop,
         payload.get("seed"),
         payload.get("temperature") or 0.0,
+        payload.get("skip_special_tokens") is False,
     )
 
 
@@ -177,6 +192,8 @@ def _answer(heard: Heard) -> str:
         return found[1] if found else "I do not know."
     if found := re.match(r"Count from 1 to (\d+)", asked):
         return " ".join(map(str, range(1, int(found[1]) + 1)))
+    if found := re.match(r"Repeat this text.*: (\S+)", asked):
+        return found[1]
     if found := re.match(r"Say the first letters", asked):
         return "Sure: A, B, C"
     if "ship" in asked:
@@ -201,6 +218,8 @@ def _point(picture: Image.Image, asked: str) -> str:
     pixels = np.asarray(picture).astype(int)
     is_red = (pixels[..., 0] > 150) & (pixels[..., 1] < 110) & (pixels[..., 2] < 110)
     rows, columns = np.nonzero(is_red)
+    if not rows.size:
+        return "There is no red square."
     x, y = columns.mean() + 0.5, rows.mean() + 0.5
     if "0 to 1000" in asked:
         x, y = x * 1000 / picture.width, y * 1000 / picture.height
@@ -264,15 +283,22 @@ def _read_text(picture: Image.Image) -> str:
     ink = np.asarray(picture.convert("L")) < 128
     if not ink.any():
         return ""
-    return "".join(map(_glyph, _letters(ink)))
+    if ink.shape[0] > ink.shape[1]:  # one below the other
+        lines = (line.T for line in _letters_across(ink.T))
+    else:
+        lines = iter([ink])
+    return "".join(_glyph(letter) for line in lines for letter in _letters(line))
+
+
+def _letters_across(ink: npt.NDArray[np.bool_]) -> list[npt.NDArray[np.bool_]]:
+    columns = ink.any(axis=0)
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], columns, [False]]).astype(int)))
+    return [ink[:, left:right] for left, right in zip(edges[::2], edges[1::2], strict=True)]
 
 
 def _letters(ink: npt.NDArray[np.bool_]) -> list[npt.NDArray[np.bool_]]:
-    columns = ink.any(axis=0)
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], columns, [False]]).astype(int)))
     found = []
-    for left, right in zip(edges[::2], edges[1::2], strict=True):
-        part = ink[:, left:right]
+    for part in _letters_across(ink):
         rows = np.flatnonzero(part.any(axis=1))
         found.append(part[rows[0] : rows[-1] + 1])
     return found
@@ -309,6 +335,18 @@ def _pad(picture: Image.Image) -> Image.Image:
     ground = Image.new("RGB", (side, side), "black")
     ground.paste(picture, ((side - picture.width) // 2, (side - picture.height) // 2))
     return ground
+
+
+def _limit(picture: Image.Image) -> Image.Image:
+    """Resize to a million pixels at most."""
+    scale = min(1, (10**6 / (picture.width * picture.height)) ** 0.5)
+    return picture.resize((round(picture.width * scale), round(picture.height * scale)))
+
+
+def _crop(picture: Image.Image) -> Image.Image:
+    side = min(picture.size)
+    left, top = (picture.width - side) // 2, (picture.height - side) // 2
+    return picture.crop((left, top, left + side, top + side))
 
 
 def _in_thousandths(heard: Heard) -> Heard:
@@ -354,6 +392,12 @@ def _places(cause: str) -> dict[str, str]:
 FAULTS: Mapping[str, tuple[Callable[[Heard], Heard], str, Mapping[str, str]]] = {
     "resize": (lambda h: replace(h, pictures=[*map(_halve, h.pictures)]), "I", _places("resized")),
     "pad": (lambda h: replace(h, pictures=[*map(_pad, h.pictures)]), "I", _places("padded")),
+    "limit pixels": (
+        lambda h: replace(h, pictures=[*map(_limit, h.pictures)]),
+        "I",
+        {f"place-{name}": "resized" for name in ("phone", "landscape", "4k", "turned")},
+    ),
+    "crop": (lambda h: replace(h, pictures=[*map(_crop, h.pictures)]), "I", {"edges": "cropped"}),
     "units": (_in_thousandths, "I", _places("units")),
     "swap x and y": (lambda h: replace(h, answer=_swap), "I", _places("swapped")),
     "BGR": (
@@ -440,6 +484,11 @@ FAULTS: Mapping[str, tuple[Callable[[Heard], Heard], str, Mapping[str, str]]] = 
     ),
     "ignore stop": (lambda h: replace(h, stop=()), "", {"stop": "stop_ignored"}),
     "ignore the limit": (lambda h: replace(h, limit=10**6), "", {"limit": "limit_ignored"}),
+    "strip special tokens": (
+        lambda h: replace(h, keeps_special=False),
+        "",
+        {"special-tokens": "special_tokens_lost"},
+    ),
     "cap tokens": (
         lambda h: replace(h, limit=min(h.limit, 64)),
         "",
