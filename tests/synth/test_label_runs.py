@@ -15,7 +15,7 @@ from omnidata.tasks import get_task
 from omnidata.tasks.omnigui.load import load
 from tests.adapters.local_models import checkpoint
 from tests.adapters.servers import Fault, Server
-from tests.cli.running import Started, as_json, omnidata
+from tests.cli.running import Started, as_json, here, omnidata
 from tests.conftest import Once
 from tests.synth.making import digests
 from tests.synth.recordings import (
@@ -282,10 +282,10 @@ def test_answers_of_any_text_survive_loading_converting_and_exporting(tmp_path: 
     assert len(read_lines(tmp_path / "train" / "train.jsonl")) == 1
 
 
-def test_the_questions_are_a_task_that_evaluate_runs(sample: Path, tmp_path: Path) -> None:
+def test_the_questions_are_a_task_that_evaluate_runs(few: Path, tmp_path: Path) -> None:
     results = as_json(
         omnidata(
-            *("evaluate", "omnigui-idm", sample, "--model", "baseline:oracle", "--json"),
+            *("evaluate", "omnigui-idm", few, "--model", "baseline:oracle", "--json"),
             *("--out", tmp_path / "run", "--limit", "12"),
         )
     )
@@ -321,7 +321,7 @@ def test_a_step_is_asked_about_in_the_same_words_with_and_without_its_target(
 def test_a_tiny_local_model_is_asked_in_the_same_way(once: Once, tmp_path: Path) -> None:
     bare = recording(tmp_path / "bare", [None, None, None])
     told = as_json(
-        omnidata(
+        here(
             *("synth", "label", bare, tmp_path / "out", "--json"),
             *("--model", f"hf:{checkpoint(once, 'qwen2.5-omni')}", "-M", "max_new_tokens=3"),
             code=1,  # it says nothing that could be read
