@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import lzma
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -26,11 +26,23 @@ _ROWS = Path(__file__).with_name("sample.json.xz")
 _BLOCK = 80  # pixels; 720x1600 in squares
 
 
-def write_sample(out: Path, *, fps: int = CLIP_FPS) -> Path:
-    """Write the dataset into a folder and return it; twins share the media that are equal."""
+def write_sample(out: Path, *, fps: int = CLIP_FPS, media_of: Collection[str] = ()) -> Path:
+    """Write the dataset into a folder and return it; twins share the media that are equal.
+
+    Args:
+        out: the folder.
+        fps: frames per second of most clips.
+        media_of: episodes whose media are written; those of all where there is none.
+    """
     rows = json.loads(lzma.decompress(_ROWS.read_bytes()))
+
+    def is_wanted(path: Path) -> bool:
+        return not media_of or path.parent.parent.name != "media" or path.parent.name in media_of
+
     for name, text in rows["texts"].items():
         path = out / name
+        if not is_wanted(path):
+            continue
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
 
@@ -45,12 +57,14 @@ def write_sample(out: Path, *, fps: int = CLIP_FPS) -> Path:
         screen = _screen(rows["media"][f"{name[:-4]}.png"])
         return encode_mp4(_frames(number, screen, round(seconds * rate)), fps=rate)
 
+    wanted = {name: number for name, number in rows["media"].items() if is_wanted(out / name)}
     first: dict[int, str] = {}
     for name, number in rows["media"].items():
         first.setdefault(number, name)
+    drawn = {number: first[number] for number in wanted.values()}
     with ThreadPoolExecutor(2) as threads:
-        files = dict(zip(first, threads.map(file, first, first.values()), strict=True))
-    for name, number in rows["media"].items():
+        files = dict(zip(drawn, threads.map(file, drawn, drawn.values()), strict=True))
+    for name, number in wanted.items():
         (out / name).write_bytes(files[number])
     return out
 

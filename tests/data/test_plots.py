@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +15,7 @@ from omnidata.tasks import get_task
 from omnidata.tasks.omnigui.load import load
 from omnidata.tasks.omnigui.overview import count, distribution, figure
 from omnidata.types import LoadedDataset
-from tests.cli.running import as_json, omnidata
+from tests.cli.running import as_json, here, omnidata
 from tests.trees import row, write_app, write_rows
 
 if TYPE_CHECKING:
@@ -98,16 +97,22 @@ def test_no_legend_covers_a_number(sample: Path) -> None:
         assert not box.overlaps(axes.title.get_window_extent())
 
 
-def test_a_users_own_settings_do_not_change_the_figure(
+def test_a_users_own_settings_do_not_change_the_figure(few: Path, tmp_path: Path) -> None:
+    import matplotlib as mpl
+
+    overview = get_task("omnigui").benchmark.paper.overview(load(few, check_media=False))
+    overview.draw(tmp_path / "a.png")
+    with mpl.rc_context({"text.usetex": True, "font.size": 30}):
+        overview.draw(tmp_path / "b.png")
+    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
+
+
+def test_settings_that_matplotlib_refuses_are_named_with_a_remedy(
     few: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    omnidata("info", few, "--plot", tmp_path / "a.png")
-    (tmp_path / "matplotlibrc").write_text("text.usetex: True\nfont.size: 30\n")
-    monkeypatch.setenv("MATPLOTLIBRC", str(tmp_path))
-    omnidata("info", few, "--plot", tmp_path / "b.png", anew=True)
-    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
+    monkeypatch.delitem(sys.modules, "matplotlib")  # it reads them while it is loaded
     monkeypatch.setenv("MPLBACKEND", "nonsense")
-    done = omnidata("info", few, "--plot", tmp_path / "c.png", anew=True, code=2)
+    done = here("info", few, "--plot", tmp_path / "figure.png", code=2)
     assert "unset MPLBACKEND" in done.stderr
 
 
@@ -144,14 +149,11 @@ def test_another_suffix_is_refused_before_anything_is_read(tmp_path: Path) -> No
     assert "no data is named" in omnidata("info", "--plot", "f.png", code=2).stderr
 
 
-def test_a_missing_extra_is_named_with_its_remedy(sample: Path, tmp_path: Path) -> None:
-    code = (
-        "import sys; sys.modules['matplotlib'] = None\n"
-        f"sys.argv = ['omnidata', 'info', {str(sample)!r}, '--plot', {str(tmp_path / 'f.png')!r}]\n"
-        "from omnidata.cli import main; main()"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 2
+def test_a_missing_extra_is_named_with_its_remedy(
+    few: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    done = here("info", few, "--plot", tmp_path / "figure.png", code=2)
     assert "pip install 'omnidata[plots]'" in done.stderr
 
 

@@ -20,7 +20,6 @@ from omnidata.run.run_files import read_run
 from omnidata.run.run_info import read_info
 from omnidata.tasks import get_task
 from tests.cli.running import here
-from tests.cli.running import omnidata as command
 from tests.hub_server import TOKEN, Hub
 from tests.loaders.desk import screenspot, spot
 from tests.loaders.phones import cagui, zoo_episode
@@ -297,7 +296,7 @@ def test_a_run_goes_without_paths_of_options_and_the_servers_address(
 
 def test_somebody_elses_run_is_verified(hub: Hub, run: Path) -> None:
     push_run(run, RUN)
-    done = command("score", f"hf://{RUN}", anew=True)
+    done = here("score", f"hf://{RUN}")
     assert "the published results follow from the published answers" in done.stderr
     results = json.loads(hub.repos[RUN].files["results.json"])
     results["overall"] = dict.fromkeys(results["overall"], 0.5)

@@ -42,14 +42,14 @@ def mp4(seed: int, *, moves: bool = True, size: tuple[int, int] = (36, 80)) -> b
 def endless() -> bytes:
     """A small file with nearly as many frames as the budget allows, minutes of decoding."""
     ground = np.zeros((1600, 720, 3), dtype=np.uint8)
-    short = encode_mp4([ground] * 250, fps=30)
+    short = encode_mp4([ground] * 50, fps=30)
     out = io.BytesIO()
     with av.open(io.BytesIO(short), "r") as source, av.open(out, "w", format="mp4") as target:
         stream = source.streams.video[0]
         copy = target.add_stream_from_template(stream)
         packets = [p for p in source.demux(stream) if p.dts is not None and p.pts is not None]
         length = sum(packet.duration or 0 for packet in packets)
-        for turn in range(79):
+        for turn in range(395):
             for packet in packets:
                 again = av.Packet(bytes(packet))
                 again.pts = (packet.pts or 0) + turn * length

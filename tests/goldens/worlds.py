@@ -69,7 +69,9 @@ def _omnigui(folder: Path) -> Path:
 
 def _omnigui_few(folder: Path) -> Path:
     """Two episodes of the sample: for what writes media."""
-    return small(folder, _sample(), "C001", "C002")
+    episodes = "C001", "C002"
+    with tempfile.TemporaryDirectory() as whole:
+        return small(folder, write_sample(Path(whole), fps=15, media_of=episodes), *episodes)
 
 
 def _omnigui_judged(folder: Path) -> Path:

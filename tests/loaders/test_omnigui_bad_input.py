@@ -71,8 +71,8 @@ def test_a_path_that_leaves_the_dataset_is_a_finding(tmp_path: Path, path: str) 
     assert "unknown/T1/0" in source.findings[0].where
 
 
-def test_a_missing_clip_names_the_step_and_the_file(sample: Path, tmp_path: Path) -> None:
-    copy = shutil.copytree(sample, tmp_path / "copy")
+def test_a_missing_clip_names_the_step_and_the_file(few: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(few, tmp_path / "copy")
     clip = min(copy.glob("*/media/*/1.mp4"))
     clip.unlink()
     (finding,) = load(copy).findings
@@ -82,8 +82,8 @@ def test_a_missing_clip_names_the_step_and_the_file(sample: Path, tmp_path: Path
     assert finding.where == f"{clip.parts[-4]}/{clip.parent.name}/0"
 
 
-def test_a_truncated_screenshot_is_a_finding(sample: Path, tmp_path: Path) -> None:
-    copy = shutil.copytree(sample, tmp_path / "copy")
+def test_a_truncated_screenshot_is_a_finding(few: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(few, tmp_path / "copy")
     shot = min(copy.glob("*/media/*/1.png"))
     shot.write_bytes(shot.read_bytes()[:-100])
     (finding,) = load(copy).findings
@@ -92,8 +92,8 @@ def test_a_truncated_screenshot_is_a_finding(sample: Path, tmp_path: Path) -> No
     assert str(shot) in finding.what
 
 
-def test_a_screenshot_of_another_size_is_a_finding(sample: Path, tmp_path: Path) -> None:
-    copy = shutil.copytree(sample, tmp_path / "copy")
+def test_a_screenshot_of_another_size_is_a_finding(few: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(few, tmp_path / "copy")
     shot = min(copy.glob("*/media/*/1.png"))
     Image.new("RGB", (360, 800)).save(shot)
     (finding,) = load(copy).findings
@@ -122,8 +122,9 @@ def test_an_invalid_metadata_line_is_a_finding_and_costs_only_itself(tmp_path: P
 def test_an_episode_without_steps_and_copies_that_differ_are_findings(
     sample: Path, tmp_path: Path
 ) -> None:
-    copy = shutil.copytree(sample, tmp_path / "copy")
-    (index,) = list(copy.glob("Chirp/dataset_*.json"))
+    copy = tmp_path / "copy"
+    shutil.copytree(sample / "Chirp", copy / "Chirp")
+    index = copy / "Chirp" / "dataset_Chirp.json"
     rows = json.loads(index.read_text())
     gone, changed = rows[0]["episode_id"], rows[-1]["episode_id"]
     rows[-1]["instruction_en"] = "another"

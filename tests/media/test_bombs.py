@@ -39,14 +39,14 @@ def test_a_clip_that_outgrows_its_header_is_refused(tmp_path: Path, codec: str) 
         with pytest.raises(MediaError, match=r"a\.") as caught:
             read(ref)
         assert "no larger than its header states" in caught.value.expected
-    ((_, found),) = look([ref], workers=1)
+    ((_, found),) = look([ref], workers=0)
     assert isinstance(found, Fault)
 
 
 @pytest.mark.parametrize(
     "form",
     in_gate(
-        [(CODECS[0], TURNED), (CODECS[1], GROWN), *product(CODECS, [TURNED, (1280, 2560), GROWN])],
+        [(CODECS[1], TURNED), (CODECS[0], GROWN), *product(CODECS, [TURNED, (1280, 2560), GROWN])],
         2,
         "other sizes of either codec",
     ),

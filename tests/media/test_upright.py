@@ -262,15 +262,20 @@ def turn_by_hand(pixels: npt.NDArray[np.uint8], matrix: tuple[int, ...]) -> Any:
     return pixels
 
 
+@pytest.fixture(scope="module")
+def clip_of_one_picture() -> bytes:
+    """A second of it, with sound."""
+    shown = np.repeat(drawn()[None], 30, 0)
+    return encode_mp4(shown, fps=30, crf=1, sound=np.zeros(16_000, np.float32))
+
+
 @pytest.mark.parametrize("matrix", QUARTERS)
 def test_frames_of_a_clip_are_turned_as_players_turn_them(
-    tmp_path: Path, matrix: tuple[int, ...]
+    clip_of_one_picture: bytes, tmp_path: Path, matrix: tuple[int, ...]
 ) -> None:
     plain = MediaRef("video", tmp_path, "plain.mp4")
-    sound = np.zeros(16_000, np.float32)
-    shown = np.repeat(drawn()[None], 30, 0)
-    (tmp_path / "plain.mp4").write_bytes(encode_mp4(shown, fps=30, crf=1, sound=sound))
-    (tmp_path / "turned.mp4").write_bytes((tmp_path / "plain.mp4").read_bytes())
+    for name in ("plain.mp4", "turned.mp4"):
+        (tmp_path / name).write_bytes(clip_of_one_picture)
     turn(tmp_path / "turned.mp4", matrix)
     clip = MediaRef("video", tmp_path, "turned.mp4")
     before, after = frames(plain, num_frames=2).pixels, frames(clip, num_frames=2).pixels

@@ -229,7 +229,7 @@ def test_the_table_of_actions_has_every_kind_and_every_label() -> None:
 def test_no_export_tears_apart_what_belongs_together(
     world: World, said: Said, tmp_path: Path, form: str
 ) -> None:
-    shares = ("--split", "train=0.6,test=0.4")
+    shares = ("--split", "train=0.6,test=0.4", "--workers", "1")
     out = tmp_path / "out"
     told = said("export", "odyssey", world.data, out, "--format", form, *shares, code=1)
     assert "train.jsonl" in told and "test.jsonl" in told

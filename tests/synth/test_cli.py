@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
-import shlex
 import signal
-import subprocess
 import time
 from pathlib import Path
 
 import pytest
 from filelock import FileLock
 
-from tests.cli.running import OMNIDATA, as_json, omnidata
+from tests.cli.running import Started, as_json, here, omnidata
 from tests.full import in_gate
+from tests.synth.composing import full_disk
 from tests.synth.making import OPTIONS, digests
 
 MAKE = ("synth", "episodes")
@@ -80,19 +78,16 @@ def test_bad_usage_is_said_and_nothing_is_written(
 def test_a_stopped_command_goes_on(tmp_path: Path, how: signal.Signals) -> None:
     out, count = tmp_path / "out", 48
     options = [*MAKE, str(out), "--episodes", str(count), *OPTIONS, "--workers", "2"]
-    told = tmp_path / "told"
-    with told.open("w") as stderr:
-        process = subprocess.Popen(
-            [*OMNIDATA, *options], stderr=stderr, stdout=subprocess.DEVNULL, text=True
-        )
     parts = tmp_path / ".out.unfinished" / ".parts"
-    end = time.monotonic() + 90
-    while not list(parts.glob("???????")):
-        assert time.monotonic() < end
-        assert process.poll() is None
-        time.sleep(0.02)
-    os.kill(process.pid, how)
-    process.wait(timeout=60)  # and not for its workers: after SIGKILL they are still at it
+    with Started(*options) as process:
+        end = time.monotonic() + 90
+        while not list(parts.glob("???????")):
+            assert time.monotonic() < end
+            assert process.poll() is None
+            time.sleep(0.02)
+        process.send_signal(how)
+        process.wait()  # and not for its workers: after SIGKILL they are still at it
+        _, stderr = process.said()
     kept = {
         path.relative_to(part): path.stat().st_ino
         for part in parts.glob("???????")
@@ -106,21 +101,17 @@ def test_a_stopped_command_goes_on(tmp_path: Path, how: signal.Signals) -> None:
     alone = ("--episodes", str(count), *OPTIONS, "--workers", "1")
     omnidata(*MAKE, tmp_path / "whole", *alone)
     assert digests(out) == digests(tmp_path / "whole")
-    stderr_text = told.read_text()
-    assert "Traceback" not in stderr_text
+    assert "Traceback" not in stderr
     if how is signal.SIGINT:
         assert process.returncode == 130
-        assert "the same command resumes: omnidata synth episodes" in stderr_text
+        assert "the same command resumes: omnidata synth episodes" in stderr
 
 
 @pytest.mark.parametrize("workers", in_gate(["2", "1"], 1, "seconds each"))
 def test_a_full_disk_is_said_and_the_same_command_goes_on(tmp_path: Path, workers: str) -> None:
     options = [*MAKE, str(tmp_path / "out"), "--episodes", "20", *OPTIONS, "--workers", workers]
-    command = shlex.join([*OMNIDATA, *options])
-    done = subprocess.run(
-        ["bash", "-c", f"ulimit -f 8; {command}"], cwd=tmp_path, capture_output=True, text=True
-    )
-    assert done.returncode == 2
+    with full_disk(8192):
+        done = here(*options, code=2)
     assert "File too large" in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "out").exists()

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from omnidata.data.validate import validate
+from omnidata.tasks.omnibench.load import load
 from tests.cli.running import Started, as_json, omnidata
 from tests.full import FULL
 from tests.synth.composing import sample_pool
@@ -26,8 +28,8 @@ def test_one_command_each_makes_a_pool_composes_looks_and_exports(tmp_path: Path
     omnidata(*COMPOSE, pool, tasks, "--tasks", "12", "--workers", "1")
     found = as_json(omnidata("info", "omnibench", tasks, "--json"))
     assert not [one for one in found.get("findings", []) if one["severity"] == "error"]
-    omnidata("validate", "omnibench", tasks, "--workers", "1")
-    omnidata("export", "omnibench", tasks, export, "--format", "trl")
+    assert validate(load(tasks), workers=0).errors == 0
+    omnidata("export", "omnibench", tasks, export, "--format", "trl", "--workers", "1")
     rows = sum(len(read_rows(path)) for path in export.glob("*.jsonl"))
     assert rows == sum(len(row["actions"]) for row in read_rows(tasks / "trajectories.jsonl"))
 

@@ -11,8 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from omnidata.data.validate import validate
 from omnidata.errors import PlatformError
 from omnidata.media import frames, image, samples
+from omnidata.run.evaluate import evaluate
 from omnidata.synth.episodes import Settings, make_episodes, with_speech
 from omnidata.synth.episodes.settings import CUES
 from omnidata.tasks import get_task
@@ -37,19 +39,12 @@ def test_the_tree_is_read_without_a_finding(varied: Path) -> None:
 
 
 def test_every_medium_and_step_is_sound(varied: Path) -> None:
-    assert (
-        as_json(omnidata("validate", "omnigui", varied, "--workers", "1", "--json"))["findings"]
-        == []
-    )
+    assert validate(get_task("omnigui").load(varied), workers=0).findings == []
 
 
 def test_the_oracle_gets_all_of_it_right(varied: Path, tmp_path: Path) -> None:
-    results = as_json(
-        omnidata(
-            "evaluate", "omnigui", varied, "--model", "baseline:oracle", "--out", tmp_path / "run",
-            "--json",
-        )
-    )  # fmt: skip
+    task = get_task("omnigui")
+    results = evaluate(task, task.load(varied), "baseline:oracle", tmp_path / "run")
     assert results["overall"]["EM"] == 1
 
 
@@ -113,7 +108,8 @@ def test_another_seed_is_no_leak_and_the_same_episodes_are(
     told = as_json(
         omnidata(
             "export", "omnigui", tmp_path / "trained on", tmp_path / "out", "--format", "trl",
-            "-T", "modalities=I", "--check-against", tmp_path / "evaluated", "--json",
+            "--workers", "1", "-T", "modalities=I", "--json",
+            "--check-against", tmp_path / "evaluated",
             code=1 if leaks else 0,
         )
     )  # fmt: skip
@@ -150,6 +146,7 @@ def test_without_a_voice_no_number_is_spoken() -> None:
 import subprocess
 import sys
 sys.modules["espeakng_loader"] = None
+from omnidata.run.evaluate import evaluate
 from omnidata.synth.episodes import Settings, with_speech
 assert with_speech(Settings(seconds=1.0)) == Settings(seconds=1.0)
 """

@@ -137,7 +137,16 @@ def test_recordings_are_labelled_then_filtered_then_exported(tmp_path: Path) -> 
     with answering(by_task({1: YES})) as server:
         ask("filter", server, tmp_path / "labelled", tmp_path / "kept")
     omnidata(
-        *("export", "omnigui", tmp_path / "kept", tmp_path / "train", "--format", "swift"),
+        *(
+            "export",
+            "omnigui",
+            tmp_path / "kept",
+            tmp_path / "train",
+            "--format",
+            "swift",
+            "--workers",
+            "1",
+        ),
         *("--split", "train=1"),
     )
     lines = read_lines(tmp_path / "train" / "train.jsonl")

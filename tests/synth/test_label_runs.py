@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from omnidata.actions import Action
+from omnidata.data.validate import validate
 from omnidata.tasks import get_task
 from omnidata.tasks.omnigui.load import load
 from tests.adapters.local_models import checkpoint
 from tests.adapters.servers import Fault, Server
-from tests.cli.running import Started, as_json, omnidata
+from tests.cli.running import Started, as_json, here, omnidata
 from tests.conftest import Once
 from tests.synth.making import digests
 from tests.synth.recordings import (
@@ -216,7 +217,17 @@ def test_provenance_survives_loading_converting_and_exporting(tmp_path: Path) ->
     )
     assert again["steps"]["labelled"] == 12
     for data in (out, tmp_path / "stored"):
-        omnidata("export", "omnigui", data, tmp_path / "train", "--format", "swift", "--overwrite")
+        omnidata(
+            "export",
+            "omnigui",
+            data,
+            tmp_path / "train",
+            "--format",
+            "swift",
+            "--workers",
+            "1",
+            "--overwrite",
+        )
         report = json.loads((tmp_path / "train" / "export.json").read_text("utf-8"))
         left = [f["where"] for f in report["findings"] if f["code"] == "target-absent"]
         assert left == [f"App/E{number}/2" for number in range(6)]
@@ -233,16 +244,16 @@ def test_a_recording_that_ends_with_a_look_is_no_mistake_and_a_broken_target_is_
 ) -> None:
     data = recording(tmp_path / "data (1)", [TAP, BACK, None])
     omnidata("info", "omnigui", data, code=0)
-    omnidata("validate", "omnigui", data, "--workers", "1")
+    assert validate(load(data), workers=0).errors == 0
     export = ("export", "omnigui", data, tmp_path / "train", "--split", "train=1")
-    omnidata(*export, "--format", "swift", code=0)
+    omnidata(*export, "--format", "swift", "--workers", "1", code=0)
     assert not (tmp_path / "train" / "models.jsonl").exists()
     path = data / "App/media/E0/E0.json"
     path.write_text(
         path.read_text().replace('"result_action_type": 8', '"result_action_type": null')
     )
     omnidata("info", "omnigui", data, code=1)
-    told = omnidata(*export, "--format", "swift", "--overwrite", code=1).stderr
+    told = omnidata(*export, "--format", "swift", "--workers", "1", "--overwrite", code=1).stderr
     assert "error [target-missing] App/E0/1" in told
     assert "warning [target-absent] App/E0/2" in told
 
@@ -254,7 +265,16 @@ def test_answers_of_any_text_survive_loading_converting_and_exporting(tmp_path: 
         ask("label", server, bare, out)
     omnidata("convert", "omnigui", out, tmp_path / "stored")
     omnidata(
-        *("export", "omnigui", tmp_path / "stored", tmp_path / "train", "--format", "swift"),
+        *(
+            "export",
+            "omnigui",
+            tmp_path / "stored",
+            tmp_path / "train",
+            "--format",
+            "swift",
+            "--workers",
+            "1",
+        ),
         *("--split", "train=1"),
     )
     (told,) = read_lines(tmp_path / "train" / "models.jsonl")
@@ -262,10 +282,10 @@ def test_answers_of_any_text_survive_loading_converting_and_exporting(tmp_path: 
     assert len(read_lines(tmp_path / "train" / "train.jsonl")) == 1
 
 
-def test_the_questions_are_a_task_that_evaluate_runs(sample: Path, tmp_path: Path) -> None:
+def test_the_questions_are_a_task_that_evaluate_runs(few: Path, tmp_path: Path) -> None:
     results = as_json(
         omnidata(
-            *("evaluate", "omnigui-idm", sample, "--model", "baseline:oracle", "--json"),
+            *("evaluate", "omnigui-idm", few, "--model", "baseline:oracle", "--json"),
             *("--out", tmp_path / "run", "--limit", "12"),
         )
     )
@@ -301,7 +321,7 @@ def test_a_step_is_asked_about_in_the_same_words_with_and_without_its_target(
 def test_a_tiny_local_model_is_asked_in_the_same_way(once: Once, tmp_path: Path) -> None:
     bare = recording(tmp_path / "bare", [None, None, None])
     told = as_json(
-        omnidata(
+        here(
             *("synth", "label", bare, tmp_path / "out", "--json"),
             *("--model", f"hf:{checkpoint(once, 'qwen2.5-omni')}", "-M", "max_new_tokens=3"),
             code=1,  # it says nothing that could be read

@@ -211,7 +211,7 @@ def test_an_option_that_no_prompt_shows_is_refused_before_a_model_is_asked(
         file.write_text(file.read_text("utf-8") + OWN_PROMPT, "utf-8")
         data = odyssey.write(tmp_path / "data", episodes=1)
     else:
-        data = build(world, tmp_path / "data")
+        data = tree(tmp_path) if world == "omnigui" else build(world, tmp_path / "data")
     options = [text for option in given.split() for text in ("-T", option)]
     asked = ("--model", "baseline:oracle", "--out", tmp_path / "run")
     said = " ".join(told("evaluate", world, data, *asked, *options, code=2).split())

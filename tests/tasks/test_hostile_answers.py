@@ -24,9 +24,9 @@ from tests.full import FULL
 from tests.loaders.every import rows_of
 from tests.metrics.mutations import KEYS, mutants
 
-SIZE = 60_000
+SIZE = 60_000 if FULL else 20_000
 MOST_S = 2.0
-"""At quadratic cost such a text takes minutes, at linear cost hundredths of a second."""
+"""At quadratic cost such a text takes many seconds, at linear cost hundredths of a second."""
 
 UNITS = {
     "nothing": ("", " ", ""),

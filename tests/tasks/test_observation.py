@@ -330,7 +330,7 @@ def test_exports_have_marked_pictures_name_marks_and_leave_broken_trees_out(
     known = records(tmp_path / "known" / "ac", twin)
     out = tmp_path / "out"
     said = f"export androidcontrol {data} {out} --format llamafactory -T observation=som"
-    here(*said.split(), "--check-against", known, code=1)
+    here(*said.split(), "--check-against", known, "--workers", "1", code=1)
     report = json.loads((out / "export.json").read_text())
     found = {finding["code"]: finding["where"] for finding in report["findings"]}
     assert found["media-broken"] == "3/1"

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from omnidata.data.validate import validate
+from omnidata.tasks import get_task
 from tests import plugs
 from tests.cli.running import as_json, here
 from tests.trees import NO_SHARED, SHARED, read_lines
@@ -108,7 +110,7 @@ def test_real_sessions_are_shown_checked_asked_and_scored(tmp_path: Path) -> Non
     assert (info["steps"], info["episodes"], info["findings"]) == (23, 6, [])
     turns = {turn: group["steps"] for turn, group in info["counts"]["tags"]["turn"].items()}
     assert turns == {"positive": 21, "negative": 2}
-    here("validate", "screenagent", REAL, "--workers", "1")
+    assert validate(get_task("screenagent").load(REAL), workers=0).errors == 0
     here("evaluate", "screenagent", REAL, "--model", "baseline:oracle", "--out", run)
     found = as_json(here("score", "screenagent", REAL, run, "--json"))
     assert found["overall"] == {"accuracy": 1.0}
@@ -133,7 +135,7 @@ def test_a_repository_of_it_opens_and_trains(tmp_path: Path) -> None:
     data = tmp_path / "data"
     shutil.copytree(REAL / "session7", data / "session7")
     here("convert", "screenagent", data, tmp_path / "repo", "--embed")
-    here("export", "screenagent", data, tmp_path / "sft", "--format", "trl", "--split", "train=1")
+    here("export", "screenagent", data, tmp_path / "sft", "--format", "trl", "--workers", "1")
     rows = [row for path in (tmp_path / "sft").glob("*.jsonl") for row in read_lines(path)]
     assert len(rows) == 8
     assert "keyboard_text" in json.dumps(rows)

@@ -1,4 +1,4 @@
-"""Every verb over the data of a benchmark, in this process: what each of them must do for any."""
+"""What the verbs do with the data of any benchmark, in this process."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import datasets
 
 import omnidata
+from omnidata.data.validate import validate
 from omnidata.tasks import get_task
 from tests.cli.running import as_json, here
 from tests.report.test_view import served
@@ -42,10 +43,10 @@ def every_verb(
     assert exported or not loaded.findings
     told = as_json(here("info", data, "--json"))
     assert (told["task"], told["steps"], told["skipped"]) == (task, count, 0)
-    checked = as_json(here("validate", task, data, "--workers", "1", "--json"))
-    assert exported or not checked["findings"]
+    report = validate(loaded, workers=0)
+    assert exported or not report.findings
     shots = {ref.path for step in loaded.steps for ref in step.media.values() if ref}
-    assert exported or checked["checked"]["media"]["image"] == len(shots)
+    assert exported or report.checked["media"]["image"] == len(shots)
     found = {}
     for name in baselines:
         made = here("evaluate", task, data, "--model", f"baseline:{name}", "--out", out / name)
@@ -67,7 +68,8 @@ def every_verb(
             cache_dir=str(out / "cache"),
         )  # fmt: skip
         assert 0 < len(list(rows)) <= count
-    here("export", task, data, out / "export", "--format", "llamafactory", code=exported)
+    alone = ("--format", "llamafactory", "--workers", "1")
+    here("export", task, data, out / "export", *alone, code=exported)
     rows = [row for path in (out / "export").glob("*.jsonl") for row in read_lines(path)]
     wanted = sum(get_task(task).target(step) is not None for step in loaded.steps)
     assert exported or len(rows) == wanted
