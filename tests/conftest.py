@@ -30,7 +30,7 @@ os.environ.setdefault("OMNIDATA_NO_CACHE", "1")  # steps of tests stay out of th
 
 # Machines are noisy: an example that takes long is no defect.
 _PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("quick", _PATIENT, max_examples=25)
+settings.register_profile("quick", _PATIENT, max_examples=10)
 settings.register_profile("full", _PATIENT, max_examples=2000)
 settings.load_profile("full" if FULL else "quick")
 

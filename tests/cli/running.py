@@ -1,4 +1,4 @@
-"""Runs the command line in processes of its own, or in this one."""
+"""Runs the command line in this process, or in one of its own."""
 
 from __future__ import annotations
 
@@ -129,49 +129,46 @@ class Started:
 
 
 def omnidata(
-    *arguments: str | Path, code: int = 0, anew: bool = False, columns: int = 500
+    *arguments: object, code: int | None = 0, anew: bool = False, columns: int = 500
 ) -> subprocess.CompletedProcess[str]:
     """Run a command and expect its exit code, and no traceback.
 
     Args:
         arguments: after `omnidata`.
-        code: what it ends with.
+        code: what it ends with; None = anything.
         anew: start an interpreter; for tests of what depends on how one starts, as PYTHONPATH.
+            Other commands run in this process, where they meet what a test has patched.
         columns: the width of the output.
     """
     argv = [str(argument) for argument in arguments]
-    env = {**os.environ, "COLUMNS": str(columns)}
-    if anew:
-        done = subprocess.run(
-            [*OMNIDATA, *argv], env=env, capture_output=True, text=True, timeout=TIMEOUT_S
-        )
-    else:
-        with Started(*argv, env=env) as command:
-            out, err = command.communicate()
-            done = subprocess.CompletedProcess(argv, command.wait(), out, err)
-    assert done.returncode == code, done.stderr
-    assert "Traceback" not in done.stderr
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", str(columns))
+        done = _in_an_interpreter(argv) if anew else _in_this_process(argv)
+    assert code in (None, done.returncode), done.stderr
+    assert "Traceback" not in done.stderr or os.environ.get("OMNIDATA_DEBUG")
     return done
 
 
-def here(*arguments: object, code: int | None = 0) -> subprocess.CompletedProcess[str]:
-    """Run a command in this process, where it meets what a test has patched.
+def _in_an_interpreter(argv: list[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*OMNIDATA, *argv], capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+    )
 
-    Args:
-        arguments: after `omnidata`.
-        code: what it ends with; None = anything.
-    """
-    out, err, argv = io.StringIO(), io.StringIO(), [str(argument) for argument in arguments]
+
+def _in_this_process(argv: list[str]) -> subprocess.CompletedProcess[str]:
+    out = io.TextIOWrapper(io.BytesIO(), "utf-8", newline="", write_through=True)
+    err = io.TextIOWrapper(io.BytesIO(), "utf-8", "backslashreplace", "", write_through=True)
     with (
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
         pytest.raises(SystemExit) as ended,
     ):
         main(argv)
-    ending = int(ended.value.code or 0)
-    done = subprocess.CompletedProcess(argv, ending, out.getvalue(), err.getvalue())
-    assert code in (None, done.returncode), done.stderr
-    return done
+    said = [each.buffer.getvalue().decode() for each in (out, err)]  # type: ignore[attr-defined]
+    return subprocess.CompletedProcess(argv, int(ended.value.code or 0), *said)
+
+
+here = omnidata
 
 
 def command_group() -> Any:

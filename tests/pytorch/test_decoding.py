@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -44,9 +45,17 @@ def registered() -> None:
     omnidata.register()
 
 
+@pytest.fixture(scope="module")
+def importing() -> multiprocessing.context.ForkServerContext:
+    """Starts workers without threads of pyarrow, which no fork survives; torch is imported once."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["datasets", "omnidata.torch"])
+    return context
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_a_stream_gives_what_steps_give_once_in_any_worker(
-    data: Path, embedded: Path, way: str
+    data: Path, embedded: Path, way: str, importing: multiprocessing.context.ForkServerContext
 ) -> None:
     stream = WAYS[way](data, embedded, True)
     found: Any = StepDataset(stream, HOW)
@@ -66,7 +75,7 @@ def test_a_stream_gives_what_steps_give_once_in_any_worker(
         batch_size=3,
         num_workers=2,
         collate_fn=Collate(pad=True),
-        multiprocessing_context="spawn",  # pyarrow has run threads, which no fork survives
+        multiprocessing_context=importing,
     )
     assert sorted(name for batch in loader for name in batch.sample_id) == sorted(wanted)
 

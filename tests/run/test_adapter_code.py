@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import subprocess
+import runpy
 import sys
 from collections.abc import Callable
 from importlib.metadata import version
@@ -256,26 +256,33 @@ HARMLESS_IN_SCRIPT = {
 
 @pytest.mark.parametrize("name", [*EDITS_OF_SCRIPT, *HARMLESS_IN_SCRIPT])
 def test_the_code_of_a_class_of_a_script_is_what_it_names(
-    source: LoadedDataset, tmp_path: Path, name: str
+    source: LoadedDataset,
+    tmp_path: Path,
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     script = tmp_path / "eval.py"
     (tmp_path / "beside.py").write_text("SUFFIX = ''\n")
     (tmp_path / "beside2.py").write_text("SUFFIX = '.'\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "argv", [str(script), str(source.root), str(tmp_path / "run")])
 
-    def call(text: str) -> tuple[int, str, str]:
+    def call(text: str) -> str:
+        """Run it as `python eval.py` does: its class is one of `__main__`."""
+        for module in ("beside", "beside2"):
+            monkeypatch.delitem(sys.modules, module, raising=False)
         script.write_text(text)
-        argv = [sys.executable, str(script), str(source.root), str(tmp_path / "run")]
-        done = subprocess.run(argv, capture_output=True, text=True, check=False)
-        return done.returncode, done.stdout.strip(), done.stderr
+        runpy.run_path(str(script), run_name="__main__")
+        return capsys.readouterr().out.strip()
 
-    assert call(SCRIPT)[:2] == (0, "[(3, 0)]")
-    old, new = (EDITS_OF_SCRIPT | HARMLESS_IN_SCRIPT)[name]
-    code, out, said = call(SCRIPT.replace(old, new))
+    assert call(SCRIPT) == "[(3, 0)]"
+    edited = SCRIPT.replace(*(EDITS_OF_SCRIPT | HARMLESS_IN_SCRIPT)[name])
     if name in HARMLESS_IN_SCRIPT:
-        assert (code, out) == (0, "[(0, 3)]"), said
+        assert call(edited) == "[(0, 3)]"
     else:
-        assert code == 1
-        assert "the code of the adapter has changed" in said
+        with pytest.raises(RunError, match="the code of the adapter has changed"):
+            call(edited)
 
 
 def test_a_model_of_ours_is_its_version(source: LoadedDataset, tmp_path: Path) -> None:
