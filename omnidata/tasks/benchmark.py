@@ -605,6 +605,9 @@ class Benchmark(ABC):
     def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
         """Read the dataset's annotations, from its own files or a Parquet repository of the task.
 
+        A benchmark whose dataset holds more than steps, such as rows of episodes, overrides this;
+        its `steps` then returns those of the dataset.
+
         Args:
             data: as the user named it.
             check_media: check that the media exist.

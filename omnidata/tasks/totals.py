@@ -307,7 +307,6 @@ class EpisodeTotals(_Totals):
             if groups:
                 by[tag] = groups
         answered = _has_answer(rows) & judged
-        outcomes = np.bincount(rows.outcomes, minlength=len(OUTCOMES)).tolist()
         return {
             "overall": {name: overall[name] for name in (*self.metrics, *self.means)},
             "ci95": overall["ci95"],
@@ -324,7 +323,7 @@ class EpisodeTotals(_Totals):
                 "without_usable_target": int((~judged).sum()),
                 **self._more_counts(rows, judged),
             },
-            "outcomes": {name: n for name, n in zip(OUTCOMES, outcomes, strict=True) if n},
+            "outcomes": _count_outcomes(rows),
         }
 
     def measures(self, steps: Sequence[Step], a: VerdictColumns, b: VerdictColumns) -> Measures:
@@ -414,6 +413,11 @@ def _flags(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64] | npt.NDA
     return np.asarray(np.nan_to_num(values))
 
 
+def _count_outcomes(rows: VerdictColumns) -> dict[str, int]:
+    counts = np.bincount(rows.outcomes, minlength=len(OUTCOMES)).tolist()
+    return {name: count for name, count in zip(OUTCOMES, counts, strict=True) if count}
+
+
 def _has_answer(rows: VerdictColumns) -> Mask:
     return np.asarray((rows.outcomes == _ANSWERED[0]) | (rows.outcomes == _ANSWERED[1]))
 
@@ -448,7 +452,6 @@ class RowTotals(_Totals):
         judged = ~np.isnan(rows.values[self.values[0]])
         overall = self._table(steps, rows, judged)
         answered = self._table(steps, rows, judged & _has_answer(rows))
-        outcomes = np.bincount(rows.outcomes, minlength=len(OUTCOMES)).tolist()
         return {
             "overall": {name: overall[name] for name in self.columns if name in overall},
             "ci95": overall["ci95"],
@@ -467,7 +470,7 @@ class RowTotals(_Totals):
                 "without_usable_target": int((~judged).sum()),
                 **{name: overall[name] for name in ("confusion", "undefined") if name in overall},
             },
-            "outcomes": {name: n for name, n in zip(OUTCOMES, outcomes, strict=True) if n},
+            "outcomes": _count_outcomes(rows),
         }
 
     def measures(self, steps: Sequence[Step], a: VerdictColumns, b: VerdictColumns) -> Measures:

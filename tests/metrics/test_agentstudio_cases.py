@@ -6,9 +6,10 @@ from collections import Counter
 
 import pytest
 
-from omnidata.tasks.agentstudio.answers import judge_point, judge_released
 from omnidata.tasks.agentstudio.rules import (
     judge_multiple,
+    judge_point,
+    judge_released,
     judge_single,
     read_success,
 )

@@ -11,12 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from omnidata.actions import Space
-from omnidata.tasks.agentstudio.answers import (
-    PointVerdict,
-    judge_point,
-    judge_released,
-    read_released,
-)
+from omnidata.tasks.agentstudio.answers import read_released
+from omnidata.tasks.agentstudio.rules import PointVerdict, judge_point, judge_released
 from omnidata.tasks.points import read_point
 from tests.full import FULL
 

@@ -13,7 +13,8 @@ from omnidata.actions import Action, Point
 from omnidata.dialects import UnreadError
 from omnidata.dialects.pyautogui import read_turn
 from omnidata.metrics.rollouts import Example, total
-from omnidata.tasks.osworld.actions import actions_of, judge, parse
+from omnidata.tasks.osworld.actions import actions_of, parse
+from omnidata.tasks.osworld.rules import judge
 from omnidata.tasks.osworld.tree import read_score
 from omnidata.tasks.published import read_published
 from tests.loaders.osworld import SIZES

@@ -7,12 +7,9 @@ The prompts of IDMBench and CriticBench (AgentStudio, appendices D and E) ask fo
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Literal
 
-from omnidata.actions import Point, Space, ratio
-from omnidata.tasks.agentstudio.rows import screen_of, target_box
-from omnidata.tasks.points import answers, last_pair, read_point
+from omnidata.tasks.points import answers, last_pair
 
 DRESS = " \t\xa0*_`\"'“”‘’()[]{}<>+-–—•·#~$|.…,;:=!?"
 """Characters around an answer, such as bullets."""
@@ -155,36 +152,13 @@ def _is_letter(text: str) -> bool:
     return len(text) == 1 and text.isascii() and text.isalpha()
 
 
-# GroundUI: the point in a response, and whether it hits (AgentStudio, section 5.1, appendix C.3).
+# GroundUI: the point in a response (AgentStudio, section 5.1, appendix C.3).
 #
-# The *release* takes the last `(number, number)`, which must be strictly inside the box. For the
-# *paper* the point "lies within" the box, so its edges count; `omnidata.tasks.points.read_point`
-# reads it. The released evaluator takes the unit of the coordinates from a model's name.
+# The *release* takes the last `(number, number)`; for the *paper* it is read by
+# `omnidata.tasks.points.read_point`.
 
 Pair = tuple[float, float]
-ToScreen = Callable[[Pair], Pair]
-"""From pixels of the picture that a model was shown to those of the row's."""
 Reading = Literal["paper", "release"]
-Fault = Literal["", "no-pair", "box-unusable", "resolution-unusable"]
-
-
-class PointVerdict(NamedTuple):
-    """The verdict on one response.
-
-    Attributes:
-        hit: whether the point hits the box; None if the row cannot be judged, because of `fault`.
-        point: the point in pixels of the screenshot; None if unread or not convertible.
-        fault: "no-pair" (the response is unread and counts as a miss), "box-unusable" and
-            "resolution-unusable" (faults of the row); empty otherwise.
-    """
-
-    hit: bool | None
-    point: Pair | None
-    fault: Fault = ""
-
-
-# --- reading --------------------------------------------------------------------------------------
-
 # Every quantifier is possessive, so an attempt reads each character once, and a failed attempt has
 # passed no opening bracket at which another could begin: the search is linear.
 _PLAIN = r"([-+]?+(?:\d++(?:\.\d++)?+|\.\d++))"
@@ -203,137 +177,3 @@ def read_released(text: str | None) -> Pair | None:
         >>> read_released("(1., 1.)") or read_released("[0.5, 0.5]") or read_released("(1, 2, 3)")
     """
     return last_pair(_RELEASE, text) if text else None
-
-
-# --- judging --------------------------------------------------------------------------------------
-
-
-def judge_released(
-    row: Mapping[str, Any],
-    text: str | None,
-    *,
-    space: Space,
-    to_screen: ToScreen | None = None,
-) -> PointVerdict:
-    """Return the released verdict: strictly inside the box, in pixels, products in float64.
-
-    The released evaluator raises an error for a row's fault. It uses "px" for one model's name only
-    and has no "norm1000", so no profile has a released score of that.
-
-    Args:
-        row: the untouched row; `bbox` is [left, top, right, bottom] and `resolution` [W, H], both
-            in pixels.
-        text: the response; None = there is none.
-        space: unit of the coordinates in the response.
-        to_screen: converts pixels of a resized picture; None if it had the row's size.
-
-    Examples:
-        >>> row = {"bbox": [1064, 99, 1148, 140], "resolution": [1440, 900]}
-        >>> judge_released(row, "(0.85, 0.07)", space="rel").hit  # appendix C.3
-        False
-        >>> judge_released(row, "(1064, 120)", space="px")
-        PointVerdict(hit=False, point=(1064.0, 120.0), fault='')
-    """
-    pair = read_released(text)
-    point = _screen_point(pair, space, to_screen)
-    return judge_pair(row, point, reading="release", space=space)
-
-
-def judge_point(
-    row: Mapping[str, Any],
-    text: str | None,
-    *,
-    space: Space,
-    to_screen: ToScreen | None = None,
-) -> PointVerdict:
-    """Return the paper's verdict: within the box, edges included.
-
-    A tolerance of 1e-9 makes up for rounding: a point converted from an edge lies on that edge. A
-    box without height can be hit; a box that is infinite or upside down cannot be judged.
-
-    Args:
-        row: the untouched row; `bbox` is [left, top, right, bottom] and `resolution` [W, H], both
-            in pixels.
-        text: the response; None = there is none.
-        space: unit of the coordinates in the response.
-        to_screen: converts pixels of a resized picture; None if it had the row's size.
-
-    Examples:
-        >>> row = {"bbox": [336, 652, 466, 652], "resolution": [1440, 900]}
-        >>> judge_point(row, "(400, 652)", space="px").hit
-        True
-        >>> judge_point({"bbox": None}, "(400, 652)", space="px")
-        PointVerdict(hit=None, point=(400.0, 652.0), fault='box-unusable')
-    """
-    point = _screen_point(read_point(text), space, to_screen)
-    return judge_pair(row, point, reading="paper", space=space)
-
-
-def _screen_point(pair: Pair | None, space: Space, to_screen: ToScreen | None) -> Point | None:
-    if pair is None:
-        return None
-    return Point(*(to_screen(pair) if space == "px" and to_screen else pair), space)
-
-
-def judge_pair(
-    row: Mapping[str, Any], point: Point | None, *, reading: Reading, space: Space
-) -> PointVerdict:
-    """Judge the point of an answer.
-
-    Args:
-        row: as in `judge_point`.
-        point: in the unit of the answer, pixels of the row's screenshot; None if unread.
-        reading: whose rule: "paper" as `judge_point`, "release" as `judge_released`.
-        space: unit that the prompt asks for.
-    """
-    pixels = pair_in_pixels(point, row.get("resolution")) if point else None
-    if reading == "release":
-        if point is None:
-            return PointVerdict(False, None, "no-pair")
-        if pixels is None:
-            return PointVerdict(None, None, "resolution-unusable")
-        edges = _numbers(row.get("bbox"), 4)
-        if edges is None:
-            return PointVerdict(None, pixels, "box-unusable")
-        left, top, right, bottom = edges
-        return PointVerdict(left < pixels[0] < right and top < pixels[1] < bottom, pixels)
-    box = target_box(row)
-    if box is None:
-        return PointVerdict(None, pixels, "box-unusable")
-    if space != "px" and screen_of(row) is None:
-        return PointVerdict(None, None, "resolution-unusable")
-    if pixels is None:
-        return PointVerdict(False, None, "no-pair")
-    x, y = pixels
-    return PointVerdict(_within(box.left, x, box.right) and _within(box.top, y, box.bottom), pixels)
-
-
-def _within(low: float, value: float, high: float) -> bool:
-    return low - 1e-9 * abs(low) <= value <= high + 1e-9 * abs(high)
-
-
-def pair_in_pixels(point: Point, resolution: Any) -> Pair | None:
-    """Return a point in pixels of the row's screenshot; None without a usable size.
-
-    Args:
-        point: in any unit.
-        resolution: [W, H] of the row, untouched.
-    """
-    if point.space == "px":
-        return point.x, point.y
-    size = _numbers(resolution, 2)
-    if size is None:
-        return None
-    (a, b), (c, d) = (ratio(point.space, extent) for extent in size)
-    return point.x * a / b, point.y * c / d
-
-
-def _numbers(value: Any, count: int) -> list[Any] | None:
-    if not isinstance(value, list | tuple) or len(value) != count:
-        return None
-    for number in value:
-        if not isinstance(number, int | float):
-            return None
-        if isinstance(number, int) and abs(number) > 1 << 1000:
-            return None
-    return list(value)

@@ -10,11 +10,12 @@ from typing import Any, Final, TypedDict
 
 from omnidata.actions import Action, Point, Screen, Space, convert
 from omnidata.dialects import UnreadError
-from omnidata.tasks.agentstudio.answers import Reading, judge_pair, pair_in_pixels, read_released
+from omnidata.tasks.agentstudio.answers import Reading, read_released
 from omnidata.tasks.agentstudio.base import AgentStudio, AgentStudioRule, make_card
 from omnidata.tasks.agentstudio.messages import fill_prompt, image_messages, text_message
 from omnidata.tasks.agentstudio.paper import WORDINGS
 from omnidata.tasks.agentstudio.rows import AXES, target_box
+from omnidata.tasks.agentstudio.rules import judge_pair, pair_in_pixels
 from omnidata.tasks.benchmark import History, ParsedAnswer, Receipt, Values, Wordings
 from omnidata.tasks.coordinates import Resizing, Side, in_pixels, pair_on_screen, place
 from omnidata.tasks.diagnosis import place_cause

@@ -7,7 +7,6 @@ score omnibench TASKS SEQUENCES`.
 from __future__ import annotations
 
 import dataclasses
-from bisect import bisect
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
@@ -19,7 +18,6 @@ from msgspec.structs import replace
 from omnidata.actions import (
     OPPOSITE,
     Action,
-    Box,
     Point,
     Screen,
     Space,
@@ -28,14 +26,8 @@ from omnidata.actions import (
     finger_way,
 )
 from omnidata.dialects import CannotSayError
-from omnidata.errors import plural
 from omnidata.jsontext import compact, hash_of
 from omnidata.loaders.subsets import canonical
-from omnidata.loaders.task_library import Library
-from omnidata.metrics.graph_complexity import DIMENSIONS, LEVELS, capabilities, complexity, eligible
-from omnidata.table import TextTable
-from omnidata.tasks import overview
-from omnidata.tasks.asking import Asking
 from omnidata.tasks.benchmark import (
     Benchmark,
     Card,
@@ -44,9 +36,7 @@ from omnidata.tasks.benchmark import (
     Paper,
     ParsedAnswer,
     Receipt,
-    Rule,
     Speech,
-    Values,
     Wordings,
 )
 from omnidata.tasks.coordinates import Side, answer_space, pair_on_screen, place
@@ -60,31 +50,27 @@ from omnidata.tasks.omnibench.actions import (
     FUNCTIONS,
     Answer,
     call_of,
-    notches,
     parse,
     read_body,
     read_call,
     read_keys,
-    same_keys,
     words,
     write_keys,
 )
 from omnidata.tasks.omnibench.load import Metadata
+from omnidata.tasks.omnibench.overview import View
 from omnidata.tasks.omnibench.rows import (
     action_of,
-    categories_of,
-    row_categories,
     subtasks_of,
     table10,
     text_of,
 )
+from omnidata.tasks.omnibench.rules import StepRule
 from omnidata.tasks.omnibench.scoring import INTENT, TABLES, GraphScorer
-from omnidata.tasks.overview import share
 from omnidata.tasks.pointing import only_box, resizing_of
 from omnidata.tasks.profile import Profile
 from omnidata.tasks.published import HISTORY, read_published
 from omnidata.tasks.sentences import RuleWords, explain_place
-from omnidata.tasks.totals import EpisodeTotals
 from omnidata.types import (
     PLACE,
     Conversation,
@@ -159,83 +145,6 @@ def _replace_between(text: str, begin: str, end: str, between: str = "") -> str:
     return text[:start] + between + text[text.index(end, start) :]
 
 
-# `omnibench-step`: is an answer the expert's next action? Ours; the paper has no metric of a step.
-
-Match = tuple[bool | None, bool | None]
-
-
-def judge(target: Action | None, answer: Answer | None, point: Pair | None) -> Match:
-    """Compare an answer with the expert's action.
-
-    `type_match`: the function is the same. `exact_match`: it is, and
-
-    * click_input: the same button, double or not, and the point lies in the control's rectangle,
-      edges included;
-    * wheel_mouse_input: the same direction, and at least half and at most twice as far;
-    * keyboard_input: the same keys (`same_keys`);
-    * no function: the answer's status, if it has one, is FINISH.
-
-    Args:
-        target: the expert's action, in pixels of the screenshot; None if the row is unreadable.
-        answer: as the model wrote it; None if unreadable.
-        point: of the answer, in pixels of the screenshot, or None.
-
-    Returns:
-        type_match and exact_match; None and None if the row says too little to judge by.
-
-    Examples:
-        >>> said, box = Answer("click_input", Action("tap")), Box(0, 0, 9, 9, "px")
-        >>> judge(Action("tap", (box,)), said, (9, 9))
-        (True, True)
-        >>> judge(Action("tap", (box,), count=2), said, (9, 9))
-        (True, False)
-    """
-    if target is None or (target.kind == "tap" and not target.start):
-        return None, None
-    if answer is None or answer.function != call_of(target)[0]:
-        return False, False
-    action = answer.action
-    if action is None:
-        return True, False
-    if target.kind == "tap":
-        box = target.start[0]
-        assert isinstance(box, Box)  # rows have rectangles
-        alike = (action.button, action.count) == (target.button, target.count)
-        hits = point and box.left <= point[0] <= box.right and box.top <= point[1] <= box.bottom
-        return True, bool(alike and hits)
-    if target.kind == "scroll":
-        return True, 0.5 <= notches(action) / notches(target) <= 2
-    if target.kind == "type":
-        return True, same_keys(action.text or "", target.text or "")
-    return True, answer.status != "CONTINUE"
-
-
-class StepRule(Rule[Answer]):
-    """The rule of `judge`; `space` is the unit of coordinates in answers."""
-
-    name = "omnibench-step"
-    totals = EpisodeTotals(
-        by={
-            "kind": ("subtask", "task"),
-            "app": (),
-            "category": tuple(dict.fromkeys(table10().values())),
-            "platform": (),
-            "intent": (),
-        }
-    )
-
-    def __init__(self, space: Space) -> None:
-        self._space = space
-
-    def judge(self, step: Step, parsed: ParsedAnswer[Answer] | None) -> Values:
-        """Compare the answer with the expert's action; a share of no screen is no place."""
-        target, answer = action_of(step.source), parsed.value if parsed else None
-        if target and self._space != "px" and min(step.screen) < 1:
-            target = replace(target, start=())
-        match = judge(target, answer, answer.point if answer else None)
-        return (*match, answer is not None and answer.as_prompted)
-
-
 def _read_place(answer: Answer, step: Step, receipt: Receipt, space: Space) -> ParsedAnswer[Answer]:
     """Return an answer with its point in pixels of the screen."""
     point, written = answer.point, answer.action
@@ -256,116 +165,6 @@ def _read_place(answer: Answer, step: Step, receipt: Receipt, space: Space) -> P
         answer.as_prompted,
         answer.fault,
     )
-
-
-# OmniBench's metadata: subtasks and tasks by application, category, intent and level.
-
-_MOST = 30
-"""Rows of a table by application or intent."""
-
-
-class View(overview.View):
-    """The metadata and the steps of trajectories; a Parquet repository holds the steps alone."""
-
-    def __init__(self, source: LoadedDataset) -> None:
-        super().__init__(source)
-        self.library = source.library if isinstance(source, Metadata) else None
-        self.metadata: Mapping[str, Any] = _metadata(self.library) if self.library else {}
-
-    @classmethod
-    def read(cls, task: Asking, data: Path, *, strict: bool) -> LoadedDataset:
-        return loader.load(data, strict=strict, needs_steps=False)
-
-    def as_dict(self) -> dict[str, Any]:
-        return {"counts": self.counts, "metadata": self.metadata}
-
-    def tables(self) -> list[TextTable]:
-        found = [*_tables(self.metadata)] if self.metadata else []
-        return [*found, *(super().tables() if self.source.steps else ())]
-
-    def remarks(self) -> list[str]:
-        if self.library is None:
-            return []
-        kinds = Counter("task" if t.task_id else "subtask" for t in self.library.trajectories)
-        evaluated = sum(s.evaluation is not None for s in self.library.subtasks.values())
-        subtasks = plural(len(self.library.subtasks), "subtask")
-        return [
-            f"{subtasks} ({evaluated} with an evaluation function)",
-            plural(len(self.library.tasks), "task"),
-            f"{plural(kinds['subtask'], 'trajectory')} of subtasks and {kinds['task']} of tasks",
-        ]
-
-
-def _metadata(library: Library) -> dict[str, Any]:
-    subtasks, tasks = library.subtasks.values(), library.tasks.values()
-    placed = [task for task in tasks if len(task.applications) == len(task.graph.nodes)]
-    found = [complexity(task.graph, task.applications, task.categories) for task in placed]
-    levels = [each.levels() for each in found]
-    apps = dict.fromkeys(subtask.application for subtask in subtasks if subtask.application)
-    categories = categories_of(apps, row_categories(subtasks))
-    sizes = Counter(_SIZES[bisect(_LEAST, len(task.orders))] for task in tasks)
-    return {
-        "apps": _pairs(
-            [subtask.application or "unknown" for subtask in subtasks],
-            [app for task in tasks for app in dict.fromkeys(task.applications.values())],
-        ),
-        "categories": _pairs(
-            [categories.get(subtask.application, "unknown") for subtask in subtasks],
-            [name for task in tasks for name in dict.fromkeys(task.categories.values())],
-        ),
-        "intents": dict(Counter(task.intent or "none" for task in tasks).most_common()),
-        "levels": {
-            dimension: _count_in_order((each[dimension] for each in levels), LEVELS)
-            for dimension in DIMENSIONS
-        },
-        "eligible": _count_in_order(
-            (name for each in found for name in eligible(each)), capabilities()
-        ),
-        "orders": {name: sizes[name] for name in _SIZES if sizes[name]},
-        "tasks_measured": len(found),
-    }
-
-
-def _pairs(subtasks: Iterable[str], tasks: Iterable[str]) -> dict[str, dict[str, int]]:
-    own, used = Counter(subtasks), Counter(tasks)
-    names = sorted(own.keys() | used.keys(), key=lambda name: (-own[name], -used[name], name))
-    return {name: {"subtasks": own[name], "tasks": used[name]} for name in names}
-
-
-def _count_in_order(values: Iterable[str], order: Iterable[str]) -> dict[str, int]:
-    counts = Counter(values)
-    return {name: counts[name] for name in order}
-
-
-_SIZES = ("unknown", "1", "2-9", "10-99", "100+")
-"""The tasks by their number of orders, which is unknown if there are too many to count."""
-_LEAST = (1, 2, 10, 100)
-
-
-def _tables(found: Mapping[str, Any]) -> Iterable[TextTable]:
-    for title, key in (("Applications", "apps"), ("Categories", "categories")):
-        rows = [[n, str(c["subtasks"]), str(c["tasks"])] for n, c in found[key].items()]
-        yield TextTable(title, ("", "subtasks", "tasks"), _shorten(rows))
-    if not found["intents"]:
-        return
-    rows = [[name, str(count)] for name, count in found["intents"].items()]
-    yield TextTable("Intents", ("", "tasks"), _shorten(rows))
-    total = found["tasks_measured"]
-    rows = [
-        [dimension, *(cell for n in counts.values() for cell in (str(n), share(n, total)))]
-        for dimension, counts in found["levels"].items()
-    ]
-    header = ("", *(cell for level in LEVELS for cell in (level, "")))
-    yield TextTable("Complexity of the tasks, as in Table 2 of the paper", header, rows)
-    rows = [[name, str(count)] for name, count in found["eligible"].items()]
-    yield TextTable("Tasks that Table 11 admits for a capability", ("", "tasks"), rows)
-    rows = [[name, str(count)] for name, count in found["orders"].items()]
-    yield TextTable("Valid orders of a task", ("", "tasks"), rows)
-
-
-def _shorten(rows: list[list[str]]) -> list[list[str]]:
-    more = len(rows) - _MOST
-    return rows if more <= 0 else [*rows[:_MOST], [f"and {more} more", *("" for _ in rows[0][1:])]]
 
 
 class _Record(TypedDict, total=False):

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 from msgspec.structs import replace
 
-from omnidata.actions import Action, Pair, Point, Region, Screen, centre, finger_way
+from omnidata.actions import Action, Pair, Point, Region, centre, finger_way
 from omnidata.dialects import CannotSayError, UnreadError
 from omnidata.dialects.pyautogui import (
     WHEEL,
@@ -194,17 +194,11 @@ def _call(function: str, given: Mapping[str, Any], raw: str) -> Call:
     return bind("pyautogui", function, (), values, raw=raw, tag="")
 
 
-# The actions of a turn on a desktop, however it is written, and how near two turns are.
+# The actions of a turn on a desktop, however it is written.
 #
 # `words` of an action of the mouse is the button as the call names it: a call without a button is
 # not the same as one of the left button.
 
-NEAR: Final = 0.01 * math.sqrt(2)
-"""Allowed distance of two points, in shares of the screen's width and height: AgentNetBench's
-evaluator takes them for the same point if it knows no box."""
-
-_TYPES: Final = {"tap": "click", "hold": "mouse_down", "release": "mouse_up", "done": "terminate"}
-_KEYED: Final = {"hold": "key_down", "release": "key_up"}
 _ASIDE: Final = frozenset({"left", "right"})
 _NAMES: Final = {
     **{"\n": "enter", "\r": "enter", "return": "enter", "\t": "tab", " ": "space"},
@@ -212,11 +206,10 @@ _NAMES: Final = {
     **{"altleft": "alt", "shiftleft": "shift", "pgup": "pageup", "pgdn": "pagedown"},
     **{"option": "alt", "super": "win", "winleft": "win", "command": "win", "cmd": "win"},
 }
-_AIMED: Final = frozenset({"click", "move", "mouse_down", "mouse_up"})
 
 
 def actions_of(statements: Sequence[Call | Code]) -> list[Action] | None:
-    """Return the actions of some calls, as `judge` compares them.
+    """Return the actions of some calls, as the rule compares them.
 
     A move of the pointer is part of the next action there, keys typed one after the other are one
     action, and pauses are omitted, unless there is nothing else. Each key has one name; the keys of
@@ -335,30 +328,6 @@ def _calling(name: str, place: Sequence[Region] = (), **given: Any) -> Call:
     return Call(_CALLED[name], name, "", x, y, **given)
 
 
-def type_of(action: Action) -> str:
-    """Return the name by which actions are compared.
-
-    Examples:
-        >>> type_of(Action("release", keys=("shift",))), type_of(Action("release"))
-        ('key_up', 'mouse_up')
-    """
-    if action.kind == "scroll":
-        return "hscroll" if action.direction in _ASIDE else "scroll"
-    name = _KEYED.get(action.kind) if action.keys else None
-    return name or _TYPES.get(action.kind, action.kind)
-
-
-def details_of(action: Action) -> tuple[str | int | None, ...]:
-    """Return the parts that must be equal beside the type: button, direction, keys, or status."""
-    if action.kind == "scroll":
-        return (1 if action.direction in ("up", "right") else -1,)
-    if action.kind == "tap":
-        return action.words, action.count
-    if action.kind == "drag" or (action.kind in _KEYED and not action.keys):
-        return (action.words,)
-    return (action.status,) if action.kind == "done" else action.keys
-
-
 def move(found: Sequence[Action], place: Callable[[Pair], Pair]) -> list[Action]:
     """Return the actions with every place mapped by a function."""
 
@@ -367,65 +336,6 @@ def move(found: Sequence[Action], place: Callable[[Pair], Pair]) -> list[Action]
         return tuple(Point(*place((point.x, point.y)), point.space) for point in points)
 
     return [replace(one, start=there(one.start), end=there(one.end)) for one in found]
-
-
-def needs_places(found: Sequence[Action]) -> bool:
-    """Return whether an action needs a place."""
-    return any(type_of(one) in _AIMED or one.kind == "drag" for one in found)
-
-
-def is_whole(found: Sequence[Action]) -> bool:
-    """Return whether every action that needs a place has one."""
-    return all(
-        (type_of(one) not in _AIMED or one.start)
-        and (one.kind != "drag" or (one.start and one.end))
-        for one in found
-    )
-
-
-def judge(
-    reference: Sequence[Action] | None, answer: Sequence[Action] | None, screen: Screen
-) -> tuple[bool | None, bool | None]:
-    """Compare an answer with the recorded turn; OSWorld itself has no rule for a step.
-
-    `type_match`: the same types of actions, in the same order. `exact_match`: also the same
-    buttons, directions, keys and status, and every point that is clicked, moved or dragged to lies
-    within `NEAR` of the other. The place and the amount of a scroll do not matter.
-
-    Args:
-        reference: actions of the recorded turn; None if it is not understood.
-        answer: actions of the model; None if its answer cannot be read.
-        screen: width and height in pixels, the unit of all places.
-
-    Returns:
-        `type_match` and `exact_match`; both None if the recorded turn is too vague to judge by.
-
-    Examples:
-        >>> recorded, said = ([Action("tap", (Point(at, at, "px"),))] for at in (100, 110))
-        >>> judge(recorded, said, (1000, 1000)), judge(recorded, said, (900, 900))
-        ((True, True), (True, False))
-    """
-    if not reference or not is_whole(reference):
-        return None, None
-    if needs_places(reference) and min(screen) < 1:
-        return None, None
-    if answer is None or list(map(type_of, reference)) != list(map(type_of, answer)):
-        return False, False
-    return True, all(
-        details_of(one) == details_of(other)
-        and (
-            one.kind == "scroll"
-            or (_near(one.start, other.start, screen) and _near(one.end, other.end, screen))
-        )
-        for one, other in zip(reference, answer, strict=True)
-    )
-
-
-def _near(one: Sequence[Region], other: Sequence[Region], screen: Screen) -> bool:
-    if not one or not other:
-        return not one and not other
-    shares = ((at.x / screen[0], at.y / screen[1]) for at in (centre(one[0]), centre(other[0])))
-    return math.dist(*shares) <= NEAR * (1 + 1e-9)  # whatever the last digit of the shares
 
 
 # A model's text as code: the blocks of it, or one of the words WAIT, DONE and FAIL.

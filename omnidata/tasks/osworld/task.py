@@ -6,24 +6,18 @@ osworld RESULTS`.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypedDict
+from typing import Any, Final, TypedDict
 
 from msgspec import structs
 
 from omnidata.actions import Action, Pair, Point, Screen, Space, centre
 from omnidata.dialects.pyautogui import WORDS, Call, Code, Names, as_action, code_of
-from omnidata.errors import Finding, UsageError, plural
-from omnidata.files import staying_in
+from omnidata.errors import UsageError
 from omnidata.jsontext import hash_of
-from omnidata.loaders.repository import is_repository
-from omnidata.table import TextTable
-from omnidata.tasks import overview
-from omnidata.tasks.asking import Asking
 from omnidata.tasks.benchmark import (
     Benchmark,
     Card,
@@ -33,9 +27,7 @@ from omnidata.tasks.benchmark import (
     Paper,
     ParsedAnswer,
     Receipt,
-    Rule,
     Speech,
-    Values,
 )
 from omnidata.tasks.coordinates import place, resizing
 from omnidata.tasks.desktops import UNSAID, history_words
@@ -56,27 +48,30 @@ from omnidata.tasks.observation import (
 )
 from omnidata.tasks.osworld import load as loader
 from omnidata.tasks.osworld.actions import (
-    NEAR,
     ParsedResponse,
     actions_of,
     calls_for,
     calls_of,
+    move,
+    parse,
+)
+from omnidata.tasks.osworld.overview import View
+from omnidata.tasks.osworld.rules import (
+    NEAR,
+    Done,
+    StepRule,
     details_of,
     is_whole,
     judge,
-    move,
     needs_places,
-    parse,
     type_of,
 )
 from omnidata.tasks.osworld.scoring import RolloutScorer
 from omnidata.tasks.osworld.suite import LIST, TaskFiles
-from omnidata.tasks.osworld.tree import EVALUATION, GROUPS, SETS, read_result
-from omnidata.tasks.overview import share
+from omnidata.tasks.osworld.tree import EVALUATION, GROUPS, SETS
 from omnidata.tasks.profile import Profile
 from omnidata.tasks.published import HISTORY, read_published
 from omnidata.tasks.sentences import format_point, gap, quote
-from omnidata.tasks.totals import EpisodeTotals
 from omnidata.types import (
     PLACE,
     Conversation,
@@ -90,47 +85,6 @@ from omnidata.types import (
     Target,
     Verdict,
 )
-
-OUTCOMES: Final = ("success", "partial", "failure", "unfinished")
-"""The outcomes of rollouts."""
-
-
-# `osworld-step`: does an answer do the same as the recorded agent? The paper has no such rule.
-#
-# The recorded agent may be wrong: this compares models with a rollout, or one rollout with another,
-# not success.
-
-
-class Done(NamedTuple):
-    """The actions of an answer's code, as `judge` compares them; None if it is not understood.
-
-    Attributes:
-        on_screen: with places in pixels of the screen.
-        written: with places in pixels of the sent screenshot.
-    """
-
-    on_screen: Sequence[Action] | None
-    written: Sequence[Action] | None
-
-
-class StepRule(Rule[Done]):
-    """The rule of `omnidata.tasks.osworld.actions.judge`."""
-
-    name = "osworld-step"
-    totals = EpisodeTotals(
-        by={
-            "group": tuple(GROUPS),
-            "domain": tuple(SETS["osworld"]),
-            "model": (),
-            "outcome": OUTCOMES,
-        }
-    )
-
-    def judge(self, step: Step, parsed: ParsedAnswer[Done] | None) -> Values:
-        """Compare the answer with the recorded turn."""
-        recorded = actions_of(calls_of(step.source).calls)
-        match = judge(recorded, parsed.value.on_screen if parsed else None, step.screen)
-        return (*match, parsed is not None and parsed.is_exact)
 
 
 class _Record(TypedDict, total=False):
@@ -148,58 +102,6 @@ def _answer(answer: ParsedResponse, step: Step, receipt: Receipt) -> ParsedAnswe
         (structs.replace(action, then=()), *action.then) if action else (),
         is_exact=answer.as_prompted,
     )
-
-
-# The counts of `omnidata info`: tasks and rollouts by domain, and their turns.
-
-
-class View(overview.View):
-    """The rollouts and their steps; a Parquet repository holds the steps alone."""
-
-    def __init__(self, source: LoadedDataset) -> None:
-        super().__init__(source)
-        tasks = {(step.tags.get("domain"), step.group) for step in source.steps}
-        rollouts: dict[str, dict[str, int]] = {}
-        with staying_in(source.root):
-            found = () if is_repository(source.root) else loader.rollouts(source.root, _ignore)
-            for rollout in found:  # those without a turn too
-                tasks.add((rollout.domain, rollout.example_id))
-                row = rollouts.setdefault(rollout.domain or "unknown", dict.fromkeys(OUTCOMES, 0))
-                row[read_result(rollout, _ignore).outcome] += 1
-        self.rollouts = dict(sorted(rollouts.items()))
-        self.tasks = dict(sorted(Counter(domain or "unknown" for domain, _ in tasks).items()))
-
-    @classmethod
-    def read(cls, task: Asking, data: Path, *, strict: bool) -> LoadedDataset:
-        return loader.load(data, strict=strict, needs_steps=False)
-
-    def as_dict(self) -> dict[str, Any]:
-        return {
-            "counts": self.counts,
-            "tasks": sum(self.tasks.values()),
-            "tasks_by_domain": self.tasks,
-            "rollouts": self.rollouts,
-        }
-
-    def tables(self) -> list[TextTable]:
-        rows = [
-            [domain, str(self.tasks[domain]), *(str(found[name]) for name in OUTCOMES)]
-            for domain, found in self.rollouts.items()
-        ]
-        title = "Tasks, and how their rollouts ended"
-        found = [TextTable(title, ("", "tasks", *OUTCOMES), rows)] if rows else []
-        return [*found, *(super().tables() if self.source.steps else ())]
-
-    def remarks(self) -> list[str]:
-        tasks = [plural(sum(self.tasks.values()), "task")]
-        total = sum(sum(found.values()) for found in self.rollouts.values())
-        done = total - sum(found["unfinished"] for found in self.rollouts.values())
-        rollouts = f"{plural(total, 'rollout')}, {done} finished ({share(done, total)})"
-        return [*tasks, rollouts] if total else tasks
-
-
-def _ignore(finding: Finding) -> None:
-    """The loader reports it."""
 
 
 # OSWorld's prompt for agents that see the screenshot alone (paper, Appendix C.2.1).

@@ -470,6 +470,8 @@ def example_names(domain: str, example_id: str) -> tuple[str, str]:
 
 _BUDGET: Final = Budget(max_bytes=4096)
 _WORDS: Final = {"True": 1.0, "False": 0.0}
+OUTCOMES: Final = ("success", "partial", "failure", "unfinished")
+"""The outcomes of rollouts."""
 
 
 @dataclass(frozen=True, slots=True)
