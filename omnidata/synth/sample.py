@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,7 +17,7 @@ import numpy as np
 from PIL import Image
 
 from omnidata.actions import Action, Box
-from omnidata.loaders.episode_tree import Dimension, TreeStep, TreeWriter
+from omnidata.loaders.episode_tree import Dimension, TreeEpisode, TreeStep, TreeWriter
 from omnidata.loaders.instructions import Language
 from omnidata.media import encode_wav, png
 from omnidata.synth import sounds
@@ -94,15 +94,7 @@ def make_sample(out: Path, *, seed: int = 0, progress: Progress | None = None) -
     """
     apps = demo_looks(seed)
     frames = _Frames(apps, seed)
-    todo = []
-    for number, chapter in enumerate(chapter for chapter in _CHAPTERS for _ in range(2)):
-        settings = replace(chapter.settings, seed=seed)
-        app = apps[number % len(apps)]
-        group = plan(settings, number, app=app, questions=chapter.questions)
-        first = group.steps[0]
-        answers = {first.answer_of[first.codes[twin]]: twin for twin in range(CODES)}
-        pair = (answers[0], answers[1]) if number % 2 == 0 else (answers[2], answers[3])
-        todo.append((chapter, settings, group, pair))
+    todo = list(_plan_groups(apps, seed))
     total = sum(2 * chapter.steps for chapter, *_ in todo)
     written = 0
     numbers: Counter[str] = Counter()
@@ -121,32 +113,48 @@ def make_sample(out: Path, *, seed: int = 0, progress: Progress | None = None) -
                 numbers[name] += 1
                 media = [made.result()[place] for made in files]
                 episode = tree_episode(settings, group, twin, media)
-                steps = list(episode.steps)
-                if chapter.starts:
-                    steps.insert(0, frames.opening(group.look))
-                if chapter.ends:
-                    steps.append(frames.closing(group))
-                tree.add(
-                    replace(
-                        episode,
-                        id=f"{name[0]}{numbers[name]:03d}",
-                        dimension=chapter.dimension,
-                        # The chime of the last page supports what a sign decides.
-                        dependency="supportive"
-                        if chapter.ends and group.dependency == "present"
-                        else group.dependency,
-                        steps=[
-                            replace(step, extra={**step.extra, "twins": twins}) for step in steps
-                        ],
-                        instruction_en=_instruction(chapter, group, "en"),
-                        instruction_zh=_instruction(chapter, group, "zh"),
-                        extra={"twins": twins},
-                    )
-                )
-                written += len(steps)
+                episode = _complete(episode, chapter, group, frames, twins)
+                tree.add(replace(episode, id=f"{name[0]}{numbers[name]:03d}"))
+                written += chapter.steps
                 if progress is not None:
                     progress(written, total)
     return out
+
+
+def _plan_groups(
+    apps: Sequence[Look], seed: int
+) -> Iterator[tuple[_Chapter, Settings, GroupPlan, tuple[int, int]]]:
+    """Yield two groups of each chapter, each with the twins that are written."""
+    for number, chapter in enumerate(chapter for chapter in _CHAPTERS for _ in range(2)):
+        settings = replace(chapter.settings, seed=seed)
+        app = apps[number % len(apps)]
+        group = plan(settings, number, app=app, questions=chapter.questions)
+        first = group.steps[0]
+        answers = {first.answer_of[first.codes[twin]]: twin for twin in range(CODES)}
+        pair = (answers[0], answers[1]) if number % 2 == 0 else (answers[2], answers[3])
+        yield chapter, settings, group, pair
+
+
+def _complete(
+    episode: TreeEpisode, chapter: _Chapter, group: GroupPlan, frames: _Frames, twins: str
+) -> TreeEpisode:
+    """Return the episode with its first and last page, and the labels of its chapter."""
+    steps = list(episode.steps)
+    if chapter.starts:
+        steps.insert(0, frames.opening(group.look))
+    if chapter.ends:
+        steps.append(frames.closing(group))
+    # The chime of the last page supports what a sign decides.
+    is_supported = chapter.ends and group.dependency == "present"
+    return replace(
+        episode,
+        dimension=chapter.dimension,
+        dependency="supportive" if is_supported else group.dependency,
+        steps=[replace(step, extra={**step.extra, "twins": twins}) for step in steps],
+        instruction_en=_instruction(chapter, group, "en"),
+        instruction_zh=_instruction(chapter, group, "zh"),
+        extra={"twins": twins},
+    )
 
 
 def _instruction(chapter: _Chapter, group: GroupPlan, language: Language) -> str:

@@ -207,17 +207,7 @@ def segment_all(
                     writer.take(episode(found.labels, ()), part / _MEDIA)
                     done.append((job, found))
                 except OmnidataError as error:
-                    what = f"{error.what}: {error.where}" if error.where else error.what
-                    findings.append(
-                        Finding(
-                            "recording-unusable",
-                            "error",
-                            job.where or str(job.recording),
-                            what,
-                            error.expected or "a recording that its log fits",
-                            error.remedy or "correct it, or remove it from the list",
-                        )
-                    )
+                    findings.append(_unusable_recording(job, error))
             if not done:
                 raise DataError(
                     f"none of {plural(len(jobs), 'recording')} can be cut, the first: "
@@ -227,6 +217,17 @@ def segment_all(
                 )
         publish(tree, place)
     return Cuttings(done, findings)
+
+
+def _unusable_recording(job: Job, error: OmnidataError) -> Finding:
+    return Finding(
+        "recording-unusable",
+        "error",
+        job.where or str(job.recording),
+        f"{error.what}: {error.where}" if error.where else error.what,
+        error.expected or "a recording that its log fits",
+        error.remedy or "correct it, or remove it from the list",
+    )
 
 
 def _parts(
