@@ -1,8 +1,7 @@
 """How a verb declares its arguments and options: once, as parameters of a function.
 
-    @verb(reading_data, finds)
-    def evaluate(*, task: TaskName, data: Data, out: Path = option("The run folder.", "RUN", ...),
-                 steps: StepChoice, cluster: Engine) -> bool: ...
+    @verb(reading_data, listing_findings)
+    def evaluate(*, task: TaskName, data: Data, steps: ChosenSteps, cluster: Engine) -> bool: ...
 
 A parameter is an option, or stands for a group of options that are one value (`Group`). A block is
 a context manager around the verb; its parameters are options of the verb as well.
