@@ -171,6 +171,8 @@ def test_a_demo_makes_data_and_two_runs_and_a_second_one_uses_them(
     assert "oracle EM" in done.stdout
     assert "TM: type match, EM: exact match" in done.stderr
     assert "another --out" in here(*demo, "--seed", "1", code=2).stderr
+    (tmp_path / "file").write_text("")
+    assert "Not a directory" in here("demo", "--out", tmp_path / "file", code=2).stderr
 
 
 def test_evaluate_prints_a_table_and_leaves_a_run_folder(sample: Path, tmp_path: Path) -> None:
