@@ -136,8 +136,8 @@ def recaption(
     from omnidata.synth.recaption import recaption as run
     from omnidata.tasks import get_task
 
-    usage = "omnidata synth recaption DATA OUT --model SPEC --task TASK"
-    name = task or only_task(data, usage, lambda of, place: usage.replace("TASK", of))
+    command = "omnidata synth recaption DATA OUT --model SPEC --task TASK"
+    name = task or only_task(data, command)
     benchmark = get_task(name, task_options)
     source = benchmark.load(data)
     terminal.print_findings(source)
