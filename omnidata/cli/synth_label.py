@@ -122,7 +122,7 @@ def recaption(
     cluster: args.Engine,
     as_json: args.Json = False,
 ) -> bool:
-    """Rewrite instructions of elements; keep those by which a model finds them.
+    """Rewrite instructions of elements, and keep those that work.
 
     A model sees each screenshot with its element framed, and writes a new instruction. It then has
     to find the element without the frame, by the new and by the old instruction. OUT has the rows
