@@ -6,6 +6,7 @@ findings, 2 bad usage or bad input, 130 interrupted.
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import subprocess
@@ -26,6 +27,8 @@ from omnidata.errors import OmnidataError, PluginError, UnansweredWarning
 from omnidata.plugins import blaming
 
 _DEBUG: Final = "OMNIDATA_DEBUG"
+_REFUSED: Final = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
+"""Errors of a disk that is full, or of a place that may not be written."""
 
 
 class _Groups(TyperGroup):
@@ -131,12 +134,19 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
             traceback.print_exc()
         terminal.note(f"{type(error).__name__}: {error}")
         sys.exit(error.exit_code)
+    except KeyboardInterrupt:  # before the verb has begun
+        sys.exit(130)
     except Exception as error:
         if os.environ.get(_DEBUG):
             traceback.print_exc()
-        lines = str(error).splitlines()
-        said = ": ".join([type(error).__name__, *lines[:1]])
         verb = next((word for word in arguments if not word.startswith("-")), "")
-        fix = f"This is a bug. Fix: rerun with {_DEBUG}=1 and report the traceback"
-        terminal.note(f"{' '.join(filter(None, ('omnidata', verb)))} failed: {said}. {fix}")
+        head = f"{' '.join(filter(None, ('omnidata', verb)))} failed"
+        if isinstance(error, OSError) and error.errno in _REFUSED:
+            what = ": ".join(filter(None, (error.filename and str(error.filename), error.strerror)))
+            terminal.note(f"{head}: {what}. Fix: free space, or write to another disk or folder")
+        else:
+            lines = str(error).splitlines()
+            what = ": ".join([type(error).__name__, *lines[:1]])
+            fix = f"This is a bug. Fix: rerun with {_DEBUG}=1 and report the traceback"
+            terminal.note(f"{head}: {what}. {fix}")
         sys.exit(1)

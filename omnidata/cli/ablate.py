@@ -88,14 +88,9 @@ def ablate(
     varied = variants(values, trial, grid=grid, note=terminal.note)
     base = varied[0].options if varied else {}
     benchmark = get_task(task, options | {name: base[name] for name in base if name in of_task})
-    tags = getattr(get_profile(benchmark, profile), "by", {})
-    if by is not None and by not in tags:
-        raise UsageError(
-            "the results of the task have no such tag",
-            where=f"--by {by}",
-            expected=f"one of {', '.join(tags)}" if tags else "no --by: there are no tags",
-            remedy="choose one of these tags" if tags else "drop --by",
-        )
+    rules = get_profile(benchmark, profile)
+    if by is not None:
+        _check_tag(by, getattr(rules, "by", {}))
     source = benchmark.load(data, strict=strict)
     kinds = {ref.kind for ref in media_of(source.steps)}
     terminal.print_findings(source)
@@ -117,24 +112,24 @@ def ablate(
             "with --modalities; -M degrade=true drops media that the model does not accept"
         )
     plan = Plan(
-        task,
-        data,
-        out,
-        ModelRow(
+        task=task,
+        data=data,
+        out=out,
+        model=ModelRow(
             model,
             base_url=asking.base_url,
             key_file=str(asking.key_file) if asking.key_file else None,
             models=str(asking.models) if asking.models else None,
         ),
-        chosen,
-        options,
-        asking.options,
-        profile,
-        steps.where,
-        steps.exclude,
-        steps.limit,
-        asking.limits,
-        seed,
+        settings=chosen,
+        task_options=options,
+        model_options=asking.options,
+        profile=profile,
+        where=steps.where,
+        exclude=steps.exclude,
+        limit=steps.limit,
+        limits=asking.limits,
+        seed=seed,
         by_option="modalities" in benchmark.allowed,
         of_task=of_task,
         by=by or "",
@@ -158,6 +153,16 @@ def ablate(
     _print(found, "json" if as_json else form, by_level=by is not None)
     terminal.note(f"runs and table: {out}")
     return any(not row.results or row.error or runs.is_doubtful(row.results) for row in found.rows)
+
+
+def _check_tag(by: str, tags: Collection[str]) -> None:
+    if by not in tags:
+        raise UsageError(
+            "the results of the task have no such tag",
+            where=f"--by {by}",
+            expected=f"one of {', '.join(tags)}" if tags else "no --by: there are no tags",
+            remedy="choose one of these tags" if tags else "drop --by",
+        )
 
 
 def _model_media(

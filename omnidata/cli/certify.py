@@ -79,23 +79,16 @@ def certify(
 
 
 def _print(found: Certificate) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=box.SIMPLE_HEAD)
-    for name in ("probe", "", "right", *(["agreed"] if found.reference else []), "what"):
-        table.add_column(name, overflow="fold")
+    rows = []
     for finding in found.findings:
         state = finding.state.upper() if finding.state == "fail" else finding.state
         right = f"{finding.right}/{finding.asked}" if finding.asked else ""
         agreed = terminal.percent(found.agreement.get(finding.probe))
         cells = (finding.probe, state, right, *([agreed] if found.reference else []))
-        what = terminal.plain(finding.why or finding.claim)
-        table.add_row(*map(Text, (*cells, what)))
+        rows.append((*cells, finding.why or finding.claim))
+    header = ("probe", "", "right", *(["agreed"] if found.reference else []), "what")
     terminal.say(f"{found.model}, {found.date}")
-    Console(width=terminal.columns_of_stdout(), height=terminal.HEIGHT).print(table)
+    terminal.print_folded(header, rows)
     for fix in dict.fromkeys(finding.fix for finding in found.faults):
         terminal.say(f"fix: {fix}")
     if found.differs:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,13 +66,13 @@ def _says(benchmark: Benchmark, place: Path) -> bool:
         return True
 
 
-def only_task(data: Path, usage: str, naming: Callable[[str, object], str]) -> str:
+def only_task(data: Path, command: str, usage: str = "") -> str:
     """Return the benchmark that the data are rows of.
 
     Args:
         data: the dataset's folder or file.
-        usage: of the verb, for messages.
-        naming: the command for a task and its data.
+        command: for messages, with TASK and DATA in place of both.
+        usage: all forms of the command; the command itself if empty.
 
     Raises:
         UsageError: they may be several's, or a benchmark is named in place of the data.
@@ -82,7 +82,7 @@ def only_task(data: Path, usage: str, naming: Callable[[str, object], str]) -> s
 
     if not data.exists():
         if str(data) in registry.names():
-            raise UsageError("no data is named", expected=naming(str(data), "DATA"))
+            raise UsageError("no data is named", expected=command.replace("TASK", str(data)))
         raise DataError(
             "there is no such file or folder",
             where=str(data),
@@ -90,21 +90,21 @@ def only_task(data: Path, usage: str, naming: Callable[[str, object], str]) -> s
             remedy=suggestion(str(data), registry.names())
             or "check the path; `omnidata info` lists the tasks",
         )
-    found = recognise(data)
+    found, on_data = recognise(data), command.replace("DATA", str(data))
     if len(found) == 1:
         return found[0]
     if found:
         raise UsageError(
             f"the data fit {either(found)}",
             where=str(data),
-            expected=usage,
-            remedy=f"name the task: {naming(found[0], data)}",
+            expected=usage or command,
+            remedy=f"name the task: {on_data.replace('TASK', found[0])}",
         )
     raise DataError(
         "the data fit no known benchmark, or are broken",
         where=str(data),
         expected=f"data of {either(registry.benchmarks())}",
-        remedy=f"name the task to see the problems: {naming('TASK', data)}",
+        remedy=f"name the task to see the problems: {on_data}",
     )
 
 
@@ -116,7 +116,7 @@ def check_exclude(path: Path, *, head: str, flag: str) -> None:
 
     Args:
         path: where they are to be written.
-        head: of such a file, by which it is told.
+        head: of such a file, which distinguishes it from other files.
         flag: that names the path, for the message.
 
     Raises:

@@ -1,8 +1,7 @@
 """How a verb declares its arguments and options: once, as parameters of a function.
 
-    @verb(reading_data, finds)
-    def evaluate(*, task: TaskName, data: Data, out: Path = option("The run folder.", "RUN", ...),
-                 steps: StepChoice, cluster: Engine) -> bool: ...
+    @verb(reading_data, listing_findings)
+    def evaluate(*, task: TaskName, data: Data, steps: ChosenSteps, cluster: Engine) -> bool: ...
 
 A parameter is an option, or stands for a group of options that are one value (`Group`). A block is
 a context manager around the verb; its parameters are options of the verb as well.
@@ -20,6 +19,8 @@ from typing import Annotated, Any, get_args, get_origin
 
 import typer
 from typer.models import ArgumentInfo, ParameterInfo
+
+from omnidata.remote import refuse_url
 
 _Verb = Callable[..., bool | None]
 """A verb; the exit code is 1 if it returns true."""
@@ -88,15 +89,7 @@ def verb(*blocks: _Block) -> Callable[[_Verb], _Verb]:
     def declare(function: _Verb) -> _Verb:
         own = _parameters(function)
         groups = {name: group for name, each in own.items() if (group := _group_of(each))}
-        options = {}
-        for name, each in own.items():
-            if name not in groups:
-                options[name] = each
-                continue
-            parts = _parameters(groups[name].make)
-            options |= {part: parts[part] for part in parts if part not in own}
-        for block in blocks:
-            options |= _parameters(block)
+        options = _options(own, groups, blocks)
 
         @wraps(function)
         def call(**given: Any) -> bool | None:
@@ -116,6 +109,19 @@ def verb(*blocks: _Block) -> Callable[[_Verb], _Verb]:
         return call
 
     return declare
+
+
+def _options(
+    own: Mapping[str, inspect.Parameter], groups: Mapping[str, Group], blocks: Iterable[_Block]
+) -> dict[str, inspect.Parameter]:
+    """Return the options of a verb in order: its own, groups in their places, then the blocks'."""
+    options: dict[str, inspect.Parameter] = {}
+    for name, each in own.items():
+        parts = _parameters(groups[name].make) if name in groups else {name: each}
+        options |= {part: parts[part] for part in parts if part == name or part not in own}
+    for block in blocks:
+        options |= _parameters(block)
+    return options
 
 
 def _parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
@@ -141,10 +147,9 @@ def _is_mapping(parameter: inspect.Parameter) -> bool:
 
 
 def _read(parameter: inspect.Parameter, value: Any) -> Any:
-    from omnidata.remote import refuse_url
-    from omnidata.tasks.given_options import parse
-
     if _is_mapping(parameter):
+        from omnidata.tasks.given_options import parse
+
         return parse(value, _name(parameter))
     for path in value if isinstance(value, list) else [value]:
         if isinstance(path, Path):  # DATA is a path by now

@@ -37,12 +37,12 @@ def demo(
     Example: omnidata demo --out omnidata-demo
     """
     from omnidata.registry import episode_tree_reader
-    from omnidata.remote import refuse_url
     from omnidata.run.evaluate import evaluate
+    from omnidata.storage import wrap_os_error
     from omnidata.tasks import get_task
 
-    refuse_url(out, "--out")
-    data = _sample(out, seed)
+    with wrap_os_error(out):
+        data = _sample(out, seed)
     task = get_task(episode_tree_reader())
     source = task.load(data)
     terminal.print_findings(source)

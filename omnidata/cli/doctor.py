@@ -55,11 +55,6 @@ def doctor(
 
 
 def _print(machine: Mapping[str, str], checks: Sequence[Check]) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
     lines = [
         ("python", machine["python"], "", "", machine["executable"]),
         ("omnidata", machine["omnidata"], "", "", machine["platform"]),
@@ -67,13 +62,8 @@ def _print(machine: Mapping[str, str], checks: Sequence[Check]) -> None:
     for check in checks:
         state = check.state.upper() if check.fault else check.state
         lines.append((check.name, check.version, check.group, state, check.detail))
-    table = Table(box=box.SIMPLE_HEAD)
-    for name in ("", "version", "for", "state", ""):
-        table.add_column(name, overflow="fold")
-    for line in lines:
-        table.add_row(*(Text(terminal.plain(cell).replace("\n", " ")) for cell in line))
-    Console(width=terminal.columns_of_stdout(), height=terminal.HEIGHT).print(table)
-    # Commands stand below the table, where no column breaks them.
+    terminal.print_folded(("", "version", "for", "state", ""), lines)
+    # Commands are below the table, where no column breaks them.
     for check in checks:
         if check.state in ("broken", "worked round") or check.fault:
             terminal.say(f"{check.name}: {check.remedy or 'no fix is known'}")

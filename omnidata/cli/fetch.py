@@ -11,7 +11,7 @@ from omnidata.cli import arguments as args
 from omnidata.cli import terminal
 from omnidata.cli.declare import argument, flag, option, repeatable, verb
 from omnidata.errors import OmnidataError, UsageError, plural
-from omnidata.remote import is_url, refuse_url
+from omnidata.remote import is_url
 
 
 @verb(args.caching)
@@ -55,8 +55,6 @@ def fetch(
     from omnidata.loaders.fetch import fetch as run
     from omnidata.storage import read_json
 
-    if out:
-        refuse_url(out, "OUT")
     with hub.sending_token(token):
         if is_url(task):
             for name, given in (("source", source), ("revision", revision), ("only", only)):

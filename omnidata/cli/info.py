@@ -149,7 +149,7 @@ def _open(name: str | None, place: Path, expect: str | None, strict: bool) -> _D
     from omnidata.tasks import get_task
     from omnidata.tasks.statistics import statistics
 
-    name = name or only_task(place, _USAGE, lambda task, data: f"omnidata info {task} {data}")
+    name = name or only_task(place, "omnidata info TASK DATA", _USAGE)
     task = get_task(name)
     kind = task.benchmark.paper.overview
     if expect is not None and expect not in kind.published:
@@ -483,9 +483,7 @@ def _book(data: Path, task: str | None, of: Path | None, task_options: Mapping[s
         return open_run(read_run(data), data=of, files=task_options)
     if of is not None:
         raise UsageError("DATA is not a run folder", where=f"--data {of}", remedy="drop --data")
-    name = task or only_task(
-        data, _VIEW_USAGE, lambda named, place: f"omnidata view {named} {place}"
-    )
+    name = task or only_task(data, "omnidata view TASK DATA", _VIEW_USAGE)
     book = open_data(get_task(name, task_options), data)
     terminal.print_findings(book.source)
     return book

@@ -85,20 +85,8 @@ def report(
         raise UsageError(
             "pages show one run", where=f"--html {html}", expected=f"one RUN, not {len(runs)}"
         )
-    if errors and AXIS in by:
-        raise UsageError(
-            "there is no table of causes by size of elements",
-            where=f"--errors --by {AXIS}",
-            expected="one of the two",
-            remedy=f"drop --errors, or --by {AXIS}",
-        )
-    if errors and published:
-        raise UsageError(
-            "no paper publishes causes",
-            where="--errors --published",
-            expected="one of the two",
-            remedy="drop --published",
-        )
+    if errors:
+        _check_causes(by, published)
     found, corrected = read_runs(runs), read_all(errata)
     if corrected:
         from omnidata.analysis.errata_tables import correct_runs
@@ -144,6 +132,26 @@ def report(
         for path in write_card(found, card, hub_datasets):
             terminal.note(f"card: {path}")
     return any(run.results.get("headline") for run in found)
+
+
+def _check_causes(by: Sequence[str], published: bool) -> None:
+    """Refuse options that tables of causes do not have."""
+    from omnidata.analysis.elements import AXIS
+
+    if AXIS in by:
+        raise UsageError(
+            "there is no table of causes by size of elements",
+            where=f"--errors --by {AXIS}",
+            expected="one of the two",
+            remedy=f"drop --errors, or --by {AXIS}",
+        )
+    if published:
+        raise UsageError(
+            "no paper publishes causes",
+            where="--errors --published",
+            expected="one of the two",
+            remedy="drop --published",
+        )
 
 
 @verb(args.reading_data)

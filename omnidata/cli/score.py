@@ -20,12 +20,9 @@ from omnidata.cli.score_published import (
 )
 from omnidata.cli.score_recorded import (
     ALL,
-    check_actions,
-    check_answers,
     find_scorer,
     refuse_for_records,
     score_recorded,
-    takes_records,
 )
 from omnidata.errors import UsageError
 
@@ -132,15 +129,22 @@ def score(
     usage = f"omnidata score {task} DATA"
     if data is None:
         raise UsageError("no data is named", expected=f"{usage}, or omnidata score hf://ORG/RUN")
-    scorer, heeded = find_scorer(task, task_options)
-    check_actions(task, scorer, actions, predictions, usage)
-    if scorer and takes_records(scorer, predictions, profile, has_log=bool(harness)):
-        if actions is None:
-            check_answers(scorer, usage, predictions, None if profile == ALL else profile)
-        unheeded = {f"-T {name}={task_options[name]}": name not in heeded for name in task_options}
+    scorer = find_scorer(
+        task,
+        task_options,
+        usage,
+        predictions=predictions,
+        actions=actions,
+        profile=profile,
+        has_log=bool(harness),
+    )
+    if scorer:
+        unknown = {
+            f"-T {name}={value}": name not in scorer.options for name, value in task_options.items()
+        }
         refuse_for_records(
             {
-                **unheeded,
+                **unknown,
                 f"--from {harness}": harness,
                 f"--rows {rows}": rows,
                 **steps.given,
@@ -200,17 +204,7 @@ def score(
 
 @dataclass(frozen=True, slots=True)
 class _Scoring:
-    """Answers of a model, and how they are scored.
-
-    Attributes:
-        answers: of the model.
-        asking: the benchmark, as the answers were asked for.
-        source: the data.
-        steps: those that are scored.
-        errata: corrections of labels, in order.
-        predictions: the place of the answers as the user named it, for messages.
-        skip_bad, changed_media, workers, cluster: as the options of the verb.
-    """
+    """Answers of a model, and how they are scored."""
 
     answers: GivenAnswers
     asking: Asking

@@ -18,37 +18,50 @@ ALL: Final = "all"
 
 
 def find_scorer(
-    task: str, task_options: Mapping[str, str]
-) -> tuple[OfflineScorer | None, Mapping[str, str]]:
-    """Return the benchmark's scorer of records, with those of the options that it has.
+    task: str,
+    task_options: Mapping[str, str],
+    usage: str,
+    *,
+    predictions: Path | None,
+    actions: Path | None,
+    profile: str | None,
+    has_log: bool,
+) -> OfflineScorer | None:
+    """Return the scorer of records if records are scored; None for answers of a model.
 
     Args:
         task: the benchmark.
         task_options: as given with `-T`.
+        usage: of the verb, for messages.
+        predictions: the file or folder, as the user named it.
+        actions: the log of actions, likewise.
+        profile: its name, which decides; without one, the form of the file does.
+        has_log: whether the predictions are the log of another program.
+
+    Raises:
+        UsageError: the scorer does not take the predictions, or actions, by this profile.
     """
     from omnidata.tasks import get_task
 
     scorer = get_task(task).benchmark.rollouts
-    heeded = {
-        name: value for name, value in task_options.items() if scorer and name in scorer.options
-    }
-    return (get_task(task, heeded).benchmark.rollouts if heeded else scorer), heeded
-
-
-def takes_records(
-    scorer: OfflineScorer, predictions: Path | None, profile: str | None, *, has_log: bool
-) -> bool:
-    """Return whether records are scored, not answers of a model.
-
-    Args:
-        scorer: of the benchmark.
-        predictions: as the user named it.
-        profile: the profile that decides; without one, the form of the file does.
-        has_log: whether it is the log of another program.
-    """
+    own = {name: task_options[name] for name in task_options if scorer and name in scorer.options}
+    if own:
+        scorer = get_task(task, own).benchmark.rollouts
+    if actions is not None and (predictions is not None or scorer is None):
+        raise UsageError(
+            "PREDICTIONS and --actions exclude each other"
+            if scorer
+            else f"{task} has no evaluator of actions",
+            where=f"--actions {actions}",
+            expected=f"{usage} --actions LOG" if scorer else f"{usage} ANSWERS",
+        )
     is_undecided = profile in (None, ALL) and not has_log
-    has_records = predictions is None or (is_undecided and scorer.takes(predictions))
-    return has_records or profile in scorer.profiles
+    has_records = predictions is None or (is_undecided and scorer and scorer.takes(predictions))
+    if scorer is None or not (has_records or profile in scorer.profiles):
+        return None
+    if actions is None:
+        _check_answers(scorer, usage, predictions, None if profile == ALL else profile)
+    return scorer
 
 
 def refuse_for_records(options: Mapping[str, object]) -> None:
@@ -69,36 +82,9 @@ def refuse_for_records(options: Mapping[str, object]) -> None:
         )
 
 
-def check_actions(
-    task: str,
-    scorer: OfflineScorer | None,
-    actions: Path | None,
-    predictions: Path | None,
-    usage: str,
-) -> None:
-    """Refuse `--actions` beside answers, and for a benchmark without an evaluator of actions.
-
-    Raises:
-        UsageError: it is so.
-    """
-    if actions is not None and (predictions is not None or scorer is None):
-        raise UsageError(
-            "PREDICTIONS and --actions exclude each other"
-            if scorer
-            else f"{task} has no evaluator of actions",
-            where=f"--actions {actions}",
-            expected=f"{usage} --actions LOG" if scorer else f"{usage} ANSWERS",
-        )
-
-
-def check_answers(
+def _check_answers(
     scorer: OfflineScorer, usage: str, predictions: Path | None, profile: str | None
 ) -> None:
-    """Refuse a profile, or answers, that the scorer does not take.
-
-    Raises:
-        UsageError: it does not, or answers are missing.
-    """
     if profile is not None and profile not in scorer.profiles:
         raise UsageError(
             f"the profile {profile} needs predictions",

@@ -122,7 +122,7 @@ def recaption(
     cluster: args.Engine,
     as_json: args.Json = False,
 ) -> bool:
-    """Rewrite instructions of elements; keep those by which a model finds them.
+    """Rewrite instructions of elements, and keep those that work.
 
     A model sees each screenshot with its element framed, and writes a new instruction. It then has
     to find the element without the frame, by the new and by the old instruction. OUT has the rows
@@ -136,8 +136,8 @@ def recaption(
     from omnidata.synth.recaption import recaption as run
     from omnidata.tasks import get_task
 
-    usage = "omnidata synth recaption DATA OUT --model SPEC --task TASK"
-    name = task or only_task(data, usage, lambda of, place: usage.replace("TASK", of))
+    command = "omnidata synth recaption DATA OUT --model SPEC --task TASK"
+    name = task or only_task(data, command)
     benchmark = get_task(name, task_options)
     source = benchmark.load(data)
     terminal.print_findings(source)

@@ -99,8 +99,7 @@ def _command(name: str, tasks: Sequence[str]) -> Any:
                     where=f"--profile {profile}" if profile else "--changed-media",
                     expected="--run RUN as well",
                 )
-            usage = f"omnidata synth {name} EPISODES OUT --task TASK"
-            of = task or only_task(data, usage, lambda found, place: usage.replace("TASK", found))
+            of = task or only_task(data, f"omnidata synth {name} DATA OUT --task TASK")
             episodes = get_task(of, task_options)
         source = episodes.load(data)
         terminal.print_findings(source)

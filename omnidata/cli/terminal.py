@@ -43,7 +43,7 @@ _METHODS: Mapping[Method, str] = {
 }
 _WITHOUT_TERMINAL = 120
 """Columns of an output without a terminal."""
-HEIGHT = 25
+_HEIGHT = 25
 """Lines: without it `rich` passes over the width that it is given in a dumb terminal."""
 
 
@@ -194,10 +194,25 @@ def show_table(table: TextTable, form: str = "terminal", *, together: int = 1) -
         note_prose(text)
 
 
+def print_folded(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print a table on stdout whose long cells are folded into several lines."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD)
+    for name in header:
+        table.add_column(name, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(plain(cell).replace("\n", " ")) for cell in row))
+    Console(width=columns_of_stdout(), height=_HEIGHT).print(table)
+
+
 def columns_of_stdout() -> int:
     """Return the width of the terminal; without one `COLUMNS`, or 120."""
     # `rich` takes every dumb terminal for one of 80 columns.
-    return shutil.get_terminal_size((_WITHOUT_TERMINAL, HEIGHT)).columns
+    return shutil.get_terminal_size((_WITHOUT_TERMINAL, _HEIGHT)).columns
 
 
 def note_legend(legend: Mapping[str, str]) -> None:

@@ -10,6 +10,7 @@ import re
 import shutil
 import signal
 import struct
+import subprocess
 import termios
 import time
 from collections.abc import Callable
@@ -20,7 +21,7 @@ import pytest
 
 from omnidata.tasks.omnigui.files import table7
 from omnidata.tasks.omnigui.load import load
-from tests.cli.running import Started, as_json, here, omnidata
+from tests.cli.running import OMNIDATA, Started, as_json, here, omnidata
 from tests.data.converting import small
 from tests.full import in_gate
 from tests.trees import DIMENSIONS, row, write_app, write_lines, write_rows
@@ -170,6 +171,8 @@ def test_a_demo_makes_data_and_two_runs_and_a_second_one_uses_them(
     assert "oracle EM" in done.stdout
     assert "TM: type match, EM: exact match" in done.stderr
     assert "another --out" in here(*demo, "--seed", "1", code=2).stderr
+    (tmp_path / "file").write_text("")
+    assert "Not a directory" in here("demo", "--out", tmp_path / "file", code=2).stderr
 
 
 def test_evaluate_prints_a_table_and_leaves_a_run_folder(sample: Path, tmp_path: Path) -> None:
@@ -371,7 +374,7 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException], None]:
         (KeyError("a"), "KeyError: 'a'"),
         (MemoryError(), "MemoryError"),
         (RecursionError("too deep\nby far"), "RecursionError: too deep"),
-        (OSError(28, "No space left on device", "a"), "OSError: [Errno 28] No space left"),
+        (OSError(5, "Input/output error", "a"), "OSError: [Errno 5] Input/output error"),
         (UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates"), "UnicodeEncodeError: "),
         (ValueError("\x1b[2J"), r"ValueError: \x1b[2J"),
         (ExceptionGroup("two", [ValueError("a")]), "ExceptionGroup: two"),
@@ -392,6 +395,14 @@ def test_an_error_that_nobody_foresaw_is_one_line(
     assert "OMNIDATA_DEBUG=1" in line
     assert any("Traceback" in each for each in trace) == bool(debug)
     assert debug or not trace
+
+
+def test_a_full_disk_is_no_bug_of_ours() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([*OMNIDATA, "info"], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    assert "omnidata info failed: No space left on device. Fix: free space" in done.stderr
+    assert "bug" not in done.stderr
 
 
 @pytest.mark.parametrize(

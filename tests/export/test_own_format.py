@@ -83,7 +83,11 @@ def test_preferences_of_a_format_of_ones_own_have_both_answers(tmp_path: Path) -
 
 @pytest.mark.parametrize(
     ("value", "fault"),
-    [("json:dumps", "no format"), ("talk:TALK", "a second format talk"), ("absent:X", "imported")],
+    [
+        ("json:dumps", "no format"),
+        ("talk:FORMATS", "a second format talk"),
+        ("absent:X", "imported"),
+    ],
 )
 def test_a_distribution_without_a_format_of_its_own_is_named(
     value: str, fault: str, tmp_path: Path

@@ -219,7 +219,7 @@ def test_answers_in_pixels_of_another_picture_are_left_out(data: Path, tmp_path:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (("--format", "trl-dpo"), "--format trl-dpo: this option is for answers of runs"),
+        (("--format", "trl-dpo"), "rows of trl-dpo hold answers of runs, and no run is named"),
         (
             ("--format", "swift", "--order", "nearest"),
             "--order nearest: this option is for answers",

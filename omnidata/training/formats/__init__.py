@@ -1,7 +1,8 @@
 """Training formats by name; each trainer has one file.
 
 Another distribution adds its own with an entry point of the group `omnidata.formats` that names an
-instance of `AnswerFormat`, `PromptFormat` or `PreferenceFormat` (see `docs/export.md`).
+instance of `AnswerFormat`, `PromptFormat` or `PreferenceFormat`, or a sequence of them (see
+`docs/export.md`).
 """
 
 from __future__ import annotations
