@@ -117,8 +117,8 @@ def _convert_errata(task: Asking, data: Path, file: Path, out: Path, as_json: bo
     findings += check_errata(task, source, read_errata(out))
     kinds = Counter(line["kind"] for line in lines[1:])
     if as_json:
-        told = [finding.as_dict() for finding in findings]
-        terminal.print_json({"out": str(out), "corrections": dict(kinds), "findings": told})
+        listed = [finding.as_dict() for finding in findings]
+        terminal.print_json({"out": str(out), "corrections": dict(kinds), "findings": listed})
     else:
         terminal.print_kinds(findings)
         parts = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))

@@ -396,11 +396,11 @@ def correct_labels(task: Asking, steps: Sequence[Step], errata: Sequence[Errata]
             continue
         targets.check(step, corrections)
         corrected = correct_step(task.benchmark, step, corrections)[:1]
-        told = [one for one in corrections if one.kind == "instruction"]
-        if told and corrected and task.conversation(step) == task.conversation(corrected[0]):
+        reworded = [one for one in corrections if one.kind == "instruction"]
+        if reworded and corrected and task.conversation(step) == task.conversation(corrected[0]):
             raise UsageError(
                 f"the prompt of {task.name} does not show the corrected instruction",
-                where=f"{told[-1].where}: {step.sample_id:.80}",
+                where=f"{reworded[-1].where}: {step.sample_id:.80}",
                 expected="options by which prompts have the instruction of the step",
                 remedy="remove the line, or choose other options with -T",
             )

@@ -127,13 +127,13 @@ class Rejudging:
                 outcomes[number] = OUTCOMES.index(after.outcome)
                 for column, value in zip(values.values(), after.values, strict=True):
                     column[number] = np.nan if value is None else value
-        told = [
+        about = [
             {"name": one.name, "version": one.version, "hash": one.hash}
             | asdict(effect)
             | ({"unknown": unknown} if unknown else {})
             for one, effect, unknown in zip(self._errata, effects, self._unknown, strict=True)
         ]
-        return VerdictColumns(outcomes, values, rows.whole), told
+        return VerdictColumns(outcomes, values, rows.whole), about
 
     def _apply(
         self,
@@ -143,6 +143,7 @@ class Rejudging:
         effects: Sequence[_Effect],
     ) -> _Judged:
         applied: list[Correction] = []
+        was_dropped = False
         for own, effect in zip(corrections, effects, strict=True):
             if not own:
                 continue
@@ -156,8 +157,8 @@ class Rejudging:
                 effect.now_wrong += self._is_right(before) and not self._is_right(after)
             else:
                 after = _Judged(before.outcome, (None,) * len(before.values))
-                effect.dropped += 1
-            before = after
+                effect.dropped += not was_dropped
+            before, was_dropped = after, not corrected
         return before
 
     def _judge(self, step: Step, number: int) -> _Judged:

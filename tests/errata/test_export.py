@@ -61,7 +61,7 @@ def test_pairs_are_judged_by_corrected_labels_and_keep_their_prompts(tmp_path: P
     usual = dict(zip(steps_of(rows(out)), rows(out), strict=True))
     exported(data, out, runs, "swift-dpo", "--overwrite", "--errata", str(file))
     found = dict(zip(steps_of(rows(out)), rows(out), strict=True))
-    assert (usual.keys(), found.keys()) == ({0, 1, 2, 3}, {0, 3})
+    assert ([*usual], [*found]) == ([0, 1, 2, 3], [0, 3])
     assert found[0]["messages"][-1]["content"] == HOME == usual[0]["rejected_response"]
     assert found[0]["messages"][:-1] == usual[0]["messages"][:-1]
     assert found[3] == usual[3]

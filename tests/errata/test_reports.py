@@ -83,14 +83,13 @@ def test_both_runs_are_compared_without_and_with_errata(runs: list[Path], tmp_pa
     shown = omnidata(*compare).stdout
     assert "With errata: ours 1" in shown
     omnidata(*compare, "--format", "csv", code=2)
-    ranked = ("compare", *runs)
-    found = as_json(omnidata(*ranked, "--errata", file, "--json"))
+    found = as_json(omnidata("compare", *runs, "--errata", file, "--json"))
     corrected = found.pop("with_errata")
     assert found.pop("errata") == [about]
-    assert found == as_json(omnidata(*ranked, "--json"))
+    assert found == as_json(omnidata("compare", *runs, "--json"))
     assert [place["value"] for place in corrected["places"]] == pytest.approx([1, 1, 1 / 5])
     assert corrected["steps"] == found["steps"] - 1
-    assert "With errata: ours 1" in omnidata(*ranked, "--errata", file).stdout
+    assert "With errata: ours 1" in omnidata("compare", *runs, "--errata", file).stdout
 
 
 def test_a_run_without_its_answers_or_of_another_task_is_refused(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from tests.export.small import TAP, tree
 
 def test_the_rates_of_all_samples_stand_without_and_with_errata(tmp_path: Path) -> None:
     data, run = tree(tmp_path / "data", episodes=2, actions=[TAP]), tmp_path / "run"
-    lines = [
+    lines: list[dict[str, Any]] = [
         {"sample_id": "App/E01/0", "kind": "replace", "value": {"kind": "HOME"}},
         {"sample_id": "App/E00/0", "kind": "drop"},
     ]

@@ -169,6 +169,14 @@ def test_the_effects_of_several_add_up_in_their_order(tmp_path: Path) -> None:
     assert found["with_errata"]["counts"]["without_usable_target"] == 1
     assert (found["overall"]["SR"], found["with_errata"]["overall"]["SR"]) == (0, 1)
     assert effects(score(two, one)) == [[3, 0, 0, 0, 1], [2, 2, 1, 1, 0]]
+    more = {"sample_id": fourth, "kind": "also_right", "value": TAP_THERE}
+    late = made.errata(tmp_path / "late.jsonl", "omnigui", more)
+    assert effects(score(two, late))[1] == [1, 0, 0, 0, 0], "it was dropped before"
+    more["kind"] = "replace"
+    back = made.errata(tmp_path / "back.jsonl", "omnigui", more)
+    restored = score(two, back)
+    assert effects(restored)[1] == [1, 1, 0, 0, 0]
+    assert restored["with_errata"]["counts"]["without_usable_target"] == 0
 
 
 def test_a_profile_that_cannot_take_a_correction_is_named(tmp_path: Path) -> None:

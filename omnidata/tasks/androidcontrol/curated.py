@@ -144,7 +144,7 @@ def _rows(file: Path) -> Iterator[tuple[str, _Row]]:
 def _lines_of(
     row: _Row, step: _Recorded, where: str, skip: Callable[[str, str], None]
 ) -> Iterator[dict[str, Any]]:
-    action, source = row.action(), f"{_PAPER}, {where}"
+    action, source = row.action(), f"{_PAPER}, {Path(where).name}"  # of a file that is published
     if step.action is None or not _is_same(action, step.action):
         boxed = bool(action.start) and isinstance(action.start[0], Box)
         reason = "is right anywhere in the element" if boxed else "is the right action"
