@@ -23,7 +23,6 @@ from omnidata.certify.findings import (
     compare_tokens,
     doubt_faults,
     judge_probe,
-    judge_tokens,
     leave_out,
     pair_replies,
 )
@@ -59,7 +58,7 @@ class Certificate:
         settings: of the model, without keys.
         dialect: of the prompts about places; empty for plain words.
         coordinates: the unit of places.
-        modalities: those of which questions were asked, beside text.
+        modalities: those of which a probe passes, beside text.
         date: when the probes were asked, ISO 8601 in UTC.
         versions: of omnidata and Python.
         findings: one for each probe.
@@ -149,7 +148,6 @@ def certify(
             expected="a model that accepts text, or one of the modalities",
         )
     findings = doubt_faults(findings, benchmark.probes, asked.replies)
-    findings.append(judge_tokens(asked.replies))
     agreement: dict[str, float] = {}
     differs: dict[str, str] = {}
     reference = ""
@@ -171,7 +169,14 @@ def certify(
         settings=without_credentials(asked.settings),
         dialect=dialect,
         coordinates=benchmark.space,
-        modalities=sorted(_modalities_of(benchmark, asked)),
+        modalities=sorted(
+            {
+                kind
+                for finding in findings
+                if finding.state == "pass" and finding.probe in benchmark.probes
+                for kind in benchmark.probes[finding.probe].media
+            }
+        ),
         date=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         versions={"omnidata": version("omnidata"), "python": platform.python_version()},
         findings=findings,
@@ -409,16 +414,8 @@ def _read_reply(benchmark: Probes, task: Asking, step: Step, line: Prediction) -
 
 def _of_pictures(benchmark: Probes, asked: _Asked) -> list[Reply]:
     shown = [name for name, probe in benchmark.probes.items() if probe.media == ("image",)]
-    return [reply for name in shown for reply in asked.replies[name]]
-
-
-def _modalities_of(benchmark: Probes, asked: _Asked) -> set[Modality]:
-    return {
-        kind
-        for name, probe in benchmark.probes.items()
-        if asked.replies[name] and name not in asked.left_out
-        for kind in probe.media
-    }
+    replies = [reply for name in shown for reply in asked.replies[name]]
+    return [reply for reply in replies if any(p.media for p in reply.question.messages[-1].parts)]
 
 
 def _compare(

@@ -284,9 +284,9 @@ def _read_text(picture: Image.Image) -> str:
     if not ink.any():
         return ""
     if ink.shape[0] > ink.shape[1]:  # one below the other
-        lines = (line.T for line in _letters_across(ink.T))
+        lines = [line.T for line in _letters_across(ink.T)]
     else:
-        lines = iter([ink])
+        lines = [ink]
     return "".join(_glyph(letter) for line in lines for letter in _letters(line))
 
 
@@ -421,7 +421,7 @@ FAULTS: Mapping[str, tuple[Callable[[Heard], Heard], str, Mapping[str, str]]] = 
         {"several-pictures": "first_picture_only"},
     ),
     "drop pictures": (
-        lambda h: replace(h, pictures=()) if "number does the picture" in _asked(h) else h,
+        lambda h: replace(h, pictures=()) if "Is this a picture" in _asked(h) else h,
         "I",
         {"tokens": "picture_costs_nothing"},
     ),
