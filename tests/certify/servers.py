@@ -283,10 +283,8 @@ def _read_text(picture: Image.Image) -> str:
     ink = np.asarray(picture.convert("L")) < 128
     if not ink.any():
         return ""
-    if ink.shape[0] > ink.shape[1]:  # one below the other
-        lines = [line.T for line in _letters_across(ink.T)]
-    else:
-        lines = [ink]
+    is_upright = ink.shape[0] > ink.shape[1]  # one letter below the other
+    lines = [line.T for line in _letters_across(ink.T)] if is_upright else [ink]
     return "".join(_glyph(letter) for line in lines for letter in _letters(line))
 
 
