@@ -6,7 +6,7 @@ import datetime
 import platform
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
@@ -186,12 +186,18 @@ def certify(
         agreement=agreement,
         differs=differs,
     )
+    _write(found, asked.settings, out)
+    return found
+
+
+def _write(found: Certificate, settings: Mapping[str, Any], out: Path) -> None:
+    """Write a certificate and its page, and leave it for later runs of the model."""
     content = found.as_dict()
     with _writing("--out", out):
         write_json(out / FILE, content)
         with atomic_write(out / PAGE) as file:
             file.write(write_page(found, content["hash"]).encode())
-    states = Counter(finding.state for finding in findings)
+    states = Counter(finding.state for finding in found.findings)
     certified = Certified(
         hash=content["hash"],
         date=found.date,
@@ -201,8 +207,7 @@ def certify(
         modalities=tuple(found.modalities),
     )
     with _writing("OMNIDATA_CACHE", cache_folder()):
-        store_certificate(asked.name, asked.settings, certified)
-    return found
+        store_certificate(found.model, settings, certified)
 
 
 @contextmanager
@@ -291,13 +296,6 @@ def _ask(
             some = {name for name in asked if _settings(benchmark.probes[name]) == given}
             if (left := _remaining_limits(limits, spent)) is None:
                 break
-            # Answers among refusals keep the run going: the first questions of all probes come
-            # first, texts before media.
-            steps = sorted(
-                (step for step in source.steps if step.tags["probe"] in some),
-                key=lambda step: (int(step.sample_id.rpartition("/")[2]), len(step.media)),
-            )
-            part = replace(source, steps=steps, row_ids=[step.sample_id for step in steps])
             settings = dict(given)
             is_special = bool(settings.keys() & {"stop", "special_tokens"})
             folder = out / ("greedy" if settings == _GREEDY else min(some))
@@ -306,10 +304,10 @@ def _ask(
                 try:
                     evaluate(
                         _AskingWith(benchmark, settings) if is_special else task,
-                        part,
+                        _select(source, some),
                         opened,
                         folder,
-                        params=GenerationParams(**dict(given)),
+                        params=GenerationParams(**settings),
                         limits=left,
                         progress=progress,
                         must_judge=False,
@@ -339,6 +337,19 @@ def _ask(
     }
     tokens = sum(Tokens.of(line.usage).total for line in lines.values())
     return _Asked(name, model_settings, replies, left_out, tokens)
+
+
+def _select(source: LoadedDataset, names: Collection[str]) -> LoadedDataset:
+    """Return the steps of some probes.
+
+    The first questions of all probes come first, texts before media: answers among refusals keep
+    the run going.
+    """
+    steps = sorted(
+        (step for step in source.steps if step.tags["probe"] in names),
+        key=lambda step: (int(step.sample_id.rpartition("/")[2]), len(step.media)),
+    )
+    return replace(source, steps=steps, row_ids=[step.sample_id for step in steps])
 
 
 def _remaining_limits(limits: Limits, spent: Budget) -> Limits | None:

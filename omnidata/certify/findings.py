@@ -76,7 +76,7 @@ class Finding:
         probe: its name.
         claim: the statement that holds if it passes.
         state: "unclear" if the answers are neither right nor those of one fault, e.g. because the
-            model is too weak; "left out" if the probe was not asked.
+            model is too weak; "left out" if the probe was not asked, or its setting is refused.
         cause: a key of `causes.CAUSES`; empty unless it fails.
         why: the cause in words, or the reason why it is unclear.
         fix: the remedy; empty unless it fails.
@@ -191,7 +191,7 @@ def _judge_times(probe: Probe, replies: Sequence[Reply]) -> Finding:
         near = sum(
             abs(a - speed * b) <= speed * r for a, b, r in zip(said, wanted, reach, strict=True)
         )
-        # Seconds at random have a median speed as well, near to which some of them lie.
+        # Some of random seconds lie near their median speed as well.
         if near == len(replies) and right <= len(replies) / 2 and _is_other_speed(speed):
             detail = f"seconds are {speed:.2g} times the right ones"
             return _fail(probe, "frame_times", detail, right, len(replies))
@@ -261,14 +261,13 @@ def _judge_special_tokens(probe: Probe, replies: Sequence[Reply]) -> Finding:
     )
     if len(known) < 2:
         why = "these are no special tokens of the model, or the server does not count tokens"
-    elif kept == len(known):
+        return _unclear(probe, why, kept, len(known))
+    if kept == len(known):
         return _pass(probe, kept, len(known))
-    elif lost == len(known):
+    if lost == len(known):
         detail = f"{lost} of {len(known)} answers lack them, but cost as much as with them"
         return _fail(probe, "special_tokens_lost", detail, kept, len(known))
-    else:
-        why = "the model does not repeat the text"
-    return _unclear(probe, why, kept, len(known))
+    return _unclear(probe, "the model does not repeat the text", kept, len(known))
 
 
 _JUDGES: Final[Mapping[Judgement, Callable[[Probe, Sequence[Reply]], Finding]]] = {
@@ -330,6 +329,8 @@ def doubt_faults(
             why = f"the model is unsure of {_CONTROLS[finding.cause]} too"
         elif finding.cause in ("resized", "padded") and places["unclear"] > places["fail"]:
             why = "the places on most other pictures are unclear"
+        elif finding.cause == "picture_costs_nothing" and states.get("text") == "pass":
+            why = "pictures arrive, but the server does not count their tokens"
         elif finding.cause == "output_capped" and not _is_cap(replies[finding.probe]):
             why = "the model ends its answers early"
         doubted = finding.state == "fail" and why

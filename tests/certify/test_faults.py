@@ -155,6 +155,16 @@ def test_a_model_that_counts_to_a_hundred_alone_shows_no_cap(tmp_path: Path) -> 
     assert found.faults == []
 
 
+def test_pictures_that_arrive_uncounted_are_not_lost(tmp_path: Path) -> None:
+    found = ask(lambda heard: replace(heard, counts_pictures=False), tmp_path, "I")
+    assert found.faults == []
+    [tokens] = [finding for finding in found.findings if finding.probe == "tokens"]
+    assert (tokens.state, tokens.why) == (
+        "unclear",
+        "pictures arrive, but the server does not count their tokens",
+    )
+
+
 def test_a_limit_holds_for_all_probes_together(tmp_path: Path) -> None:
     with running(Watching()) as server:
         model = Recipe("openai:m", base_url=f"{server.url}/v1")
