@@ -151,11 +151,8 @@ def read_beeps(text: str) -> str:
         '4'
     """
     found = re.search(r"\w+ beeps?\b", _final_text(text))
-    return (
-        read_last_number(found[0] if found else "")
-        or read_last_number(text)
-        or ("0" if _denies(text) else "")
-    )
+    count = read_last_number(found[0]) if found else ""
+    return count or read_last_number(text) or ("0" if _denies(text) else "")
 
 
 def read_spoken(text: str) -> str:
@@ -272,9 +269,7 @@ _SCREENS: Final[Mapping[str, tuple[Screen, str]]] = {
     "palette": ((1280, 800), "palette"),
     "alpha": ((1280, 800), "alpha"),
 }
-
-
-_LONG_SCREENS: Final[Sequence[Screen]] = ((1080, 2400), (1920, 1080))
+_LONG_SCREENS: Final[Sequence[Screen]] = ((1080, 2400), (1920, 1080)) * 2
 
 
 def _places(exhibits: Exhibits, place: str) -> Iterator[Probe]:
@@ -330,7 +325,7 @@ def _pictures(exhibits: Exhibits, rng: Random) -> Iterator[Probe]:
         media=("image",),
         read=read_digits,
         chance=1 / 500,
-        questions=[_edges(exhibits, size, _digits(rng, 3)) for size in _LONG_SCREENS for _ in "ab"],
+        questions=[_edges(exhibits, size, _digits(rng, 3)) for size in _LONG_SCREENS],
     )
     yield from (_colours(exhibits, form) for form in ("PNG", "JPEG"))
     yield Probe(
@@ -537,9 +532,7 @@ def _sounds(exhibits: Exhibits) -> Iterator[Probe]:
         media=("audio",),
         read=lambda text: read_spoken(text) or _denies(text),
         chance=1e-3,
-        questions=[
-            _say_digits(exhibits, words, digits) for digits in ("31421", "24132", "13243", "42314")
-        ],
+        questions=[_say_digits(exhibits, words, digits) for digits in _SPOKEN],
     )
 
 
@@ -705,8 +698,6 @@ def _history(mine: int, yours: int) -> Question:
 
 _LAST: Final = (120, 150, 180)
 """The numbers to which long answers count."""
-
-
 _PAIRS: Final = (
     ("<|box_start|>", "<|box_end|>"),
     ("<|begin_of_box|>", "<|end_of_box|>"),
