@@ -25,7 +25,7 @@ CAUSES: Final[Mapping[str, Cause]] = {
     ),
     "resized": Cause(
         "the server resizes the picture again, and answers are in pixels of its copy",
-        "send pictures that fit its limit (-M max_pixels=N), raise that limit, or use "
+        "send pictures that fit its limit (-M image_size=N), raise that limit, or use "
         "--coordinates norm1000",
     ),
     "padded": Cause(
@@ -153,6 +153,6 @@ CAUSES: Final[Mapping[str, Cause]] = {
     "tokens_differ": Cause(
         "the same pictures cost another number of tokens than in the reference: the two resize "
         "them differently",
-        "compare the pixel limits of both (-M max_pixels, the server's image processor)",
+        "compare the pixel limits of both (-M image_size, the server's image processor)",
     ),
 }

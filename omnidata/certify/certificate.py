@@ -6,7 +6,7 @@ import datetime
 import platform
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
@@ -23,7 +23,6 @@ from omnidata.certify.findings import (
     compare_tokens,
     doubt_faults,
     judge_probe,
-    judge_tokens,
     leave_out,
     pair_replies,
 )
@@ -59,7 +58,7 @@ class Certificate:
         settings: of the model, without keys.
         dialect: of the prompts about places; empty for plain words.
         coordinates: the unit of places.
-        modalities: those of which questions were asked, beside text.
+        modalities: those of which a probe passes, beside text.
         date: when the probes were asked, ISO 8601 in UTC.
         versions: of omnidata and Python.
         findings: one for each probe.
@@ -149,7 +148,6 @@ def certify(
             expected="a model that accepts text, or one of the modalities",
         )
     findings = doubt_faults(findings, benchmark.probes, asked.replies)
-    findings.append(judge_tokens(asked.replies))
     agreement: dict[str, float] = {}
     differs: dict[str, str] = {}
     reference = ""
@@ -171,7 +169,14 @@ def certify(
         settings=without_credentials(asked.settings),
         dialect=dialect,
         coordinates=benchmark.space,
-        modalities=sorted(_modalities_of(benchmark, asked)),
+        modalities=sorted(
+            {
+                kind
+                for finding in findings
+                if finding.state == "pass" and finding.probe in benchmark.probes
+                for kind in benchmark.probes[finding.probe].media
+            }
+        ),
         date=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         versions={"omnidata": version("omnidata"), "python": platform.python_version()},
         findings=findings,
@@ -181,12 +186,18 @@ def certify(
         agreement=agreement,
         differs=differs,
     )
+    _write(found, asked.settings, out)
+    return found
+
+
+def _write(found: Certificate, settings: Mapping[str, Any], out: Path) -> None:
+    """Write a certificate and its page, and leave it for later runs of the model."""
     content = found.as_dict()
     with _writing("--out", out):
         write_json(out / FILE, content)
         with atomic_write(out / PAGE) as file:
             file.write(write_page(found, content["hash"]).encode())
-    states = Counter(finding.state for finding in findings)
+    states = Counter(finding.state for finding in found.findings)
     certified = Certified(
         hash=content["hash"],
         date=found.date,
@@ -196,8 +207,7 @@ def certify(
         modalities=tuple(found.modalities),
     )
     with _writing("OMNIDATA_CACHE", cache_folder()):
-        store_certificate(asked.name, asked.settings, certified)
-    return found
+        store_certificate(found.model, settings, certified)
 
 
 @contextmanager
@@ -286,13 +296,6 @@ def _ask(
             some = {name for name in asked if _settings(benchmark.probes[name]) == given}
             if (left := _remaining_limits(limits, spent)) is None:
                 break
-            # Answers among refusals keep the run going: the first questions of all probes come
-            # first, texts before media.
-            steps = sorted(
-                (step for step in source.steps if step.tags["probe"] in some),
-                key=lambda step: (int(step.sample_id.rpartition("/")[2]), len(step.media)),
-            )
-            part = replace(source, steps=steps, row_ids=[step.sample_id for step in steps])
             settings = dict(given)
             is_special = bool(settings.keys() & {"stop", "special_tokens"})
             folder = out / ("greedy" if settings == _GREEDY else min(some))
@@ -301,10 +304,10 @@ def _ask(
                 try:
                     evaluate(
                         _AskingWith(benchmark, settings) if is_special else task,
-                        part,
+                        _select(source, some),
                         opened,
                         folder,
-                        params=GenerationParams(**dict(given)),
+                        params=GenerationParams(**settings),
                         limits=left,
                         progress=progress,
                         must_judge=False,
@@ -334,6 +337,19 @@ def _ask(
     }
     tokens = sum(Tokens.of(line.usage).total for line in lines.values())
     return _Asked(name, model_settings, replies, left_out, tokens)
+
+
+def _select(source: LoadedDataset, names: Collection[str]) -> LoadedDataset:
+    """Return the steps of some probes.
+
+    The first questions of all probes come first, texts before media: answers among refusals keep
+    the run going.
+    """
+    steps = sorted(
+        (step for step in source.steps if step.tags["probe"] in names),
+        key=lambda step: (int(step.sample_id.rpartition("/")[2]), len(step.media)),
+    )
+    return replace(source, steps=steps, row_ids=[step.sample_id for step in steps])
 
 
 def _remaining_limits(limits: Limits, spent: Budget) -> Limits | None:
@@ -409,16 +425,8 @@ def _read_reply(benchmark: Probes, task: Asking, step: Step, line: Prediction) -
 
 def _of_pictures(benchmark: Probes, asked: _Asked) -> list[Reply]:
     shown = [name for name, probe in benchmark.probes.items() if probe.media == ("image",)]
-    return [reply for name in shown for reply in asked.replies[name]]
-
-
-def _modalities_of(benchmark: Probes, asked: _Asked) -> set[Modality]:
-    return {
-        kind
-        for name, probe in benchmark.probes.items()
-        if asked.replies[name] and name not in asked.left_out
-        for kind in probe.media
-    }
+    replies = [reply for name in shown for reply in asked.replies[name]]
+    return [reply for reply in replies if any(p.media for p in reply.question.messages[-1].parts)]
 
 
 def _compare(

@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 from omnidata.actions import Pair, Screen, Space
 from omnidata.certify.causes import CAUSES
-from omnidata.certify.places import fit_places
+from omnidata.certify.places import count_right, fit_places
 from omnidata.certify.probes import Judgement, Probe, Question
 from omnidata.metrics.intervals import wilson
 from omnidata.types import Delivery
@@ -76,7 +76,7 @@ class Finding:
         probe: its name.
         claim: the statement that holds if it passes.
         state: "unclear" if the answers are neither right nor those of one fault, e.g. because the
-            model is too weak; "left out" if the probe was not asked.
+            model is too weak; "left out" if the probe was not asked, or its setting is refused.
         cause: a key of `causes.CAUSES`; empty unless it fails.
         why: the cause in words, or the reason why it is unclear.
         fix: the remedy; empty unless it fails.
@@ -110,28 +110,39 @@ def judge_probe(probe: Probe, replies: Sequence[Reply], space: Space) -> Finding
     if len(refused) > (1 - _MOST) * len(replies):
         said = refused[0].error or refused[0].delivery
         failed = sum(reply.delivery == "api_error" for reply in refused)
+        if failed >= _MOST * len(replies) and probe.controls:
+            return leave_out(probe, f"the server refuses this setting: {said}")
         if failed >= _MOST * len(replies):
             return _fail(probe, "refused", said, 0, len(replies))
         why = f"{len(refused)} of {len(replies)} have no reply: {said}"
         return _unclear(probe, why, 0, len(replies))
     if probe.judged == "places":
-        return _judge_places(probe, replies, space)
-    return _JUDGES[probe.judged](probe, replies)
+        found = _judge_places(probe, replies, space)
+    else:
+        found = _JUDGES[probe.judged](probe, replies)
+    cut = sum(
+        reply.delivery == "truncated" and not reply.said and not reply.point for reply in replies
+    )
+    if found.state == "unclear" and cut > (1 - _MOST) * len(replies):
+        return replace(found, why=f"{cut} of {len(replies)} answers are cut: turn thoughts off")
+    return found
 
 
 def _judge_places(probe: Probe, replies: Sequence[Reply], space: Space) -> Finding:
-    placed = [(reply.question.at, reply.point, reply.size) for reply in replies if reply.point]
-    if len(placed) < _MOST * len(replies):
-        return _unclear(probe, "most answers are not places", 0, len(replies))
-    targets = [at for at, _, _ in placed if at]
-    found = fit_places(targets, [point for _, point, _ in placed if point], placed[0][2], space)
+    placed = [(reply.question.at, reply.point) for reply in replies]
+    targets = [at for at, point in placed if at and point]
+    points = [point for at, point in placed if at and point]
+    size = replies[0].size
+    right = count_right(targets, points, size, space)
+    if len(points) < _MOST * len(replies):
+        return _unclear(probe, "most answers are not places", right, len(replies))
+    found = fit_places(targets, points, size, space)
     if found is None:
-        return _unclear(
-            probe, "no picture size, unit or order of axes explains the places", 0, len(replies)
-        )
+        why = "no picture size, unit or order of axes explains the places"
+        return _unclear(probe, why, right, len(replies))
     if found.cause:
-        return _fail(probe, found.cause, found.detail, 0, len(replies))
-    return _pass(probe, found.explained, len(replies))
+        return _fail(probe, found.cause, found.detail, right, len(replies))
+    return _pass(probe, right, len(replies))
 
 
 def _judge_signs(probe: Probe, replies: Sequence[Reply]) -> Finding:
@@ -180,7 +191,7 @@ def _judge_times(probe: Probe, replies: Sequence[Reply]) -> Finding:
         near = sum(
             abs(a - speed * b) <= speed * r for a, b, r in zip(said, wanted, reach, strict=True)
         )
-        # Seconds at random have a median speed as well, near to which some of them lie.
+        # Some of random seconds lie near their median speed as well.
         if near == len(replies) and right <= len(replies) / 2 and _is_other_speed(speed):
             detail = f"seconds are {speed:.2g} times the right ones"
             return _fail(probe, "frame_times", detail, right, len(replies))
@@ -220,6 +231,16 @@ def _end_of_sound(reply: Reply) -> Pair | None:
     return times[count - 1], times[count] if count < len(times) else math.inf
 
 
+def _judge_tokens(probe: Probe, replies: Sequence[Reply]) -> Finding:
+    shown, *plain = (reply.tokens for reply in replies)
+    if not plain or not all((shown, *plain)):
+        return _unclear(probe, "the server does not count tokens", 0, len(replies))
+    if shown > max(plain):
+        return _pass(probe, len(replies), len(replies))
+    detail = f"{shown} tokens with a picture, {max(plain)} without"
+    return _fail(probe, "picture_costs_nothing", detail, 0, len(replies))
+
+
 def _judge_special_tokens(probe: Probe, replies: Sequence[Reply]) -> Finding:
     """Compare texts with two special tokens to the same without, by what prompt and answer cost.
 
@@ -231,21 +252,22 @@ def _judge_special_tokens(probe: Probe, replies: Sequence[Reply]) -> Finding:
         (reply, bare[text]) for reply in replies for text in reply.question.signs if text in bare
     ]
     known = [(a, b) for a, b in pairs if b.tokens and a.tokens - b.tokens in _PAIR_COSTS]
-    kept = sum(a.said == a.question.right for a, _ in known)
+    kept = sum(a.question.right in a.said for a, _ in known)
     lost = sum(
-        a.said == b.said == b.question.right and a.answer_tokens - b.answer_tokens in _PAIR_COSTS
+        b.question.right in a.said
+        and b.question.right in b.said
+        and a.answer_tokens - b.answer_tokens in _PAIR_COSTS
         for a, b in known
     )
     if len(known) < 2:
         why = "these are no special tokens of the model, or the server does not count tokens"
-    elif kept == len(known):
+        return _unclear(probe, why, kept, len(known))
+    if kept == len(known):
         return _pass(probe, kept, len(known))
-    elif lost == len(known):
+    if lost == len(known):
         detail = f"{lost} of {len(known)} answers lack them, but cost as much as with them"
         return _fail(probe, "special_tokens_lost", detail, kept, len(known))
-    else:
-        why = "the model does not repeat the text"
-    return _unclear(probe, why, kept, len(known))
+    return _unclear(probe, "the model does not repeat the text", kept, len(known))
 
 
 _JUDGES: Final[Mapping[Judgement, Callable[[Probe, Sequence[Reply]], Finding]]] = {
@@ -253,28 +275,9 @@ _JUDGES: Final[Mapping[Judgement, Callable[[Probe, Sequence[Reply]], Finding]]] 
     "same": _judge_same,
     "times": _judge_times,
     "cut": _judge_cut,
-    "tokens": _judge_special_tokens,
+    "tokens": _judge_tokens,
+    "special": _judge_special_tokens,
 }
-
-
-def judge_tokens(replies: Mapping[str, Sequence[Reply]]) -> Finding:
-    """Compare the tokens of prompts with a picture and of those without, as the server counts them.
-
-    Args:
-        replies: by the name of their probe.
-    """
-    probe = Probe(name="tokens", claim="a picture costs tokens", questions=())
-    plain = [reply.tokens for name in ("system", "history") for reply in replies.get(name, ())]
-    shown = [reply.tokens for reply in replies.get("text", ())]
-    if not plain or not shown:
-        return leave_out(probe, "no picture was sent")
-    asked = len(plain) + len(shown)
-    if not min(*plain, *shown):
-        return _unclear(probe, "the server does not count tokens", 0, asked)
-    detail = f"{min(shown)} tokens with a picture, {max(plain)} without"
-    if min(shown) > max(plain):
-        return _pass(probe, asked, asked)
-    return _fail(probe, "picture_costs_nothing", detail, 0, asked)
 
 
 def compare_tokens(ours: Sequence[Reply], theirs: Sequence[Reply]) -> Finding:
@@ -314,7 +317,7 @@ def doubt_faults(
     """
     states = {finding.probe: finding.state for finding in findings}
     places = Counter(states[name] for name, probe in probes.items() if probe.judged == "places")
-    asked = [name for name, probe in probes.items() if probe.judged != "same"]
+    asked = [name for name, probe in probes.items() if probe.judged not in ("same", "tokens")]
     texts = Counter(reply.text for name in asked for reply in replies[name])
     is_constant = max(texts.values(), default=0) >= _MOST * texts.total() > 0
     found = []
@@ -326,6 +329,8 @@ def doubt_faults(
             why = f"the model is unsure of {_CONTROLS[finding.cause]} too"
         elif finding.cause in ("resized", "padded") and places["unclear"] > places["fail"]:
             why = "the places on most other pictures are unclear"
+        elif finding.cause == "picture_costs_nothing" and states.get("text") == "pass":
+            why = "pictures arrive, but the server does not count their tokens"
         elif finding.cause == "output_capped" and not _is_cap(replies[finding.probe]):
             why = "the model ends its answers early"
         doubted = finding.state == "fail" and why

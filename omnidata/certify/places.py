@@ -57,7 +57,7 @@ def fit_places(
     """
     wanted = _NAMES[space]
     enough = _ENOUGH * len(answers)
-    units = {name: (extent, extent) if extent else size for name, extent in _UNITS.items()}
+    units = _sides_of(size)
     for name, sides in sorted(units.items(), key=lambda item: item[0] != wanted):
         for is_swapped in (False, True):
             said = [(y, x) for x, y in answers] if is_swapped else answers
@@ -82,6 +82,18 @@ def fit_places(
         detail = f"answers are those of a square of {side:.0f} x {side:.0f}, with margins"
         return Fit("padded", detail, near)
     return None
+
+
+def count_right(
+    targets: Sequence[Pair], answers: Sequence[Pair], size: Screen, space: Space
+) -> int:
+    """Return how many answers lie at their targets, as `fit_places` takes them."""
+    return _count_near(targets, answers, _sides_of(size)[_NAMES[space]], TOLERANCE)
+
+
+def _sides_of(size: Screen) -> dict[str, Pair]:
+    """Return the sides of a picture in each unit."""
+    return {name: (extent, extent) if extent else size for name, extent in _UNITS.items()}
 
 
 def _count_near(

@@ -29,9 +29,10 @@ from omnidata.errors import PlatformError
 from omnidata.media import Samples
 from omnidata.types import Conversation, MediaRef, Message, Modality, Part
 
-Judgement = Literal["signs", "places", "same", "times", "cut", "tokens"]
+Judgement = Literal["signs", "places", "same", "times", "cut", "tokens", "special"]
 """How replies to a probe are judged: by `Question.signs`, by a fit of places, by being equal, by a
-fit of seconds, by a fit of the second at which sound ends, by the tokens that they cost."""
+fit of seconds, by a fit of the second at which sound ends, by the tokens of prompts, or of prompts
+and answers with special tokens."""
 Medium = Modality | Literal["text"]
 
 
@@ -90,7 +91,11 @@ class Probe:
 # Readers of answers.
 
 _NUMBERS: Final = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
-_THOUGHT: Final = re.compile(r"^.*</think>", re.DOTALL)
+_THOUGHT: Final = re.compile(r"^.*</think>|<think>.*$", re.DOTALL)
+_LABEL: Final = re.compile(
+    r"^\W*\d[.)]\s+(?=\W*\d\W*$)|\b(?:picture|image|frame|digit) \d+\W*:", re.MULTILINE
+)
+"""The numbers of a list, one line each, or before a colon."""
 _DENIAL: Final = re.compile(
     r"\b(?:no|not|none|nothing|cannot|unable|silent|silence)\b|n['\u2019]t\b"
 )
@@ -99,7 +104,7 @@ NOTHING: Final = "nothing"
 
 
 def _final_text(text: str) -> str:
-    """Return an answer after its thoughts, in lower case, with digits of any width as ASCII."""
+    """Return an answer without thoughts, in lower case, with digits of any width as ASCII."""
     return unicodedata.normalize("NFKC", _THOUGHT.sub("", text)).lower()
 
 
@@ -108,13 +113,15 @@ def _denies(text: str) -> str:
 
 
 def read_digits(text: str) -> str:
-    """Return all digits of an answer.
+    r"""Return all digits of an answer, without the numbers of a list.
 
     Examples:
         >>> read_digits("<think>1?</think> The digits are 3, 7 and 5.")
         '375'
+        >>> read_digits("Picture 1: 3, picture 2: 7"), read_digits("1. **3**\n2. **7**")
+        ('37', '37')
     """
-    return "".join(re.findall(r"[0-9]", _final_text(text)))
+    return "".join(re.findall(r"[0-9]", _LABEL.sub("", _final_text(text))))
 
 
 def read_last_number(text: str) -> str:
@@ -140,8 +147,12 @@ def read_beeps(text: str) -> str:
     Examples:
         >>> read_beeps("Four."), read_beeps("I can't hear the audio."), read_beeps("Hello")
         ('4', '0', '')
+        >>> read_beeps("There are 4 beeps in these 5 seconds.")
+        '4'
     """
-    return read_last_number(text) or ("0" if _denies(text) else "")
+    found = re.search(r"\w+ beeps?\b", _final_text(text))
+    count = read_last_number(found[0]) if found else ""
+    return count or read_last_number(text) or ("0" if _denies(text) else "")
 
 
 def read_spoken(text: str) -> str:
@@ -258,9 +269,7 @@ _SCREENS: Final[Mapping[str, tuple[Screen, str]]] = {
     "palette": ((1280, 800), "palette"),
     "alpha": ((1280, 800), "alpha"),
 }
-
-
-_LONG_SCREENS: Final[Sequence[Screen]] = ((1080, 2400), (1920, 1080))
+_LONG_SCREENS: Final[Sequence[Screen]] = ((1080, 2400), (1920, 1080)) * 2
 
 
 def _places(exhibits: Exhibits, place: str) -> Iterator[Probe]:
@@ -301,12 +310,22 @@ def _pictures(exhibits: Exhibits, rng: Random) -> Iterator[Probe]:
         ],
     )
     yield Probe(
+        name="tokens",
+        claim="a picture costs tokens",
+        media=("image",),
+        judged="tokens",
+        questions=[
+            Question(messages=_ask(*shown, "Is this a picture? Answer yes or no."))
+            for shown in ([exhibits.text("tokens", codes[0])], [])
+        ],
+    )
+    yield Probe(
         name="edges",
         claim="the edges of a picture arrive",
         media=("image",),
         read=read_digits,
         chance=1 / 500,
-        questions=[_edges(exhibits, size, _digits(rng, 3)) for size in _LONG_SCREENS for _ in "ab"],
+        questions=[_edges(exhibits, size, _digits(rng, 3)) for size in _LONG_SCREENS],
     )
     yield from (_colours(exhibits, form) for form in ("PNG", "JPEG"))
     yield Probe(
@@ -513,9 +532,7 @@ def _sounds(exhibits: Exhibits) -> Iterator[Probe]:
         media=("audio",),
         read=lambda text: read_spoken(text) or _denies(text),
         chance=1e-3,
-        questions=[
-            _say_digits(exhibits, words, digits) for digits in ("31421", "24132", "13243", "42314")
-        ],
+        questions=[_say_digits(exhibits, words, digits) for digits in _SPOKEN],
     )
 
 
@@ -681,8 +698,6 @@ def _history(mine: int, yours: int) -> Question:
 
 _LAST: Final = (120, 150, 180)
 """The numbers to which long answers count."""
-
-
 _PAIRS: Final = (
     ("<|box_start|>", "<|box_end|>"),
     ("<|begin_of_box|>", "<|end_of_box|>"),
@@ -750,7 +765,7 @@ def _sampling() -> Iterator[Probe]:
         claim="special tokens of answers are kept, as in places between <|box_start|> and "
         "<|box_end|>",
         read=read_line,
-        judged="tokens",
+        judged="special",
         settings={"special_tokens": True},
         controls=("special_tokens",),
         questions=[

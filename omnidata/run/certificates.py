@@ -31,7 +31,7 @@ class Certified(msgspec.Struct, frozen=True, kw_only=True):
         passed: how many probes pass.
         unclear: how many say nothing.
         faults: the names of those that fail, each with its cause.
-        modalities: those of which questions were asked, beside text.
+        modalities: those of which a probe passes, beside text.
     """
 
     hash: str
@@ -90,8 +90,9 @@ def check_certificate(
         why = f"{model} has none"
     elif found.faults:
         why = f"{model} has a certificate with faults: {found}"
-    elif missing:
-        why = f"the certificate of {model} is without {', '.join(_MEDIA[each] for each in missing)}"
+    elif missing or not found.passed:
+        media = ", ".join(_MEDIA[each] for each in missing) or "texts"
+        why = f"no probe of {media} passes in the certificate of {model}"
     else:
         return
     address = f" --base-url {url}" if (url := settings.get("base_url")) else ""
@@ -99,7 +100,7 @@ def check_certificate(
     raise UsageError(
         why,
         where="--require-certificate",
-        expected="a certificate without faults for this model, its address and all that is sent",
+        expected="a certificate without faults, of this model, its address and what is sent",
         remedy=f"omnidata certify {model}{address} --modalities '{letters}' --out certificate",
     )
 

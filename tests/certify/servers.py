@@ -38,6 +38,7 @@ class Heard:
         sound: (channels, N) at 16 kHz; None without.
         track: the clip's own sound.
         limit, stop, seed, temperature, keeps_special: of the request.
+        counts_pictures: whether the tokens of pictures are counted.
     """
 
     turns: Sequence[tuple[str, str]]
@@ -50,6 +51,7 @@ class Heard:
     seed: int | None = None
     temperature: float = 0.0
     keeps_special: bool = False
+    counts_pictures: bool = True
     answer: Callable[[str], str] = field(default=lambda text: text)
 
 
@@ -72,7 +74,8 @@ class Watching:
         for stop in heard.stop:
             said = said.partition(stop)[0]
         whole = len(words) <= heard.limit
-        tokens = sum(map(_count, (text for _, text in heard.turns))) + 100 * len(heard.pictures)
+        tokens = sum(map(_count, (text for _, text in heard.turns)))
+        tokens += 100 * len(heard.pictures) * heard.counts_pictures
         written_tokens = _count(written)
         return {
             "id": "1",
@@ -283,10 +286,8 @@ def _read_text(picture: Image.Image) -> str:
     ink = np.asarray(picture.convert("L")) < 128
     if not ink.any():
         return ""
-    if ink.shape[0] > ink.shape[1]:  # one below the other
-        lines = (line.T for line in _letters_across(ink.T))
-    else:
-        lines = iter([ink])
+    is_upright = ink.shape[0] > ink.shape[1]  # one letter below the other
+    lines = [line.T for line in _letters_across(ink.T)] if is_upright else [ink]
     return "".join(_glyph(letter) for line in lines for letter in _letters(line))
 
 
@@ -420,8 +421,8 @@ FAULTS: Mapping[str, tuple[Callable[[Heard], Heard], str, Mapping[str, str]]] = 
         "I",
         {"several-pictures": "first_picture_only"},
     ),
-    "drop pictures": (
-        lambda h: replace(h, pictures=()) if "number does the picture" in _asked(h) else h,
+    "drop pictures of text": (
+        lambda h: replace(h, pictures=()) if _is_of_text(h) else h,
         "I",
         {"tokens": "picture_costs_nothing"},
     ),
@@ -506,6 +507,11 @@ FAULTS: Mapping[str, tuple[Callable[[Heard], Heard], str, Mapping[str, str]]] = 
     ),
 }
 """What happens to a request, the modalities to send, and the cause that each probe must name."""
+
+
+def _is_of_text(heard: Heard) -> bool:
+    """Whether a picture of a text is asked about, and not a place or a colour."""
+    return "number" in _asked(heard) or "Is this" in _asked(heard)
 
 
 def _asked(heard: Heard) -> str:

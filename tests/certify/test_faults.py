@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -90,6 +91,78 @@ def test_a_server_without_pictures_is_asked_the_rest(tmp_path: Path) -> None:
     assert {finding.cause for finding in found.faults} == {"refused"}
     passed = {finding.probe for finding in found.findings if finding.state == "pass"}
     assert {"system", "history", "prefix", "repeat"} <= passed
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "<think>1, 2 or [3, 4]? The red one, no, left.</think>\n{}",
+        "The answer is **{}**.",
+        '```json\n{{"answer": "{}"}}\n```',
+        "\u7b54\u6848\u662f\uff1a{}",
+    ],
+)
+def test_answers_among_other_words_are_read(form: str, tmp_path: Path) -> None:
+    found = ask(lambda heard: replace(heard, answer=form.format), tmp_path, "A")
+    assert {finding.state for finding in found.findings} == {"pass"}
+
+
+def test_thoughts_without_an_end_are_no_answer(tmp_path: Path) -> None:
+    thought = "<think>Is it 4, or 6? " * 200
+    found = ask(lambda heard: replace(heard, answer=lambda _: thought), tmp_path, "A")
+    assert found.faults == []
+    whys = {finding.probe: finding.why for finding in found.findings}
+    assert whys["beeps"] == "4 of 4 answers are cut: turn thoughts off"
+
+
+@pytest.mark.parametrize(
+    ("refuses", "letters", "refused"),
+    [
+        (lambda heard: heard.turns[0][0] == "system", "", {"system"}),
+        (lambda heard: len(heard.pictures) > 1, "I", {"several-pictures", "current-picture"}),
+        (lambda heard: heard.keeps_special or heard.stop, "", set[str]()),
+    ],
+)
+def test_a_refused_input_fails_and_a_refused_setting_is_left_out(
+    refuses: Callable[[Heard], bool], letters: str, refused: set[str], tmp_path: Path
+) -> None:
+    def refuse(heard: Heard) -> Heard:
+        if refuses(heard):
+            raise web.HTTPBadRequest(text="not supported")
+        return heard
+
+    found = ask(refuse, tmp_path, letters)
+    assert {finding.probe for finding in found.faults} == refused
+    left_out = {finding.probe for finding in found.findings if finding.state == "left out"}
+    assert left_out == (set() if refused else {"special-tokens", "stop"})
+
+
+def test_a_model_that_leaves_special_tokens_out_shows_no_fault(tmp_path: Path) -> None:
+    def omit(text: str) -> str:
+        return re.sub("<.*?>", "", text)
+
+    found = ask(lambda heard: replace(heard, answer=omit), tmp_path, "")
+    states = {finding.probe: finding.state for finding in found.findings}
+    assert states["special-tokens"] == "unclear"
+    assert found.faults == []
+
+
+def test_a_model_that_counts_to_a_hundred_alone_shows_no_cap(tmp_path: Path) -> None:
+    def stop_early(text: str) -> str:
+        return text.partition(" 101")[0]
+
+    found = ask(lambda heard: replace(heard, answer=stop_early), tmp_path, "")
+    assert found.faults == []
+
+
+def test_pictures_that_arrive_uncounted_are_not_lost(tmp_path: Path) -> None:
+    found = ask(lambda heard: replace(heard, counts_pictures=False), tmp_path, "I")
+    assert found.faults == []
+    [tokens] = [finding for finding in found.findings if finding.probe == "tokens"]
+    assert (tokens.state, tokens.why) == (
+        "unclear",
+        "pictures arrive, but the server does not count their tokens",
+    )
 
 
 def test_a_limit_holds_for_all_probes_together(tmp_path: Path) -> None:

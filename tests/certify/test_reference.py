@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -11,28 +12,91 @@ from omnidata.adapters.tiny import make_tiny
 from omnidata.certify import certify
 from omnidata.run.cluster import Recipe
 from tests.adapters.servers import running
+from tests.adapters.test_serve import Serving, decode
 from tests.certify.servers import Heard, Watching
+from tests.trees import read_lines
 
-MISSING = [name for name in ("torch", "transformers") if find_spec(name) is None]
+LOCAL = [name for name in ("torch", "transformers") if find_spec(name) is None]
+SERVING = [
+    name
+    for name in ("torchvision", "fastapi", "uvicorn", "openai", "multipart")
+    if find_spec(name) is None
+]
+
+
+@pytest.fixture(autouse=True)
+def _away(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "EMPTY")
+    monkeypatch.setenv("OMNIDATA_CACHE", str(tmp_path / "cache"))
+
+
+def make_brief(folder: Path) -> Path:
+    """A tiny model that ends its answers soon: its own settings favour the token of the end."""
+    make_tiny("qwen2.5-omni", folder, seed=2)
+    settings = folder / "generation_config.json"
+    known = json.loads(settings.read_text("utf-8")) if settings.exists() else {}
+    settings.write_text(json.dumps({**known, "sequence_bias": [[[1], 3.0]]}), "utf-8")
+    return folder
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(bool(MISSING), reason=f"needs the extra `local`: no {', '.join(MISSING)}")
+@pytest.mark.skipif(bool(LOCAL), reason=f"needs the extra `local`: no {', '.join(LOCAL)}")
 def test_a_local_model_agrees_with_itself(tmp_path: Path) -> None:
-    folder = make_tiny("qwen2.5-omni", tmp_path / "tiny")
+    folder = make_brief(tmp_path / "tiny")
     found = certify(f"hf:{folder}", tmp_path, against=f"hf:{folder}", modalities="")
     assert set(found.agreement.values()) == {1.0}
     assert found.differs == {}
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(
+    bool(LOCAL or SERVING),
+    reason=f"needs the extras `dev`, `local` and `openai`: no {', '.join(LOCAL + SERVING)}",
+)
+def test_a_served_model_agrees_with_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Texts and pictures: the server takes no clips, and no sound beside other parts."""
+    from omnidata.adapters.hf.checkpoint import prepare_imports
+
+    prepare_imports()
+    import torch
+    import torchvision.io
+
+    if not hasattr(torch.ops.image, "decode_image"):
+        monkeypatch.setattr(torchvision.io, "decode_image", decode)
+    folder = make_brief(tmp_path / "tiny")
+    server = Serving(folder).up()
+    try:
+        options = {"image_size": "100"}
+        served = Recipe(f"openai:{folder}", options, base_url=f"{server.url}/v1")
+        found = certify(served, tmp_path, against=Recipe(f"hf:{folder}", options), modalities="I")
+    finally:
+        server.end()
+    assert len(found.agreement) > 15
+    assert set(found.agreement.values()) == {1.0}
+    states = {finding.probe: finding.state for finding in found.findings}
+    assert states["tokens-of-reference"] == states["tokens"] == "pass"
+    # It refuses settings that it does not know, and cannot end at texts.
+    refused = {name for name, state in states.items() if state == "left out"}
+    assert refused == {"prefix", "special-tokens", "stop"}
+    assert found.faults == []
+    ours, theirs = (
+        {line["sample_id"]: line["usage"] for line in read_lines(path)}
+        for path in sorted(tmp_path.glob("*/greedy/predictions.jsonl"), reverse=True)
+    )
+    answered = {name: usage for name, usage in ours.items() if usage}
+    assert len(answered) > 60
+    for counts in ("prompt_tokens", "completion_tokens"):
+        assert {name: ours[name][counts] for name in answered} == {
+            name: theirs[name][counts] for name in answered
+        }
+
+
 def test_a_server_that_sends_pictures_twice_costs_other_tokens_than_its_reference(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     def twice(heard: Heard) -> Heard:
         return Heard(heard.turns, [*heard.pictures] * 2)
 
-    monkeypatch.setenv("OPENAI_API_KEY", "EMPTY")
-    monkeypatch.setenv("OMNIDATA_CACHE", str(tmp_path / "cache"))
     with running(Watching(twice)) as one, running(Watching()) as other:
         models = [Recipe("openai:m", base_url=f"{each.url}/v1") for each in (one, other)]
         found = certify(models[0], tmp_path, against=models[1], modalities="I")

@@ -42,6 +42,25 @@ def test_a_run_records_the_certificate_and_a_report_warns_of_its_faults(sample: 
     assert "system_ignored" in Path("page.html").read_text("utf-8")
 
 
+def test_a_certificate_covers_what_the_run_sends(sample: Path) -> None:
+    with running(Watching()) as server:
+        model = ("openai:m", "--base-url", f"{server.url}/v1")
+        run = ("evaluate", "omnigui", sample, "--model", *model, "--limit", "1", "--out", "run")
+        strict = (*run, "-T", "modalities=I", "--require-certificate")
+        omnidata("certify", *model, "--out", "texts", "--modalities", "")
+        gap = omnidata(*strict, code=2).stderr
+        assert "no probe of pictures passes in the certificate of openai:m" in gap
+        assert f"--base-url {server.url}/v1 --modalities 'I' --out" in " ".join(gap.split())
+        omnidata("certify", *model, "--out", "pictures", "--modalities", "I")
+        omnidata(*strict)
+        assert "sound, clips" in " ".join(
+            omnidata(*run, "--require-certificate", code=2).stderr.split()
+        )
+        [kept] = Path("cache/certificates").iterdir()
+        kept.write_text("[" * 200_000)
+        assert "openai:m has none" in omnidata(*strict, code=2).stderr
+
+
 def test_bad_usage_is_refused_before_anything_is_asked() -> None:
     wrong = omnidata("certify", "openai:m", "--out", "x", "--modalities", "I,Q", code=2)
     assert "'Q'" in wrong.stderr
