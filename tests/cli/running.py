@@ -22,6 +22,8 @@ from omnidata.cli import main, make_app
 from tests.cli import nursery
 
 OMNIDATA = [sys.executable, "-c", "from omnidata.cli import main; main()"]
+EXPORT = ("export", "--workers", "1")
+"""The verb in one process; by default it starts one for each core."""
 TIMEOUT_S = 120.0
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import omnidata
+from tests.cli.running import EXPORT, omnidata
 from tests.loaders import phones
 from tests.trees import write_lines
 
@@ -56,7 +56,7 @@ def test_verbs_that_read_data_print_few_lines(data: Path, tmp_path: Path) -> Non
         ((*asks, "--out", tmp_path / "run"), 0),
         (("score", "androidcontrol", data, answers), 1),
         (("convert", "androidcontrol", data, tmp_path / "converted"), 1),
-        (("export", "androidcontrol", data, tmp_path / "out", "--format", "trl"), 1),
+        ((*EXPORT, "androidcontrol", data, tmp_path / "out", "--format", "trl"), 1),
     ):
         done = omnidata(*command, code=code)
         assert len(done.stderr.splitlines()) < 30, command

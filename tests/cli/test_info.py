@@ -131,7 +131,10 @@ VERBS: Mapping[str, Sequence[str]] = {
     "validate": ("--workers", "1"),
     "audit": (),
     "convert": ("OUT", "--link"),
-    "export": ("OUT", "--format", "llamafactory", "--limit", "3", "--check-against", "DATA"),
+    "export": (
+        *("OUT", "--workers", "1", "--format", "llamafactory", "--limit", "3"),
+        *("--check-against", "DATA"),
+    ),
     "evaluate": ("--model", "baseline:oracle", "--out", "OUT"),
     "score": ("ANSWERS",),
     "ablate": ("--model", "baseline:oracle", "--out", "OUT", "--limit", "2", "--controls", "none"),
