@@ -15,6 +15,7 @@ from typing import Any
 
 from omnidata.cli import main
 from omnidata.dialects import UnreadError, dialects
+from tests.full import FULL
 from tests.linear import FED
 from tests.tasks.test_hostile_answers import BEYOND, UNITS
 
@@ -78,7 +79,7 @@ def verb(out: Path, name: str, *arguments: object) -> None:
 
 def write(data: Path, out: Path) -> None:
     """Everything, in files below `out`, which is the current folder."""
-    texts = answers(40)
+    texts = answers(40 if FULL else 12)
     (out / "readings.txt").write_text(readings(texts), errors="backslashreplace")
     verb(out, "info", "info", "omnigui", data, "--json")
     steps = [line.split("\t")[0] for line in _ids(data)]

@@ -71,7 +71,7 @@ class Exhibits:
         elif form == "alpha":
             picture = picture.convert("RGBA")
         buffer = io.BytesIO()
-        picture.save(buffer, "PNG", exif=exif)
+        picture.save(buffer, "PNG", exif=exif, compress_level=1)
         return self._write(f"{name}.png", "image", buffer.getvalue())
 
     def text(self, name: str, text: str) -> MediaRef:

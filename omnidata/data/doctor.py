@@ -23,10 +23,11 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Literal
 
 from omnidata.errors import UsageError
-from omnidata.types import Progress
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
+
+    from omnidata.types import Progress
 
 
 @dataclass(frozen=True, slots=True)

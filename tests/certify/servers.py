@@ -39,6 +39,7 @@ class Heard:
         track: the clip's own sound.
         limit, stop, seed, temperature, keeps_special: of the request.
         counts_pictures: whether the tokens of pictures are counted.
+        answer: what the model says to it.
     """
 
     turns: Sequence[tuple[str, str]]
@@ -52,7 +53,7 @@ class Heard:
     temperature: float = 0.0
     keeps_special: bool = False
     counts_pictures: bool = True
-    answer: Callable[[str], str] = field(default=lambda text: text)
+    answer: Callable[[Heard], str] = field(default=lambda heard: answer_of(heard))
 
 
 @dataclass
@@ -68,7 +69,7 @@ class Watching:
 
     def reply(self, asked: Asked, text: str | None, fault: Fault) -> Any:
         heard = self.fault(_hear(asked.payload))
-        words = heard.answer(_answer(heard)).split(" ")
+        words = heard.answer(heard).split(" ")
         written = " ".join(words[: heard.limit])
         said = written if heard.keeps_special else _SPECIAL.sub("", written)
         for stop in heard.stop:
@@ -180,7 +181,7 @@ def _sound(content: bytes) -> npt.NDArray[np.float32] | None:
 # What the model says.
 
 
-def _answer(heard: Heard) -> str:
+def answer_of(heard: Heard) -> str:
     role, asked = heard.turns[-1]
     texts = dict(heard.turns)
     if role == "assistant":
@@ -218,7 +219,7 @@ def _answer(heard: Heard) -> str:
 
 
 def _point(picture: Image.Image, asked: str) -> str:
-    pixels = np.asarray(picture).astype(int)
+    pixels = np.asarray(picture)
     is_red = (pixels[..., 0] > 150) & (pixels[..., 1] < 110) & (pixels[..., 2] < 110)
     rows, columns = np.nonzero(is_red)
     if not rows.size:
@@ -279,7 +280,9 @@ def _spoken(wave: npt.NDArray[np.float32]) -> str:
 
 
 def _likeness(part: npt.NDArray[np.float32], word: npt.NDArray[np.float32]) -> float:
-    return float(np.correlate(part, word, "full").max() / np.linalg.norm(word))
+    size = part.size + word.size
+    product = np.fft.rfft(part, size) * np.fft.rfft(word, size).conj()
+    return float(np.fft.irfft(product, size).max() / np.linalg.norm(word))
 
 
 def _read_text(picture: Image.Image) -> str:
@@ -355,8 +358,8 @@ def _in_thousandths(heard: Heard) -> Heard:
     return replace(heard, turns=turns)
 
 
-def _swap(text: str) -> str:
-    return re.sub(r"\[(\d+), (\d+)\]", r"[\2, \1]", text)
+def _swap(heard: Heard) -> str:
+    return re.sub(r"\[(\d+), (\d+)\]", r"[\2, \1]", answer_of(heard))
 
 
 def _bgr(picture: Image.Image) -> Image.Image:

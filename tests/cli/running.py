@@ -22,6 +22,8 @@ from omnidata.cli import main, make_app
 from tests.cli import nursery
 
 OMNIDATA = [sys.executable, "-c", "from omnidata.cli import main; main()"]
+EXPORT = ("export", "--workers", "1")
+"""The verb in one process; by default it starts one for each core."""
 TIMEOUT_S = 120.0
 
 
@@ -129,7 +131,7 @@ class Started:
 
 
 def omnidata(
-    *arguments: object, code: int | None = 0, anew: bool = False, columns: int = 500
+    *arguments: object, code: int | None = 0, anew: bool = False, columns: int | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run a command and expect its exit code, and no traceback.
 
@@ -138,11 +140,12 @@ def omnidata(
         code: what it ends with; None = anything.
         anew: start an interpreter; for tests of what depends on how one starts, as PYTHONPATH.
             Other commands run in this process, where they meet what a test has patched.
-        columns: the width of the output.
+        columns: the width of the output; None = that of `COLUMNS`, which is wide in tests.
     """
     argv = [str(argument) for argument in arguments]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("COLUMNS", str(columns))
+        if columns:
+            patch.setenv("COLUMNS", str(columns))
         done = _in_an_interpreter(argv) if anew else _in_this_process(argv)
     assert code in (None, done.returncode), done.stderr
     assert "Traceback" not in done.stderr or os.environ.get("OMNIDATA_DEBUG")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from omnidata import registry
-from tests.cli.running import as_json, omnidata
+from tests.cli.running import EXPORT, as_json, omnidata
 from tests.loaders.desk import agentnet, bench, bench_step, click, screenspot, spot, trajectory
 from tests.trees import NO_SHARED, SHARED, read_lines, write_lines
 
@@ -59,7 +59,7 @@ def test_every_verb_takes_the_data(tmp_path: Path, task: str) -> None:
     omnidata("convert", task, data, tmp_path / "repo", "--embed")
     again = as_json(omnidata("score", task, tmp_path / "repo", run, "--json"))
     assert again["overall"] == found["overall"]
-    omnidata("export", task, data, tmp_path / "sft", "--format", "trl")
+    omnidata(*EXPORT, task, data, tmp_path / "sft", "--format", "trl")
     omnidata("audit", task, data)
 
 
@@ -125,7 +125,7 @@ def test_the_real_recording_is_evaluated_and_exported(tmp_path: Path) -> None:
     overall = as_json(omnidata("score", "agentnet", REAL, run, "--json"))["overall"]
     assert overall == {"score": 1.0}
     how = ("--format", "llamafactory", "-T", "coordinates=px", "--limit", "2")
-    omnidata("export", "agentnet", REAL, sft, *how)
+    omnidata(*EXPORT, "agentnet", REAL, sft, *how)
     rows = [row for path in sft.rglob("*.jsonl") for row in read_lines(path)]
     texts = json.dumps(rows)
     assert "pyautogui.click(x=1241, y=697)" in texts

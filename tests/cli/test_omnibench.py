@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.running import as_json, omnidata
+from tests.cli.running import EXPORT, as_json, omnidata
 from tests.loaders.agentstudio import ground
 from tests.loaders.omnibench import APPS, COMPARISON, INTRODUCTION, library, task, write
 from tests.trees import NO_SHARED, SHARED, read_lines
@@ -264,7 +264,7 @@ def test_the_verbs_know_it(tmp_path: Path) -> None:
     sequences = write(tmp_path / "seq.jsonl", done("1", "A"))
     told = omnidata("score", "omnibench", tmp_path / "parquet", sequences, code=2)
     assert "has steps, but no task graph" in told.stderr
-    omnidata("export", "omnibench", data, tmp_path / "train", "--format", "llamafactory")
+    omnidata(*EXPORT, "omnibench", data, tmp_path / "train", "--format", "llamafactory")
     listed = as_json(omnidata("info", "--json"))["tasks"]["omnibench"]
     assert listed["profiles"] == ["omnibench-step", "omnibench-paper", "omnibench-release"]
 

@@ -14,7 +14,7 @@ from omnidata.loaders.builders import load_dataset
 from omnidata.media import probe
 from omnidata.tasks import get_task
 from omnidata.tasks.osworld.load import dump
-from tests.cli.running import as_json, omnidata
+from tests.cli.running import EXPORT, as_json, omnidata
 from tests.loaders.osworld import RUN, SIZES, line, plain, recording, results, rollout
 from tests.trees import read_lines
 
@@ -461,7 +461,7 @@ def test_every_verb_takes_the_tree(tmp_path: Path) -> None:
     assert scored(data)["profile"] == "osworld"
     assert as_json(omnidata("audit", "osworld", data, "--json"))
     out = tmp_path / "train"
-    omnidata("export", "osworld", data, out, "--format", "llamafactory", "--json")
+    omnidata(*EXPORT, "osworld", data, out, "--format", "llamafactory", "--json")
     answers = [row["messages"][-1]["content"] for row in read_lines(out / "train.jsonl")]
     assert answers == ["```python\npyautogui.click(96, 54)\n```"] * 2
 

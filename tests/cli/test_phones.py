@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from omnidata.run.run_files import read_run
-from tests.cli.running import as_json, omnidata
+from tests.cli.running import EXPORT, as_json, omnidata
 from tests.loaders import phones
 from tests.trees import NO_SHARED, SHARED, read_lines, write_lines
 
@@ -117,7 +117,7 @@ def test_every_verb_works_on_what_records_hold(control: Path, tmp_path: Path) ->
         )
         omnidata("audit", "androidcontrol", data)
         out = tmp_path / f"exported-{data.name}"
-        omnidata("export", "androidcontrol", data, out, "--format", "llamafactory")
+        omnidata(*EXPORT, "androidcontrol", data, out, "--format", "llamafactory")
         rows = [row for path in out.glob("*.jsonl") for row in read_lines(path)]
         answers = {json.loads(row["messages"][-1]["content"])["action_type"] for row in rows}
         assert answers == {"click", "scroll", "open_app"}

@@ -14,7 +14,7 @@ import pytest
 
 from tests.adapters.servers import Asked, ChatCompletions, Fault, Server, running
 from tests.cli.asking import evaluate, info
-from tests.cli.running import Started, as_json, omnidata
+from tests.cli.running import EXPORT, Started, as_json, omnidata
 from tests.export.small import TAP, rows, studio, tree
 from tests.trees import read_lines
 
@@ -124,7 +124,7 @@ def test_the_samples_of_a_run_are_preferences(data: Path, tmp_path: Path) -> Non
     with server() as asked:
         omnidata(*command(asked, data, run))
     omnidata(
-        "export", "omnigui", data, out, "--pairs", run, "--format", "trl-dpo", "--split", "train=1"
+        *EXPORT, "omnigui", data, out, "--pairs", run, "--format", "trl-dpo", "--split", "train=1"
     )  # fmt: skip
     found = [
         (each["chosen"][0]["content"][0]["text"], each["rejected"][0]["content"][0]["text"])

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from tests.cli.running import as_json, omnidata
+from tests.cli.running import EXPORT, as_json, omnidata
 from tests.trees import read_lines, write_lines
 
 Line = dict[str, Any]
@@ -39,7 +39,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def export(data: Path, out: Path, form: str, *options: str) -> Path:
     """All steps as one file of rows."""
     split = ("--split", "train=1")
-    omnidata("export", "androidcontrol", data, out, "--format", form, *split, *options)
+    omnidata(*EXPORT, "androidcontrol", data, out, "--format", form, *split, *options)
     return out
 
 
@@ -114,7 +114,7 @@ def test_right_answers_on_an_export_are_right(
 
 
 def test_only_the_rows_of_the_split_are_scored(data: Path, tmp_path: Path, trainer: str) -> None:
-    omnidata("export", "androidcontrol", data, tmp_path / "out", "--format", trainer,
+    omnidata(*EXPORT, "androidcontrol", data, tmp_path / "out", "--format", trainer,
              "--split", "train=0.5,test=0.5")  # fmt: skip
     rows = read_lines(tmp_path / "out" / "test.jsonl")
     assert 0 < len(rows) < 16

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.cli.running import omnidata
+from tests.cli.running import EXPORT, omnidata
 from tests.errata import made
 from tests.export.small import answer, rows, tree
 from tests.export.test_preferences import HOME, asked, exported, steps_of
@@ -24,7 +24,7 @@ def test_rows_have_the_corrected_labels_and_the_report_names_them(tmp_path: Path
         {"sample_id": "App/E00/3", "kind": "instruction", "value": "Leave the page"},
     ]
     file = made.errata(tmp_path / "ours.jsonl", "omnigui", *lines)
-    export = ("export", "omnigui", data, out, "--format", "swift", "--split", "train=1")
+    export = (*EXPORT, "omnigui", data, out, "--format", "swift", "--split", "train=1")
     omnidata(*export)
     before = rows(out)
     omnidata(*export, "--overwrite", "--errata", file)
@@ -40,7 +40,7 @@ def test_a_prompt_without_the_corrected_instruction_is_refused(tmp_path: Path) -
     first = made.loaded("androidcontrol", data).steps[0].sample_id
     line = {"sample_id": first, "kind": "instruction", "value": "Leave the page"}
     file = made.errata(tmp_path / "ours.jsonl", "androidcontrol", line)
-    export = ("export", "androidcontrol", data, tmp_path / "out", "--format", "swift")
+    export = (*EXPORT, "androidcontrol", data, tmp_path / "out", "--format", "swift")
     refused = omnidata(*export, "--errata", file, "-T", "level=low", code=2)
     assert "does not show the corrected instruction" in refused.stderr
     omnidata(*export, "--errata", file)

@@ -11,7 +11,7 @@ from omnidata.run.evaluate import evaluate
 from omnidata.tasks import get_task
 from omnidata.training import load_reward
 from omnidata.types import Completion
-from tests.cli.running import as_json, omnidata
+from tests.cli.running import EXPORT, as_json, omnidata
 from tests.export.small import BACK, SWIPE, TAP, rows, tree
 from tests.run.scripted import Scripted
 
@@ -45,7 +45,7 @@ def run(data: Path, tmp_path: Path) -> Path:
 
 
 def exported(data: Path, out: Path, *more: str | Path) -> None:
-    omnidata("export", "omnigui", data, out, "--split", "train=1", *more)
+    omnidata(*EXPORT, "omnigui", data, out, "--split", "train=1", *more)
 
 
 def test_the_prompts_are_those_that_the_run_had(data: Path, run: Path, tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_what_cannot_be_meant_is_bad_usage(data: Path, run: Path, tmp_path: Path
         (("--format", "trl-grpo", "-T", "history=predicted"), "or --histories RUN"),
         (("--format", "trl-grpo", "--histories", run, "-T", "patches=2"), "had other prompts"),
     ):
-        words = ("export", "omnigui", data, out, "--split", "train=1", *more)
+        words = (*EXPORT, "omnigui", data, out, "--split", "train=1", *more)
         assert said in " ".join(omnidata(*words, code=2).stderr.split()), more
     assert not out.exists()
     info = as_json(omnidata("info", "omnigui", "--json"))

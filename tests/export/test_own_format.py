@@ -13,7 +13,7 @@ from omnidata.tasks import get_task
 from omnidata.torch import exported_table
 from omnidata.training.formats import OURS, formats
 from tests import plugs
-from tests.cli.running import here
+from tests.cli.running import EXPORT, here
 from tests.export.small import TAP, load, rows, tree
 from tests.export.test_preferences import NEAR, asked
 
@@ -44,7 +44,7 @@ def test_rows_of_a_format_of_ones_own_are_written_checked_and_read_back(tmp_path
     instructions = ("Tap it", "Tap <video> twice")
     data = tree(tmp_path / "data", episodes=2, actions=[TAP], instruct=instructions.__getitem__)
     command = (
-        "export",
+        *EXPORT,
         "omnigui",
         data,
         tmp_path / "out",
@@ -74,7 +74,7 @@ def test_preferences_of_a_format_of_ones_own_have_both_answers(tmp_path: Path) -
     data = tree(tmp_path / "data", actions=[TAP])
     runs = (asked(data, tmp_path / "a"), asked(data, tmp_path / "b", {0: NEAR}))
     here(
-        "export", "omnigui", data, tmp_path / "out", "--format", "talk-pairs", "--drop-audio",
+        *EXPORT, "omnigui", data, tmp_path / "out", "--format", "talk-pairs", "--drop-audio",
         "--split", "train=1", "--pairs", runs[0], "--pairs", runs[1],
     )  # fmt: skip
     (row,) = rows(tmp_path / "out")
@@ -93,7 +93,7 @@ def test_a_distribution_without_a_format_of_its_own_is_named(
     value: str, fault: str, tmp_path: Path
 ) -> None:
     plugs.install(tmp_path / "site", "broken", "omnidata.formats", f"x = {value}")
-    command = ("export", "omnigui", tree(tmp_path / "data", actions=[TAP]), tmp_path / "out")
+    command = (*EXPORT, "omnigui", tree(tmp_path / "data", actions=[TAP]), tmp_path / "out")
     said = here(*command, "--format", "mine", code=None).stderr
     assert fault in said
     assert value in said

@@ -20,7 +20,7 @@ from omnidata.types import CAUSES, Completion
 from tests.adapters.servers import Fault
 from tests.cli.asking import evaluate as evaluate_by
 from tests.cli.asking import server
-from tests.cli.running import as_json, omnidata
+from tests.cli.running import EXPORT, as_json, omnidata
 from tests.export.small import TAP, folder, rows, tree
 from tests.run.scripted import Scripted
 
@@ -68,7 +68,7 @@ def exported(
     named = [item for run in runs for item in ("--pairs", str(run))]
     own = ("--video", "frames", "--drop-audio") if form.startswith("trl") else ()
     return omnidata(
-        "export", "omnigui", data, out, *named, "--format", form, "--split", "train=1", *own,
+        *EXPORT, "omnigui", data, out, *named, "--format", form, "--split", "train=1", *own,
         "--json", *more, code=code,
     )  # fmt: skip
 
@@ -112,7 +112,7 @@ def test_prompts_and_media_are_those_of_the_export_with_right_answers(
         plain = tmp_path / f"{form}-plain"
         own = ("--video", "frames", "--drop-audio") if trainer == "trl" else ()
         omnidata(
-            "export", "omnigui", data, plain, "--format", trainer, "--split", "train=1", *own
+            *EXPORT, "omnigui", data, plain, "--format", trainer, "--split", "train=1", *own
         )  # fmt: skip
         right = {one["sample_id"]: one for one in rows(plain)}
         for made in rows(tmp_path / form):
@@ -239,7 +239,7 @@ def test_what_cannot_be_meant_is_bad_usage(
 ) -> None:
     run = asked(data, tmp_path / "a")
     given_ = [str(run) if item == "a" else item for item in more]
-    done = omnidata("export", "omnigui", data, tmp_path / "out", *given_, code=2)
+    done = omnidata(*EXPORT, "omnigui", data, tmp_path / "out", *given_, code=2)
     assert said in " ".join(done.stderr.split())
     assert not (tmp_path / "out").exists()
 

@@ -17,7 +17,7 @@ from omnidata.torch import exported_table
 from omnidata.training.media_store import Sizing
 from omnidata.training.reward_files import load_reward
 from omnidata.training.rewards import Reward
-from tests.cli.running import here
+from tests.cli.running import EXPORT, here
 from tests.export.small import load, rows, tree, written
 from tests.loaders import desk
 
@@ -169,7 +169,7 @@ def test_pixels_are_read_in_the_picture_of_the_row(data: Path, tmp_path: Path) -
 def test_a_recipe_is_the_reward_of_an_export(tmp_path: Path) -> None:
     data = desk.screenspot(tmp_path / "data", *(desk.spot(img_filename=f"{n}.png") for n in "ab"))
     rules = ("--format", "verl", "--reward", "aepo", "--split", "train=1.0")
-    here("export", "screenspot", data, tmp_path / "out", *rules)
+    here(*EXPORT, "screenspot", data, tmp_path / "out", *rules)
     reward = load_reward(tmp_path / "out" / "reward.json")
     assert reward.terms == "aepo"
     said = '<think>There.</think>[{"point_2d": [0.25, 0.375]}]'

@@ -15,7 +15,7 @@ from omnidata import media
 from omnidata.actions import Action, Box
 from omnidata.synth.episodes import Settings, make_episodes
 from omnidata.types import MediaRef
-from tests.cli.running import as_json, omnidata
+from tests.cli.running import EXPORT, as_json, omnidata
 from tests.data.tiny import SIZE
 from tests.export.small import TAP, codes, folder, load, rows, tree, written
 
@@ -27,7 +27,7 @@ def test_rows_that_became_no_step_make_exit_code_1(tmp_path: Path) -> None:
         made[0]["step_id"] = "first"
         path.write_text(json.dumps(made))
     done = omnidata(
-        "export", "omnigui", data, tmp_path / "out", "--format", "swift", "--split", "train=1",
+        *EXPORT, "omnigui", data, tmp_path / "out", "--format", "swift", "--split", "train=1",
         "--json", code=1,
     )  # fmt: skip
     said = as_json(done)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import Started, as_json, omnidata
+from tests.cli.running import EXPORT, Started, as_json, omnidata
 from tests.export.small import TAP, answer, folder, rows, tree
 
 
@@ -26,7 +26,7 @@ def test_the_example_works_on_data_like_the_samples(data: Path, tmp_path: Path) 
 
 def test_json_says_what_was_written(data: Path, tmp_path: Path) -> None:
     done = omnidata(
-        "export", "omnigui", data, tmp_path / "out", "--format", "swift", "--split", "train=1",
+        *EXPORT, "omnigui", data, tmp_path / "out", "--format", "swift", "--split", "train=1",
         "--json",
     )  # fmt: skip
     said = as_json(done)
@@ -43,7 +43,7 @@ def test_json_says_what_was_written(data: Path, tmp_path: Path) -> None:
 def test_a_step_that_is_left_out_makes_exit_code_1(data: Path, tmp_path: Path) -> None:
     (folder(data) / "1.wav").write_bytes(b"")
     done = omnidata(
-        "export", "omnigui", data, tmp_path / "out", "--format", "swift", "--split", "train=1",
+        *EXPORT, "omnigui", data, tmp_path / "out", "--format", "swift", "--split", "train=1",
         code=1,
     )  # fmt: skip
     assert "error [media-broken] App/E00/0: audio: the file is empty" in done.stderr
@@ -53,18 +53,18 @@ def test_a_step_that_is_left_out_makes_exit_code_1(data: Path, tmp_path: Path) -
 
 def test_a_leak_makes_exit_code_1_and_lists_the_steps(data: Path, tmp_path: Path) -> None:
     options = ("--format", "swift", "--split", "train=1", "--check-against", data)
-    done = omnidata("export", "omnigui", data, tmp_path / "out", *options, code=1)
+    done = omnidata(*EXPORT, "omnigui", data, tmp_path / "out", *options, code=1)
     assert "3 leak-episode" in done.stdout
     assert len((tmp_path / "out" / "leaks.txt").read_text().splitlines()) == 13
     exclude = ("--exclude", tmp_path / "out" / "leaks.txt")
-    left = omnidata("export", "omnigui", data, tmp_path / "b", *options, *exclude, code=2)
+    left = omnidata(*EXPORT, "omnigui", data, tmp_path / "b", *options, *exclude, code=2)
     assert "no step is left" in left.stderr
 
 
 def test_the_steps_for_testing_are_evaluated_with_seen_txt(tmp_path: Path) -> None:
     data = tree(tmp_path / "data", episodes=12, actions=[TAP])
     shares = "train=0.5,test=0.5"
-    omnidata("export", "omnigui", data, tmp_path / "out", "--format", "swift", "--split", shares)
+    omnidata(*EXPORT, "omnigui", data, tmp_path / "out", "--format", "swift", "--split", shares)
     omnidata(
         "evaluate", "omnigui", data, "--model", "baseline:oracle", "--out", tmp_path / "run",
         "--exclude", tmp_path / "out" / "seen.txt",
@@ -76,7 +76,7 @@ def test_the_steps_for_testing_are_evaluated_with_seen_txt(tmp_path: Path) -> No
 
 def test_options_reach_the_rows(data: Path, tmp_path: Path) -> None:
     omnidata(
-        "export", "omnigui", data, tmp_path / "out", "--format", "trl", "--video", "frames",
+        *EXPORT, "omnigui", data, tmp_path / "out", "--format", "trl", "--video", "frames",
         "--frames", "2", "--drop-audio", "--coordinates", "px", "--smart-resize", "28",
         "--max-pixels", "7840", "-T", "history=none", "--limit", "1", "--split", "train=1",
         "--copy",
@@ -119,14 +119,14 @@ def test_options_reach_the_rows(data: Path, tmp_path: Path) -> None:
 def test_bad_usage_is_an_error_before_anything_is_written(
     data: Path, tmp_path: Path, arguments: tuple[str, ...], said: str
 ) -> None:
-    done = omnidata("export", "omnigui", data, tmp_path / "out", *arguments, code=2)
+    done = omnidata(*EXPORT, "omnigui", data, tmp_path / "out", *arguments, code=2)
     assert said in " ".join(done.stderr.split())
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data"]
 
 
 def test_a_task_without_coordinates_says_so(tmp_path: Path) -> None:
     done = omnidata(
-        "export", "criticbench", tmp_path, tmp_path / "out", "--format", "swift",
+        *EXPORT, "criticbench", tmp_path, tmp_path / "out", "--format", "swift",
         "--coordinates", "px", code=2,
     )  # fmt: skip
     assert '-T coordinates=px: unknown option "coordinates"' in done.stderr

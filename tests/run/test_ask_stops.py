@@ -105,8 +105,17 @@ SLIPS: dict[str, tuple[str, Callable[[], Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", SLIPS)
-@pytest.mark.parametrize("accepts", [None, ("image", "video", "audio")])
+MEDIA: Sequence[Modality] = ("image", "video", "audio")
+
+
+@pytest.mark.parametrize(
+    ("name", "accepts"),
+    [
+        *((name, None) for name in SLIPS),
+        # Requests with media are prepared by threads.
+        *((name, MEDIA) for name, (when, *_) in SLIPS.items() if when == "prepare"),
+    ],
+)
 def test_no_slip_of_an_adapter_ends_or_stalls_the_run(
     source: LoadedDataset, tmp_path: Path, name: str, accepts: Sequence[Modality] | None
 ) -> None:

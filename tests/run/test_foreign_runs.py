@@ -17,7 +17,7 @@ from omnidata.errors import UsageError
 from omnidata.run.run_files import read_run
 from omnidata.tasks import get_task
 from omnidata.viewer.report_data import facts, open_run
-from tests.cli.running import here
+from tests.cli.running import EXPORT, here
 from tests.conftest import Once
 from tests.hub_server import TOKEN, Hub
 
@@ -104,10 +104,10 @@ VERBS: dict[str, Callable[[Path, Path, Path], tuple[object, ...]]] = {
     "score": lambda run, data, out: ("score", "omnigui", data, run),
     "score by all": lambda run, data, out: ("score", "omnigui", data, run, "--profile", "all"),
     "pairs": lambda run, data, out: (
-        *("export", "omnigui", data, out / "rows", "--format", "trl-dpo", "--pairs", run),
+        *(*EXPORT, "omnigui", data, out / "rows", "--format", "trl-dpo", "--pairs", run),
     ),
     "histories": lambda run, data, out: (
-        *("export", "omnigui", data, out / "rows", "--format", "trl", "--histories", run),
+        *(*EXPORT, "omnigui", data, out / "rows", "--format", "trl", "--histories", run),
     ),
     "criticbench": lambda run, data, out: (
         *("synth", "criticbench", data, out / "rows", "--run", run),
