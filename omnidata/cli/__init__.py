@@ -6,6 +6,7 @@ findings, 2 bad usage or bad input, 130 interrupted.
 
 from __future__ import annotations
 
+import atexit
 import errno
 import gc
 import os
@@ -124,6 +125,7 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     warnings.simplefilter("ignore", UnansweredWarning)  # the verbs say it themselves
     # Imports and loaded data make objects by the hundred thousand, and hardly any garbage.
     gc.set_threshold(20_000, 50)
+    atexit.register(gc.freeze)  # Python would look through all of them at its end, torch's for 1 s
     arguments = sys.argv[1:] if argv is None else list(argv)
     try:
         with blaming():

@@ -150,10 +150,10 @@ class Engine:
             if progress:
                 progress(len(self._run.done), len(steps))
 
-    def stop(self, reason: str) -> None:
-        """Begin nothing more and wait for nothing but answers, which are recorded."""
+    def stop(self, reason: str, *, cancel: bool = False) -> None:
+        """Begin nothing more; the requests under way are answered and recorded, or cancelled."""
         self.stopped = reason
-        if not self._in_flight:
+        if cancel or not self._in_flight:
             self._finished.set()
 
     def hold(self, seconds: float) -> None:
@@ -296,8 +296,7 @@ class Engine:
             self._record(ready, msgspec.structs.replace(failed, receipt=receipt))
             self.asked += 1
         if reason := self._breaker.note_failure(error):
-            self.stop(reason)
-            self._finished.set()  # what is still under way will fail as well
+            self.stop(reason, cancel=True)  # what is still under way will fail as well
         return None
 
     async def _call(self, batch: Sequence[Prepared]) -> Sequence[Completion]:

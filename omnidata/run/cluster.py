@@ -56,6 +56,8 @@ _DEADLY = 2
 """So many workers die while a step is under way alone, and it is not repeated."""
 _LARGEST = 2_000
 """Steps of a part at most; its worker holds their answers in memory."""
+_ANSWER_S, _CANCEL_S = 0.3, 0.3
+"""Seconds for which an interrupted run waits for answers, and then for workers that cancel."""
 _REFUSALS = 3
 """So many parts in a row that workers refuse, as their disks are full, and the run ends."""
 
@@ -241,10 +243,10 @@ class AskingWorker:
             self._engine.hold(seconds)
         return seen
 
-    async def stop(self, reason: str) -> None:
-        """Start no more requests; those in flight are waited for."""
+    async def stop(self, reason: str, *, cancel: bool = False) -> None:
+        """End the part that is being asked about; see `Engine.stop`."""
         if self._engine:
-            self._engine.stop(reason)
+            self._engine.stop(reason, cancel=cancel)
 
 
 def _is_limited(limits: Limits) -> bool:
@@ -403,14 +405,19 @@ class OnCluster:
                 self._hand_out()
                 self._advance()
             self._wind_up(self.stopped)
+        except Exception:
+            with suppress(Exception):
+                self._wind_up("another part of the run failed")
+            raise
         except BaseException:
             with suppress(Exception):
-                self._wind_up("the run was interrupted")
+                self._break_off()
             raise
         finally:
             for worker in self._crew.busy:
                 self._join(worker.task)
-            join_left(run, again=False)
+            if not self._crew.busy:  # else a worker may still write; the next call joins its lines
+                join_left(run, again=False)
             self.asked = len(run.done) - before - self._unsent
             run.sync()
 
@@ -536,9 +543,18 @@ class OnCluster:
                 self._budget.spend(line.usage)
 
     def _wind_up(self, reason: str) -> None:
+        """Wait until the requests under way are answered."""
+        self._stop_workers(reason, (self._job.limits.timeout_s or SEEN_S) + SEEN_S)
+
+    def _break_off(self) -> None:
+        """Cancel the requests that are not answered in a moment; a person waits for the prompt."""
+        self._stop_workers("the run was interrupted", _ANSWER_S)
+        self._stop_workers("the run was interrupted", _CANCEL_S, cancel=True)
+
+    def _stop_workers(self, reason: str, wait_s: float, *, cancel: bool = False) -> None:
         for worker in self._crew.busy:
-            worker.actor.stop.remote(reason)
-        until = time.monotonic() + (self._job.limits.timeout_s or SEEN_S) + SEEN_S
+            worker.actor.stop.remote(reason, cancel=cancel)
+        until = time.monotonic() + wait_s
         while self._crew.busy and time.monotonic() < until:
             self._advance()
 

@@ -7,6 +7,7 @@ paid calls unseen.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import logging
 import math
 import os
@@ -16,6 +17,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
@@ -35,6 +37,7 @@ from omnidata.run.engines.local import Answers, Died, cores
 _LOOK_S = 0.1
 _REACHED_S = 5.0
 _PAUSE_S = 1.0
+_CONNECTED_S = 5.0
 SEEN_S = 60.0
 """Seconds within which a network disk shows the files that another machine wrote."""
 _FUTILE = 10
@@ -100,12 +103,21 @@ def connect(cluster: Cluster) -> Iterator[Any]:
         if ray.is_initialized():
             yield ray
             return
-        _start(ray, cluster)
-        handle_again()  # Ray puts up a handler of its own, which ends the process with a dump
+        before = _children()
+        begun, is_over = _start(ray, _settings(cluster))
         try:
+            _wait_for(begun, cluster.address)
+            handle_again()  # Ray puts up a handler of its own, which ends the process with a dump
             yield ray
         finally:
-            ray.shutdown()
+            if _node(ray):  # it is about to be connected, and would crash
+                wait([begun], _CONNECTED_S)
+            if begun.done():
+                _shut_down(ray)
+                is_over.set()
+            else:
+                atexit.unregister(ray.shutdown)
+                atexit.register(_kill_children, before)
 
 
 @contextmanager
@@ -130,7 +142,7 @@ def _interrupt(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-def _start(ray: Any, cluster: Cluster) -> None:
+def _settings(cluster: Cluster) -> dict[str, Any]:
     settings: dict[str, Any] = {"address": cluster.address}
     if cluster.address == "local":
         # Ray's own tasks need no core, but a worker without one would wait for ever.
@@ -139,18 +151,65 @@ def _start(ray: Any, cluster: Cluster) -> None:
         settings |= _within_memory()
     else:
         _check_address(cluster.address)
+    return settings
+
+
+def _start(ray: Any, settings: dict[str, Any]) -> tuple[Future[None], threading.Event]:
+    """Start Ray in a thread, because in this one it would put off Ctrl-C for seconds.
+
+    Returns:
+        A future that is done when Ray runs; and an event to set when it has ended, since the kernel
+        ends its processes together with the thread.
+    """
+    begun, is_over = Future[None](), threading.Event()
+
+    def live() -> None:
+        try:
+            ray.init(**settings, log_to_driver=False, logging_level=logging.ERROR)
+            begun.set_result(None)
+        except Exception as error:
+            begun.set_exception(error)
+        is_over.wait()
+
+    threading.Thread(target=live, name="omnidata-ray", daemon=True).start()
+    return begun, is_over
+
+
+def _wait_for(begun: Future[None], address: str) -> None:
     try:
-        ray.init(**settings, log_to_driver=False, logging_level=logging.ERROR)
-    except SystemExit:  # Ray's own handler of SIGTERM
-        ray.shutdown()
-        raise KeyboardInterrupt from None
+        begun.result()
     except Exception as error:
         raise UsageError(
             f"the cluster cannot be reached: {str(error).strip().splitlines()[0]}",
-            where=f"--address {cluster.address}",
+            where=f"--address {address}",
             expected="a running cluster of the same versions of Ray and Python",
             remedy="run `ray status` on this machine; docs/cluster.md has an example",
         ) from None
+
+
+def _shut_down(ray: Any) -> None:
+    # The autoscaler reports its end to a server that `shutdown` ends before it, and would be waited
+    # for.
+    with suppress(Exception):
+        _node(ray).kill_monitor(check_alive=False)
+    ray.shutdown()
+
+
+def _node(ray: Any) -> Any:
+    """Return Ray's processes, once they run; there is no public way to them."""
+    return getattr(ray._private.worker, "_global_node", None)
+
+
+def _children() -> set[Any]:
+    import psutil  # type: ignore[import-untyped]  # Ray brings it, without types
+
+    return set(psutil.Process().children(recursive=True))
+
+
+def _kill_children(before: set[Any]) -> None:
+    for process in _children() - before:
+        with suppress(Exception):  # it has ended
+            process.kill()
 
 
 def _within_memory() -> dict[str, int]:
