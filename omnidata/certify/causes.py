@@ -98,7 +98,7 @@ CAUSES: Final[Mapping[str, Cause]] = {
     ),
     "mono": Cause(
         "the sound is mixed to one channel",
-        "most audio encoders do this; do not ask about left and right",
+        "do not ask about left and right",
     ),
     "track_lost": Cause(
         "the sound of a clip does not reach the model",

@@ -333,6 +333,8 @@ def doubt_faults(
             why = "pictures arrive, but the server does not count their tokens"
         elif finding.cause == "output_capped" and not _is_cap(replies[finding.probe]):
             why = "the model ends its answers early"
+        elif finding.cause == "mono":
+            why = "one channel reaches the model; most audio models mix the channels themselves"
         doubted = finding.state == "fail" and why
         found.append(
             replace(finding, state="unclear", cause="", why=why, fix="") if doubted else finding

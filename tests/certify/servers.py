@@ -374,7 +374,7 @@ def _refuse() -> Heard:
     raise web.HTTPBadRequest(text="no media")
 
 
-def _mix(sound: npt.NDArray[np.float32] | None) -> npt.NDArray[np.float32] | None:
+def mix(sound: npt.NDArray[np.float32] | None) -> npt.NDArray[np.float32] | None:
     return None if sound is None else sound.mean(axis=0, keepdims=True)
 
 
@@ -454,7 +454,6 @@ FAULTS: Mapping[str, tuple[Callable[[Heard], Heard], str, Mapping[str, str]]] = 
         "V,A",
         dict.fromkeys(_HEARD, "refused"),
     ),
-    "mix to one channel": (lambda h: replace(h, sound=_mix(h.sound)), "A", {"sides": "mono"}),
     "first frame only": (
         lambda h: replace(h, clip=h.clip[:1]),
         "V",

@@ -19,7 +19,7 @@ from omnidata.errors import UnansweredError
 from omnidata.run.cluster import Recipe
 from omnidata.run.cost import Limits
 from tests.adapters.servers import running
-from tests.certify.servers import FAULTS, Heard, Watching, answer_of
+from tests.certify.servers import FAULTS, Heard, Watching, answer_of, mix
 from tests.full import in_gate
 
 
@@ -37,17 +37,18 @@ def _away(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("OMNIDATA_CACHE", str(tmp_path / "cache"))
 
 
-TOGETHER = [
+TOGETHER: list[tuple[str, ...]] = [
     ("resize", "BGR", "swap order"),
     ("pad", "first picture only"),
     ("units", "BGR of JPEG alone"),
-    ("swap x and y", "drop pictures"),
-    ("cut at 30 s", "mix to one channel"),
+    ("swap x and y", "drop pictures of text"),
     ("transcode", "lose frame times", "drop sound beside a clip"),
 ]
 """Faults that fail different probes."""
-ALONE = [(name,) for name in FAULTS if all(name not in names for names in TOGETHER)]
-OTHERS = [(name,) for names in TOGETHER for name in names]
+ALONE: list[tuple[str, ...]] = [
+    (name,) for name in FAULTS if all(name not in names for names in TOGETHER)
+]
+OTHERS: list[tuple[str, ...]] = [(name,) for names in TOGETHER for name in names]
 
 
 @pytest.mark.parametrize(
@@ -95,6 +96,13 @@ def test_a_model_that_hears_one_beep_less_shows_no_cut(tmp_path: Path) -> None:
 
     found = ask(lambda heard: replace(heard, answer=miss_one), tmp_path, "A")
     assert found.faults == []
+
+
+def test_one_channel_of_sound_is_no_fault_of_the_server(tmp_path: Path) -> None:
+    found = ask(lambda heard: replace(heard, sound=mix(heard.sound)), tmp_path, "A")
+    states = {finding.probe: finding.state for finding in found.findings}
+    assert {name for name, state in states.items() if state != "pass"} == {"sides"}
+    assert states["sides"] == "unclear"
 
 
 def test_no_certificate_is_written_where_nothing_is_answered(tmp_path: Path) -> None:
