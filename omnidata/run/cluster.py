@@ -378,7 +378,7 @@ class OnCluster:
 
         Raises:
             RunError: the cluster or a disk is at fault.
-            KeyboardInterrupt: on Ctrl-C, once the requests in flight have ended.
+            KeyboardInterrupt: on Ctrl-C, after a moment in which answers may still come.
         """
         self._run, self._progress, self._budget = run, progress, budget
         self._steps = as_steps(steps)
