@@ -262,7 +262,11 @@ def write_table(
             found = [*filter(None, judged)]
             lines.write(encode(tally.add(step, found)) + b"\n")
             if errata and (targets := right_actions.steps(step)):
-                corrected.add(step, [_is_right(profile, targets, each) for each in found])
+                is_same = len(targets) == 1 and targets[0] is step
+                right = (
+                    each.right if is_same else _is_right(profile, targets, each) for each in found
+                )
+                corrected.add(step, [*right])
         if verifier and tally.marked["unscored"] and not tally.marked["scored"]:
             raise UsageError(
                 "the verifier has no score for any answer",
