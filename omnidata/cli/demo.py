@@ -30,7 +30,7 @@ def demo(
 ) -> None:
     """Make a small OmniGUI dataset and evaluate two baselines on it.
 
-    The oracle gives every right answer; the other baseline always taps the centre of the screen. A
+    The oracle answers every step right; the other baseline always taps the centre of the screen. A
     second call with the same seed reuses the data and the answers of the first. With --local a tiny
     transformers model with random weights is built and asked about a few steps.
 
