@@ -174,6 +174,17 @@ def _in_this_process(argv: list[str]) -> subprocess.CompletedProcess[str]:
 here = omnidata
 
 
+def omnidata_apart(*arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
+    """Run a command in a process of its own: Ray changes the one that it connects."""
+    argv = [str(argument) for argument in arguments]
+    with Started(*argv) as command:
+        out, err = command.communicate()
+        done = subprocess.CompletedProcess(argv, command.wait(), out, err)
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    return done
+
+
 def command_group() -> Any:
     """Return the parser of the command line: a group of verbs."""
     return typer.main.get_command(make_app())
