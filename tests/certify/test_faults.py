@@ -36,7 +36,7 @@ def _away(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("OMNIDATA_CACHE", str(tmp_path / "cache"))
 
 
-TOGETHER = [
+TOGETHER: list[tuple[str, ...]] = [
     ("resize", "BGR", "swap order"),
     ("pad", "first picture only"),
     ("units", "BGR of JPEG alone"),
@@ -45,8 +45,10 @@ TOGETHER = [
     ("transcode", "lose frame times", "drop sound beside a clip"),
 ]
 """Faults that fail different probes."""
-ALONE = [(name,) for name in FAULTS if all(name not in names for names in TOGETHER)]
-OTHERS = [(name,) for names in TOGETHER for name in names]
+ALONE: list[tuple[str, ...]] = [
+    (name,) for name in FAULTS if all(name not in names for names in TOGETHER)
+]
+OTHERS: list[tuple[str, ...]] = [(name,) for names in TOGETHER for name in names]
 
 
 @pytest.mark.parametrize(
