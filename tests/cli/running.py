@@ -159,19 +159,31 @@ def _in_an_interpreter(argv: list[str]) -> subprocess.CompletedProcess[str]:
 
 
 def _in_this_process(argv: list[str]) -> subprocess.CompletedProcess[str]:
-    out = io.TextIOWrapper(io.BytesIO(), "utf-8", newline="", write_through=True)
-    err = io.TextIOWrapper(io.BytesIO(), "utf-8", "backslashreplace", "", write_through=True)
+    raw = io.BytesIO(), io.BytesIO()
+    out = io.TextIOWrapper(raw[0], "utf-8", newline="", write_through=True)
+    err = io.TextIOWrapper(raw[1], "utf-8", "backslashreplace", newline="", write_through=True)
     with (
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
         pytest.raises(SystemExit) as ended,
     ):
         main(argv)
-    said = [each.buffer.getvalue().decode() for each in (out, err)]  # type: ignore[attr-defined]
+    said = [each.getvalue().decode() for each in raw]
     return subprocess.CompletedProcess(argv, int(ended.value.code or 0), *said)
 
 
 here = omnidata
+
+
+def omnidata_apart(*arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
+    """Run a command in a process of its own: Ray changes the one that it connects."""
+    argv = [str(argument) for argument in arguments]
+    with Started(*argv) as command:
+        out, err = command.communicate()
+        done = subprocess.CompletedProcess(argv, command.wait(), out, err)
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    return done
 
 
 def command_group() -> Any:

@@ -23,7 +23,7 @@ from omnidata.run.evaluate import evaluate
 from omnidata.run.run_info import read_info
 from omnidata.tasks import get_task
 from tests.adapters.servers import FINE, ChatCompletions, Fault, Server, running
-from tests.cli.running import Started, omnidata
+from tests.cli.running import Started, omnidata_apart
 from tests.full import FULL
 from tests.run.conftest import workers_of
 from tests.run.test_kill import Trouble, make_data
@@ -273,7 +273,7 @@ def test_a_driver_that_is_killed_loses_nothing_that_was_answered(
             process.send_signal(signal.SIGKILL)
         while workers_of(machines, "AskingWorker"):
             time.sleep(0.1)
-        omnidata(*command)
+        omnidata_apart(*command)
         assert 120 <= server.count <= 120 + 2 * 4
     assert len(answers(run)) == 120
     assert not (run / "parts").exists()
@@ -303,7 +303,7 @@ def test_an_interruption_waits_for_what_is_under_way(
         assert "SIGTERM" not in said
         assert "the same command resumes" in said
         assert len(answers(run)) == server.count
-        omnidata(*command)
+        omnidata_apart(*command)
         assert server.count == 120
 
 
@@ -331,7 +331,7 @@ def test_this_machine_alone_is_not_waited_for(tmp_path: Path) -> None:
     data = make_data(tmp_path, 4)
     command = ("evaluate", "omnigui", data, "--model", "baseline:center", "-T", "modalities=I")
     began = time.monotonic()
-    said = omnidata(
+    said = omnidata_apart(
         *command, "--out", tmp_path / "run", "--engine", "ray", "--gpus-per-worker", "64", code=2
     ).stderr
     assert "no machine gave a worker its 1 core and 64 GPUs" in said

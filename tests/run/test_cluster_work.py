@@ -24,7 +24,7 @@ from omnidata.synth.pool import make_pool
 from omnidata.tasks import get_task
 from omnidata.training.media_store import Sizing
 from tests.adapters.servers import ChatCompletions, Fault, Server, running
-from tests.cli.running import omnidata
+from tests.cli.running import omnidata_apart
 from tests.data import calls
 from tests.data.segment.films import film, tap, write_log
 from tests.export.small import written
@@ -118,7 +118,7 @@ def test_instructions_sound_the_same_whoever_has_them_spoken(
     made = [tmp_path / name / "out" for name in ("here", "processes", "cluster")]
     ray = ("--engine", "ray", "--address", machines.address, "--workers", "2")
     for out, more in zip(made, (("--workers", "1"), ("--workers", "2"), ray), strict=True):
-        omnidata("voice", "omnigui", sample, out, "--where", "dimension=localization", *more)
+        omnidata_apart("voice", "omnigui", sample, out, "--where", "dimension=localization", *more)
     assert len([*made[0].rglob("*.wav")]) > 3
     assert same_files(made[0], made[1])
     assert same_files(made[0], made[2])
@@ -148,7 +148,7 @@ def asks_the_same(machines: Any, server: Server, *command: Any, out: Path) -> bo
     ):
         before = len(server.asked)
         place = out.with_name(f"{out.name}-{number}")
-        omnidata(*(str(part).replace("OUT", str(place)) for part in command), *more)
+        omnidata_apart(*(str(part).replace("OUT", str(place)) for part in command), *more)
         found.append(sorted(json.dumps(item.payload) for item in server.asked[before:]))
     return len(found[0]) > 0 and found[0] == found[1]
 
@@ -246,7 +246,7 @@ def test_findings_are_the_same_and_a_folder_that_a_machine_does_not_see_is_named
     here, there = validate(source, workers=0), validate(source, cluster=cluster)
     assert here.findings == there.findings
     assert any(found.code == "media-truncated" for found in there.findings)
-    said = omnidata(
+    said = omnidata_apart(
         *("validate", "omnigui", data, "--engine", "ray", "--address", machines.address, "--json"),
         code=1,
     )
