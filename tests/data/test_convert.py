@@ -19,8 +19,7 @@ from omnidata.data.convert import convert
 from omnidata.errors import DataError, MediaError, MissingMediaError, UsageError
 from omnidata.media import frames, image, read_bytes, samples
 from omnidata.tasks.omnigui.load import load
-from tests.cli.running import as_json
-from tests.cli.running import omnidata as run
+from tests.cli.running import as_json, here
 from tests.data.converting import EMBEDDED_FIRST, plainly, said, small
 from tests.data.ranges import serve
 from tests.full import FULL
@@ -238,7 +237,7 @@ def test_media_that_are_missing_or_broken_are_told_and_stay_so(
     (folder / "1.mp4").write_bytes((folder / "1.mp4").read_bytes()[:900])
     for form in ("--embed", "--link"):
         out = tmp_path / form
-        summary = as_json(run("convert", "omnigui", data, out, form, "--json", code=1))
+        summary = as_json(here("convert", "omnigui", data, out, form, "--json", code=1))
         assert sorted(item["where"] for item in summary["findings"]) == ["Chirp/C001/0"] * 2
         assert {item["code"] for item in summary["findings"]} == {"media-broken"}
         with following([data]):
@@ -259,7 +258,7 @@ def test_media_that_are_missing_or_broken_are_told_and_stay_so(
 
 def test_annotations_alone_convert_with_one_warning(tmp_path: Path) -> None:
     write_app(tmp_path / "TED", [row("A"), row("A", 1), row("B")])
-    done = run("convert", "omnigui", tmp_path / "TED", tmp_path / "out", "--link")
+    done = here("convert", "omnigui", tmp_path / "TED", tmp_path / "out", "--link")
     assert done.stderr.count("media-absent") == 1
     assert len(plainly(tmp_path / "out")) == 3
     assert [said(s) for s in load(tmp_path / "out").steps] == [
@@ -270,7 +269,7 @@ def test_annotations_alone_convert_with_one_warning(tmp_path: Path) -> None:
 def test_a_task_without_data_of_its_own_is_not_converted_and_reads_the_others_repository(
     few: Path, repository: Path, tmp_path: Path
 ) -> None:
-    refused = run("convert", "omnigui-idm", few, tmp_path / "out", code=2)
+    refused = here("convert", "omnigui-idm", few, tmp_path / "out", code=2)
     assert "Fix: convert omnigui; omnigui-idm reads that repository too" in refused.stderr
     assert not (tmp_path / "out").exists()
     idm = omnidata.get_task("omnigui-idm")
@@ -366,7 +365,7 @@ def test_media_that_are_all_broken_are_not_taken_for_absent(tmp_path: Path, samp
     data = small(tmp_path / "data", sample, "C001")
     for path in (data / "Chirp" / "media" / "C001").glob("*.[mpw][pna][4gv]"):
         path.write_bytes(path.read_bytes()[:100])
-    done = run("convert", "omnigui", data, tmp_path / "out", code=1)
+    done = here("convert", "omnigui", data, tmp_path / "out", code=1)
     assert "media-broken" in done.stderr
     assert "media-absent" not in done.stderr
 
@@ -375,7 +374,7 @@ def test_what_only_the_episodes_rows_say_comes_back(tmp_path: Path) -> None:
     """The instruction in the other language, of which the rows of steps know nothing."""
     write_app(tmp_path / "tree" / "TED", [row("T1"), row("T2")])
     repository = tmp_path / "out"
-    run("convert", "omnigui", tmp_path / "tree", repository, "--embed")
+    here("convert", "omnigui", tmp_path / "tree", repository, "--embed")
     assert load(repository).episode_rows == load(tmp_path / "tree").episode_rows
     for language, told in (("zh", "点击分享"), ("both", "Tap Share / 点击分享")):
         source = omnidata.get_task("omnigui", {"language": language}).load(repository)

@@ -13,8 +13,7 @@ from omnidata.data.convert import convert
 from omnidata.errors import DataError, UsageError
 from omnidata.media import read_bytes
 from omnidata.tasks.omnigui.load import load
-from tests.cli.running import Started
-from tests.cli.running import omnidata as run
+from tests.cli.running import Started, here
 from tests.data.converting import LINK_AND_EMBED, StoppedError, said, small, stop
 
 
@@ -47,7 +46,7 @@ def test_a_killed_conversion_goes_on(few: Path, tmp_path: Path) -> None:
         file: (unfinished / file).stat().st_ino
         for file in (json.loads(line)["file"] for line in lines)
     }
-    run("convert", "omnigui", few, out)
+    here("convert", "omnigui", few, out)
     assert {file: (out / file).stat().st_ino for file in before} == before, "not written again"
     assert [said(s) for s in load(out).steps] == [said(s) for s in load(few).steps]
     assert sorted(path.name for path in tmp_path.iterdir() if path.suffix != ".lock") == ["out"]
@@ -106,15 +105,15 @@ def test_nothing_of_others_is_overwritten(sample: Path, tmp_path: Path) -> None:
     convert(load(data), tmp_path / "out", embed=True)
     with pytest.raises(UsageError, match="--overwrite"):
         convert(load(data), tmp_path / "out", embed=True)
-    done = run("convert", "omnigui", data, tmp_path / "out", code=2)
+    done = here("convert", "omnigui", data, tmp_path / "out", code=2)
     assert "--overwrite" in done.stderr
     (tmp_path / "out" / "thesis.tex").write_text("years of work")
     assert (
         "something here"
-        in run("convert", "omnigui", data, tmp_path / "out", "--overwrite", code=2).stderr
+        in here("convert", "omnigui", data, tmp_path / "out", "--overwrite", code=2).stderr
     )
     (tmp_path / "out" / "thesis.tex").unlink()
-    run("convert", "omnigui", data, tmp_path / "out", "--link", "--overwrite")
+    here("convert", "omnigui", data, tmp_path / "out", "--link", "--overwrite")
 
 
 def test_what_appears_while_converting_is_not_overwritten(sample: Path, tmp_path: Path) -> None:

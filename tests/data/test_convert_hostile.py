@@ -26,7 +26,7 @@ from omnidata.errors import DataError, MediaError
 from omnidata.media import image, read_bytes, samples
 from omnidata.tasks.omnigui.load import load
 from omnidata.types import LoadedDataset
-from tests.cli.running import omnidata as run
+from tests.cli.running import here
 from tests.conftest import Once
 from tests.data.converting import LINK_AND_EMBED, plainly, small
 from tests.full import FULL
@@ -321,7 +321,7 @@ def test_a_wrong_manifest_is_told(
     forge(tmp_path / "out", **changes)
     with pytest.raises(DataError, match=message):
         load(tmp_path / "out")
-    assert "Fix" in run("info", tmp_path / "out", code=2).stderr
+    assert "Fix" in here("info", tmp_path / "out", code=2).stderr
 
 
 def test_damaged_shards_are_told_with_their_name(one: Path, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from omnidata.analysis.instruction_map import places
-from tests.cli.running import omnidata
+from tests.cli.running import here
 from tests.loaders.agentstudio import ground, write
 
 
@@ -25,7 +25,7 @@ def test_each_dataset_gives_as_many_different_instructions(tmp_path: Path) -> No
 
 
 def drawn(folder: Path, *data: str | Path) -> str:
-    omnidata("info", *data, "--map", folder / "map.svg")
+    here("info", *data, "--map", folder / "map.svg")
     return (folder / "map.svg").read_text("utf-8")
 
 
@@ -45,6 +45,6 @@ def test_a_map_of_several_datasets_is_drawn(tmp_path: Path) -> None:
     data = write(tmp_path / "a.jsonl", *rows)
     other = write(tmp_path / "b.jsonl", ground(instruction="点击"))
     assert "GroundUI: a.jsonl (4)" in drawn(tmp_path, "groundui", data, "groundui", other)
-    done = omnidata("info", "groundui", other, "--map", tmp_path / "none.svg", code=2)
+    done = here("info", "groundui", other, "--map", tmp_path / "none.svg", code=2)
     assert "there are 1 different instructions" in done.stderr
     assert not (tmp_path / "none.svg").exists()

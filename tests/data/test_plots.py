@@ -15,7 +15,7 @@ from omnidata.tasks import get_task
 from omnidata.tasks.omnigui.load import load
 from omnidata.tasks.omnigui.overview import count, distribution, figure
 from omnidata.types import LoadedDataset
-from tests.cli.running import as_json, here, omnidata
+from tests.cli.running import as_json, here
 from tests.trees import row, write_app, write_rows
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def test_settings_that_matplotlib_refuses_are_named_with_a_remedy(
 
 
 def test_a_png_opens_and_has_the_figures_size(sample: Path, tmp_path: Path) -> None:
-    done = omnidata("info", sample, "--plot", tmp_path / "figure.png")
+    done = here("info", sample, "--plot", tmp_path / "figure.png")
     assert f"figure: {tmp_path / 'figure.png'}" in done.stderr
     with Image.open(tmp_path / "figure.png") as picture:
         picture.load()
@@ -144,9 +144,9 @@ def test_another_suffix_is_refused_before_anything_is_read(tmp_path: Path) -> No
     (tmp_path / "folder.png").mkdir()
     long = "x" * 252 + ".png"  # a byte more than names may have
     for bad in ("figure.jpg", "figure", "no/such/folder/figure.png", "folder.png", long):
-        done = omnidata("info", tmp_path / "no data", "--plot", tmp_path / bad, code=2)
+        done = here("info", tmp_path / "no data", "--plot", tmp_path / bad, code=2)
         assert "--plot" in done.stderr
-    assert "no data is named" in omnidata("info", "--plot", "f.png", code=2).stderr
+    assert "no data is named" in here("info", "--plot", "f.png", code=2).stderr
 
 
 def test_a_missing_extra_is_named_with_its_remedy(
@@ -174,7 +174,7 @@ def test_names_that_no_font_has_are_spelled_out(tmp_path: Path) -> None:
     labels = [label.get_text() for label in drawn(source).axes[0].get_yticklabels()]
     assert "$\\frac{$" in labels
     assert max(map(len, labels)) < 40
-    done = omnidata("info", tmp_path / "steps.json", "--plot", tmp_path / "g.png")
+    done = here("info", tmp_path / "steps.json", "--plot", tmp_path / "g.png")
     assert r"is drawn as \u5fae\u4fe1" in done.stderr
     assert r"is drawn as a\nb\x1b[2J" in done.stderr
 
@@ -248,12 +248,12 @@ def test_very_many_apps_make_no_endless_figure() -> None:
 
 def test_labels_that_are_missing_are_counted_as_such(tmp_path: Path) -> None:
     data = write_app(tmp_path / "TED", [row("A"), row("A", 1), row("B")])
-    spread = as_json(omnidata("info", data, "--json", code=0))["distribution"]
+    spread = as_json(here("info", data, "--json", code=0))["distribution"]
     assert spread["languages"]["en"] == {"apps": 1, "episodes": 2, "steps": 3}
     assert spread["dimensions"]["localization"] == {"apps": 1, "episodes": 2, "steps": 3}
     assert spread["dimensions"]["instant_response"] == {"apps": 0, "episodes": 0, "steps": 0}
     assert spread["dependencies"]["unlabelled"] == {"apps": 1, "episodes": 2, "steps": 3}
-    table = omnidata("info", data).stdout
+    table = here("info", data).stdout
     assert "languages: en" in table
     assert "100.0 %" in table
     assert "1.50" in table

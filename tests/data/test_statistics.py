@@ -25,7 +25,7 @@ from omnidata.tasks.statistics import (
     statistics,
 )
 from omnidata.types import LoadedDataset, MediaRef, Step
-from tests.cli.running import as_json, here, omnidata
+from tests.cli.running import as_json, here
 from tests.loaders.agentstudio import ground, trajectory, write
 
 
@@ -126,16 +126,14 @@ def test_targets_and_media_are_counted() -> None:
 
 def test_a_benchmark_without_actions_is_told_by_its_pages(tmp_path: Path) -> None:
     data = write(tmp_path / "rows.jsonl", ground(bbox=[0, 0, 72, 9]), ground(bbox=[0, 0, 36, 45]))
-    found = as_json(omnidata("info", data, "--json"))["statistics"]
+    found = as_json(here("info", data, "--json"))["statistics"]
     assert found["placed"] == 2
     assert found["measures"][SHARE]["min"] == pytest.approx(5)  # of 144 x 90
     assert found["measures"][SHARE]["max"] == pytest.approx(12.5)
     pair = [trajectory(), trajectory(annotation_id="e2", is_success=False)]
-    critic = as_json(omnidata("info", "criticbench", write(tmp_path / "c.jsonl", *pair), "--json"))
+    critic = as_json(here("info", "criticbench", write(tmp_path / "c.jsonl", *pair), "--json"))
     assert critic["statistics"]["targets"] == {"failure": 1, "success": 1}
-    several = as_json(
-        omnidata("info", "idm-multiple", write(tmp_path / "m.jsonl", pair[0]), "--json")
-    )
+    several = as_json(here("info", "idm-multiple", write(tmp_path / "m.jsonl", pair[0]), "--json"))
     made = Counter(each["operation"] for each in pair[0]["actions"])
     assert several["statistics"]["targets"] == made
 
@@ -205,12 +203,12 @@ def test_datasets_stand_beside_each_other(tmp_path: Path) -> None:
     }.items()  # fmt: skip
     data = write(tmp_path / "a_b.jsonl", ground(), ground(image="b.png", platform="mobile"))
     other = write(tmp_path / "other.jsonl", ground())
-    done = omnidata("info", "groundui", data, other, "--format", "md")
+    done = here("info", "groundui", data, other, "--format", "md")
     lines = [line for line in done.stdout.splitlines() if line.startswith("| GroundUI")]
     assert len(lines) == 2 and "a\\_b.jsonl | mobile, web | 2 | 2 |" in lines[0]
-    both = as_json(omnidata("info", data, "groundui", other, "--json"))["datasets"]
+    both = as_json(here("info", data, "groundui", other, "--json"))["datasets"]
     assert [each["steps"] for each in both] == [2, 1]
-    latex = omnidata("info", "groundui", data, "--format", "latex").stdout
+    latex = here("info", "groundui", data, "--format", "latex").stdout
     assert latex.count(r"\begin{tabular}") == latex.count(r"\end{tabular}") == 3
     assert r"element, \% of the screen" in latex
 

@@ -15,7 +15,7 @@ from omnidata.errors import DataError, UsageError
 from omnidata.loaders.load import recognise
 from omnidata.tasks import get_task
 from omnidata.types import LoadedDataset, Step
-from tests.cli.running import as_json, omnidata
+from tests.cli.running import as_json, here
 from tests.data.tiny import SIZE
 from tests.loaders import phones
 from tests.loaders.published_forms import odyssey
@@ -124,7 +124,7 @@ def test_rows_of_odyssey_are_no_androidcontrol(tmp_path: Path) -> None:
     assert labels(source) == ["SWIPE_UP", "TASK_COMPLETE"]
     assert source.steps[0].source["row"]["gt_input_text"] == "UP"
     assert source.steps[0].source["scroll"] == "finger"
-    assert "1 scroll in words: directions of the finger" in omnidata("info", data).stdout
+    assert "1 scroll in words: directions of the finger" in here("info", data).stdout
 
 
 @pytest.mark.parametrize("action", ["wait", "open_app"])
@@ -182,9 +182,9 @@ def test_the_option_is_in_a_run_only_where_it_is_given(tmp_path: Path) -> None:
     assert own.prompt_hash == get_task("androidcontrol", {"scroll": "own"}).prompt_hash
     run = tmp_path / "run"
     oracle = ("--model", "baseline:oracle", "-T", "scroll=finger", "--out", run)
-    omnidata("evaluate", "androidcontrol", data, *oracle)
+    here("evaluate", "androidcontrol", data, *oracle)
     assert '"scroll": "finger"' in (run / "run.json").read_text()
-    assert as_json(omnidata("score", "androidcontrol", data, run, "--json"))["overall"]["EM"] == 1
+    assert as_json(here("score", "androidcontrol", data, run, "--json"))["overall"]["EM"] == 1
 
 
 def test_own_records_scroll_the_content(tmp_path: Path) -> None:
@@ -197,12 +197,12 @@ def test_own_records_scroll_the_content(tmp_path: Path) -> None:
 def test_a_repository_keeps_the_sense_in_which_it_was_made(tmp_path: Path) -> None:
     rows = lines(tmp_path / "rows" / "guiodyssey.jsonl", *scrolls("up"), graded("complete"))
     data = tmp_path / "repository"
-    omnidata("convert", "gui-odyssey", rows, data)
+    here("convert", "gui-odyssey", rows, data)
     assert labels(load(data, "gui-odyssey", scroll="finger")) == ["SWIPE_UP", "TASK_COMPLETE"]
     with pytest.raises(UsageError, match="read as the finger's when the repository was made"):
         load(data, "gui-odyssey", scroll="content")
     run = ("--model", "baseline:oracle", "--out", tmp_path / "run", "--json")
-    assert as_json(omnidata("evaluate", "gui-odyssey", data, *run))["overall"]["EM"] == 1
+    assert as_json(here("evaluate", "gui-odyssey", data, *run))["overall"]["EM"] == 1
 
 
 @pytest.mark.parametrize(
@@ -341,8 +341,8 @@ def test_rows_without_an_action_are_refused_with_their_keys(
 ) -> None:
     data = write_lines(tmp_path / "rows.jsonl", rows)
     run = ("--model", "baseline:majority", "--out", tmp_path / "run")
-    assert what in omnidata("evaluate", "androidcontrol", data, *run, code=2).stderr
-    assert what in omnidata("info", "androidcontrol", data, code=2).stderr
+    assert what in here("evaluate", "androidcontrol", data, *run, code=2).stderr
+    assert what in here("info", "androidcontrol", data, code=2).stderr
 
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9)
@@ -409,5 +409,5 @@ def test_answers_from_the_field_are_scored_as_they_were_meant(
     folder = FIELD / data.split("/")[0]
     asked = ("score", task, FIELD / data, folder / f"{answers}.jsonl", "--dialect", dialect)
     profile = ("--profile", "os-atlas-ac") if task == "androidcontrol" else ()
-    found = as_json(omnidata(*asked, *profile, "--json"))
+    found = as_json(here(*asked, *profile, "--json"))
     assert (found["counts"]["steps"], found["overall"]["EM"]) == (steps, exact)

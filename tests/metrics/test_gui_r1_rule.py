@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from omnidata.tasks import get_task
-from tests.cli.running import as_json, omnidata
+from tests.cli.running import as_json, here
 from tests.loaders.step_rows import answer, graded, lines
 from tests.trees import read_lines, write_lines
 
@@ -87,7 +87,7 @@ def test_a_place_and_a_text_count_beside_any_action(profile: str, tmp_path: Path
     rows = [{**row, "image_size": [72, 160], "pred": text} for row, text, _ in PUBLISHED]
     data, out = write_lines(tmp_path / "odyssey.json", rows), tmp_path / "out"
     command = ("score", "gui-odyssey", data, data, "--from", "gui-r1", "--profile", profile)
-    omnidata(*command, "--out", out)
+    here(*command, "--out", out)
     lines = {line["sample_id"]: line for line in read_lines(out / "scores.jsonl")}
     names = ("type_match", "exact_match", "grounding")
     scores = [lines[f"odyssey/{n}"] for n in range(len(rows))]
@@ -100,7 +100,7 @@ def test_other_rules_do_not_see_the_place_beside_an_action(tmp_path: Path) -> No
     rows = [{**row, "image_size": [72, 160], "pred": text} for row, text, _ in PUBLISHED]
     data = write_lines(tmp_path / "odyssey.json", rows)
     command = ("score", "gui-odyssey", data, data, "--from", "gui-r1", "--profile", "odyssey-ams")
-    found = as_json(omnidata(*command, "--json"))
+    found = as_json(here(*command, "--json"))
     assert found["overall"]["EM"] == pytest.approx(1 / len(rows))
 
 
@@ -166,12 +166,12 @@ def test_each_figure_is_over_the_steps_that_it_is_about(tmp_path: Path) -> None:
         ],
     )
     told = ("--dialect", "gui-r1", "--profile", "gui-r1", "--json")
-    found = as_json(omnidata("score", "androidcontrol", data, answers, *told))
+    found = as_json(here("score", "androidcontrol", data, answers, *told))
     assert found["overall"] == {"TM": pytest.approx(3 / 6), "EM": pytest.approx(1 / 3), "GR": 0.5}
     # The script's totals leave out going back, of which no type is right, and texts without a hit.
     assert found["released"] == {"TM": pytest.approx(3 / 4), "EM": 0.5, "GR": 0.5}
     every = ("--dialect", "gui-r1", "--profile", "all")
-    assert "GR: grounding" in omnidata("score", "androidcontrol", data, answers, *every).stderr
+    assert "GR: grounding" in here("score", "androidcontrol", data, answers, *every).stderr
 
 
 def test_steps_without_place_or_text_are_judged_by_their_type(tmp_path: Path) -> None:
@@ -180,8 +180,8 @@ def test_steps_without_place_or_text_are_judged_by_their_type(tmp_path: Path) ->
     rows = [{"sample_id": f"rows/{n}", "output": text} for n, text in enumerate(said)]
     answers = write_lines(tmp_path / "answers.jsonl", rows)
     told = ("--dialect", "gui-r1", "--profile", "gui-r1")
-    found = as_json(omnidata("score", "androidcontrol", data, answers, *told, "--json"))
+    found = as_json(here("score", "androidcontrol", data, answers, *told, "--json"))
     assert found["overall"] == {"TM": 0.5, "EM": None, "GR": None}
     assert "headline" not in found
     asked = ("--model", "baseline:majority", "--profile", "gui-r1", "--out", tmp_path / "run")
-    omnidata("evaluate", "androidcontrol", data, *asked)
+    here("evaluate", "androidcontrol", data, *asked)

@@ -158,15 +158,8 @@ def column(rows: list[dict[str, Any]], name: str) -> Floats:
 OFFICIAL = {"TM": "TM", "EM": "EM", "SR": "SR", "GP": "GP_prefix"}
 
 
-def test_every_aggregate_is_the_released_evaluators(aggregates: list[dict[str, Any]]) -> None:
-    assert len(aggregates) == 60
-    for case in aggregates:
-        found = table(case["results"])
-        for name, ours in OFFICIAL.items():
-            assert abs(found[ours] - case["official"][name]) <= 1e-12, (case["id"], name)
-
-
 def test_the_profiles_table_is_the_released_aggregate(aggregates: list[dict[str, Any]]) -> None:
+    assert len(aggregates) == 60
     for case in aggregates:
         rows = case["results"]
         steps = [

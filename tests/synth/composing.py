@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.cli.running import omnidata
+from tests.cli.running import here
 
 if TYPE_CHECKING:
     from tests.conftest import Once
@@ -26,7 +26,7 @@ def share(once: Once) -> None:
 
 def sample_pool() -> Path:
     """The sample pool of seed 0, as the command makes it; nobody writes into it."""
-    return _shared[0]("sample-pool", lambda folder: omnidata("synth", "pool", folder))
+    return _shared[0]("sample-pool", lambda folder: here("synth", "pool", folder))
 
 
 def subtask(

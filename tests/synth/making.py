@@ -70,14 +70,23 @@ def right(step: Step) -> str:
 def digests(folder: Path) -> dict[str, str]:
     """SHA-256 of every file, by path; of a picture that of its pixels, whose bytes may differ."""
     return {
-        path.relative_to(folder).as_posix(): hashlib.sha256(_content(path)).hexdigest()
+        path.relative_to(folder).as_posix(): _digest(path)
         for path in sorted(folder.rglob("*"))
         if path.is_file()
     }
 
 
-def _content(path: Path) -> bytes:
+_PICTURES: dict[tuple[int, ...], str] = {}
+"""By file: those of a pool have links in all that is composed of it."""
+
+
+def _digest(path: Path) -> str:
     if path.suffix != ".png":
-        return path.read_bytes()
-    with Image.open(path) as picture:
-        return repr((picture.mode, picture.size)).encode() + picture.tobytes()
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    about = path.stat()
+    file = about.st_dev, about.st_ino, about.st_mtime_ns, about.st_size
+    if file not in _PICTURES:
+        with Image.open(path) as picture:
+            pixels = repr((picture.mode, picture.size)).encode() + picture.tobytes()
+        _PICTURES[file] = hashlib.sha256(pixels).hexdigest()
+    return _PICTURES[file]

@@ -13,7 +13,7 @@ from aiohttp import web
 from omnidata.actions import Action, Box
 from omnidata.loaders.episode_tree import TreeEpisode, TreeStep, TreeWriter
 from tests.adapters.servers import Asked, ChatCompletions, Fault, Server, running, seen_image
-from tests.cli.running import omnidata
+from tests.cli.running import here
 from tests.data.tiny import SIZE, mp4, png, wav
 from tests.trees import read_lines
 
@@ -137,7 +137,7 @@ def command(verb: str, server: Server, *arguments: str | Path) -> list[str | Pat
 
 def ask(verb: str, server: Server, *arguments: str | Path, code: int = 0) -> Any:
     """Run it; what it prints as JSON."""
-    return json.loads(omnidata(*command(verb, server, *arguments), "--json", code=code).stdout)
+    return json.loads(here(*command(verb, server, *arguments), "--json", code=code).stdout)
 
 
 def rows(tree: Path, app: str = "App", episode: str = "E0") -> list[dict[str, Any]]:

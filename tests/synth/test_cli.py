@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from tests.cli.running import Started, as_json, here, omnidata
+from tests.cli.running import Started, as_json, here
 from tests.full import in_gate
 from tests.synth.composing import full_disk
 from tests.synth.making import OPTIONS, digests
@@ -20,12 +20,12 @@ MAKE = ("synth", "episodes")
 
 def test_a_table_says_what_was_made(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    done = omnidata(*MAKE, out, "--episodes", "10", *OPTIONS, "--workers", "1")
+    done = here(*MAKE, out, "--episodes", "10", *OPTIONS, "--workers", "1")
     for word in ("10 episodes", "audio", "40.0", "TAP", "bytes per step"):
         assert word in done.stdout
     assert str(out / "synth.json") in done.stderr
     assert "is incomplete" in done.stderr
-    told = as_json(omnidata(*MAKE, out, "--episodes", "10", *OPTIONS, "--json"))
+    told = as_json(here(*MAKE, out, "--episodes", "10", *OPTIONS, "--json"))
     assert told == json.loads((out / "synth.json").read_text("utf-8"))
 
 
@@ -34,7 +34,7 @@ def test_only_one_medium_can_be_asked_for(tmp_path: Path) -> None:
         "--only video --cue lamp --answers tap --in-order --apps 1 --max-steps 1 --distractors 0 "
         "--episodes 8 --workers 1 --json"
     )
-    told = as_json(omnidata(*MAKE, tmp_path / "out", *OPTIONS, *chosen.split()))
+    told = as_json(here(*MAKE, tmp_path / "out", *OPTIONS, *chosen.split()))
     assert told["made"]["cues"] == {"lamp": 8}
     assert told["made"]["primitives"] == {"TAP": 8}
     assert told["made"]["distractors"] == {}
@@ -45,7 +45,7 @@ def test_only_one_medium_can_be_asked_for(tmp_path: Path) -> None:
 )
 def test_clips_have_the_shape_of_the_screen(tmp_path: Path, size: str) -> None:
     short = ("--fps", "4", "--seconds", "1", "--episodes", "4", "--max-steps", "1")
-    told = as_json(omnidata(*MAKE, tmp_path / "out", "--size", size, *short, "--json"))
+    told = as_json(here(*MAKE, tmp_path / "out", "--size", size, *short, "--json"))
     (wide, high), (clip_wide, clip_high) = told["settings"]["size"], told["settings"]["clip_size"]
     assert clip_wide / clip_high == pytest.approx(wide / high, rel=0.05)
 
@@ -67,7 +67,7 @@ def test_clips_have_the_shape_of_the_screen(tmp_path: Path, size: str) -> None:
 def test_bad_usage_is_said_and_nothing_is_written(
     tmp_path: Path, options: tuple[str, ...], told: str
 ) -> None:
-    assert told in omnidata(*MAKE, tmp_path / "out", *options, code=2).stderr
+    assert told in here(*MAKE, tmp_path / "out", *options, code=2).stderr
     assert not list(tmp_path.iterdir())
 
 
@@ -95,11 +95,11 @@ def test_a_stopped_command_goes_on(tmp_path: Path, how: signal.Signals) -> None:
     }
     assert kept
     assert not out.exists()
-    omnidata(*options)
+    here(*options)
     made = {Path("tree") / path.relative_to(out): path.stat().st_ino for path in out.rglob("*.*")}
     assert kept.items() <= made.items()
     alone = ("--episodes", str(count), *OPTIONS, "--workers", "1")
-    omnidata(*MAKE, tmp_path / "whole", *alone)
+    here(*MAKE, tmp_path / "whole", *alone)
     assert digests(out) == digests(tmp_path / "whole")
     assert "Traceback" not in stderr
     if how is signal.SIGINT:
@@ -115,12 +115,12 @@ def test_a_full_disk_is_said_and_the_same_command_goes_on(tmp_path: Path, worker
     assert "File too large" in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "out").exists()
-    omnidata(*options)
+    here(*options)
     assert (tmp_path / "out" / "synth.json").is_file()
 
 
 def test_two_commands_do_not_write_to_one_place(tmp_path: Path) -> None:
     with FileLock(tmp_path / ".out.lock"):
-        done = omnidata(*MAKE, tmp_path / "out", "--episodes", "4", *OPTIONS, code=2)
+        done = here(*MAKE, tmp_path / "out", "--episodes", "4", *OPTIONS, code=2)
     assert "another process" in done.stderr
     assert not (tmp_path / "out").exists()

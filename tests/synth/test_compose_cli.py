@@ -12,7 +12,7 @@ from PIL import Image
 
 from omnidata.data.validate import validate
 from omnidata.tasks.omnibench.load import load
-from tests.cli.running import Started, as_json, omnidata
+from tests.cli.running import Started, as_json, here
 from tests.full import FULL
 from tests.synth.composing import sample_pool
 from tests.synth.making import digests
@@ -23,13 +23,13 @@ COMPOSE = ("synth", "compose")
 
 def test_one_command_each_makes_a_pool_composes_looks_and_exports(tmp_path: Path) -> None:
     pool, tasks, export = sample_pool(), tmp_path / "tasks", tmp_path / "export"
-    told = as_json(omnidata("synth", "pool", pool, "--json"))  # which made it: the same again
+    told = as_json(here("synth", "pool", pool, "--json"))  # which made it: the same again
     assert told == json.loads((pool / "pool.json").read_text())
-    omnidata(*COMPOSE, pool, tasks, "--tasks", "12", "--workers", "1")
-    found = as_json(omnidata("info", "omnibench", tasks, "--json"))
+    here(*COMPOSE, pool, tasks, "--tasks", "12", "--workers", "1")
+    found = as_json(here("info", "omnibench", tasks, "--json"))
     assert not [one for one in found.get("findings", []) if one["severity"] == "error"]
     assert validate(load(tasks), workers=0).errors == 0
-    omnidata("export", "omnibench", tasks, export, "--format", "trl", "--workers", "1")
+    here("export", "omnibench", tasks, export, "--format", "trl", "--workers", "1")
     rows = sum(len(read_rows(path)) for path in export.glob("*.jsonl"))
     assert rows == sum(len(row["actions"]) for row in read_rows(tasks / "trajectories.jsonl"))
 
@@ -37,13 +37,13 @@ def test_one_command_each_makes_a_pool_composes_looks_and_exports(tmp_path: Path
 def test_tables_say_what_was_made(tmp_path: Path) -> None:
     out = tmp_path / "out"
     options = (sample_pool(), out, "--tasks", "50", "--workers", "1")
-    done = omnidata(*COMPOSE, *options)
+    done = here(*COMPOSE, *options)
     for word in ("50 tasks by complexity", "hierarchy", "medium", "intents", "Slidora", "subtasks"):
         assert word in done.stdout
     assert "resources at the start: audio_path" in done.stdout
     assert "no subtask provides vpn_connected" in done.stderr
     assert str(out / "compose.json") in done.stderr
-    told = as_json(omnidata(*COMPOSE, *options, "--json"))
+    told = as_json(here(*COMPOSE, *options, "--json"))
     assert told == json.loads((out / "compose.json").read_text())
 
 
@@ -51,7 +51,7 @@ def test_the_distribution_can_be_drawn(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     figure = tmp_path / "figure.png"
     options = ("--tasks", "50", "--trajectories", "0", "--workers", "1", "--plot", figure)
-    omnidata(*COMPOSE, sample_pool(), tmp_path / "out", *options)
+    here(*COMPOSE, sample_pool(), tmp_path / "out", *options)
     with Image.open(figure) as image:
         assert image.width > 1000
         assert len(image.convert("RGB").getcolors(1 << 20) or ()) > 20
@@ -75,7 +75,7 @@ def test_the_distribution_can_be_drawn(tmp_path: Path) -> None:
 def test_bad_usage_is_said_and_nothing_is_written(
     tmp_path: Path, options: tuple[str, ...], told: str
 ) -> None:
-    done = omnidata(*COMPOSE, sample_pool(), tmp_path / "out", *options, "--workers", "1", code=2)
+    done = here(*COMPOSE, sample_pool(), tmp_path / "out", *options, "--workers", "1", code=2)
     assert told in done.stderr
     assert not (tmp_path / "out").exists()
 
@@ -109,11 +109,11 @@ def test_a_stopped_command_goes_on(tmp_path: Path, stage: str, how: signal.Signa
     assert not (tmp_path / "out").exists()
     kept = {path: path.stat().st_mtime_ns for path in made.glob(pattern)}
     assert kept
-    done = omnidata(*COMPOSE, sample_pool(), tmp_path / "out", "--tasks", str(count + 1), code=2)
+    done = here(*COMPOSE, sample_pool(), tmp_path / "out", "--tasks", str(count + 1), code=2)
     assert f"tasks: {count} there, {count + 1} now" in done.stderr
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
-    omnidata(*options, "--workers", "2")
+    here(*options, "--workers", "2")
     alone = ("--tasks", str(count), "--workers", "1")
-    omnidata(*COMPOSE, sample_pool(), tmp_path / "whole", *alone)
+    here(*COMPOSE, sample_pool(), tmp_path / "whole", *alone)
     assert digests(tmp_path / "out") == digests(tmp_path / "whole")
     assert not list(tmp_path.glob(".out.unfinished"))

@@ -28,7 +28,7 @@ from omnidata.synth.compose.instructions import (
 )
 from omnidata.tasks.asking import Asking
 from tests.adapters.servers import FINE, Fault, Server
-from tests.cli.running import Started, as_json, omnidata
+from tests.cli.running import Started, as_json, here
 from tests.full import FULL
 from tests.synth.composing import full_disk, no_links, pair, sample_pool
 from tests.synth.making import digests
@@ -62,7 +62,7 @@ def edges_of(row: dict[str, Any]) -> list[str]:
 def test_an_instruction_that_tells_the_graph_is_accepted_at_once(tmp_path: Path) -> None:
     scribe, out = Scribe(), tmp_path / "out"
     with scribing(scribe) as server:
-        told = made(omnidata(*command(server, out)))
+        told = made(here(*command(server, out)))
     assert told == {
         "by": "model",
         "accepted": COUNT,
@@ -85,7 +85,7 @@ def test_an_instruction_that_tells_the_graph_is_accepted_at_once(tmp_path: Path)
 def test_the_reader_sees_the_instruction_and_never_the_graph(tmp_path: Path) -> None:
     scribe = Scribe()
     with scribing(scribe) as server:
-        omnidata(*command(server, tmp_path / "out"))
+        here(*command(server, tmp_path / "out"))
     rows = {row["task_instruction"]: row for row in read_rows(tmp_path / "out" / "tasks.jsonl")}
     in_order = 0
     for question in scribe.read_:
@@ -102,7 +102,7 @@ def test_the_reader_sees_the_instruction_and_never_the_graph(tmp_path: Path) -> 
 def test_a_misread_instruction_is_written_again_with_what_was_misread(tmp_path: Path) -> None:
     scribe, out = Scribe(linear=True), tmp_path / "out"
     with scribing(scribe) as server:
-        told = made(omnidata(*command(server, out)))
+        told = made(here(*command(server, out)))
     rounds = told["accepted_in_round"]
     assert told["accepted"] == COUNT
     assert rounds["1"] + rounds["2"] == COUNT
@@ -122,7 +122,7 @@ def test_a_misread_instruction_is_written_again_with_what_was_misread(tmp_path: 
 def test_what_is_never_read_as_the_graph_is_left_out_and_counted(tmp_path: Path) -> None:
     scribe, out = Scribe(stubborn=6), tmp_path / "out"
     with scribing(scribe) as server:
-        told = made(omnidata(*command(server, out, "--rounds", "2")))
+        told = made(here(*command(server, out, "--rounds", "2")))
     rows = read_rows(out / "tasks.jsonl")
     assert told["rejected"] > 0
     assert told["accepted"] == len(rows) == COUNT - told["rejected"]
@@ -135,11 +135,11 @@ def test_what_is_never_read_as_the_graph_is_left_out_and_counted(tmp_path: Path)
 def test_answers_that_say_nothing_accept_nothing(tmp_path: Path) -> None:
     out = tmp_path / "out"
     with scribing(Scribe(babbles=True)) as server:
-        done = omnidata(*command(server, out, "--rounds", "2"), code=2)
+        done = here(*command(server, out, "--rounds", "2"), code=2)
     assert f"none of {COUNT} tasks has an instruction" in done.stderr
     assert not out.exists()
     with scribing(Scribe(mute=2)) as server:
-        told = made(omnidata(*command(server, tmp_path / "mute")))
+        told = made(here(*command(server, tmp_path / "mute")))
     assert told["not_accepted"]["empty"] == 3 * told["rejected"] > 0
 
 
@@ -151,12 +151,12 @@ def test_a_failure_of_the_api_accepts_nothing_and_the_same_command_goes_on(tmp_p
         return Fault(status=500) if number % 3 == 2 else FINE
 
     with scribing(scribe, trouble) as server:
-        done = omnidata(*command(server, out, "--attempts", "1"), code=1)
+        done = here(*command(server, out, "--attempts", "1"), code=1)
         assert "tasks wait for an answer" in done.stderr
         assert "the same command asks again" in done.stderr
         assert not out.exists()
         server.script = ()
-        told = made(omnidata(*command(server, out, "--attempts", "1")))
+        told = made(here(*command(server, out, "--attempts", "1")))
     assert told["accepted"] == COUNT
     assert len(scribe.written) == len(scribe.read_) == COUNT
     lines = read_rows(tmp_path / "out.run" / "predictions.jsonl")
@@ -172,7 +172,7 @@ def test_a_failure_of_the_api_accepts_nothing_and_the_same_command_goes_on(tmp_p
 def test_a_refusal_is_no_acceptance(tmp_path: Path) -> None:
     refusal = Fault(refusal="No.")
     with scribing(Scribe(), lambda number: refusal if number < 7 else FINE) as server:
-        told = made(omnidata(*command(server, tmp_path / "out")))
+        told = made(here(*command(server, tmp_path / "out")))
     assert sum(told["not_accepted"].values()) == 7
     assert told["accepted"] == COUNT
 
@@ -180,12 +180,12 @@ def test_a_refusal_is_no_acceptance(tmp_path: Path) -> None:
 def test_a_limit_stops_it_and_a_higher_one_goes_on(tmp_path: Path) -> None:
     out, scribe = tmp_path / "out", Scribe()
     with scribing(scribe) as server:
-        done = omnidata(*command(server, out, "--max-tokens", "2500"), code=1)
+        done = here(*command(server, out, "--max-tokens", "2500"), code=1)
         assert "--max-tokens 2500" in done.stderr
         assert not out.exists()
         first = len(scribe.written) + len(scribe.read_)
         assert 0 < first < 2 * COUNT
-        made(omnidata(*command(server, out)))
+        made(here(*command(server, out)))
     assert len(scribe.written) + len(scribe.read_) == 2 * COUNT
 
 
@@ -203,7 +203,7 @@ def test_a_killed_command_asks_nothing_twice_and_makes_the_same_tasks(tmp_path: 
                 time.sleep(0.01)
             process.kill()
             process.communicate()
-        omnidata(*options)
+        here(*options)
         assert (
             len(scribe.written)
             + len(scribe.read_)
@@ -211,7 +211,7 @@ def test_a_killed_command_asks_nothing_twice_and_makes_the_same_tasks(tmp_path: 
             <= 2 * 3
         )  # what was on its way when the command was killed
     with scribing(Scribe(linear=True)) as server:
-        omnidata(*command(server, tmp_path / "whole"))
+        here(*command(server, tmp_path / "whole"))
     interrupted, whole = digests(tmp_path / "out"), digests(tmp_path / "whole")
     interrupted.pop("compose.json"), whole.pop("compose.json")  # the address of the server
     assert interrupted == whole
@@ -220,10 +220,10 @@ def test_a_killed_command_asks_nothing_twice_and_makes_the_same_tasks(tmp_path: 
 def test_a_finished_folder_asks_nobody(tmp_path: Path) -> None:
     scribe = Scribe()
     with scribing(scribe) as server:
-        first = made(omnidata(*command(server, tmp_path / "out")))
-        assert made(omnidata(*command(server, tmp_path / "out"))) == first
+        first = made(here(*command(server, tmp_path / "out")))
+        assert made(here(*command(server, tmp_path / "out"))) == first
         assert len(scribe.written) == COUNT
-        done = omnidata(*command(server, tmp_path / "out", "--rounds", "5"), code=2)
+        done = here(*command(server, tmp_path / "out", "--rounds", "5"), code=2)
     assert "rounds: 3 there, 5 now" in done.stderr
 
 
@@ -239,7 +239,7 @@ def test_a_finished_folder_asks_nobody(tmp_path: Path) -> None:
 def test_options_that_mean_nothing_are_refused(
     tmp_path: Path, options: Sequence[str], told: str
 ) -> None:
-    done = omnidata("synth", "compose", sample_pool(), tmp_path / "out", *options, code=2)
+    done = here("synth", "compose", sample_pool(), tmp_path / "out", *options, code=2)
     assert told in done.stderr
     assert not list(tmp_path.iterdir())
 

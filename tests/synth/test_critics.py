@@ -18,7 +18,7 @@ from omnidata.run.run_files import read_run
 from omnidata.tasks import get_task
 from omnidata.types import Completion, Step
 from tests.adapters.servers import Asked, ChatCompletions, Fault, running
-from tests.cli.running import as_json, omnidata
+from tests.cli.running import as_json, here
 from tests.cli.test_samples import FAR, HOME, RIGHT, SAID, command, server
 from tests.export.small import BACK, SWIPE, TAP, tree
 from tests.loaders.phones import episode, records
@@ -42,17 +42,17 @@ def criticised(rows: Path, out: Path) -> Iterator[dict[str, Any]]:
     """What a run of the critic says, while its server is there."""
     with running(Critic()) as asked:
         address = ["--model", "openai:tiny", "--base-url", f"{asked.url}/v1", "--json"]
-        yield as_json(omnidata("evaluate", STEPS, rows, *address, "--out", out))
+        yield as_json(here("evaluate", STEPS, rows, *address, "--out", out))
 
 
 def made(data: Path, out: Path, *runs: Path) -> dict[str, Any]:
     named = [word for run in runs for word in ("--run", run)]
-    found: dict[str, Any] = as_json(omnidata("synth", "criticbench", data, out, *named, "--json"))
+    found: dict[str, Any] = as_json(here("synth", "criticbench", data, out, *named, "--json"))
     return found
 
 
 def baseline(data: Path, name: str, run: Path, *more: str | Path) -> Path:
-    omnidata("evaluate", "omnigui", data, "--model", f"baseline:{name}", "--out", run, *more)
+    here("evaluate", "omnigui", data, "--model", f"baseline:{name}", "--out", run, *more)
     return run
 
 
@@ -70,7 +70,7 @@ def several(tmp_path: Path) -> Path:
 def test_a_critic_of_all_samples_is_their_verifier(data: Path, tmp_path: Path) -> None:
     run, rows, critic = tmp_path / "run", tmp_path / "rows", tmp_path / "critic"
     with server() as asked:
-        omnidata(*command(asked, data, run))
+        here(*command(asked, data, run))
         report = made(data, rows, run)
         lines = {line["sample_id"]: line for line in read_lines(rows / "steps.jsonl")}
         assert report["made"][STEPS] == {"rows": 6, "groups": 2, "right": 3, "wrong": 3}
@@ -99,7 +99,7 @@ def test_a_critic_of_all_samples_is_their_verifier(data: Path, tmp_path: Path) -
         places = np.array([line.get_xydata() for line in axes.lines if line.get_marker() == "o"])
         assert places[0] == pytest.approx(np.array([[0.8, 0.75], [0.9, 1.0]]))
         (rows / "steps.jsonl").unlink()  # the run says all that is needed
-        table = as_json(omnidata(*command(asked, data, run, "--verifier", critic)))["samples"]
+        table = as_json(here(*command(asked, data, run, "--verifier", critic)))["samples"]
     assert (table["best"]["scored"], table["best"]["unscored"]) == (6, 0)
     chosen = {line["sample_id"]: line["best"] for line in read_lines(run / "samples.jsonl")}
     assert chosen == {"App/E00/0": 1, "App/E01/0": 3}
@@ -112,20 +112,20 @@ def test_answers_that_the_critic_did_not_judge_are_counted_and_not_paired_by_pla
     run, rows, critic = tmp_path / "run", tmp_path / "rows", tmp_path / "critic"
     other = {0: [FAR, HOME, RIGHT], 1: [HOME, HOME, HOME]}
     with server(lambda episode, sample: other[episode][sample]) as asked:
-        omnidata(*command(asked, data, tmp_path / "other"))
+        here(*command(asked, data, tmp_path / "other"))
     report = made(data, rows, tmp_path / "other")
     assert report["made"][STEPS]["rows"] == 4
     assert sum(each["steps"].get("repeated", 0) for each in report["answers"]) == 2
     with criticised(rows, critic), server() as asked:
-        table = as_json(omnidata(*command(asked, data, run, "--verifier", critic)))["samples"]
+        table = as_json(here(*command(asked, data, run, "--verifier", critic)))["samples"]
         assert (table["best"]["scored"], table["best"]["unscored"]) == (3, 3)
         chosen = {line["sample_id"]: line["best"] for line in read_lines(run / "samples.jsonl")}
         # Of the first step RIGHT and FAR are known, of the second HOME alone.
         assert chosen == {"App/E00/0": 1, "App/E01/0": 1}
         with server(lambda episode, sample: '{"action_type":8}') as third:
-            done = omnidata(*command(third, data, tmp_path / "third", "--verifier", critic), code=2)
+            done = here(*command(third, data, tmp_path / "third", "--verifier", critic), code=2)
         assert "has no score for any answer" in " ".join(done.stderr.split())
-        done = omnidata(*command(asked, data, run, "--verifier", run), code=2)
+        done = here(*command(asked, data, run, "--verifier", run), code=2)
         assert "judges no answers" in " ".join(done.stderr.split())
 
 
@@ -153,7 +153,7 @@ def test_an_episode_is_right_if_all_of_its_answers_are(several: Path, tmp_path: 
     own = several / "App" / "media" / "E00" / "1.png"
     linked = [path for path in (rows / "media").iterdir() if path.samefile(own)]
     assert len(linked) == 1
-    audited = as_json(omnidata("audit", STEPS, rows / "steps.jsonl", "--json"))
+    audited = as_json(here("audit", STEPS, rows / "steps.jsonl", "--json"))
     blind = {rule["name"]: rule["metric"] for rule in audited["rules"]}
     truths = [step.source["right"] for step in get_task(STEPS).load(rows).steps]
     assert blind["baseline always-yes"] == pytest.approx(sum(truths) / len(truths))
@@ -184,7 +184,7 @@ def test_the_same_command_gives_the_report_and_other_answers_are_refused(
     report = made(data, rows, oracle)
     assert made(data, rows, oracle) == report
     center = baseline(data, "center", tmp_path / "center")
-    done = omnidata("synth", "criticbench", data, rows, "--run", center, code=2)
+    done = here("synth", "criticbench", data, rows, "--run", center, code=2)
     assert "other settings" in " ".join(done.stderr.split())
 
 
@@ -209,7 +209,7 @@ def test_what_cannot_be_meant_is_bad_usage(data: Path, tmp_path: Path) -> None:
             "the run had other prompts",
         ),
     ):
-        done = omnidata("synth", *words, code=2)
+        done = here("synth", *words, code=2)
         assert said in " ".join(done.stderr.split()), words
     assert not (tmp_path / "a").exists()
 
@@ -231,7 +231,7 @@ def test_answers_in_pixels_are_others_where_the_picture_had_another_size(data: P
 def test_no_curve_is_drawn_of_what_is_no_confidence(data: Path, tmp_path: Path) -> None:
     rows, critic = tmp_path / "rows", tmp_path / "critic"
     made(data, rows, baseline(data, "oracle", tmp_path / "oracle"))
-    omnidata("evaluate", STEPS, rows, "--model", "baseline:oracle", "--out", critic)
+    here("evaluate", STEPS, rows, "--model", "baseline:oracle", "--out", critic)
     scores = critic / "scores.jsonl"
     scores.write_text(scores.read_text().replace('"confidence":1.0', '"confidence":7'))
     with pytest.raises(RunError, match="a confidence is 7"):
@@ -255,7 +255,7 @@ def test_the_same_words_to_other_prompts_or_on_other_data_are_other_answers(
 ) -> None:
     run, rows, critic = tmp_path / "run", tmp_path / "rows", tmp_path / "critic"
     with server() as asked:
-        omnidata(*command(asked, data, tmp_path / "judged"))
+        here(*command(asked, data, tmp_path / "judged"))
         made(data, rows, tmp_path / "judged")
         same = tree(tmp_path / "same", episodes=2, actions=[TAP, BACK])
         with criticised(rows, critic):
@@ -264,7 +264,7 @@ def test_the_same_words_to_other_prompts_or_on_other_data_are_other_answers(
                 ("longer", same, ["--where", "app=app"]),
             ):
                 words = command(asked, folder, run / name, *more, "--verifier", critic)
-                done = omnidata(*words, code=2)
+                done = here(*words, code=2)
                 assert "has no score for any answer" in " ".join(done.stderr.split())
 
 
@@ -273,7 +273,7 @@ def test_instructions_of_steps_are_told_beside_their_answers(tmp_path: Path) -> 
     for level in ("low", "high"):
         run, rows = tmp_path / level, tmp_path / f"rows-{level}"
         words = ("--model", "baseline:oracle", "-T", f"level={level}")
-        omnidata("evaluate", "gui-odyssey", data, *words, "--out", run)
+        here("evaluate", "gui-odyssey", data, *words, "--out", run)
         made(data, rows, run)
         (row,) = read_lines(rows / "trajectories.jsonl")
         told = [[each for each in turn["shown"] if isinstance(each, str)] for turn in row["turns"]]
@@ -289,8 +289,8 @@ def test_trees_of_all_steps_are_told_whole(tmp_path: Path) -> None:
     data, run, rows = tmp_path / "data", tmp_path / "run", tmp_path / "rows"
     records(data / "android_control-00000-of-00001", episode())
     words = ("--model", "baseline:oracle", "-T", "observation=a11y", "-T", "coordinates=px")
-    omnidata("evaluate", "androidcontrol", data, *words, "--out", run)
-    omnidata("synth", "criticbench", data, rows, "--run", run)
+    here("evaluate", "androidcontrol", data, *words, "--out", run)
+    here("synth", "criticbench", data, rows, "--run", run)
     (row,) = read_lines(rows / "trajectories.jsonl")
     shown = [[each for each in turn["shown"] if "tag\t" in str(each)] for turn in row["turns"]]
     assert len(shown[0]) == 1
@@ -305,7 +305,7 @@ def test_a_verifier_that_is_none_is_told_before_anything_is_asked(
     with server() as asked:
         for verifier in (tmp_path / "nowhere", tmp_path / "no.jsonl", data, oracle):
             words = command(asked, data, tmp_path / "run", "--verifier", verifier)
-            omnidata(*words, code=2)
+            here(*words, code=2)
         assert asked.count == 0
     assert not (tmp_path / "run").exists()
 

@@ -19,7 +19,7 @@ from omnidata.synth.episodes import Settings, make_episodes, with_speech
 from omnidata.synth.episodes.settings import CUES
 from omnidata.tasks import get_task
 from omnidata.types import MediaRef, Step
-from tests.cli.running import as_json, omnidata
+from tests.cli.running import as_json, here
 from tests.full import FULL, in_gate
 from tests.synth.making import TINY, make_steps, only, right
 
@@ -106,7 +106,7 @@ def test_another_seed_is_no_leak_and_the_same_episodes_are(
     make_episodes(tmp_path / "trained on", only("screen"), episodes=24)
     make_episodes(tmp_path / "evaluated", only("screen", seed=seed), episodes=24)
     told = as_json(
-        omnidata(
+        here(
             "export", "omnigui", tmp_path / "trained on", tmp_path / "out", "--format", "trl",
             "--workers", "1", "-T", "modalities=I", "--json",
             "--check-against", tmp_path / "evaluated",
@@ -119,7 +119,7 @@ def test_another_seed_is_no_leak_and_the_same_episodes_are(
 def test_the_audit_finds_nothing_that_tells_the_answer_without_a_look(tmp_path: Path) -> None:
     chosen = replace(TINY, questions=("leave",), shuffled=False, max_steps=1)
     make_episodes(tmp_path / "data", chosen, episodes=160)
-    found = as_json(omnidata("audit", "omnigui", tmp_path / "data", "--json"))
+    found = as_json(here("audit", "omnigui", tmp_path / "data", "--json"))
     assert not found["leak"]
     assert found["judged"] == 160
     assert max(rule["overall"]["EM"] for rule in found["rules"]) <= 0.25
@@ -146,7 +146,6 @@ def test_without_a_voice_no_number_is_spoken() -> None:
 import subprocess
 import sys
 sys.modules["espeakng_loader"] = None
-from omnidata.run.evaluate import evaluate
 from omnidata.synth.episodes import Settings, with_speech
 assert with_speech(Settings(seconds=1.0)) == Settings(seconds=1.0)
 """

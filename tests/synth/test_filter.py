@@ -12,7 +12,7 @@ from omnidata.actions import Action, Box
 from omnidata.metrics.intervals import wilson
 from omnidata.tasks.omnigui.load import load
 from tests.adapters.servers import Fault
-from tests.cli.running import as_json, omnidata
+from tests.cli.running import as_json, here
 from tests.data.tiny import png
 from tests.loaders import agentstudio
 from tests.synth.recordings import (
@@ -90,7 +90,7 @@ def test_every_episode_says_which_critics_accepted_it_in_what_words(tmp_path: Pa
     one, two = tmp_path / "one", tmp_path / "two"
     with answering(lambda seen: YES) as server:
         ask("filter", server, data, one)
-    omnidata("synth", "filter", one, two, "--model", "baseline:always-true")
+    here("synth", "filter", one, two, "--model", "baseline:always-true")
     critics = [
         {"model": "openai:tiny", "answer": YES},
         {"model": "baseline:always-true", "answer": "Answer: True"},
@@ -136,7 +136,7 @@ def test_recordings_are_labelled_then_filtered_then_exported(tmp_path: Path) -> 
         ask("label", server, bare, tmp_path / "labelled")
     with answering(by_task({1: YES})) as server:
         ask("filter", server, tmp_path / "labelled", tmp_path / "kept")
-    omnidata(
+    here(
         *(
             "export",
             "omnigui",
@@ -246,7 +246,7 @@ def test_the_question_is_the_same_whether_it_succeeded_or_not(tmp_path: Path) ->
 
 def test_a_critic_that_accepts_nothing_leaves_no_dataset(tmp_path: Path) -> None:
     data = recording(tmp_path / "data", [TAP, END])
-    done = omnidata(
+    done = here(
         *("synth", "filter", data, tmp_path / "out", "--model", "baseline:always-false"), code=1
     )
     assert "no episode is accepted" in done.stderr
@@ -272,7 +272,7 @@ def test_a_failure_accepts_nothing_and_is_asked_again(tmp_path: Path) -> None:
 def test_the_questions_are_a_task_that_evaluate_runs(tmp_path: Path) -> None:
     data = recording(tmp_path / "data", [TAP, END], [TAP, END], extra={"is_success": True})
     results = as_json(
-        omnidata(
+        here(
             *("evaluate", "omnigui-critic", data, "--model", "baseline:oracle", "--json"),
             *("--out", tmp_path / "run"),
         )

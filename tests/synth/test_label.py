@@ -13,7 +13,7 @@ from omnidata.metrics.intervals import wilson
 from omnidata.tasks.omnigui.load import load
 from omnidata.types import Step
 from tests.adapters.servers import Fault
-from tests.cli.running import as_json, omnidata
+from tests.cli.running import as_json, here
 from tests.data.tiny import png
 from tests.synth.making import content, digests
 from tests.synth.recordings import (
@@ -176,7 +176,7 @@ def test_labels_of_a_model_are_no_truth_and_are_made_anew(tmp_path: Path) -> Non
 def test_without_known_actions_nothing_is_measured_and_that_is_said(tmp_path: Path) -> None:
     bare = recording(tmp_path / "bare", [None, None])
     with answering(lambda seen: says(8)) as server:
-        done = omnidata(*command("label", server, bare, tmp_path / "out"))
+        done = here(*command("label", server, bare, tmp_path / "out"))
     assert "precision not measured" in done.stderr
     assert "where the truth is known" not in done.stdout
     report = json.loads((tmp_path / "out" / "label.json").read_text("utf-8"))
@@ -305,9 +305,7 @@ def test_answers_of_broken_unicode_are_kept_and_read(tmp_path: Path) -> None:
 
 def test_one_step_episodes_alone_cannot_be_labelled(tmp_path: Path) -> None:
     bare = recording(tmp_path / "bare", [None], [None])
-    done = omnidata(
-        *("synth", "label", bare, tmp_path / "out", "--model", "baseline:center"), code=2
-    )
+    done = here(*("synth", "label", bare, tmp_path / "out", "--model", "baseline:center"), code=2)
     assert "no step has a screenshot before and after" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["bare"]
 
@@ -347,7 +345,7 @@ def test_bad_usage_is_said_and_nothing_is_written(
 ) -> None:
     bare = recording(tmp_path / "bare", [None, None])
     model = ("--model", "baseline:center")
-    done = omnidata("synth", "label", bare, tmp_path / "out", *model, *options, code=2)
+    done = here("synth", "label", bare, tmp_path / "out", *model, *options, code=2)
     assert told in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["bare"]
 
@@ -365,7 +363,7 @@ def test_data_that_cannot_be_used_are_refused(
     bare = recording(tmp_path / "bare", [None, None], extra=extra)
     more = ("--known", bare) if known else ()
     model = ("--model", "baseline:oracle", *more)
-    assert told in omnidata("synth", "label", bare, tmp_path / "out", *model, code=2).stderr
+    assert told in here("synth", "label", bare, tmp_path / "out", *model, code=2).stderr
 
 
 @pytest.mark.parametrize(
@@ -381,8 +379,8 @@ def test_a_dry_run_shows_the_question_and_leaves_nothing(
     data = recording(tmp_path / "data", actions)
     with answering(lambda seen: says(8)) as server:
         arguments = command(verb, server, data, tmp_path / "out", "--dry-run")
-        seen = as_json(omnidata(*arguments, "--json"))
-        assert words in omnidata(*arguments).stdout
+        seen = as_json(here(*arguments, "--json"))
+        assert words in here(*arguments).stdout
         assert server.count == 0
     assert (seen["requests"], seen["sample_id"]) == (1, name)
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
@@ -390,7 +388,7 @@ def test_a_dry_run_shows_the_question_and_leaves_nothing(
 
 def test_what_nobody_changed_is_written_as_it_was(sample: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    omnidata("synth", "label", sample, out, "--model", "baseline:majority")
+    here("synth", "label", sample, out, "--model", "baseline:majority")
     before, after = load(sample), load(out)
     assert not after.findings
     assert len(before.steps) == len(after.steps)

@@ -15,7 +15,7 @@ from omnidata.tasks import get_task
 from omnidata.tasks.omnigui.load import load
 from tests.adapters.local_models import checkpoint
 from tests.adapters.servers import Fault, Server
-from tests.cli.running import Started, as_json, here, omnidata
+from tests.cli.running import Started, as_json, here
 from tests.conftest import Once
 from tests.synth.making import digests
 from tests.synth.recordings import (
@@ -107,7 +107,7 @@ def test_the_same_command_asks_nothing_again_and_writes_nothing(tmp_path: Path) 
 def test_a_run_without_money_writes_nothing_until_it_is_whole(tmp_path: Path) -> None:
     bare, out = recording(tmp_path / "bare", [None] * 6), tmp_path / "out"
     with answering(lambda seen: says(8)) as server:
-        done = omnidata(*command("label", server, bare, out, "--max-tokens", "250"), code=1)
+        done = here(*command("label", server, bare, out, "--max-tokens", "250"), code=1)
         assert "nothing is written" in done.stderr
         assert not out.exists()
         assert 0 < server.count < 5
@@ -123,7 +123,7 @@ def test_labels_that_somebody_has_mended_are_not_replaced(tmp_path: Path) -> Non
         path.write_text(
             path.read_text().replace('"result_action_type": 8', '"result_action_type": 9')
         )
-        done = omnidata(*command("label", server, bare, out), code=2)
+        done = here(*command("label", server, bare, out), code=2)
     assert "there is something here already" in done.stderr
     assert rows(out)[0]["result_action_type"] == 9
 
@@ -133,7 +133,7 @@ def test_other_settings_are_refused_with_the_difference(tmp_path: Path) -> None:
     with answering(lambda seen: says(8)) as server:
         ask("label", server, bare, out)
         before = digests(out)
-        done = omnidata(*command("label", server, bare, out, "-T", "clip=off"), code=2)
+        done = here(*command("label", server, bare, out, "-T", "clip=off"), code=2)
         assert "different settings" in done.stderr
         assert server.count == 1
     assert digests(out) == before
@@ -143,9 +143,9 @@ def test_a_tree_whose_answers_are_gone_is_left_alone(tmp_path: Path) -> None:
     import shutil
 
     bare, out = recording(tmp_path / "bare", [None, None]), tmp_path / "out"
-    omnidata("synth", "label", bare, out, "--model", "baseline:center")
+    here("synth", "label", bare, out, "--model", "baseline:center")
     shutil.rmtree(tmp_path / "out.run")
-    done = omnidata("synth", "label", bare, out, "--model", "baseline:center", code=2)
+    done = here("synth", "label", bare, out, "--model", "baseline:center", code=2)
     assert "out.run, which it was made from, is missing" in done.stderr
 
 
@@ -154,8 +154,8 @@ def test_a_place_that_holds_something_is_refused_before_anything_is_asked(tmp_pa
     out.mkdir()
     (out / "mine.txt").write_text("keep")
     with answering(lambda seen: says(8)) as server:
-        omnidata(*command("label", server, bare, out), code=2)
-        omnidata(*command("label", server, bare, bare), code=2)
+        here(*command("label", server, bare, out), code=2)
+        here(*command("label", server, bare, bare), code=2)
         assert server.count == 0
     assert (out / "mine.txt").read_text() == "keep"
 
@@ -164,7 +164,7 @@ def test_what_a_kill_left_of_the_writing_is_removed(tmp_path: Path) -> None:
     import shutil
 
     bare, out = recording(tmp_path / "bare", [None, None]), tmp_path / "out"
-    omnidata("synth", "label", bare, out, "--model", "baseline:center")
+    here("synth", "label", bare, out, "--model", "baseline:center")
     made = digests(out)
     half = tmp_path / ".out.unfinished"
     shutil.copytree(out / "App", half / "App")
@@ -174,11 +174,11 @@ def test_what_a_kill_left_of_the_writing_is_removed(tmp_path: Path) -> None:
     shutil.rmtree(moved / "App" / "media")
     shutil.rmtree(out)
     (tmp_path / ".out.before").rename(tmp_path / "elsewhere")
-    omnidata("synth", "label", bare, out, "--model", "baseline:center")
+    here("synth", "label", bare, out, "--model", "baseline:center")
     assert digests(out) == made
     assert not half.exists()
     (tmp_path / "elsewhere").rename(moved)
-    omnidata("synth", "label", bare, out, "--model", "baseline:center")
+    here("synth", "label", bare, out, "--model", "baseline:center")
     assert not moved.exists()
 
 
@@ -186,7 +186,7 @@ def test_a_strangers_folder_is_not_touched(tmp_path: Path) -> None:
     bare, strange = recording(tmp_path / "bare", [None, None]), tmp_path / ".out.unfinished"
     strange.mkdir()
     (strange / "mine.txt").write_text("keep")
-    done = omnidata("synth", "label", bare, tmp_path / "out", "--model", "baseline:center", code=2)
+    done = here("synth", "label", bare, tmp_path / "out", "--model", "baseline:center", code=2)
     assert "there is something here already" in done.stderr
     assert (strange / "mine.txt").read_text() == "keep"
 
@@ -206,18 +206,18 @@ def test_provenance_survives_loading_converting_and_exporting(tmp_path: Path) ->
         ask("label", server, bare, out)
     said = {"model": "openai:tiny", "answer": says(0, HIT), "outcome": "ok", "used": True}
     assert load(out).steps[0].source["idm"] == said
-    omnidata("convert", "omnigui", out, tmp_path / "stored")
+    here("convert", "omnigui", out, tmp_path / "stored")
     stored = load(tmp_path / "stored").steps
     assert [step.source.get("idm") for step in stored if step.action] == [said] * 12
     again = as_json(
-        omnidata(
+        here(
             *("synth", "label", tmp_path / "stored", tmp_path / "again", "--json"),
             *("--model", "baseline:always-wait"),
         )
     )
     assert again["steps"]["labelled"] == 12
     for data in (out, tmp_path / "stored"):
-        omnidata(
+        here(
             "export",
             "omnigui",
             data,
@@ -243,17 +243,17 @@ def test_a_recording_that_ends_with_a_look_is_no_mistake_and_a_broken_target_is_
     tmp_path: Path,
 ) -> None:
     data = recording(tmp_path / "data (1)", [TAP, BACK, None])
-    omnidata("info", "omnigui", data, code=0)
+    here("info", "omnigui", data, code=0)
     assert validate(load(data), workers=0).errors == 0
     export = ("export", "omnigui", data, tmp_path / "train", "--split", "train=1")
-    omnidata(*export, "--format", "swift", "--workers", "1", code=0)
+    here(*export, "--format", "swift", "--workers", "1", code=0)
     assert not (tmp_path / "train" / "models.jsonl").exists()
     path = data / "App/media/E0/E0.json"
     path.write_text(
         path.read_text().replace('"result_action_type": 8', '"result_action_type": null')
     )
-    omnidata("info", "omnigui", data, code=1)
-    told = omnidata(*export, "--format", "swift", "--workers", "1", "--overwrite", code=1).stderr
+    here("info", "omnigui", data, code=1)
+    told = here(*export, "--format", "swift", "--workers", "1", "--overwrite", code=1).stderr
     assert "error [target-missing] App/E0/1" in told
     assert "warning [target-absent] App/E0/2" in told
 
@@ -263,8 +263,8 @@ def test_answers_of_any_text_survive_loading_converting_and_exporting(tmp_path: 
     said = "<image> \ud800\x1b[31m\x00 <script>" + says(0, HIT)
     with answering(lambda seen: said) as server:
         ask("label", server, bare, out)
-    omnidata("convert", "omnigui", out, tmp_path / "stored")
-    omnidata(
+    here("convert", "omnigui", out, tmp_path / "stored")
+    here(
         *(
             "export",
             "omnigui",
@@ -284,7 +284,7 @@ def test_answers_of_any_text_survive_loading_converting_and_exporting(tmp_path: 
 
 def test_the_questions_are_a_task_that_evaluate_runs(few: Path, tmp_path: Path) -> None:
     results = as_json(
-        omnidata(
+        here(
             *("evaluate", "omnigui-idm", few, "--model", "baseline:oracle", "--json"),
             *("--out", tmp_path / "run", "--limit", "12"),
         )
@@ -296,7 +296,7 @@ def test_the_questions_are_a_task_that_evaluate_runs(few: Path, tmp_path: Path) 
 def test_the_oracle_says_nothing_where_nobody_knows(tmp_path: Path) -> None:
     mixed = recording(tmp_path / "mixed", [TAP, None, BACK, END])
     told = as_json(
-        omnidata(
+        here(
             *("synth", "label", mixed, tmp_path / "out", "--model", "baseline:oracle", "--json"),
             code=1,
         )

@@ -16,7 +16,7 @@ from omnidata.synth.recaption import draw_frame, read_caption
 from omnidata.tasks import get_task
 from omnidata.types import MediaRef
 from tests.adapters.servers import Fault, seen_image
-from tests.cli.running import here, omnidata
+from tests.cli.running import here
 from tests.data.tiny import SIZE, png
 from tests.loaders import agentstudio
 from tests.synth.recordings import Rule, answering, ask, command, picture
@@ -115,7 +115,7 @@ def test_what_leads_back_is_kept_with_the_old_words_beside_it(
         assert profile.judge(step, THERE).values == (True,)
         assert profile.judge(step, ELSEWHERE).values == (False,)
     again = json.loads(
-        omnidata(*command("recaption", server, screens, out), "--json").stdout
+        here(*command("recaption", server, screens, out), "--json").stdout
     )  # the server is gone: nobody is asked
     assert again == told
 
@@ -130,7 +130,7 @@ def test_a_question_without_an_answer_writes_nothing_and_is_asked_again(
         return Fault(status=500) if broken[0] and mark(1) in seen else rule(seen)
 
     with answering(failing) as server:
-        done = omnidata(*command("recaption", server, screens, out), code=1)
+        done = here(*command("recaption", server, screens, out), code=1)
         assert "1 question got no answer" in done.stderr
         assert not out.exists()
         assert server.count == 4
@@ -168,7 +168,7 @@ def test_a_baseline_is_asked_here_whatever_the_engine(screens: Path, tmp_path: P
     """It needs all questions, of which there is no file that workers could load."""
     made = [tmp_path / name / "out" for name in ("here", "there")]
     for out, more in zip(made, ((), ("--engine", "ray")), strict=True):
-        done = omnidata("synth", "recaption", screens, out, "--model", "baseline:oracle", *more)
+        done = here("synth", "recaption", screens, out, "--model", "baseline:oracle", *more)
         assert ("baseline:oracle runs on this machine" in done.stderr) == bool(more)
     assert same_files(*made)
 
@@ -179,14 +179,14 @@ def test_another_grounder_finds_what_has_been_written_and_nobody_writes_it_again
     out, run = tmp_path / "out", tmp_path / "out.run"
     with answering(model(CAPTIONS, set())) as server:
         told = command("recaption", server, screens, out)
-        omnidata(*told, "--grounder", "baseline:center", code=1)
+        here(*told, "--grounder", "baseline:center", code=1)
         assert server.count == 4
         assert {path.name for path in run.iterdir()} == {"captions", "by-baseline-center"}
-        asked = json.loads(omnidata(*told, "--grounder", "baseline:oracle", "--json").stdout)
+        asked = json.loads(here(*told, "--grounder", "baseline:oracle", "--json").stdout)
         assert server.count == 4, "the same captions"
     assert {path.name for path in run.iterdir()} > {"by-baseline-center", "by-baseline-oracle"}
     assert (asked["grounder"], asked["elements"]["kept"]) == ("baseline:oracle", 3)
-    error = omnidata(*told, "--grounder", "baseline:center", code=2).stderr
+    error = here(*told, "--grounder", "baseline:center", code=2).stderr
     assert "its rows were grounded by baseline:oracle" in error
 
 

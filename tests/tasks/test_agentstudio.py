@@ -16,8 +16,7 @@ import omnidata
 from omnidata.adapters import Model
 from omnidata.media import image
 from omnidata.types import Completion, GenerationParams, LoadedDataset, Modality, Prepared
-from tests.cli.running import as_json
-from tests.cli.running import omnidata as run
+from tests.cli.running import as_json, here
 from tests.full import in_gate
 from tests.trees import NO_SHARED, SHARED
 
@@ -99,7 +98,7 @@ def test_missing_answers_are_wrong_and_told_apart(tmp_path: Path) -> None:
     data = ROWS / FILES["criticbench"]
     for profile, unread in (("agentstudio-paper", 350), ("agentstudio-release", 0)):
         command = ("score", "criticbench", data, lines, "--profile", profile, "--json")
-        found = as_json(run(*command, code=1))
+        found = as_json(here(*command, code=1))
         assert found["overall"]["accuracy"] == 0.0
         assert found["outcomes"]["missing"] == 349
         counts = found["counts"]["confusion"]
@@ -121,7 +120,7 @@ def test_the_unit_of_coordinates_is_an_option(tmp_path: Path) -> None:
 @real
 def test_the_command_line_prints_the_tables_columns(tmp_path: Path) -> None:
     data = ROWS / FILES["idm-multiple"]
-    done = run(
+    done = here(
         "evaluate", "idm-multiple", data, "--model", "baseline:oracle", "--out", tmp_path / "run"
     )
     assert "edit_distance" in done.stdout
@@ -197,6 +196,6 @@ def test_a_run_is_scored_with_the_instructions_that_it_was_asked_with(tmp_path: 
     out = tmp_path / "run"
     asked: list[str | Path] = ["evaluate", "groundui", data, "--out", out, "--json"]
     asked += ["--model", "baseline:oracle"]
-    evaluated = as_json(run(*asked, "-T", "instructions=raw"))
-    scored = as_json(run("score", "groundui", data, out, "--json"))
+    evaluated = as_json(here(*asked, "-T", "instructions=raw"))
+    scored = as_json(here("score", "groundui", data, out, "--json"))
     assert evaluated["outcomes"] == scored["outcomes"] == {"ok": 2}

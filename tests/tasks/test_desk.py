@@ -10,7 +10,7 @@ import pytest
 
 from omnidata.tasks import get_task
 from omnidata.types import LoadedDataset, Step
-from tests.cli.running import as_json, omnidata
+from tests.cli.running import as_json, here
 from tests.loaders.desk import (
     agentnet,
     bench,
@@ -223,7 +223,7 @@ def test_the_table_has_seeclicks_columns(tmp_path: Path) -> None:
             for step in task.load(data).steps
         )
     )
-    found = as_json(omnidata("score", "screenspot", data, answers, "--json"))
+    found = as_json(here("score", "screenspot", data, answers, "--json"))
     assert found["overall"] == {"accuracy": 0.5, "text": 1.0, "icon": 0.0}
     assert found["macro"] == 0.5  # a text on either platform, and icons on two
     web = found["by"]["platform"]["web"]

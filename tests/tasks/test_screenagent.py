@@ -12,7 +12,7 @@ from omnidata.data.validate import validate
 from omnidata.tasks import get_task
 from tests import plugs
 from tests.cli.running import as_json, here
-from tests.trees import NO_SHARED, SHARED, read_lines
+from tests.trees import NO_SHARED, SHARED
 
 REAL = SHARED / "data" / "screenagent_sessions"
 pytestmark = pytest.mark.skipif(not REAL.is_dir(), reason=NO_SHARED)
@@ -129,13 +129,3 @@ def test_one_action_of_several_is_not_all_of_them(tmp_path: Path) -> None:
         answers.write_text(json.dumps(line) + "\n", encoding="utf-8")
         found = as_json(here("score", "screenagent", data, answers, "--json", code=1))
         assert found["by"]["session"]["session47"]["accuracy"] * 3 == pytest.approx(right)
-
-
-def test_a_repository_of_it_opens_and_trains(tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    shutil.copytree(REAL / "session7", data / "session7")
-    here("convert", "screenagent", data, tmp_path / "repo", "--embed")
-    here("export", "screenagent", data, tmp_path / "sft", "--format", "trl", "--workers", "1")
-    rows = [row for path in (tmp_path / "sft").glob("*.jsonl") for row in read_lines(path)]
-    assert len(rows) == 8
-    assert "keyboard_text" in json.dumps(rows)

@@ -14,7 +14,7 @@ from omnidata.data.segment import segment
 from omnidata.data.segment.many import read_list, segment_all
 from omnidata.errors import DataError
 from omnidata.tasks.omnigui.load import load
-from tests.cli.running import as_json, omnidata
+from tests.cli.running import as_json, here
 from tests.data.segment.films import film, tap, write_log
 from tests.trees import same_files
 
@@ -38,14 +38,14 @@ def test_a_list_of_one_gives_what_the_recording_gives(tmp_path: Path) -> None:
         write_log(tmp_path / "0.jsonl", tap(1.0), tap(1.5)),
         tmp_path / "one",
     )
-    omnidata("segment", "--list", listed(tmp_path, 1), tmp_path / "list")
+    here("segment", "--list", listed(tmp_path, 1), tmp_path / "list")
     assert same_files(tmp_path / "one", tmp_path / "list")
 
 
 def test_lines_beat_options_and_options_beat_logs(tmp_path: Path) -> None:
     path = listed(tmp_path, 2, app="Mine", instruction_en="Go", lead=0.0, trim=":1.2")
     said = as_json(
-        omnidata(
+        here(
             *("segment", "--list", path, tmp_path / "out", "--json", "--workers", "2"),
             *("--app", "GTrans", "--lead", "0.2"),
         )
@@ -65,7 +65,7 @@ def test_lines_beat_options_and_options_beat_logs(tmp_path: Path) -> None:
 def test_a_bad_recording_is_a_finding_and_the_others_are_written(tmp_path: Path) -> None:
     path = listed(tmp_path)
     (tmp_path / "R1.mkv").unlink()
-    done = omnidata("segment", "--list", path, tmp_path / "out", "--workers", "1", code=1)
+    done = here("segment", "--list", path, tmp_path / "out", "--workers", "1", code=1)
     assert f"error [recording-unusable] {path}:2" in done.stderr.replace("\n", "")
     assert done.stdout.splitlines()[-1] == "2 episodes, 4 steps; 1 recording left out"
     assert len(load(tmp_path / "out", strict=True).steps) == 4
@@ -150,7 +150,7 @@ def test_a_recording_that_is_listed_twice_is_cut_once(tmp_path: Path) -> None:
 )
 def test_a_list_that_is_none_is_refused(tmp_path: Path, line: Any, message: str) -> None:
     (tmp_path / "list.jsonl").write_text(json.dumps(line) if line else "\n")
-    done = omnidata("segment", "--list", tmp_path / "list.jsonl", tmp_path / "out", code=2)
+    done = here("segment", "--list", tmp_path / "list.jsonl", tmp_path / "out", code=2)
     assert message in " ".join(done.stderr.split())
     assert not (tmp_path / "out").exists()
 
@@ -162,4 +162,4 @@ def test_places_and_options_that_do_not_fit_are_refused(tmp_path: Path) -> None:
         (("--list", "l", "out", "--episode", "E"), "one name cannot serve many episodes"),
         (("a.mp4", "b", "out", "--workers", "2"), "one recording is cut by one process"),
     ):
-        assert message in omnidata("segment", *arguments, code=2).stderr
+        assert message in here("segment", *arguments, code=2).stderr

@@ -17,7 +17,7 @@ from omnidata.data.segment import segment
 from omnidata.data.segment.plan import Cut
 from omnidata.errors import DataError, MediaError
 from omnidata.tasks.omnigui.load import load
-from tests.cli.running import Started, as_json, omnidata
+from tests.cli.running import Started, as_json, here
 from tests.data.segment.films import film, noise, tap, write_log
 
 
@@ -40,7 +40,7 @@ def test_a_recording_becomes_an_episode_that_the_oracle_solves(
     recording: Path, log: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "deep" / "data"
-    summary = as_json(omnidata("segment", recording, log, out, "--json"))
+    summary = as_json(here("segment", recording, log, out, "--json"))
     assert summary == {
         "out": str(out),
         "app": "TED",
@@ -54,12 +54,12 @@ def test_a_recording_becomes_an_episode_that_the_oracle_solves(
     }
     assert load(out, strict=True).steps[2].action is not None
     model = ("--model", "baseline:oracle", "--out", tmp_path / "run", "--json")
-    assert as_json(omnidata("evaluate", "omnigui", out, *model))["overall"]["SR"] == 1.0
+    assert as_json(here("evaluate", "omnigui", out, *model))["overall"]["SR"] == 1.0
 
 
 def test_options_beat_the_log(recording: Path, log: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    done = omnidata(
+    done = here(
         *("segment", recording, log, out, "--app", "GTrans", "--episode", "G1"),
         *("--instruction-en", "Say it", "--instruction-zh", "说", "--language", "zh"),
         *("--dimension", "temporal_reasoning", "--dependency", "critical"),
@@ -83,7 +83,7 @@ def test_actions_outside_the_recording_are_findings_and_exit_code_1(
     recording: Path, tmp_path: Path
 ) -> None:
     log = write_log(tmp_path / "log.jsonl", tap(-0.5), tap(1.0), tap(9.0))
-    done = omnidata("segment", recording, log, tmp_path / "out", code=1)
+    done = here("segment", recording, log, tmp_path / "out", code=1)
     assert done.stderr.count("error [event-outside]") == 2
     assert f"{log}:4: TAP begins at 9.00 s" in done.stderr.replace("\n", "")
     assert len(load(tmp_path / "out").steps) == 1
@@ -95,7 +95,7 @@ def test_a_still_end_is_held_for_one_recording_and_for_a_list(
     recording: Path, tmp_path: Path
 ) -> None:
     log = write_log(tmp_path / "log.jsonl", tap(1.0), tap(9.0))
-    done = omnidata("segment", recording, log, tmp_path / "out", "--until", "last-action")
+    done = here("segment", recording, log, tmp_path / "out", "--until", "last-action")
     assert "warning [frame-held]" in done.stderr
     assert len(load(tmp_path / "out").steps) == 2
     lines = [
@@ -105,9 +105,9 @@ def test_a_still_end_is_held_for_one_recording_and_for_a_list(
     ]
     listed = tmp_path / "list.jsonl"
     listed.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    done = omnidata("segment", "--list", listed, tmp_path / "many", "--json", code=1)
+    done = here("segment", "--list", listed, tmp_path / "many", "--json", code=1)
     assert [episode["steps"] for episode in json.loads(done.stdout)["episodes"]] == [2, 2, 1]
-    omnidata("segment", "--list", listed, tmp_path / "held", "--until", "9")
+    here("segment", "--list", listed, tmp_path / "held", "--until", "9")
     assert len(load(tmp_path / "held").steps) == 6
 
 
@@ -142,7 +142,7 @@ def test_a_wrong_clock_gives_no_endless_findings(recording: Path, tmp_path: Path
 def test_bad_options_are_refused_and_leave_nothing(
     recording: Path, log: Path, tmp_path: Path, arguments: tuple[str, ...], message: str
 ) -> None:
-    done = omnidata("segment", recording, log, tmp_path / "out", *arguments, code=2)
+    done = here("segment", recording, log, tmp_path / "out", *arguments, code=2)
     assert message in " ".join(done.stderr.replace("│", " ").split())
     assert left_in(tmp_path) == {"log.jsonl"}
 
@@ -153,9 +153,9 @@ def test_a_log_without_app_or_instruction_says_what_to_give(
     log = tmp_path / "log.jsonl"
     log.write_text('{"time": 1, "action": "HOME"}\n')
     for given, missing in (((), "app"), (("--app", "TED"), "instruction")):
-        done = omnidata("segment", recording, log, tmp_path / "out", *given, code=2)
+        done = here("segment", recording, log, tmp_path / "out", *given, code=2)
         assert f"the log states no {missing}" in done.stderr
-    done = omnidata(
+    done = here(
         *("segment", recording, log, tmp_path / "out"),
         *("--app", "TED", "--instruction-en", "Go home"),
     )
@@ -178,7 +178,7 @@ def test_an_out_that_cannot_be_made_is_bad_usage(
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     outs = {"below a file": log / "out", "no such system folder": Path("/proc/out")}
     out = outs.get(kind, tmp_path / ("loop" if kind == "loop" else "x" * 250))
-    done = omnidata("segment", recording, log, out, code=2)
+    done = here("segment", recording, log, out, code=2)
     assert "the folder cannot be made" in done.stderr
     assert "Fix: choose another OUT" in done.stderr
     assert left_in(tmp_path) == {"log.jsonl", "loop"}
@@ -190,9 +190,9 @@ def test_a_name_with_a_colon_is_no_url(recording: Path, log: Path, tmp_path: Pat
     copy = tmp_path / "Screencast 12:30:00.mkv"
     copy.write_bytes(recording.read_bytes())
     for named in (path, copy):
-        done = omnidata("segment", named, log, tmp_path / "out", code=2)
+        done = here("segment", named, log, tmp_path / "out", code=2)
         assert "Fix: give --episode" in done.stderr
-    omnidata("segment", copy, log, tmp_path / "out", "--episode", "T1")
+    here("segment", copy, log, tmp_path / "out", "--episode", "T1")
 
 
 def test_one_process_cuts_to_a_place(recording: Path, log: Path, tmp_path: Path) -> None:

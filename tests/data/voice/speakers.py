@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tests.cli.running import as_json, omnidata
+from tests.cli.running import as_json, here, omnidata
 from tests.trees import row, write_rows
 
 PROGRAM = Path(__file__).with_name("speaking.py")
@@ -48,7 +48,10 @@ def voice(
     data = write_rows(out.parent / f"steps of {out.name}" / "steps.json", rows)
     if by is not None:
         options = ("--command", by, *options)
-    done = omnidata("voice", "omnigui", data, out, "--json", *options, code=code, anew=anew)
+    if "--workers" not in options:
+        options = ("--workers", "1", *options)
+    asked = ("voice", "omnigui", data, out, "--json", *options)
+    done = omnidata(*asked, code=code, anew=True) if anew else here(*asked, code=code)
     return done.stderr if code == 2 else as_json(done)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import omnidata
+from tests.cli.running import here
 from tests.data.voice.speakers import PROGRAM, codes, command, content, file_of, samples, voice
 from tests.trees import read_lines
 
@@ -90,8 +90,10 @@ def test_an_engine_that_is_absent_or_broken_is_one_message(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str, what: str
 ) -> None:
     (tmp_path / "espeakng_loader.py").write_text(package, encoding="utf-8")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    done = omnidata("voice", "omnigui", tmp_path, tmp_path / "out", code=2, anew=True)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(sys.modules, "espeakng_loader", None)  # the usual one comes back
+    monkeypatch.delitem(sys.modules, "espeakng_loader")
+    done = here("voice", "omnigui", tmp_path, tmp_path / "out", code=2)
     assert what in done.stderr and "pip install" in done.stderr
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from tests.cli.running import as_json, omnidata
+from tests.cli.running import as_json, here
 from tests.data.voice.speakers import codes, command, content, file_of, voice
 from tests.trees import read_lines, row, write_rows
 
@@ -98,7 +98,7 @@ def test_a_thing_that_is_no_file_is_refused(copy: Path, make: Callable[[Path], N
 @pytest.mark.parametrize("out", ["/proc/voice", "steps.json"])
 def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path, out: str) -> None:
     data = write_rows(tmp_path / "steps.json", [row(app="TED")])
-    done = omnidata("voice", "omnigui", data, tmp_path / out, "--command", command(), code=2)
+    done = here("voice", "omnigui", data, tmp_path / out, "--command", command(), code=2)
     assert "cannot be read or written" in done.stderr
 
 
@@ -126,7 +126,7 @@ def test_a_full_disk_is_an_error_and_finished_files_are_kept(tmp_path: Path) -> 
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
     try:
-        assert "File too large" in voice(out, *TEXTS, by=by, anew=True, code=2)
+        assert "File too large" in voice(out, *TEXTS, by=by, code=2)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     done = voice(out, *TEXTS, by=by)
@@ -184,5 +184,5 @@ def test_both_instructions_of_a_step_are_spoken(tmp_path: Path) -> None:
     rows = [row("A", app="TED", instruction="点击分享", instruction_en="Tap Share")]
     data = write_rows(tmp_path / "steps.json", rows)
     out = tmp_path / "out"
-    assert as_json(omnidata("voice", "omnigui", data, out, "--json"))["texts"] == 2
+    assert as_json(here("voice", "omnigui", data, out, "--json"))["texts"] == 2
     assert content(out).keys() == {file_of(out, text).name for text in ("点击分享", "Tap Share")}
