@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from contextlib import nullcontext, suppress
+from functools import cache
 from typing import Any, get_args
 
 import pytest
@@ -24,7 +25,6 @@ from omnidata.actions import (
 )
 from omnidata.dialects import (
     CannotSayError,
-    Dialect,
     Platform,
     Rules,
     UnreadError,
@@ -53,8 +53,10 @@ def maybe(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.none() | strategy
 
 
-def actions(dialect: Dialect, platform: Platform, fed: Screen) -> st.SearchStrategy[Action]:
+@cache  # to make a strategy takes longer than to draw from it
+def actions(name: str, platform: Platform, fed: Screen) -> st.SearchStrategy[Action]:
     """Actions of the kinds that a dialect has on a platform; not each of them can be said."""
+    dialect = get_dialect(name)
     axes = [
         st.integers(0, int(edge)) | st.floats(0, edge).map(lambda value: round(value, 9))
         for edge in dialect.frame.extent(fed)
@@ -155,7 +157,7 @@ def test_what_is_written_is_read(name: str, data: st.DataObject) -> None:
     dialect = get_dialect(name)
     platform: Platform = data.draw(st.sampled_from(sorted(dialect.says)))
     fed = dialect.frame.fed_size(data.draw(st.sampled_from(SCREENS)))
-    action = data.draw(actions(dialect, platform, fed))
+    action = data.draw(actions(name, platform, fed))
     try:
         text = dialect.write((action,), fed, platform)
     except CannotSayError:
@@ -182,7 +184,7 @@ def test_several_actions_of_one_answer_are_read(name: str, data: st.DataObject) 
     platform: Platform = data.draw(st.sampled_from(sorted(dialect.says)))
     fed = dialect.frame.fed_size(data.draw(st.sampled_from(SCREENS)))
     said = []
-    for action in data.draw(st.lists(actions(dialect, platform, fed), min_size=2, max_size=3)):
+    for action in data.draw(st.lists(actions(name, platform, fed), min_size=2, max_size=3)):
         with suppress(CannotSayError):
             dialect.write((action,), fed, platform)
             if name != "ui-tars-2" or action.kind != "done":  # whose answer ends it
@@ -285,13 +287,18 @@ def pieces_of(name: str) -> tuple[str, ...]:
     return pieces
 
 
+@cache
+def texts_of(name: str) -> st.SearchStrategy[str]:
+    scraps = st.lists(st.sampled_from((*pieces_of(name), *LONG)) | st.text(max_size=5))
+    texts = st.text() | scraps.map("".join)
+    return texts | JSON.map(json.dumps) if "-computer" in name else texts
+
+
 @pytest.mark.parametrize("rules", get_args(Rules))
 @pytest.mark.parametrize("name", dialects())
 @given(data=st.data())
 def test_any_text_is_read_or_refused(name: str, rules: Rules, data: st.DataObject) -> None:
-    scraps = st.lists(st.sampled_from((*pieces_of(name), *LONG)) | st.text(max_size=5))
-    texts = st.text() | scraps.map("".join)
-    text = data.draw(texts | JSON.map(json.dumps) if "-computer" in name else texts)
+    text = data.draw(texts_of(name))
     try:
         assert get_dialect(name).read(text, FED, rules=rules).actions
     except UnreadError as error:
