@@ -73,8 +73,9 @@ def test_the_distribution_can_be_drawn(tmp_path: Path) -> None:
     ],
 )
 def test_bad_usage_is_said_and_nothing_is_written(
-    tmp_path: Path, options: tuple[str, ...], told: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], told: str
 ) -> None:
+    monkeypatch.setattr("omnidata.synth.compose.search.PATIENCE", 2)  # for what no search finds
     done = here(*COMPOSE, sample_pool(), tmp_path / "out", *options, "--workers", "1", code=2)
     assert told in done.stderr
     assert not (tmp_path / "out").exists()
