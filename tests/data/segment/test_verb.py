@@ -105,9 +105,10 @@ def test_a_still_end_is_held_for_one_recording_and_for_a_list(
     ]
     listed = tmp_path / "list.jsonl"
     listed.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    done = here("segment", "--list", listed, tmp_path / "many", "--json", code=1)
+    many = ("segment", "--workers", "1", "--list", listed)
+    done = here(*many, tmp_path / "many", "--json", code=1)
     assert [episode["steps"] for episode in json.loads(done.stdout)["episodes"]] == [2, 2, 1]
-    here("segment", "--list", listed, tmp_path / "held", "--until", "9")
+    here(*many, tmp_path / "held", "--until", "9")
     assert len(load(tmp_path / "held").steps) == 6
 
 

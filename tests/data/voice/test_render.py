@@ -184,5 +184,5 @@ def test_both_instructions_of_a_step_are_spoken(tmp_path: Path) -> None:
     rows = [row("A", app="TED", instruction="点击分享", instruction_en="Tap Share")]
     data = write_rows(tmp_path / "steps.json", rows)
     out = tmp_path / "out"
-    assert as_json(here("voice", "omnigui", data, out, "--json"))["texts"] == 2
+    assert as_json(here("voice", "omnigui", data, out, "--json", "--workers", "1"))["texts"] == 2
     assert content(out).keys() == {file_of(out, text).name for text in ("点击分享", "Tap Share")}
