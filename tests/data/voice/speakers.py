@@ -50,7 +50,7 @@ def voice(
         options = ("--command", by, *options)
     if "--workers" not in options:
         options = ("--workers", "1", *options)
-    asked = ("voice", "omnigui", data, out, "--json", *options)
+    asked: tuple[str | Path, ...] = ("voice", "omnigui", data, out, "--json", *options)
     done = omnidata(*asked, code=code, anew=True) if anew else here(*asked, code=code)
     return done.stderr if code == 2 else as_json(done)
 
