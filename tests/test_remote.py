@@ -112,14 +112,14 @@ def test_many_steps_are_kept_until_the_listing_changes(
 
     def upload(steps: int) -> None:
         rows = [row("a", number) for number in range(steps)]
-        store.put("many/steps.json", json.dumps(rows).encode())
+        store.put("kept/steps.json", json.dumps(rows).encode())
 
     kept: list[int] = []
     with steps_cache.reporting(lambda entry: kept.append(entry.steps)):
         upload(2)
-        assert load("s3://bucket/many") == load("s3://bucket/many")
+        assert load("s3://bucket/kept") == load("s3://bucket/kept")
         upload(3)
-        assert load("s3://bucket/many") == load("s3://bucket/many")
+        assert load("s3://bucket/kept") == load("s3://bucket/kept")
     assert kept == [2, 3]
 
 

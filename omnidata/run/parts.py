@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -64,41 +65,39 @@ def merge(
     judge = get_profile(task, profile)
     source = task.load(recorded_data(infos[0], runs[0], data), check_media=False)
     steps = recorded_steps(whole, source, runs[0])
-    answers = [
-        _answers(run, recorded_steps(info, source, run), task)
-        for run, info in zip(runs, infos, strict=True)
-    ]
-    unfinished = out.with_name(f".{out.name}.unfinished")
-    shutil.rmtree(unfinished, ignore_errors=True)  # what an interrupted call left
-    unfinished.mkdir(parents=True)
-    try:
-        lines = unfinished / ANSWERS
-        with atomic_write(lines) as file:
-            for name in ids_of(steps):
-                part = next((part for part in answers if name in part), None)
-                if part is None:  # it is behind the end of a rollout
-                    continue
-                file.write(encode(part.line(name)) + b"\n")
-        _join_attempts(runs, unfinished / "attempts.jsonl")
-        results = score(
-            task,
-            judge,
-            steps,
-            predictions.read(lines, of_run=True),
-            whole=whole_episodes(source.steps, steps),
-            out=unfinished,
-            source=source,
-        )
-        write_info(unfinished, whole | _facts(infos, runs, source, len(steps)))
-        if out.exists():
-            out.rmdir()
-        unfinished.rename(out)
-    except BaseException:
-        shutil.rmtree(unfinished, ignore_errors=True)
-        raise
-    finally:
-        for part in answers:
-            part.close()
+    with ExitStack() as files:
+        answers = [
+            _answers(run, recorded_steps(info, source, run), task, files)
+            for run, info in zip(runs, infos, strict=True)
+        ]
+        unfinished = out.with_name(f".{out.name}.unfinished")
+        shutil.rmtree(unfinished, ignore_errors=True)  # what an interrupted call left
+        unfinished.mkdir(parents=True)
+        try:
+            lines = unfinished / ANSWERS
+            with atomic_write(lines) as file:
+                for name in ids_of(steps):
+                    part = next((part for part in answers if name in part), None)
+                    if part is None:  # it is behind the end of a rollout
+                        continue
+                    file.write(encode(part.line(name)) + b"\n")
+            _join_attempts(runs, unfinished / "attempts.jsonl")
+            results = score(
+                task,
+                judge,
+                steps,
+                predictions.read(lines, of_run=True),
+                whole=whole_episodes(source.steps, steps),
+                out=unfinished,
+                source=source,
+            )
+            write_info(unfinished, whole | _facts(infos, runs, source, len(steps)))
+            if out.exists():
+                out.rmdir()
+            unfinished.rename(out)
+        except BaseException:
+            shutil.rmtree(unfinished, ignore_errors=True)
+            raise
     return results
 
 
@@ -160,9 +159,10 @@ def _check_alike(one: Path, first: Info, other: Path, info: Info) -> None:
         )
 
 
-def _answers(run: Path, steps: Sequence[Step], task: Asking) -> Answers:
+def _answers(run: Path, steps: Sequence[Step], task: Asking, files: ExitStack) -> Answers:
     path = run / ANSWERS
     found = Answers(path, steps)
+    files.callback(found.close)
     found.read(failed=True)
     if found.others:
         raise PredictionError(

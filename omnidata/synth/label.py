@@ -60,6 +60,7 @@ def lacks(action: Action, screen: Screen) -> str:
         screen: width and height of the screenshot in pixels.
 
     Examples:
+        >>> from omnidata.actions import Point
         >>> lacks(Action("tap", (Point(500, 1001, "norm1000"),)), (720, 1600))
         'its place lies off the screen'
         >>> lacks(Action("tap"), (720, 1600)), lacks(Action("back"), (720, 1600))

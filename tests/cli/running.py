@@ -146,6 +146,7 @@ def omnidata(
     with pytest.MonkeyPatch.context() as patch:
         if columns:
             patch.setenv("COLUMNS", str(columns))
+        patch.setattr(sys, "argv", ["omnidata", *argv])  # messages repeat the command
         done = _in_an_interpreter(argv) if anew else _in_this_process(argv)
     assert code in (None, done.returncode), done.stderr
     assert "Traceback" not in done.stderr or os.environ.get("OMNIDATA_DEBUG")

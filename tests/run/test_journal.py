@@ -284,7 +284,7 @@ def test_a_disk_that_is_full_beside_the_lines_is_said_and_nothing_is_lost(
     )
     assert done.returncode == 2
     assert "RunError" in done.stderr
-    assert "Fix: repeat the command" in done.stderr
+    assert "repeat the command: finished work is kept" in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "part" / name).exists()
     omnidata(*ask, tmp_path / "part")
