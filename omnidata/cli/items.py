@@ -70,13 +70,8 @@ def items(
 
 
 def _check_new(errata: Path, subset: float | None) -> None:
-    args.check_together(
-        errata,
-        subset is None,
-        "a subset corrects no labels",
-        f"--errata {errata} --subset {subset}",
-        "no --subset",
-    )
+    where = f"--subset {subset} --errata {errata}"
+    args.check_apart(subset is not None, errata, "a subset corrects no labels", where)
     check_new_file(errata, f"--errata {errata}")
 
 
