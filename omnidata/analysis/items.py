@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from omnidata.actions import Action, Box, centre, convert
+from omnidata.actions import Action, Box, Point, centre, convert, is_on_screen
 from omnidata.analysis.comparison import align, find_data, measure_all
 from omnidata.analysis.inference import TIE
 from omnidata.analysis.runs import read_runs, warnings
@@ -265,8 +265,8 @@ def errata_lines(
 ) -> list[dict[str, Any]]:
     """Return the lines of an errata file in which the answers of the strong runs are right too.
 
-    A person has to decide on each. An answer at a place gets a box as large as the label's. Labels
-    for which the benchmark takes no such action are left out.
+    A person has to decide on each. An answer at a place gets a box as large as the label's, cut at
+    the edges of the screen. Labels for which the benchmark takes no such action are left out.
 
     Args:
         found: the items; those with a contradicted label are candidates.
@@ -311,9 +311,16 @@ def _with_box(action: Action, step: Step) -> Action:
     label = step.action.start[0] if step.action and step.action.start else None
     if not action.start or not isinstance(label, Box) or min(step.screen) < 1:
         return action
-    point = convert(centre(action.start[0]), label.space, step.screen)
+    if not is_on_screen(action.start[0], step.screen):
+        return action
+    point, end = (
+        convert(place, label.space, step.screen)
+        for place in (centre(action.start[0]), Point(*step.screen, "px"))
+    )
     wide, high = (label.right - label.left) / 2, (label.bottom - label.top) / 2
-    box = Box(point.x - wide, point.y - high, point.x + wide, point.y + high, label.space)
+    left, top = max(0, point.x - wide), max(0, point.y - high)
+    right, bottom = min(end.x, point.x + wide), min(end.y, point.y + high)
+    box = Box(left, top, right, bottom, label.space)
     return msgspec.structs.replace(action, start=(box,))
 
 

@@ -18,6 +18,7 @@ from omnidata.actions import Point
 from omnidata.adapters.keys import without_credentials
 from omnidata.certify.benchmark import Probes
 from omnidata.certify.findings import (
+    MOST,
     Finding,
     Reply,
     compare_tokens,
@@ -432,12 +433,15 @@ def _of_pictures(benchmark: Probes, asked: _Asked) -> list[Reply]:
 def _compare(
     ours: Mapping[str, Sequence[Reply]], theirs: Mapping[str, Sequence[Reply]]
 ) -> tuple[dict[str, float], dict[str, str]]:
-    """Return the share of equal answers by probe, and the first question with two answers."""
+    """Return the share of equal answers by probe, and the first question with two answers.
+
+    A probe of which the reference answers less than three of four questions has no share.
+    """
     agreement: dict[str, float] = {}
     differs: dict[str, str] = {}
     for name in ours:
         pairs = pair_replies(ours[name], theirs[name])
-        if not pairs:
+        if not pairs or len(pairs) < MOST * len(ours[name]):
             continue
         same = [a.text == b.text if a.question.at else a.said == b.said for a, b in pairs]
         agreement[name] = sum(same) / len(same)

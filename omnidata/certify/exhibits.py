@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import wave
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Final, Literal
 
@@ -38,6 +39,8 @@ _CLIP: Final = (448, 448)
 class Exhibits:
     """Writes media into a folder, and returns their references.
 
+    A process draws each content once, for all folders.
+
     Args:
         folder: of the media; it exists.
     """
@@ -58,27 +61,11 @@ class Exhibits:
             at: the square's centre, in shares of the sides.
             form: "turned" by EXIF, "palette" or "alpha"; empty for plain RGB.
         """
-        picture = Image.new("RGB", size, "white")
-        reach = max(6, min(size) // 24)
-        x, y = at[0] * size[0], at[1] * size[1]
-        ImageDraw.Draw(picture).rectangle((x - reach, y - reach, x + reach, y + reach), RED)
-        exif = Image.Exif()
-        if form == "turned":
-            picture = picture.transpose(Image.Transpose.ROTATE_90)
-            exif[0x0112] = _TURNED
-        elif form == "palette":
-            picture = picture.quantize(16)
-        elif form == "alpha":
-            picture = picture.convert("RGBA")
-        buffer = io.BytesIO()
-        picture.save(buffer, "PNG", exif=exif, compress_level=1)
-        return self._write(f"{name}.png", "image", buffer.getvalue())
+        return self._write(f"{name}.png", "image", _draw_square(size, at, form))
 
     def text(self, name: str, text: str) -> MediaRef:
         """Write a text in the middle of a white square of 448 pixels."""
-        buffer = io.BytesIO()
-        _write_text(text).save(buffer, "PNG")
-        return self._write(f"{name}.png", "image", buffer.getvalue())
+        return self._write(f"{name}.png", "image", _draw_text(text))
 
     def row(self, name: str, size: Screen, texts: str) -> MediaRef:
         """Write letters along the longer side of a white picture, from edge to edge.
@@ -88,15 +75,7 @@ class Exhibits:
             size: width and height in pixels.
             texts: the letters.
         """
-        picture = Image.new("RGB", size, "white")
-        draw = ImageDraw.Draw(picture)
-        for number, letter in enumerate(texts):
-            along = 0.06 + 0.88 * number / (len(texts) - 1)
-            x, y = (along, 0.5) if size[0] > size[1] else (0.5, along)
-            draw.text((x * size[0], y * size[1]), letter, "black", font(144), anchor="mm")
-        buffer = io.BytesIO()
-        picture.save(buffer, "PNG")
-        return self._write(f"{name}.png", "image", buffer.getvalue())
+        return self._write(f"{name}.png", "image", _draw_row(size, texts))
 
     def colour(self, name: str, colour: str, form: Literal["PNG", "JPEG"] = "PNG") -> MediaRef:
         """Paint a whole picture in one of `COLOURS`."""
@@ -113,10 +92,8 @@ class Exhibits:
             shown: the texts.
             sound: of the clip, at `AUDIO_RATE`; None for a clip without.
         """
-        pictures = [np.asarray(_write_text(text)) for text in shown]
-        frames = [picture for picture in pictures for _ in range(_FPS)]
-        track = None if sound is None else sound.astype(np.float32)
-        return self._write(f"{name}.mp4", "video", encode_mp4(frames, fps=_FPS, sound=track))
+        track = b"" if sound is None else sound.astype(np.float32).tobytes()
+        return self._write(f"{name}.mp4", "video", _film(tuple(shown), track))
 
     def sound(self, name: str, signal: Samples) -> MediaRef:
         """Record a signal at `AUDIO_RATE`."""
@@ -133,6 +110,54 @@ class Exhibits:
             file.setframerate(AUDIO_RATE)
             file.writeframes((pair * 32767).astype("<i2").tobytes())
         return self._write(f"{name}.wav", "audio", buffer.getvalue())
+
+
+@cache
+def _draw_square(size: Screen, at: Pair, form: str) -> bytes:
+    picture = Image.new("RGB", size, "white")
+    reach = max(6, min(size) // 24)
+    x, y = at[0] * size[0], at[1] * size[1]
+    ImageDraw.Draw(picture).rectangle((x - reach, y - reach, x + reach, y + reach), RED)
+    exif = Image.Exif()
+    if form == "turned":
+        picture = picture.transpose(Image.Transpose.ROTATE_90)
+        exif[0x0112] = _TURNED
+    elif form == "palette":
+        picture = picture.quantize(16)
+    elif form == "alpha":
+        picture = picture.convert("RGBA")
+    buffer = io.BytesIO()
+    picture.save(buffer, "PNG", exif=exif, compress_level=1)
+    return buffer.getvalue()
+
+
+@cache
+def _draw_row(size: Screen, texts: str) -> bytes:
+    picture = Image.new("RGB", size, "white")
+    draw = ImageDraw.Draw(picture)
+    for number, letter in enumerate(texts):
+        along = 0.06 + 0.88 * number / (len(texts) - 1)
+        x, y = (along, 0.5) if size[0] > size[1] else (0.5, along)
+        draw.text((x * size[0], y * size[1]), letter, "black", font(144), anchor="mm")
+    buffer = io.BytesIO()
+    picture.save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+@cache
+def _draw_text(text: str) -> bytes:
+    buffer = io.BytesIO()
+    _write_text(text).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+@cache
+def _film(shown: Sequence[str], track: bytes) -> bytes:
+    """Film texts, with a sound of float32 at `AUDIO_RATE`."""
+    pictures = [np.asarray(_write_text(text)) for text in shown]
+    frames = [picture for picture in pictures for _ in range(_FPS)]
+    sound = np.frombuffer(track, np.float32) if track else None
+    return encode_mp4(frames, fps=_FPS, sound=sound)
 
 
 def _write_text(text: str) -> Image.Image:

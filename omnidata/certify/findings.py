@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +18,7 @@ from omnidata.metrics.intervals import wilson
 from omnidata.types import Delivery
 
 State = Literal["pass", "fail", "unclear", "left out"]
-_MOST: Final = 0.75
+MOST: Final = 0.75
 """The share of replies that a finding needs; its Wilson interval must also lie above chance."""
 _TOKENS: Final = 1.1
 """The ratio of counts of tokens that templates explain."""
@@ -35,6 +36,10 @@ _CONTROLS: Final[Mapping[str, str]] = {
     "frame_order": "several-pictures",
 }
 """Cause -> a simpler probe. A model that is too weak for it shows no such fault."""
+_OUTAGE: Final = re.compile(
+    r"HTTP (?:408|425|429|502|503|504)\b|connection|[Dd]isconnected|Timeout|server is up"
+)
+"""The errors of a busy server or of one that has ended: it refuses nothing."""
 _GUESS: Final = 1 / 3
 """The chance of an answer that is one of a fault's, at least: weak models often err alike."""
 
@@ -107,12 +112,17 @@ def judge_probe(probe: Probe, replies: Sequence[Reply], space: Space) -> Finding
     refused = [reply for reply in replies if reply.delivery not in _ANSWERED]
     if not replies:
         return _unclear(probe, "no question was asked", 0, 0)
-    if len(refused) > (1 - _MOST) * len(replies):
+    if len(replies) < MOST * len(probe.questions):
+        why = f"only {len(replies)} of {len(probe.questions)} questions were asked"
+        return _unclear(probe, why, 0, len(replies))
+    if len(refused) > (1 - MOST) * len(replies):
         said = refused[0].error or refused[0].delivery
-        failed = sum(reply.delivery == "api_error" for reply in refused)
-        if failed >= _MOST * len(replies) and probe.controls:
+        failed = sum(
+            reply.delivery == "api_error" and not _OUTAGE.search(reply.error) for reply in refused
+        )
+        if failed >= MOST * len(replies) and probe.controls:
             return leave_out(probe, f"the server refuses this setting: {said}")
-        if failed >= _MOST * len(replies):
+        if failed >= MOST * len(replies):
             return _fail(probe, "refused", said, 0, len(replies))
         why = f"{len(refused)} of {len(replies)} have no reply: {said}"
         return _unclear(probe, why, 0, len(replies))
@@ -123,7 +133,7 @@ def judge_probe(probe: Probe, replies: Sequence[Reply], space: Space) -> Finding
     cut = sum(
         reply.delivery == "truncated" and not reply.said and not reply.point for reply in replies
     )
-    if found.state == "unclear" and cut > (1 - _MOST) * len(replies):
+    if found.state == "unclear" and cut > (1 - MOST) * len(replies):
         return replace(found, why=f"{cut} of {len(replies)} answers are cut: turn thoughts off")
     return found
 
@@ -134,7 +144,7 @@ def _judge_places(probe: Probe, replies: Sequence[Reply], space: Space) -> Findi
     points = [point for at, point in placed if at and point]
     size = replies[0].size
     right = count_right(targets, points, size, space)
-    if len(points) < _MOST * len(replies):
+    if len(points) < MOST * len(replies):
         return _unclear(probe, "most answers are not places", right, len(replies))
     found = fit_places(targets, points, size, space)
     if found is None:
@@ -163,19 +173,19 @@ def _judge_signs(probe: Probe, replies: Sequence[Reply]) -> Finding:
 
 def _is_more(count: int, total: int, chance: float) -> bool:
     interval = wilson(count, total)
-    return interval is not None and count >= _MOST * total and interval[0] > chance
+    return interval is not None and count >= MOST * total and interval[0] > chance
 
 
 def _judge_same(probe: Probe, replies: Sequence[Reply]) -> Finding:
-    texts = {reply.text for reply in replies}
+    answered = [reply for reply in replies if reply.delivery in _ANSWERED]
+    texts = {reply.text for reply in answered}
     if texts == {""}:
-        return _unclear(probe, "all replies are empty", 0, len(replies))
+        return _unclear(probe, "all replies are empty", 0, len(answered))
     if len(texts) == 1:
-        return _pass(probe, len(replies), len(replies))
+        return _pass(probe, len(answered), len(answered))
     (cause,) = replies[0].question.signs.values()
-    return _fail(
-        probe, cause, f"{len(texts)} different texts in {len(replies)} replies", 0, len(replies)
-    )
+    detail = f"{len(texts)} different texts in {len(answered)} replies"
+    return _fail(probe, cause, detail, 0, len(answered))
 
 
 def _judge_times(probe: Probe, replies: Sequence[Reply]) -> Finding:
@@ -214,7 +224,7 @@ def _judge_cut(probe: Probe, replies: Sequence[Reply]) -> Finding:
     until = min(end for _, end in fits)
     # A model that hears one beep less now and then shows no cut.
     short = sum(float(reply.said or 0) < len(reply.question.beeps) - 1 for reply in replies)
-    enough = _MOST if short > 1 else 1
+    enough = MOST if short > 1 else 1
     if until == math.inf or len(fits) < enough * len(replies):
         return found
     cause = "sound_cut_30" if start < 30 <= until else "sound_cut"
@@ -319,7 +329,7 @@ def doubt_faults(
     places = Counter(states[name] for name, probe in probes.items() if probe.judged == "places")
     asked = [name for name, probe in probes.items() if probe.judged not in ("same", "tokens")]
     texts = Counter(reply.text for name in asked for reply in replies[name])
-    is_constant = max(texts.values(), default=0) >= _MOST * texts.total() > 0
+    is_constant = max(texts.values(), default=0) >= MOST * texts.total() > 0
     found = []
     for finding in findings:
         why = ""

@@ -528,3 +528,20 @@ def check_together(given: object, needed: object, what: str, where: str, expecte
     """
     if given and not needed:
         raise UsageError(what, where=where, expected=f"{expected} as well")
+
+
+def check_apart(given: object, other: object, what: str, where: str) -> None:
+    """Refuse an option beside one that excludes it.
+
+    Args:
+        given: the value of the option; false if it is not given.
+        other: the value of the other.
+        what: for the message, as in `UsageError`.
+        where: both options as given.
+
+    Raises:
+        UsageError: both are given.
+    """
+    if given and other:
+        option = where.split()[0]
+        raise UsageError(what, where=where, expected="one of the two", remedy=f"drop {option}")

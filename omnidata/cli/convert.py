@@ -22,10 +22,10 @@ def convert(
     task: args.TaskName,
     data: args.Data,
     out: Path = argument("A new folder for the repository.", "OUT"),
-    embed: bool = flag(
-        "Store the media in the rows (portable), or only their paths (this machine).",
+    embed: bool | None = flag(
+        "Store the media in the rows (portable, the default), or only their paths (this machine).",
         "--embed/--link",
-        default=True,
+        default=None,
     ),
     overwrite: bool = flag("Replace an existing repository.", "--overwrite"),
     strict: bool = flag("Stop if the annotations have findings.", "--strict"),
@@ -66,13 +66,22 @@ def convert(
             remedy=f"convert {own}; {task} reads that repository too",
         )
     if errata is not None:
-        return _convert_errata(asking, data, errata, out, as_json)
+        for given, name in (
+            (embed is not None, "--embed" if embed else "--link"),
+            (overwrite, "--overwrite"),
+            (workers, f"--workers {workers}"),
+            (cluster, "--engine ray"),
+        ):
+            what, where = "errata are one file without media", f"{name} --errata {errata}"
+            args.check_apart(given, errata, what, where)
+        return _convert_errata(asking, data, errata, out, strict, as_json)
+    media = "linked" if embed is False else "embedded"
     source = asking.load(data, check_media=False, strict=strict)
     with terminal.resumable(), terminal.progress("converting") as progress:
         done = run(
             source,
             out,
-            embed=embed,
+            embed=media == "embedded",
             overwrite=overwrite,
             workers=workers or 1,
             cluster=cluster,
@@ -84,7 +93,7 @@ def convert(
         terminal.print_json(
             {
                 "out": str(out),
-                "media": "embedded" if embed else "linked",
+                "media": media,
                 "digest": manifest.digest,
                 "steps": len(source.steps),
                 "subsets": list(manifest.subsets),
@@ -103,14 +112,16 @@ def convert(
     return errors > 0
 
 
-def _convert_errata(task: Asking, data: Path, file: Path, out: Path, as_json: bool) -> bool:
+def _convert_errata(
+    task: Asking, data: Path, file: Path, out: Path, strict: bool, as_json: bool
+) -> bool:
     from omnidata.data.errata_checks import check_errata, make_errata
     from omnidata.jsontext import write_lines
     from omnidata.run.errata import read_errata
     from omnidata.storage import atomic_write, wrap_os_error
 
     check_new_file(out, f"OUT {out}")
-    source = task.load(data, check_media=False)
+    source = task.load(data, check_media=False, strict=strict)
     lines, findings = make_errata(task, source, file)
     with wrap_os_error(out.parent), atomic_write(out) as written:
         write_lines(written, lines)

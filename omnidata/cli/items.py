@@ -70,13 +70,8 @@ def items(
 
 
 def _check_new(errata: Path, subset: float | None) -> None:
-    args.check_together(
-        errata,
-        subset is None,
-        "a subset corrects no labels",
-        f"--errata {errata} --subset {subset}",
-        "no --subset",
-    )
+    where = f"--subset {subset} --errata {errata}"
+    args.check_apart(subset is not None, errata, "a subset corrects no labels", where)
     check_new_file(errata, f"--errata {errata}")
 
 
@@ -99,7 +94,7 @@ def _analyse(
         with wrap_os_error(errata.parent), atomic_write(errata) as file:
             write_lines(file, lines)
         count, left = len(lines) - 1, len(found.contradicted) - len(lines) + 1
-        more = f", {left} left out that are no actions of the benchmark" if left else ""
+        more = f", {left} left out without an answer that is an action" if left else ""
         terminal.note(f"{plural(count, 'candidate')} to decide on: {errata}{more}")
     return [item.sample_id for item in found.contradicted]
 

@@ -87,13 +87,8 @@ def _check_errata(
     from omnidata.run.errata import read_all
     from omnidata.tasks import get_task
 
-    args.check_together(
-        quarantine,
-        not errata,
-        "errata name no unusable steps",
-        f"--quarantine {quarantine}",
-        "no --errata",
-    )
+    where = f"--quarantine {quarantine} --errata {errata[0]}"
+    args.check_apart(quarantine, errata, "errata name no unusable steps", where)
     asking, files = get_task(task), read_all(errata, task)
     source = asking.load(data, check_media=False)
     findings = [finding for one in files for finding in check_errata(asking, source, one)]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from omnidata.actions import Action, Box, Point, Region, Screen, convert
+from omnidata.actions import Action, Region, Screen, is_on_screen
 from omnidata.errors import DataError, Finding, Severity, UsageError
 from omnidata.loaders.steps import Positions
 from omnidata.run.errata import Correction, Errata, Targets
@@ -107,17 +107,7 @@ def _of_step(
 def _places_off_screen(action: Action, screen: Screen) -> list[Region]:
     if min(screen) < 1:
         return []
-    return [each for each in (*action.start, *action.end) if not _is_on_screen(each, screen)]
-
-
-def _is_on_screen(region: Region, screen: Screen) -> bool:
-    corners = [region] if isinstance(region, Point) else _corners(region)
-    pixels = [convert(corner, "px", screen) for corner in corners]
-    return all(0 <= one.x <= screen[0] and 0 <= one.y <= screen[1] for one in pixels)
-
-
-def _corners(box: Box) -> list[Point]:
-    return [Point(box.left, box.top, box.space), Point(box.right, box.bottom, box.space)]
+    return [each for each in (*action.start, *action.end) if not is_on_screen(each, screen)]
 
 
 def _finding(code: str, where: str, what: str, expected: str, step: Step | None = None) -> Finding:

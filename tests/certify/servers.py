@@ -8,7 +8,7 @@ import random
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, lru_cache
 from itertools import groupby
 from typing import Any
 
@@ -27,14 +27,33 @@ _SPECIAL = re.compile(r"<\|box_(?:start|end)\|>")
 """Special tokens of the model; other spellings are plain text."""
 
 
+_FEW = 240
+"""Pixels of a picture's shorter side that are kept: enough to read a digit and find a place."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture, of which fewer pixels are kept.
+
+    Attributes:
+        pixels: RGB, at 1 / N of its sides.
+        size: width and height in pixels.
+        format: of the file.
+    """
+
+    pixels: Image.Image
+    size: tuple[int, int]
+    format: str = ""
+
+
 @dataclass(frozen=True)
 class Heard:
     """What of a request reaches the model.
 
     Attributes:
         turns: role and text of each message, in order.
-        pictures: RGB.
-        clip: time in seconds and RGB of each frame.
+        pictures: as the model sees them.
+        clip: time in seconds and picture of each frame.
         sound: (channels, N) at 16 kHz; None without.
         track: the clip's own sound.
         limit, stop, seed, temperature, keeps_special: of the request.
@@ -43,8 +62,8 @@ class Heard:
     """
 
     turns: Sequence[tuple[str, str]]
-    pictures: Sequence[Image.Image] = ()
-    clip: Sequence[tuple[float, Image.Image]] = ()
+    pictures: Sequence[Picture] = ()
+    clip: Sequence[tuple[float, Picture]] = ()
     sound: npt.NDArray[np.float32] | None = None
     track: npt.NDArray[np.float32] | None = None
     limit: int = 10**6
@@ -105,7 +124,7 @@ def _count(text: str) -> int:
 
 def _hear(payload: Mapping[str, Any]) -> Heard:
     turns, pictures = [], []
-    clip: list[tuple[float, Image.Image]] = []
+    clip: Sequence[tuple[float, Picture]] = []
     sound = track = None
     for message in payload["messages"]:
         texts, time = [], None
@@ -119,7 +138,7 @@ def _hear(payload: Mapping[str, Any]) -> Heard:
             data = part[kind].get("data") or part[kind]["url"].partition(",")[2]
             content = base64.b64decode(data)
             if kind == "image_url" and time is not None:
-                clip.append((time, _open(content)))
+                clip = [*clip, (time, _open(content))]
                 time = None
             elif kind == "image_url":
                 pictures.append(_open(content))
@@ -147,22 +166,28 @@ def _parts(content: Any) -> list[dict[str, Any]]:
     return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
-def _open(content: bytes) -> Image.Image:
-    """Open a picture in RGB, and keep the name of its format."""
+@lru_cache(200)
+def _open(content: bytes) -> Picture:
     opened = Image.open(io.BytesIO(content))
-    picture = opened.convert("RGB")
-    picture.format = opened.format
-    return picture
+    size, form = opened.size, opened.format or ""
+    return Picture(opened.convert("RGB").reduce(max(1, min(size) // _FEW)), size, form)
 
 
-def _frames(content: bytes) -> list[tuple[float, Image.Image]]:
+@lru_cache(50)
+def _frames(content: bytes) -> Sequence[tuple[float, Picture]]:
     with av.open(io.BytesIO(content), "r") as container:
         return [
-            (frame.time or 0.0, Image.fromarray(frame.to_ndarray(format="rgb24")))
+            (
+                frame.time or 0.0,
+                Picture(
+                    Image.fromarray(frame.to_ndarray(format="rgb24")), (frame.width, frame.height)
+                ),
+            )
             for frame in container.decode(video=0)
         ]
 
 
+@lru_cache(50)
 def _sound(content: bytes) -> npt.NDArray[np.float32] | None:
     with av.open(io.BytesIO(content), "r") as container:
         if not container.streams.audio:
@@ -218,25 +243,25 @@ def answer_of(heard: Heard) -> str:
     return ", ".join(map(_read_text, heard.pictures))
 
 
-def _point(picture: Image.Image, asked: str) -> str:
-    pixels = np.asarray(picture)
+def _point(picture: Picture, asked: str) -> str:
+    pixels = np.asarray(picture.pixels)
     is_red = (pixels[..., 0] > 150) & (pixels[..., 1] < 110) & (pixels[..., 2] < 110)
     rows, columns = np.nonzero(is_red)
     if not rows.size:
         return "There is no red square."
-    x, y = columns.mean() + 0.5, rows.mean() + 0.5
-    if "0 to 1000" in asked:
-        x, y = x * 1000 / picture.width, y * 1000 / picture.height
+    width, height = (1000, 1000) if "0 to 1000" in asked else picture.size
+    x = (columns.mean() + 0.5) * width / pixels.shape[1]
+    y = (rows.mean() + 0.5) * height / pixels.shape[0]
     return f"[{x:.0f}, {y:.0f}]"
 
 
-def _colour(picture: Image.Image) -> str:
-    red, green, blue = np.asarray(picture).mean(axis=(0, 1)) > 128
+def _colour(picture: Picture) -> str:
+    red, green, blue = np.asarray(picture.pixels).mean(axis=(0, 1)) > 128
     names = {(1, 0, 0): "red", (0, 0, 1): "blue", (1, 1, 0): "yellow", (0, 1, 1): "cyan"}
     return names[int(red), int(green), int(blue)]
 
 
-def _watch(clip: Sequence[tuple[float, Image.Image]], asked: str) -> str:
+def _watch(clip: Sequence[tuple[float, Picture]], asked: str) -> str:
     shown = [(_read_text(picture), time) for time, picture in clip]
     if found := re.search(r"it show (\d)", asked):
         return str(round(next((time for text, time in shown if text == found[1]), 0)))
@@ -280,13 +305,13 @@ def _spoken(wave: npt.NDArray[np.float32]) -> str:
 
 
 def _likeness(part: npt.NDArray[np.float32], word: npt.NDArray[np.float32]) -> float:
-    size = part.size + word.size
+    size = 2 ** (part.size + word.size).bit_length()
     product = np.fft.rfft(part, size) * np.fft.rfft(word, size).conj()
     return float(np.fft.irfft(product, size).max() / np.linalg.norm(word))
 
 
-def _read_text(picture: Image.Image) -> str:
-    ink = np.asarray(picture.convert("L")) < 128
+def _read_text(picture: Picture) -> str:
+    ink = np.asarray(picture.pixels.convert("L")) < 128
     if not ink.any():
         return ""
     is_upright = ink.shape[0] > ink.shape[1]  # one letter below the other
@@ -330,27 +355,40 @@ def _scaled(ink: npt.NDArray[np.bool_]) -> npt.NDArray[np.float32]:
 # One fault each.
 
 
-def _halve(picture: Image.Image) -> Image.Image:
-    return picture.resize((max(1, picture.width // 2), max(1, picture.height * 2 // 3)))
+def _resize(picture: Picture, across: float, down: float) -> Picture:
+    """Resize a picture to shares of its sides."""
+
+    def resized(size: tuple[int, int]) -> tuple[int, int]:
+        return max(1, round(size[0] * across)), max(1, round(size[1] * down))
+
+    shown = picture.pixels
+    return replace(picture, pixels=shown.resize(resized(shown.size)), size=resized(picture.size))
 
 
-def _pad(picture: Image.Image) -> Image.Image:
-    side = max(picture.size)
+def _halve(picture: Picture) -> Picture:
+    return _resize(picture, 1 / 2, 2 / 3)
+
+
+def _pad(picture: Picture) -> Picture:
+    shown = picture.pixels
+    side = max(shown.size)
     ground = Image.new("RGB", (side, side), "black")
-    ground.paste(picture, ((side - picture.width) // 2, (side - picture.height) // 2))
-    return ground
+    ground.paste(shown, ((side - shown.width) // 2, (side - shown.height) // 2))
+    return replace(picture, pixels=ground, size=(max(picture.size),) * 2)
 
 
-def _limit(picture: Image.Image) -> Image.Image:
+def _limit(picture: Picture) -> Picture:
     """Resize to a million pixels at most."""
-    scale = min(1, (10**6 / (picture.width * picture.height)) ** 0.5)
-    return picture.resize((round(picture.width * scale), round(picture.height * scale)))
+    scale = min(1, (10**6 / (picture.size[0] * picture.size[1])) ** 0.5)
+    return _resize(picture, scale, scale)
 
 
-def _crop(picture: Image.Image) -> Image.Image:
-    side = min(picture.size)
-    left, top = (picture.width - side) // 2, (picture.height - side) // 2
-    return picture.crop((left, top, left + side, top + side))
+def _crop(picture: Picture) -> Picture:
+    shown = picture.pixels
+    side = min(shown.size)
+    left, top = (shown.width - side) // 2, (shown.height - side) // 2
+    middle = shown.crop((left, top, left + side, top + side))
+    return replace(picture, pixels=middle, size=(min(picture.size),) * 2)
 
 
 def _in_thousandths(heard: Heard) -> Heard:
@@ -362,8 +400,8 @@ def _swap(heard: Heard) -> str:
     return re.sub(r"\[(\d+), (\d+)\]", r"[\2, \1]", answer_of(heard))
 
 
-def _bgr(picture: Image.Image) -> Image.Image:
-    return Image.merge("RGB", picture.split()[::-1])
+def _bgr(picture: Picture) -> Picture:
+    return replace(picture, pixels=Image.merge("RGB", picture.pixels.split()[::-1]))
 
 
 def _cut(sound: npt.NDArray[np.float32] | None, seconds: int) -> npt.NDArray[np.float32] | None:
@@ -466,7 +504,7 @@ FAULTS: Mapping[str, tuple[Callable[[Heard], Heard], str, Mapping[str, str]]] = 
         {"frame-times": "frame_times"},
     ),
     "transcode": (
-        lambda h: replace(h, track=None, clip=[(t, s.resize((224, 224))) for t, s in h.clip]),
+        lambda h: replace(h, track=None, clip=[(t, _resize(s, 1 / 2, 1 / 2)) for t, s in h.clip]),
         "V",
         {"track": "track_lost"},
     ),

@@ -18,7 +18,7 @@ from omnidata.certify import Certificate, certify
 from omnidata.errors import UnansweredError
 from omnidata.run.cluster import Recipe
 from omnidata.run.cost import Limits
-from tests.adapters.servers import running
+from tests.adapters.servers import FINE, Fault, running
 from tests.certify.servers import FAULTS, Heard, Watching, answer_of, mix
 from tests.full import in_gate
 
@@ -208,6 +208,15 @@ def test_a_limit_holds_for_all_probes_together(tmp_path: Path) -> None:
     assert "no question was asked" in [finding.why for finding in found.findings]
 
 
+def test_a_probe_passes_by_most_of_its_questions_alone(tmp_path: Path) -> None:
+    with running(Watching()) as server:
+        model = Recipe("openai:m", base_url=f"{server.url}/v1")
+        found = certify(model, tmp_path, modalities="", limits=Limits(max_tokens=1))
+    assert found.requests == 1
+    assert {finding.state for finding in found.findings} == {"unclear"}
+    assert "only 1 of 4 questions were asked" in [finding.why for finding in found.findings]
+
+
 def test_random_answers_are_unclear(tmp_path: Path) -> None:
     rng = random.Random(0)
     words = ["red", "blue", "left", "right", "high", "low", "4", "kiwi", "A", "[3, 4]"]
@@ -220,3 +229,33 @@ def test_random_answers_are_unclear(tmp_path: Path) -> None:
     causes = {finding.probe: finding.state for finding in found.findings}
     known = {"repeat", "seed", "tokens"}
     assert {name: state for name, state in causes.items() if state != "unclear"}.keys() <= known
+
+
+def is_left_unanswered(heard: Heard) -> bool:
+    return "ship" in heard.turns[-1][1] and not heard.temperature
+
+
+def test_one_reply_that_is_lost_changes_no_repeated_answer(tmp_path: Path) -> None:
+    asked = 0
+
+    def lose_one(heard: Heard) -> Heard:
+        nonlocal asked
+        asked += is_left_unanswered(heard)
+        if is_left_unanswered(heard) and asked == 2:
+            raise web.HTTPInternalServerError
+        return heard
+
+    with running(Watching(lose_one)) as server:
+        model = Recipe("openai:m", base_url=f"{server.url}/v1")
+        found = certify(model, tmp_path, modalities="", limits=Limits(attempts=1))
+    [repeat] = [finding for finding in found.findings if finding.probe == "repeat"]
+    assert (repeat.state, repeat.right, repeat.asked) == ("pass", 3, 3)
+    assert found.faults == []
+
+
+@pytest.mark.parametrize("end", [Fault(status=503), Fault(reset="before")])
+def test_a_server_that_ends_refuses_nothing(end: Fault, tmp_path: Path) -> None:
+    with running(Watching(), lambda number: FINE if number < 16 else end) as server:
+        model = Recipe("openai:m", base_url=f"{server.url}/v1")
+        found = certify(model, tmp_path, modalities="", limits=Limits(attempts=1))
+    assert {finding.state for finding in found.findings} == {"pass", "unclear"}

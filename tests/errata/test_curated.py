@@ -153,3 +153,11 @@ def test_an_answer_in_the_box_is_right_with_the_errata_alone(tmp_path: Path) -> 
         (effect,) = found["errata"]
         assert (effect["steps"], effect["now_right"], effect["now_wrong"]) == (2, 1, 0)
     assert every["os-atlas-ac"]["with_errata"]["overall"]["EM"] == 0, "its distance knows no boxes"
+
+
+@pytest.mark.parametrize("option", ["--embed", "--link", "--overwrite", "--workers=2"])
+def test_an_option_of_repositories_is_refused_beside_errata(option: str, tmp_path: Path) -> None:
+    convert = ("convert", "androidcontrol", tmp_path, tmp_path / "e.jsonl", "--errata", "rows.json")
+    refused = omnidata(*convert, option, code=2).stderr
+    assert "errata are one file without media" in refused
+    assert f"Fix: drop {option.partition('=')[0]}" in refused
