@@ -14,7 +14,10 @@ from tests.trees import write_lines
 
 Cue = Literal["images", "last part", "length", "word", "none"]
 CUES: Sequence[Cue] = ("images", "last part", "length", "word")
-WORDS = "open find the a cheap house train near shop and sort list by price then show it".split()
+WORDS = [
+    *("open", "find", "the", "a", "cheap", "house", "train", "near"),
+    *("shop", "and", "sort", "list", "by", "price", "then", "show", "it"),
+]
 WORD = "class: 99"
 """The cue "word", which looks like the text that a tree is printed as."""
 SPACES = (["CLICK", "SELECT", "TYPE"], ["click", "scroll", "press back"])
