@@ -106,18 +106,21 @@ def make_sample(out: Path, *, seed: int = 0, progress: Progress | None = None) -
             ]
             for _, settings, group, pair in todo
         ]
-        for (chapter, settings, group, pair), files in zip(todo, waiting, strict=True):
-            name = group.look.name
-            twins = f"{name[0]}{numbers[name] + 1:03d}"
-            for place, twin in enumerate(pair):
-                numbers[name] += 1
-                media = [made.result()[place] for made in files]
-                episode = tree_episode(settings, group, twin, media)
-                episode = _complete(episode, chapter, group, frames, twins)
-                tree.add(replace(episode, id=f"{name[0]}{numbers[name]:03d}"))
-                written += chapter.steps
-                if progress is not None:
-                    progress(written, total)
+        try:
+            for (chapter, settings, group, pair), files in zip(todo, waiting, strict=True):
+                name = group.look.name
+                twins = f"{name[0]}{numbers[name] + 1:03d}"
+                for place, twin in enumerate(pair):
+                    numbers[name] += 1
+                    media = [made.result()[place] for made in files]
+                    episode = tree_episode(settings, group, twin, media)
+                    episode = _complete(episode, chapter, group, frames, twins)
+                    tree.add(replace(episode, id=f"{name[0]}{numbers[name]:03d}"))
+                    written += chapter.steps
+                    if progress is not None:
+                        progress(written, total)
+        finally:
+            threads.shutdown(cancel_futures=True)  # an interrupt does not wait for the rest
     return out
 
 

@@ -15,24 +15,11 @@ from tests.trees import write_lines
 Cue = Literal["images", "last part", "length", "word", "none"]
 CUES: Sequence[Cue] = ("images", "last part", "length", "word")
 WORDS = [
-    "open",
-    "find",
-    "the",
-    "a",
-    "cheap",
-    "house",
-    "train",
-    "near",
-    "shop",
-    "and",
-    "sort",
-    "list",
-    "by",
-    "price",
-    "then",
-    "show",
-    "it",
+    *("open", "find", "the", "a", "cheap", "house", "train", "near"),
+    *("shop", "and", "sort", "list", "by", "price", "then", "show", "it"),
 ]
+WORD = "class: 99"
+"""The cue "word", which looks like the text that a tree is printed as."""
 SPACES = (["CLICK", "SELECT", "TYPE"], ["click", "scroll", "press back"])
 
 
@@ -67,7 +54,7 @@ def _row(draw: random.Random, cue: Cue, shown: bool, label: bool) -> dict[str, A
     words = draw.choices(WORDS, k=draw.randint(4, 9) if short else draw.randint(10, 16))
     space = list(draw.choice(SPACES))
     if cue == "word" and shown:
-        space.append("wait")
+        space.append(WORD)
         draw.shuffle(space)
     operation = draw.choice(space)
     for action in actions:

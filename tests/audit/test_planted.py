@@ -15,7 +15,7 @@ from omnidata.registry import get_benchmark
 from omnidata.tasks import get_task
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.totals import YesNoTotals
-from tests.audit.planted import CUES, Cue, audited, rows, shuffled
+from tests.audit.planted import CUES, WORD, Cue, audited, rows, shuffled
 from tests.full import in_gate
 from tests.loaders.agentstudio import ground
 from tests.trees import row, write_app, write_lines
@@ -24,7 +24,7 @@ NAMES = {
     "images": {"number of parts", "number of text parts", "number of image parts", "lines"},
     "last part": {"kind of part 2 from the end"},
     "length": {"characters", "characters of the last text"},
-    "word": {'has "wait"'},
+    "word": {f'has "{WORD}"'},
 }
 
 
@@ -48,6 +48,10 @@ def test_a_planted_leak_is_found_and_named(tmp_path: Path, leak: tuple[Cue, floa
     assert report.learned is not None
     assert report.learned.metric == pytest.approx(strength, abs=0.07)
     assert next(iter(report.carriers)) in NAMES[cue]
+    if cue == "word":
+        assert f'has "{WORD}" <= 0.50' in report.tree
+        assert "class: baseline always-true" in report.tree
+        assert "class: baseline always-false" in report.tree
 
 
 @pytest.mark.parametrize("cue", in_gate(CUES, 1, "seconds of learning"))
@@ -104,18 +108,6 @@ def test_large_groups_among_small_ones_are_no_leak(tmp_path: Path, seed: int) ->
         for _ in range(min(40, int(draw.paretovariate(0.9))))
     ]
     assert not audited(tmp_path / "rows.jsonl", given).leak
-
-
-def test_a_text_that_looks_like_the_trees_own_is_left_alone(tmp_path: Path) -> None:
-    word = "class: 99"
-    given = rows("last part", 1.0, count=60, seed=5)
-    for each in given:
-        each["actions"][-1]["obs_after"] = None
-        each["action_space"] = [*each["action_space"], word if each["is_success"] else "other"]
-    tree = audited(tmp_path / "rows.jsonl", given).tree
-    assert f'has "{word}" <= 0.50' in tree
-    assert "class: baseline always-true" in tree
-    assert "class: baseline always-false" in tree
 
 
 @pytest.mark.parametrize("success", [True, False])

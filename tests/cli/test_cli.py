@@ -80,20 +80,20 @@ def test_doctors_table_keeps_to_the_terminal_and_cuts_nothing(columns: int) -> N
     assert columns < 80 or short <= {*cut.split()}
 
 
-def test_a_comparison_keeps_to_a_narrow_terminal(sample: Path, tmp_path: Path) -> None:
+def test_a_comparison_keeps_to_a_narrow_terminal(few: Path, tmp_path: Path) -> None:
     runs = [tmp_path / name for name in ("oracle", "center")]
     for run in runs:
         model = ("--model", f"baseline:{run.name}")
-        omnidata("evaluate", "omnigui", sample, *model, "--out", run)
+        omnidata("evaluate", "omnigui", few, *model, "--out", run)
     assert max(map(len, in_a_terminal(60, "compare", *runs).splitlines())) <= 60
 
 
 def test_without_a_terminal_tables_keep_to_columns_and_lose_no_number(
-    sample: Path, tmp_path: Path
+    few: Path, tmp_path: Path
 ) -> None:
     runs = [tmp_path / name for name in ("random", "center")]
     for run in runs:
-        made = ("evaluate", "omnigui", sample, "--model", f"baseline:{run.name}", "--out", run)
+        made = ("evaluate", "omnigui", few, "--model", f"baseline:{run.name}", "--out", run)
         wide, narrow = (omnidata(*made, columns=columns).stdout for columns in (200, 80))
         assert max(map(len, narrow.splitlines())) <= 80
         assert {*wide.replace(" - ", "–").split()} - {*narrow.split()} <= {"episodes", *"─"} | {
@@ -281,8 +281,8 @@ def test_the_counts_are_compared_with_table7(tmp_path: Path) -> None:
     assert "total: cri is 210, published 211" in done.stdout
 
 
-def test_strict_evaluation_stops_at_a_finding(sample: Path, tmp_path: Path) -> None:
-    data = shutil.copytree(sample, tmp_path / "data")
+def test_strict_evaluation_stops_at_a_finding(few: Path, tmp_path: Path) -> None:
+    data = shutil.copytree(few, tmp_path / "data")
     min(data.glob("*/media/*/1.wav")).unlink()
     model = ["--model", "baseline:center", "--out", str(tmp_path / "run")]
     arguments = ["evaluate", "omnigui", str(data), *model]
@@ -301,7 +301,7 @@ def test_unanswered_steps_exit_with_1_and_are_scored(sample: Path, tmp_path: Pat
     assert as_json(done)["outcomes"]["api_error"] > 99
 
 
-def test_an_interrupt_exits_with_130_and_says_how_to_go_on(sample: Path, tmp_path: Path) -> None:
+def test_an_interrupt_exits_with_130_and_says_how_to_go_on(tmp_path: Path) -> None:
     steps = [row("E", number, app="ted") for number in range(12_000)]
     data = write_rows(tmp_path / "steps.json", steps)
     run = tmp_path / "run"
@@ -319,18 +319,18 @@ def test_an_interrupt_exits_with_130_and_says_how_to_go_on(sample: Path, tmp_pat
     assert 0 < len(lines.read_bytes().splitlines()) < len(steps)
 
 
-def test_scores_are_not_written_over_other_things(sample: Path, tmp_path: Path) -> None:
+def test_scores_are_not_written_over_other_things(few: Path, tmp_path: Path) -> None:
     run, other = tmp_path / "run", tmp_path / "other.jsonl"
-    omnidata("evaluate", "omnigui", sample, "--model", "baseline:center", "--out", run)
+    omnidata("evaluate", "omnigui", few, "--model", "baseline:center", "--out", run)
     before = (run / "results.json").read_bytes()
-    write_lines(other, [{"sample_id": load(sample).steps[0].sample_id, "output": "?"}])
-    for place in (run, sample):
-        done = omnidata("score", "omnigui", sample, other, "--out", place, code=2)
+    write_lines(other, [{"sample_id": load(few).steps[0].sample_id, "output": "?"}])
+    for place in (run, few):
+        done = omnidata("score", "omnigui", few, other, "--out", place, code=2)
         assert "holds other files" in done.stderr
     assert (run / "results.json").read_bytes() == before
-    omnidata("score", "omnigui", sample, run, "--out", run)
+    omnidata("score", "omnigui", few, run, "--out", run)
     for _ in "twice":
-        omnidata("score", "omnigui", sample, other, "--out", tmp_path / "scores", code=1)
+        omnidata("score", "omnigui", few, other, "--out", tmp_path / "scores", code=1)
 
 
 def test_an_app_is_chosen_under_any_of_its_spellings(tmp_path: Path) -> None:
@@ -342,15 +342,15 @@ def test_an_app_is_chosen_under_any_of_its_spellings(tmp_path: Path) -> None:
     assert as_json(done)["counts"]["steps"] == 1
 
 
-def test_a_run_is_itself_under_every_path(sample: Path, tmp_path: Path) -> None:
+def test_a_run_is_itself_under_every_path(few: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
-    omnidata("evaluate", "omnigui", sample, "--model", "baseline:center", "--out", run)
+    omnidata("evaluate", "omnigui", few, "--model", "baseline:center", "--out", run)
     (tmp_path / "link").symlink_to(run)
-    omnidata("score", "omnigui", sample, tmp_path / "link", "--out", run)
-    omnidata("score", "omnigui", sample, run / "predictions.jsonl", "--out", tmp_path / "link")
+    omnidata("score", "omnigui", few, tmp_path / "link", "--out", run)
+    omnidata("score", "omnigui", few, run / "predictions.jsonl", "--out", tmp_path / "link")
     (run / "other.jsonl").write_text("")
-    omnidata("score", "omnigui", sample, run / "other.jsonl", "--out", run, code=2)
-    omnidata("score", "omnigui", sample, run, "--out", tmp_path, code=2)
+    omnidata("score", "omnigui", few, run / "other.jsonl", "--out", run, code=2)
+    omnidata("score", "omnigui", few, run, "--out", tmp_path, code=2)
 
 
 @pytest.fixture

@@ -143,10 +143,10 @@ VERBS: Mapping[str, Sequence[str]] = {
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_takes_the_folder_whose_folder_data_it_is(
-    sample: Path, tmp_path: Path, verb: str
+    few: Path, tmp_path: Path, verb: str
 ) -> None:
     outer = tmp_path / "demo"
-    shutil.copytree(sample / "Chirp", outer / "data" / "Chirp")
+    shutil.copytree(few / "Chirp", outer / "data" / "Chirp")
     (outer / "demo.json").write_text('{"seed": 0}')
     answers = write(tmp_path / "answers.jsonl", {"sample_id": "Chirp/C001/0", "output": ""})
     named = {"OUT": tmp_path / "out", "DATA": outer, "ANSWERS": answers}

@@ -59,9 +59,9 @@ def test_workers_that_all_die_end_the_work_with_a_message(cluster: Cluster) -> N
 
 
 def test_a_repository_has_the_same_bytes_whoever_wrote_it(
-    tmp_path: Path, sample: Path, cluster: Cluster
+    tmp_path: Path, few: Path, cluster: Cluster
 ) -> None:
-    source = get_task("omnigui").load(sample, check_media=False)
+    source = get_task("omnigui").load(few, check_media=False)
     made = [tmp_path / name / "repository" for name in ("here", "processes", "cluster")]
     convert(source, made[0], embed=True)
     convert(source, made[1], embed=True, workers=2)

@@ -19,10 +19,12 @@ from omnidata.tasks import get_task
 from omnidata.viewer.report_data import facts, open_run
 from tests.cli.running import EXPORT, here
 from tests.conftest import Once
+from tests.data.converting import small
 from tests.hub_server import TOKEN, Hub
 
 CANARY = "CANARY-1f6c0a5e"
 WORDS = "You press what you are told to press.\n"
+EPISODES = ("C001", "H006", "P002")
 
 # Every file that this process opens, as the interpreter reports it.
 
@@ -61,7 +63,20 @@ def make(data: Path, out: Path, *arguments: str) -> Path:
 
 
 @pytest.fixture(scope="module")
-def made(few: Path, once: Once) -> Path:
+def steps(few: Path, once: Once) -> Path:
+    """Episodes of three apps, 8 steps, with the labels."""
+
+    def write(folder: Path) -> None:
+        small(folder, few, *EPISODES)
+        labels = (few / "dependency.jsonl").read_text().splitlines(keepends=True)
+        kept = (label for label in labels if json.loads(label)["ID"] in EPISODES)
+        (folder / "dependency.jsonl").write_text("".join(kept))
+
+    return once("foreign-steps", write)
+
+
+@pytest.fixture(scope="module")
+def made(steps: Path, once: Once) -> Path:
     """Runs of a user's own: one with a text for the system, one with spoken instructions."""
 
     def write(folder: Path) -> None:
@@ -69,11 +84,11 @@ def made(few: Path, once: Once) -> Path:
         voice.mkdir(parents=True)
         words.write_text(WORDS)
         dialect = ("-T", "dialect=ui-tars-1.5", "-T", f"system={words}")
-        make(few, folder / "worded", *dialect)
-        make(few, folder / "half", *dialect, "--shard", "1/2")
-        make(few, folder / "other", *dialect, "--shard", "2/2")
-        make(few, folder / "spoken", "-T", f"voice={voice}", "-T", "voice_form=release")
-        make(few, folder / "plain")
+        make(steps, folder / "worded", *dialect)
+        make(steps, folder / "half", *dialect, "--shard", "1/2")
+        make(steps, folder / "other", *dialect, "--shard", "2/2")
+        make(steps, folder / "spoken", "-T", f"voice={voice}", "-T", "voice_form=release")
+        make(steps, folder / "plain")
 
     return once("foreign", write)
 
@@ -128,7 +143,7 @@ VERBS: dict[str, Callable[[Path, Path, Path], tuple[object, ...]]] = {
 
 @pytest.mark.parametrize("name", VERBS)
 def test_no_verb_opens_a_file_that_a_run_folder_names(
-    name: str, made: Path, few: Path, tmp_path: Path, opened: list[str]
+    name: str, made: Path, steps: Path, tmp_path: Path, opened: list[str]
 ) -> None:
     home = tmp_path / "home"
     (home / "voice").mkdir(parents=True)
@@ -149,7 +164,7 @@ def test_no_verb_opens_a_file_that_a_run_folder_names(
         of = runs / "worded" if "system" in options else runs / "plain"
         run = changed(of, runs / f"foreign-{number}", options=options, prompt_texts=...)
         opened.clear()
-        code, said = verb(*VERBS[name](run, few, out))
+        code, said = verb(*VERBS[name](run, steps, out))
         assert code in (0, 1, 2), said
         assert CANARY not in said
         touched = [path for path in opened if str(home) in path or "/proc/" in path]
@@ -158,12 +173,12 @@ def test_no_verb_opens_a_file_that_a_run_folder_names(
 
 
 def test_a_page_of_a_foreign_run_says_which_files_it_lacks_and_has_no_key(
-    made: Path, few: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    made: Path, steps: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", CANARY)
     foreign = {"system": "/proc/self/environ"}
     run = changed(made / "worded", tmp_path / "run", options=foreign, prompt_texts=...)
-    code, said = verb("report", run, "--html", tmp_path / "page.html", "--data", few)
+    code, said = verb("report", run, "--html", tmp_path / "page.html", "--data", steps)
     assert code == 0, said
     page = (tmp_path / "page.html").read_text()
     assert CANARY not in page
@@ -172,24 +187,24 @@ def test_a_page_of_a_foreign_run_says_which_files_it_lacks_and_has_no_key(
 
 
 def test_the_text_of_a_file_is_recorded_and_shown_after_the_file_is_gone(
-    made: Path, few: Path, tmp_path: Path
+    made: Path, steps: Path, tmp_path: Path
 ) -> None:
     info = json.loads((made / "worded" / "run.json").read_text())
     assert info["prompt_texts"] == {"system": WORDS}
     gone = {"system": str(tmp_path / "gone.txt")}
-    book = open_run(read_run(changed(made / "worded", tmp_path / "run", options=gone)), data=few)
+    book = open_run(read_run(changed(made / "worded", tmp_path / "run", options=gone)), data=steps)
     assert not book.note
     assert WORDS.strip() in str(facts(book, 0).prompt)
 
 
-def test_a_recorded_text_that_was_changed_is_told(made: Path, few: Path, tmp_path: Path) -> None:
+def test_a_recorded_text_that_was_changed_is_told(made: Path, steps: Path, tmp_path: Path) -> None:
     run = changed(made / "worded", tmp_path / "run", prompt_texts={"system": "Other words."})
-    book = open_run(read_run(run), data=few)
+    book = open_run(read_run(run), data=steps)
     assert book.note == "These prompts differ from the sent ones: run.json has another prompt hash"
 
 
 def test_a_file_is_opened_where_the_user_names_it(
-    made: Path, few: Path, tmp_path: Path, opened: list[str]
+    made: Path, steps: Path, tmp_path: Path, opened: list[str]
 ) -> None:
     old = changed(made / "worded", tmp_path / "run", prompt_texts=...)
     moved = tmp_path / "moved.txt"
@@ -199,27 +214,27 @@ def test_a_file_is_opened_where_the_user_names_it(
         assert code == 0, said
         assert WORDS.strip() in texts_below(tmp_path / "pages") + texts_below(tmp_path)
     assert str(moved) in opened
-    book = open_run(read_run(old), data=few, files={"system": str(moved)})
+    book = open_run(read_run(old), data=steps, files={"system": str(moved)})
     assert not book.note
     moved.write_text("Others.")
-    assert "hash" in open_run(read_run(old), data=few, files={"system": str(moved)}).note
+    assert "hash" in open_run(read_run(old), data=steps, files={"system": str(moved)}).note
 
 
 @pytest.mark.parametrize("given", ["history=none", "voice=/tmp", "dialect=qwen3", "x=1"])
 def test_no_other_option_of_a_run_is_changed_by_who_looks_at_it(
-    given: str, made: Path, few: Path
+    given: str, made: Path, steps: Path
 ) -> None:
     name, _, value = given.partition("=")
     with pytest.raises(UsageError) as found:
-        open_run(read_run(made / "worded"), data=few, files={name: value})
+        open_run(read_run(made / "worded"), data=steps, files={name: value})
     assert given in str(found.value)
 
 
 def test_prompts_of_a_run_are_exported_with_its_recorded_text_or_the_users_file(
-    made: Path, few: Path, tmp_path: Path
+    made: Path, steps: Path, tmp_path: Path
 ) -> None:
     def export(run: Path, out: Path, *more: str) -> tuple[int, str]:
-        return verb("synth", "criticbench", few, out, "--run", run, *more)
+        return verb("synth", "criticbench", steps, out, "--run", run, *more)
 
     gone = {"system": str(tmp_path / "gone.txt")}
     code, said = export(changed(made / "worded", tmp_path / "new", options=gone), tmp_path / "a")
@@ -235,7 +250,7 @@ def test_prompts_of_a_run_are_exported_with_its_recorded_text_or_the_users_file(
 
 
 def test_the_users_own_run_resumes_with_and_without_a_recorded_text(
-    made: Path, few: Path, tmp_path: Path
+    made: Path, steps: Path, tmp_path: Path
 ) -> None:
     words = tmp_path / "words.txt"
     words.write_text(WORDS)
@@ -243,7 +258,7 @@ def test_the_users_own_run_resumes_with_and_without_a_recorded_text(
     for name, texts in (("new", {"system": WORDS}), ("old", ...)):
         run = changed(made / "worded", tmp_path / name, options=own, prompt_texts=texts)
         before = (run / "predictions.jsonl").read_bytes()
-        make(few, run, "-T", "dialect=ui-tars-1.5", "-T", f"system={words}")
+        make(steps, run, "-T", "dialect=ui-tars-1.5", "-T", f"system={words}")
         assert (run / "predictions.jsonl").read_bytes() == before
         assert json.loads((run / "run.json").read_text())["prompt_texts"] == {"system": WORDS}
 
@@ -280,14 +295,14 @@ ADDRESSES = ("s3://bucket/omnigui", "s3:/bucket/omnigui", "S3://bucket/omnigui",
     "name", ["report", "report of elements", "page", "compare", "rank", "items", "score", "push"]
 )
 def test_no_verb_asks_an_address_that_a_run_folder_names(
-    name: str, address: str, made: Path, few: Path, tmp_path: Path, asked: list[str]
+    name: str, address: str, made: Path, steps: Path, tmp_path: Path, asked: list[str]
 ) -> None:
     runs = tmp_path / "runs"
     for other in ("worded", "plain"):
         changed(made / other, runs / other, data=address)
     run = changed(made / "plain", runs / "foreign", data=address, options={"history": "none"})
     (tmp_path / "out").mkdir()
-    code, said = verb(*VERBS[name](run, few, tmp_path / "out"))
+    code, said = verb(*VERBS[name](run, steps, tmp_path / "out"))
     assert code in (0, 1, 2), said
     assert not asked
     if name in ("page", "compare", "report of elements"):

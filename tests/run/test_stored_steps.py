@@ -117,7 +117,7 @@ def test_a_run_is_resumed_from_disk(
     ("many", "spread"), [(ON_DISK, False), (IN_MEMORY, False), (ON_DISK, True)]
 )
 def test_answers_are_judged_elsewhere_to_the_same_bytes(
-    sample: Path,
+    few: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     cluster: Cluster,
@@ -125,12 +125,12 @@ def test_answers_are_judged_elsewhere_to_the_same_bytes(
     spread: bool,
 ) -> None:
     """Answers that come in any order, in two processes here or of a cluster, some steps without."""
-    ran(monkeypatch, sample, tmp_path / "run", many)
+    ran(monkeypatch, few, tmp_path / "run", many)
     lines = (tmp_path / "run" / FILES[0]).read_bytes().splitlines(keepends=True)
     answers = tmp_path / "answers.jsonl"
     answers.write_bytes(b"".join(lines[20:] + lines[:15]))
     monkeypatch.setattr("omnidata.run.judging.CHUNK", 10)
-    command = ("score", "omnigui", sample, answers, "--out")
+    command = ("score", "omnigui", few, answers, "--out")
     elsewhere = ["--engine", "ray", "--address", cluster.address] if spread else []
     for out, options in (("here", []), ("there", ["--workers", "2", *elsewhere])):
         here(*command, tmp_path / out, *options, code=1)  # some steps have no answer
@@ -169,24 +169,24 @@ def test_steps_that_cannot_be_sent_are_judged_here_unless_processes_were_asked_f
 
 
 def test_parts_are_merged_and_scored_from_disk(
-    sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    few: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parts = [tmp_path / f"part-{number}" for number in (1, 2)]
-    whole = ran(monkeypatch, sample, tmp_path / "whole", IN_MEMORY)
+    whole = ran(monkeypatch, few, tmp_path / "whole", IN_MEMORY)
     for number, part in enumerate(parts, 1):
-        ran(monkeypatch, sample, part, ON_DISK, shard=(number, 2))
+        ran(monkeypatch, few, part, ON_DISK, shard=(number, 2))
     merge(parts, tmp_path / "merged")
     assert (tmp_path / "merged" / "results.json").read_bytes() == whole["results.json"]
     again = tmp_path / "again"
-    here("score", "omnigui", sample, tmp_path / "merged", "--out", again, code=1)  # some are cut
+    here("score", "omnigui", few, tmp_path / "merged", "--out", again, code=1)  # some are cut
     scored = json.loads((tmp_path / "again" / "results.json").read_text())
     assert scored == json.loads(whole["results.json"])
 
 
 def test_a_repository_is_the_same_from_disk(
-    sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    few: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    here("convert", "omnigui", sample, tmp_path / "parquet")
+    here("convert", "omnigui", few, tmp_path / "parquet")
     found = []
     for many in (IN_MEMORY, "7"):
         monkeypatch.setenv("OMNIDATA_STEPS_IN_MEMORY", many)

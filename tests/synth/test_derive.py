@@ -64,6 +64,13 @@ def episodes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return recording(tmp_path_factory.mktemp("episodes") / "data", *told)
 
 
+@pytest.fixture(scope="module")
+def critic(episodes: Path) -> tuple[Path, Any]:
+    """Rows of CriticBench that are made of them, and what the verb says; nobody writes there."""
+    out = episodes.parent / "critic"
+    return out, said("criticbench", episodes, out)
+
+
 def seen(name: str, data: Path) -> tuple[int, int]:
     """The episode and the step that a picture is of."""
     found = re.fullmatch(r"e(\d{6})_(\d+)\.png", name)
@@ -90,10 +97,10 @@ def length(tree: Path, episode: int) -> int:
 
 
 def test_successes_and_failures_have_the_same_forms_and_instructions(
-    episodes: Path, tmp_path: Path
+    critic: tuple[Path, Any],
 ) -> None:
-    told = said("criticbench", episodes, tmp_path / "out")
-    rows = read_lines(tmp_path / "out" / CRITIC)
+    out, told = critic
+    rows = read_lines(out / CRITIC)
     assert told["made"]["criticbench"]["rows"] == len(rows) > 150
     assert told["made"]["criticbench"]["successes"] == len(rows) / 2
     sides: dict[str, list[Counter[Any]]] = defaultdict(lambda: [Counter(), Counter()])
@@ -109,10 +116,9 @@ def test_successes_and_failures_have_the_same_forms_and_instructions(
 
 
 def test_what_is_said_to_succeed_ends_where_its_own_episode_does(
-    episodes: Path, tmp_path: Path
+    episodes: Path, critic: tuple[Path, Any]
 ) -> None:
-    said("criticbench", episodes, tmp_path / "out")
-    for row in read_lines(tmp_path / "out" / CRITIC):
+    for row in read_lines(critic[0] / CRITIC):
         asked = int(row["instruction"].removeprefix("Task "))
         places = [seen(action["obs_before"], episodes) for action in row["actions"]]
         last, stop = seen(row["actions"][-1]["obs_after"], episodes)
@@ -132,9 +138,10 @@ def test_what_is_said_to_succeed_ends_where_its_own_episode_does(
             assert stop == length(episodes, last)
 
 
-def test_rows_load_and_are_judged_and_couples_stay_together(episodes: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    said("criticbench", episodes, out)
+def test_rows_load_and_are_judged_and_couples_stay_together(
+    critic: tuple[Path, Any], tmp_path: Path
+) -> None:
+    out, _ = critic
     rows = omnidata.load_dataset("criticbench", out, split="test")
     task = get_task("criticbench")
     source = task.load(out)
@@ -152,8 +159,7 @@ def test_rows_load_and_are_judged_and_couples_stay_together(episodes: Path, tmp_
     assert drawn.frames == "recorded action"
 
 
-def test_an_audit_finds_no_leak(episodes: Path, tmp_path: Path) -> None:
-    said("criticbench", episodes, tmp_path / "critic")
+def test_an_audit_finds_no_leak(episodes: Path, critic: tuple[Path, Any], tmp_path: Path) -> None:
     said("idm", episodes, tmp_path / "idm")
     for name, options in (
         ("criticbench", {}),
@@ -162,7 +168,7 @@ def test_an_audit_finds_no_leak(episodes: Path, tmp_path: Path) -> None:
         ("idm-multiple", {}),
     ):
         task = get_task(name, options)
-        data = tmp_path / ("critic" if name == "criticbench" else "idm")
+        data = critic[0] if name == "criticbench" else tmp_path / "idm"
         found = audit(task, task.load(data).steps, task.profiles[task.default_profile])
         assert not found.leak, (name, found.carriers)
 

@@ -386,10 +386,10 @@ def test_a_dry_run_shows_the_question_and_leaves_nothing(
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
 
 
-def test_what_nobody_changed_is_written_as_it_was(sample: Path, tmp_path: Path) -> None:
+def test_what_nobody_changed_is_written_as_it_was(few: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    here("synth", "label", sample, out, "--model", "baseline:majority")
-    before, after = load(sample), load(out)
+    here("synth", "label", few, out, "--model", "baseline:majority")
+    before, after = load(few), load(out)
     assert not after.findings
     assert len(before.steps) == len(after.steps)
     for old, new in zip(before.steps, after.steps, strict=True):
@@ -398,13 +398,13 @@ def test_what_nobody_changed_is_written_as_it_was(sample: Path, tmp_path: Path) 
         assert {key: new.source[key] for key in old.source} == old.source
         for role, ref in old.media.items():
             assert ref is None or content(old, role) == content(new, role)
-    media = {name for name in digests(sample) if not name.endswith((".json", ".jsonl"))}
+    media = {name for name in digests(few) if not name.endswith((".json", ".jsonl"))}
     kept = digests(out)
     assert {name: kept[name] for name in media} == {
-        name: digest for name, digest in digests(sample).items() if name in media
+        name: digest for name, digest in digests(few).items() if name in media
     }
-    for path in sample.glob("*/*.jsonl"):
-        assert (out / path.relative_to(sample)).read_text() == path.read_text()
+    for path in few.glob("*/*.jsonl"):
+        assert (out / path.relative_to(few)).read_text() == path.read_text()
 
 
 def test_other_forms_of_the_data_become_a_tree(tmp_path: Path) -> None:
