@@ -405,6 +405,14 @@ def test_a_full_disk_is_no_bug_of_ours() -> None:
     assert "bug" not in done.stderr
 
 
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs a folder without files")
+def test_a_folder_that_cannot_be_written_is_not_called_busy(sample: Path) -> None:
+    done = here("convert", "omnigui", sample, "/proc/out", code=2)
+    assert "/proc" in done.stderr and "another process" not in done.stderr
+    done = here("info", "omnigui", sample, "--plot", "/proc/figure.png", code=2)
+    assert "no figure can be written there" in done.stderr and not done.stdout
+
+
 @pytest.mark.parametrize(
     ("error", "code"), [(KeyboardInterrupt(), 130), (BrokenPipeError(32, "Broken pipe"), 1)]
 )
