@@ -10,6 +10,7 @@ import re
 import shutil
 import signal
 import struct
+import sys
 import subprocess
 import termios
 import time
@@ -403,6 +404,19 @@ def test_a_full_disk_is_no_bug_of_ours() -> None:
     assert done.returncode == 1
     assert "omnidata info failed: No space left on device. Fix: free space" in done.stderr
     assert "bug" not in done.stderr
+
+
+def test_ctrl_c_while_the_command_line_is_imported_is_no_traceback(tmp_path: Path) -> None:
+    (tmp_path / "typer.py").write_text("import os, signal; os.kill(os.getpid(), signal.SIGINT)")
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+    done = subprocess.run(
+        [sys.executable, "-m", "omnidata", "--version"],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
 @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs a folder without files")
