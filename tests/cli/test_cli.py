@@ -10,8 +10,8 @@ import re
 import shutil
 import signal
 import struct
-import sys
 import subprocess
+import sys
 import termios
 import time
 from collections.abc import Callable
