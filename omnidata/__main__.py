@@ -1,5 +1,17 @@
-"""`python -m omnidata` is `omnidata`."""
+"""The command `omnidata`, also as `python -m omnidata`."""
 
-from omnidata.cli import main
+import sys
+from typing import NoReturn
 
-main()
+
+def main() -> NoReturn:
+    """Run the command line. Ctrl-C is no traceback, even while it is imported."""
+    try:
+        from omnidata.cli import main as run
+    except KeyboardInterrupt:
+        sys.exit(130)
+    run()
+
+
+if __name__ == "__main__":
+    main()

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omnidata.errors import PlatformError, UsageError
-from omnidata.storage import atomic_write
+from omnidata.storage import atomic_write, is_writable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,7 +33,8 @@ def check(path: Path, option: str = "--plot") -> None:
         option: that names it, for messages.
 
     Raises:
-        UsageError: another suffix than .png, .svg or .pdf, no such folder, or a folder is there.
+        UsageError: another suffix than .png, .svg or .pdf, a folder is there, or its own folder is
+            missing or cannot be written.
         PlatformError: matplotlib is not installed, or does not load.
     """
     if path.suffix.lower() not in _METADATA or not _is_free(path):
@@ -74,7 +75,7 @@ def _is_free(path: Path) -> bool:
         pass
     except OSError:  # a name that is too long, a file among the folders
         return False
-    return path.parent.is_dir() and not path.is_dir()
+    return not path.is_dir() and is_writable(path.parent)
 
 
 def save(make: Callable[[], Figure], path: Path) -> None:

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from io import BufferedWriter
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import IO, Any, ClassVar, Literal, Self
 
 from filelock import BaseFileLock, FileLock, Timeout
@@ -212,7 +213,18 @@ def take_lock(path: Path, *, busy: OmnidataError) -> BaseFileLock:
     try:
         return lock.acquire(timeout=0).lock
     except Timeout:
+        if not path.exists():  # filelock tries again where it cannot make the file
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path)) from None
         raise busy from None
+
+
+def is_writable(folder: Path) -> bool:
+    """Return whether a file can be made in a folder."""
+    try:
+        with TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
 
 
 # A folder in the making: hidden beside its place, which takes it in one move.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -122,17 +121,14 @@ def check_exclude(path: Path, *, head: str, flag: str) -> None:
     Raises:
         UsageError: the file is another's, or cannot be written.
     """
+    from omnidata.storage import is_writable
+
     if path.is_file():
         with path.open("rb") as file:
             mine = file.read(len(head) + 2) == f"# {head}".encode()
     else:
-        mine = not path.exists() and path.parent.is_dir()
-    try:
-        with tempfile.TemporaryFile(dir=path.parent):
-            pass
-    except OSError:
-        mine = False
-    if not mine:
+        mine = not path.exists()
+    if not mine or not is_writable(path.parent):
         raise UsageError(
             "the file cannot be written here",
             where=f"{flag} {path}",

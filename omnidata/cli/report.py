@@ -15,6 +15,8 @@ from omnidata.errors import UsageError
 if TYPE_CHECKING:
     from omnidata.analysis.comparison import Comparison
     from omnidata.analysis.comparison_tables import Reports
+    from omnidata.analysis.report import Report
+    from omnidata.analysis.runs import Run
     from omnidata.run.errata import Errata
 
 
@@ -95,7 +97,8 @@ def report(
     sized = [clicks(run, data) for run in found] if AXIS in by else []
     axes = [axis for axis in by if axis != AXIS]
     made = make(found, with_published=published, by=axes, errors=errors, clicks=sized)
-    if html:  # first, so that an error comes before any table
+    # The files come first, so that an error comes before any table.
+    if html:
         from omnidata import viewer as pages
 
         with terminal.progress("pages") as progress:
@@ -108,19 +111,6 @@ def report(
                 progress=progress,
             )
         terminal.note(f"pages: {html / 'index.html' if html.is_dir() else html}")
-    terminal.warn(made.warnings)
-    if as_json or form == "json":
-        terminal.print_json(made.as_dict())
-    else:
-        room = terminal.columns_of_stdout()
-        terminal.say(made.text(form, width=room).rstrip())
-        if form == "terminal":
-            shown = {column.header for table in made.tables for column in table.columns}
-            rules = [run.asking.profiles.get(run.profile) for run in found]
-            legends = [legend_of(profile) for profile in rules if profile]
-            legend = {name: of[name] for of in legends for name in of if name in shown}
-            if legend:
-                terminal.note_legend(legend)
     if figures:
         from omnidata.analysis.figures import draw
 
@@ -131,7 +121,23 @@ def report(
 
         for path in write_card(found, card, hub_datasets):
             terminal.note(f"card: {path}")
+    _print_report(made, found, "json" if as_json else form)
     return any(run.results.get("headline") for run in found)
+
+
+def _print_report(made: Report, runs: Sequence[Run], form: Format) -> None:
+    terminal.warn(made.warnings)
+    if form == "json":
+        terminal.print_json(made.as_dict())
+        return
+    terminal.say(made.text(form, width=terminal.columns_of_stdout()).rstrip())
+    if form == "terminal":
+        shown = {column.header for table in made.tables for column in table.columns}
+        rules = [run.asking.profiles.get(run.profile) for run in runs]
+        legends = [legend_of(profile) for profile in rules if profile]
+        legend = {name: of[name] for of in legends for name in of if name in shown}
+        if legend:
+            terminal.note_legend(legend)
 
 
 def _check_causes(by: Sequence[str], published: bool) -> None:

@@ -11,6 +11,7 @@ import shutil
 import signal
 import struct
 import subprocess
+import sys
 import termios
 import time
 from collections.abc import Callable
@@ -403,6 +404,27 @@ def test_a_full_disk_is_no_bug_of_ours() -> None:
     assert done.returncode == 1
     assert "omnidata info failed: No space left on device. Fix: free space" in done.stderr
     assert "bug" not in done.stderr
+
+
+def test_ctrl_c_while_the_command_line_is_imported_is_no_traceback(tmp_path: Path) -> None:
+    (tmp_path / "typer.py").write_text("import os, signal; os.kill(os.getpid(), signal.SIGINT)")
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+    done = subprocess.run(
+        [sys.executable, "-m", "omnidata", "--version"],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs a folder without files")
+def test_a_folder_that_cannot_be_written_is_not_called_busy(sample: Path) -> None:
+    done = here("convert", "omnigui", sample, "/proc/out", code=2)
+    assert "/proc" in done.stderr and "another process" not in done.stderr
+    done = here("info", "omnigui", sample, "--plot", "/proc/figure.png", code=2)
+    assert "no figure can be written there" in done.stderr and not done.stdout
 
 
 @pytest.mark.parametrize(

@@ -115,11 +115,16 @@ def test_without_matplotlib_the_remedy_is_named(runs: Path, tmp_path: Path) -> N
         (["{run}", "{run}"], "named twice"),
         (["{run}", "--by", "planet"], "no groups by"),
         (["{run}", "--hub-dataset", "omnigui=a/b"], "is for a card"),
+        (["{run}", "--card", "{run}/run.json"], "there is a file already"),
+        (["{run}", "--figures", "{run}/run.json"], "cannot be made"),
     ],
 )
-def test_what_cannot_be_done_is_refused(runs: Path, arguments: list[str], said: str) -> None:
+def test_what_cannot_be_done_is_refused_before_any_table(
+    runs: Path, arguments: list[str], said: str
+) -> None:
     done = here("report", *(each.format(run=runs / "center") for each in arguments), code=2)
     assert said in done.stderr
+    assert done.stdout == ""
 
 
 def test_scores_without_a_run_say_at_once_what_they_need(

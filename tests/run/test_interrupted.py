@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -113,6 +115,43 @@ def test_ray_that_still_starts_is_not_waited_for_and_leaves_no_process(
     while marked(mark):
         assert time.monotonic() < deadline
         time.sleep(0.1)
+
+
+NOTEBOOK = """
+import os, signal, sys, threading
+from pathlib import Path
+import omnidata
+from omnidata.run.engines import Cluster
+
+task = omnidata.get_task("omnigui", {"modalities": "I"})
+source = task.load(Path(sys.argv[1]))
+
+
+def evaluate():
+    run = Path(sys.argv[1]).with_name("run")
+    return omnidata.evaluate(task, source, "baseline:center", run, cluster=Cluster(workers=1))
+
+
+for after_s in (0.5, 3.0):
+    threading.Timer(after_s, os.kill, (os.getpid(), signal.SIGINT)).start()
+    try:
+        evaluate()
+    except KeyboardInterrupt:
+        print("interrupted")
+print(evaluate()["counts"]["steps"])
+"""
+
+
+@pytest.mark.full("two starts of Ray")
+def test_after_an_interrupted_start_of_ray_the_next_call_runs(tmp_path: Path) -> None:
+    """The first is interrupted while Ray is imported, the second while it starts."""
+    done = subprocess.run(
+        [sys.executable, "-c", NOTEBOOK, str(make_data(tmp_path, 4))],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.stdout.split() == ["interrupted", "interrupted", "4"], done.stderr
 
 
 def marked(mark: str) -> list[str]:

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from importlib import import_module
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -91,33 +92,49 @@ def connect(cluster: Cluster) -> Iterator[Any]:
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # it would tell others of runs
     with _terminable() as handle_again:
-        try:
-            import ray
-        except ImportError as error:
-            raise PlatformError(
-                f"Ray cannot be loaded: {error}",
-                where="--engine ray",
-                expected="the extra `ray`",
-                remedy="pip install 'omnidata[ray]'",
-            ) from None
+        ray = _import_ray()
+        _wait_for_abandoned()
         if ray.is_initialized():
             yield ray
             return
         before = _children()
-        begun, is_over = _start(ray, _settings(cluster))
+        start = _Start(ray, _settings(cluster))
         try:
-            _wait_for(begun, cluster.address)
+            _wait_for(start.begun, cluster.address)
             handle_again()  # Ray puts up a handler of its own, which ends the process with a dump
             yield ray
         finally:
             if _node(ray):  # it is about to be connected, and would crash
-                wait([begun], _CONNECTED_S)
-            if begun.done():
+                wait([start.begun], _CONNECTED_S)
+            if start.begun.done():
                 _shut_down(ray)
-                is_over.set()
+                start.is_over.set()
             else:
+                start.abandon()
                 atexit.unregister(ray.shutdown)
                 atexit.register(_kill_children, before)
+
+
+def _import_ray() -> Any:
+    """Import Ray in a thread: after Ctrl-C within the import, no later call could import it."""
+    imported = Future[Any]()
+
+    def run() -> None:
+        try:
+            imported.set_result(import_module("ray"))
+        except Exception as error:
+            imported.set_exception(error)
+
+    threading.Thread(target=run, name="omnidata-ray-import", daemon=True).start()
+    try:
+        return imported.result()
+    except ImportError as error:
+        raise PlatformError(
+            f"Ray cannot be loaded: {error}",
+            where="--engine ray",
+            expected="the extra `ray`",
+            remedy="pip install 'omnidata[ray]'",
+        ) from None
 
 
 @contextmanager
@@ -154,25 +171,49 @@ def _settings(cluster: Cluster) -> dict[str, Any]:
     return settings
 
 
-def _start(ray: Any, settings: dict[str, Any]) -> tuple[Future[None], threading.Event]:
-    """Start Ray in a thread, because in this one it would put off Ctrl-C for seconds.
+class _Start:
+    """A start of Ray in a thread, because in this one it would put off Ctrl-C for seconds.
 
-    Returns:
-        A future that is done when Ray runs; and an event to set when it has ended, since the kernel
-        ends its processes together with the thread.
+    Attributes:
+        begun: is done when Ray runs, or cannot be started.
+        is_over: to be set when Ray has ended, since the kernel ends its processes together with the
+            thread.
+        ended: is set when the thread ends. Python 3.11 takes a thread for ended if Ctrl-C stops
+            its `join`.
     """
-    begun, is_over = Future[None](), threading.Event()
 
-    def live() -> None:
+    def __init__(self, ray: Any, settings: dict[str, Any]) -> None:
+        self.begun, self.is_over, self.ended = Future[None](), threading.Event(), threading.Event()
+        self._ray, self._settings, self._is_abandoned = ray, settings, False
+        threading.Thread(target=self._live, name="omnidata-ray", daemon=True).start()
+
+    def _live(self) -> None:
         try:
-            ray.init(**settings, log_to_driver=False, logging_level=logging.ERROR)
-            begun.set_result(None)
+            self._ray.init(**self._settings, log_to_driver=False, logging_level=logging.ERROR)
+            self.begun.set_result(None)
         except Exception as error:
-            begun.set_exception(error)
-        is_over.wait()
+            self.begun.set_exception(error)
+        self.is_over.wait()
+        if self._is_abandoned:
+            _shut_down(self._ray)
+        self.ended.set()
 
-    threading.Thread(target=live, name="omnidata-ray", daemon=True).start()
-    return begun, is_over
+    def abandon(self) -> None:
+        """Let the thread end Ray as soon as it runs."""
+        self._is_abandoned = True
+        self.is_over.set()
+        _ABANDONED.append(self)
+
+
+_ABANDONED: list[_Start] = []
+"""Interrupted starts, which cannot be stopped."""
+
+
+def _wait_for_abandoned() -> None:
+    """Wait until interrupted starts have ended: Ray cannot be started twice in a process."""
+    while _ABANDONED:
+        _ABANDONED[-1].ended.wait()
+        _ABANDONED.pop()
 
 
 def _wait_for(begun: Future[None], address: str) -> None:
