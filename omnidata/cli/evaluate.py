@@ -61,7 +61,6 @@ def evaluate(
     from omnidata.run.certificates import check_certificate
     from omnidata.run.errata import read_all
     from omnidata.run.evaluate import evaluate as run
-    from omnidata.run.sampling import evaluate_samples
     from omnidata.run.selection import parse_shard
 
     args.check_together(
@@ -110,6 +109,8 @@ def evaluate(
         if samples is None:
             results = run(*asked, model_options=asking.options, **chosen)
         else:
+            from omnidata.run.sampling import evaluate_samples
+
             results, table = evaluate_samples(*asked, samples, verifier=verifier, **chosen)
     if table and as_json:
         terminal.print_json({**results, "samples": table})

@@ -6,19 +6,49 @@ import asyncio
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+from omnidata import adapters
 from omnidata.errors import AdapterError
 from omnidata.run.adapter_contract import About, describe_model, model_facts, slip
 from omnidata.run.ask import Engine
 from omnidata.run.cache import ResponseCache
-from omnidata.run.cluster import Recipe
 from omnidata.run.cost import Budget, Limits
 from omnidata.run.event_loop import EventLoop
 from omnidata.run.journal import RunFolder
 from omnidata.run.pace import Gate, StageTimer
 from omnidata.tasks.asking import Asking
 from omnidata.types import Adapter, GenerationParams, Progress, Step
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """Description of a model, created in the process that asks it.
+
+    Attributes:
+        spec, options, base_url, key_file, models: as in `omnidata.adapters.get_adapter`.
+    """
+
+    spec: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    base_url: str | None = None
+    key_file: Path | None = None
+    models: Path | None = None
+
+    def make(self, task: Asking, steps: Sequence[Step], *, asks: bool = True) -> Adapter:
+        """Return the model; see `omnidata.adapters.get_adapter`."""
+        return adapters.get_adapter(
+            self.spec,
+            task,
+            steps,
+            options=self.options,
+            base_url=self.base_url,
+            key_file=self.key_file,
+            models=self.models,
+            asks=asks,
+        )
 
 
 class OpenModel(EventLoop):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from omnidata import predictions
 from omnidata.adapters import asks_nobody
@@ -26,14 +26,13 @@ from omnidata.plugins import blaming
 from omnidata.registry import plugin_origin, plugin_versions
 from omnidata.remote import display_path
 from omnidata.run.adapter_contract import About
-from omnidata.run.asker import LocalAsker, OpenModel
+from omnidata.run.asker import LocalAsker, OpenModel, Recipe
 from omnidata.run.batch_folder import spend_answers
 from omnidata.run.certificates import FACT, find_certificate
-from omnidata.run.cluster import Job, OnCluster, Recipe, join_left
 from omnidata.run.cost import Budget, Limits, Tokens
-from omnidata.run.engines.ray import Cluster, Place
+from omnidata.run.engines import Cluster
 from omnidata.run.errata import Errata
-from omnidata.run.journal import TRANSIENT, RunFolder
+from omnidata.run.journal import TRANSIENT, RunFolder, join_left
 from omnidata.run.media_stamps import Seen
 from omnidata.run.rejudging import Rejudging
 from omnidata.run.run_info import ANSWERS
@@ -45,6 +44,9 @@ from omnidata.tasks.asking_in_dialect import prompt_texts
 from omnidata.tasks.benchmark import Benchmark
 from omnidata.tasks.profile import Profile
 from omnidata.types import Adapter, GenerationParams, LoadedDataset, Progress, Step
+
+if TYPE_CHECKING:
+    from omnidata.run.cluster import OnCluster
 
 Count = Callable[[int, int], None]
 """Takes how many steps were asked about, and how many answers were used that were there before."""
@@ -312,6 +314,9 @@ def _on_cluster(
     out: Path,
     cluster: Cluster,
 ) -> OnCluster:
+    from omnidata.run.cluster import Job, OnCluster
+    from omnidata.run.engines.ray import Place
+
     if model is None:
         raise UsageError(
             "an adapter object cannot run on other machines",
