@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -122,3 +124,17 @@ def marked(mark: str) -> list[str]:
             if mark.encode() in (place / "environ").read_bytes():
                 found.append(place.name)
     return found
+
+
+def test_a_command_that_is_being_imported_ends_without_a_traceback(tmp_path: Path) -> None:
+    # A package that Ctrl-C interrupts, in the place of one that takes long to import.
+    (tmp_path / "typer.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    ended = subprocess.run(
+        [sys.executable, "-m", "omnidata", "info"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
