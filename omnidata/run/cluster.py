@@ -29,7 +29,7 @@ from omnidata.plugins import blaming
 from omnidata.predictions import Prediction
 from omnidata.registry import plugin_origin
 from omnidata.run.adapter_contract import About, describe_model, model_facts, one_of_each_kind
-from omnidata.run.ask import Engine
+from omnidata.run.ask import AskingOutcome, Engine
 from omnidata.run.asker import Recipe
 from omnidata.run.cost import Budget, Limits
 from omnidata.run.engines import Cluster
@@ -101,15 +101,13 @@ class PartEnd:
 
     Attributes:
         lines: the content of its file, which this machine may not see yet.
-        stopped, failed, slipped: as of `omnidata.run.ask.Engine`.
+        outcome: of asking about its steps.
         timings: as of `StageTimer`.
         facts: the model's `run_metadata`.
     """
 
     lines: bytes
-    stopped: str
-    failed: str
-    slipped: str
+    outcome: AskingOutcome
     timings: Mapping[str, float]
     facts: Mapping[str, Any]
 
@@ -200,9 +198,7 @@ class AskingWorker:
             facts = model_facts(self._adapter)
         return PartEnd(
             path.read_bytes() if path.exists() else b"",
-            engine.stopped,
-            engine.failed,
-            str(engine.slipped or ""),
+            engine.outcome,
             meter.timings(),
             facts,
         )
@@ -310,7 +306,7 @@ class OnCluster:
     """Asks about the steps of a run, on a cluster.
 
     Attributes:
-        stopped, failed, slipped, asked, reused: as of `omnidata.run.ask.Engine`.
+        outcome: how asking has gone so far.
         timings: seconds of all workers together.
         facts: the model's `run_metadata` in each worker, by the worker's name.
     """
@@ -324,9 +320,7 @@ class OnCluster:
                 remedy="drop --cache or --engine",
             )
         self._job, self._cluster = job, cluster
-        self.stopped = self.failed = ""
-        self.slipped: AdapterError | None = None
-        self.asked = self.reused = 0
+        self.outcome = AskingOutcome()
         self.timings: Counter[str] = Counter()
         self.facts: dict[str, Mapping[str, Any]] = {}
         self._task = job.unnamed or get_task(job.task, job.options)
@@ -379,10 +373,10 @@ class OnCluster:
         is_shared |= _is_limited(limits)
         self._gate = start_beside(self._ray, SharedGate, limits, budget) if is_shared else None
         try:
-            while not self.stopped and (self._todo or self._waiting or self._crew.busy):
+            while not self.outcome.stopped and (self._todo or self._waiting or self._crew.busy):
                 self._hand_out()
                 self._advance()
-            self._wind_up(self.stopped)
+            self._wind_up(self.outcome.stopped)
         except Exception:
             with suppress(Exception):
                 self._wind_up("another part of the run failed")
@@ -396,7 +390,7 @@ class OnCluster:
                 self._join(worker.task)
             if not self._crew.busy:  # else a worker may still write; the next call joins its lines
                 join_left(run, again=False)
-            self.asked = len(run.done) - before - self._unsent
+            self.outcome.asked = len(run.done) - before - self._unsent
             run.sync()
 
     @property
@@ -442,29 +436,30 @@ class OnCluster:
         if self._progress:
             self._progress(len(self._run.done), len(self._steps))
 
-    def _end(self, worker: Worker, part: _Part, outcome: Any) -> None:
-        self._join(part, outcome.lines if isinstance(outcome, PartEnd) else None)
+    def _end(self, worker: Worker, part: _Part, ended: Any) -> None:
+        self._join(part, ended.lines if isinstance(ended, PartEnd) else None)
         left = self._remaining(part)
-        if isinstance(outcome, PartEnd):
+        if isinstance(ended, PartEnd):
             self._refused = 0
-            self.timings.update(outcome.timings)
-            if outcome.facts:
-                self.facts[worker.name] = outcome.facts
-            self.failed = outcome.failed or self.failed
-            if outcome.slipped:
-                self.slipped = AdapterError(outcome.slipped, where=worker.name)
-            self.stopped = self.stopped or outcome.stopped
+            self.timings.update(ended.timings)
+            if ended.facts:
+                self.facts[worker.name] = ended.facts
+            whole, own = self.outcome, ended.outcome
+            whole.stopped = whole.stopped or own.stopped
+            whole.failed = own.failed or whole.failed
+            if own.slipped:
+                whole.slipped = AdapterError(str(own.slipped), where=worker.name)
             self._requeue(left, part.deaths)
         else:
             if self._gate:
                 self._gate.leave_dead.remote(part.name)
-            if isinstance(outcome, Died):
-                self._isolate(part, left, outcome)
+            if isinstance(ended, Died):
+                self._isolate(part, left, ended)
             else:  # its disk is full, or a prompt cannot be made: others may do better
                 self._crew.dismiss(worker)
                 self._refused += 1
                 if self._refused >= _REFUSALS or not self._crew.workers:
-                    raise outcome
+                    raise ended
                 self._requeue(left, part.deaths)
         path = self._job.parts / part.name
         for _, line in whole_lines(attempts_of(path)):
