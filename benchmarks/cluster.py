@@ -22,9 +22,10 @@ from typing import Any
 
 from runner import PER_EPISODE, make_step, served
 
-from omnidata.run.cluster import Recipe
+from omnidata.run.asker import Recipe
 from omnidata.run.cost import Limits
-from omnidata.run.engines.ray import Cluster, connect
+from omnidata.run.engines import Cluster
+from omnidata.run.engines.ray import connect
 from omnidata.run.evaluate import evaluate
 from omnidata.tasks import get_task
 

@@ -43,9 +43,9 @@ from omnidata.jsontext import encode
 from omnidata.loaders.repository import MANIFEST, read_manifest
 from omnidata.loaders.steps import ids_of
 from omnidata.predictions import Prediction
-from omnidata.run.cluster import Recipe
+from omnidata.run.asker import Recipe
 from omnidata.run.cost import Limits
-from omnidata.run.engines.ray import Cluster
+from omnidata.run.engines import Cluster
 from omnidata.run.evaluate import evaluate
 from omnidata.storage import write_json
 from omnidata.tasks import get_task

@@ -156,6 +156,26 @@ def refuse_url(path: Path, where: str) -> None:
         )
 
 
+@contextmanager
+def sending_token(send: bool = True) -> Iterator[None]:
+    """Send a token with requests in the block, for gated and private datasets.
+
+    It is the one that `huggingface_hub` has: HF_TOKEN in the environment, or what `hf auth login`
+    has kept. Threads and processes that are started in the block send it as well.
+
+    Args:
+        send: False leaves things as they are.
+    """
+    before = os.environ.get(SENDS_TOKEN)
+    if send:
+        os.environ[SENDS_TOKEN] = "1"
+    try:
+        yield
+    finally:
+        if send and before is None:
+            del os.environ[SENDS_TOKEN]
+
+
 def sends_token() -> bool:
     """Return whether requests to the Hub carry the user's token; off by default."""
     return bool(os.environ.get(SENDS_TOKEN))

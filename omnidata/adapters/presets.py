@@ -127,6 +127,7 @@ def _words(hint: Any) -> list[str]:
 
 
 MODELS_ENV = "OMNIDATA_MODELS"
+_BUILT_IN = "presets.toml"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -189,7 +190,7 @@ def find(
     Raises:
         UsageError: the file, an option or the address cannot be used.
     """
-    row = _generic(spec) or table(models).get(spec)
+    row = _generic(spec) or find_row(spec, models)
     if row is None:
         return None
     wire = wires.wire(row.wire)
@@ -232,19 +233,44 @@ def table(models: Path | None = None) -> dict[str, Row]:
     Raises:
         UsageError: the user's file cannot be read; the message names file, row and key.
     """
-    built_in = files("omnidata.adapters") / "presets.toml"
-    rows = _rows(built_in.read_text(encoding="utf-8"), "presets.toml")
+    built_in = {name: _row(name, value, _BUILT_IN) for name, value in _built_in().items()}
+    return built_in | _own(models)
+
+
+def find_row(name: str, models: Path | None = None) -> Row | None:
+    """Return the row of a name; None if there is none.
+
+    Of the built-in rows only that one is converted: others import their wire formats.
+
+    Raises:
+        UsageError: as `table`.
+    """
+    if row := _own(models).get(name):
+        return row
+    if not _NAME.fullmatch(name) or name not in _built_in():
+        return None
+    return _row(name, _built_in()[name], _BUILT_IN)
+
+
+@cache
+def _built_in() -> dict[str, Any]:
+    return _parse((files("omnidata.adapters") / _BUILT_IN).read_text(encoding="utf-8"), _BUILT_IN)
+
+
+def _own(models: Path | None) -> dict[str, Row]:
     path = models or (Path(os.environ[MODELS_ENV]) if os.environ.get(MODELS_ENV) else None)
     if path is None:
-        return rows
-    own = _rows(_read(path), str(path))
-    for name in sorted(own.keys() & rows.keys()):
+        return {}
+    rows = {
+        name: _row(name, value, str(path)) for name, value in _parse(_read(path), str(path)).items()
+    }
+    for name in sorted(rows.keys() & _built_in().keys()):
         raise UsageError(
             "there is a built-in model of that name",
             where=f"{path}: [{name}]",
             remedy="give the row another name",
         )
-    return rows | own
+    return rows
 
 
 def _generic(spec: str) -> Row | None:
@@ -274,12 +300,11 @@ def _address(row: Row, base_url: str | None, spec: str) -> str:
     )
 
 
-def _rows(text: str, file: str) -> dict[str, Row]:
+def _parse(text: str, file: str) -> dict[str, Any]:
     try:
-        parsed = tomllib.loads(text)
+        return tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # a number of too many digits is no TOML error
         raise UsageError(f"{error}", where=file, expected="a TOML file of models") from None
-    return {name: _row(name, value, file) for name, value in parsed.items()}
 
 
 def _row(name: str, value: object, file: str) -> Row:

@@ -34,9 +34,8 @@ from omnidata.errors import UnansweredError, UnansweredWarning, UsageError
 from omnidata.jsontext import hash_of
 from omnidata.predictions import Prediction, parts, read_final
 from omnidata.remote import cache_folder
-from omnidata.run.asker import OpenModel
+from omnidata.run.asker import OpenModel, Recipe
 from omnidata.run.certificates import MODALITIES, Certified, store_certificate
-from omnidata.run.cluster import Recipe
 from omnidata.run.cost import Budget, Limits, Tokens
 from omnidata.run.evaluate import UNLIMITED, evaluate
 from omnidata.run.run_info import ANSWERS

@@ -18,7 +18,7 @@ from omnidata.errors import UsageError
 
 if TYPE_CHECKING:
     from omnidata.loaders.steps_cache import Entry
-    from omnidata.run.cluster import Recipe
+    from omnidata.run.asker import Recipe
     from omnidata.run.cost import Limits
     from omnidata.run.engines import Cluster
     from omnidata.tasks.asking import Asking
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def _find_data(context: typer.Context, place: Path | None) -> Path | None:
-    from omnidata.loaders.hub import sending_token
+    from omnidata.remote import sending_token
 
     if place is None:
         return None
@@ -206,7 +206,7 @@ class ModelOptions:
 
     def recipe(self, spec: str) -> Recipe:
         """Return the recipe that makes the model on any machine."""
-        from omnidata.run.cluster import Recipe
+        from omnidata.run.asker import Recipe
 
         return Recipe(spec, self.options, self.base_url, self.key_file, self.models)
 
@@ -342,7 +342,7 @@ def _cluster(
         "Short for: --engine ray --workers N --gpus-per-worker 1.", "N", min=1
     ),
 ) -> Any:
-    from omnidata.run.engines.ray import Cluster
+    from omnidata.run.engines import Cluster
 
     given = {
         "address": address,
@@ -472,8 +472,8 @@ def reading_data(
 ) -> Iterator[None]:
     """Run a verb that reads data, which may lead to these folders, and to the Hub."""
     from omnidata.files import following
-    from omnidata.loaders.hub import sending_token
     from omnidata.loaders.steps_cache import reporting
+    from omnidata.remote import sending_token
 
     with following(media_root), sending_token(token), reporting(_note_entry):
         if media_root:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,10 +28,12 @@ def data_of(task: str | None, place: Path) -> Path:
         DataError: the Hub does not give the dataset, see `omnidata.loaders.fetch.local_place`.
     """
     from omnidata.files import inside, real
-    from omnidata.loaders.fetch import local_place
 
-    with terminal.resumable(), terminal.bytes_progress("fetching") as moves:
-        place = local_place(place, task, terminal.note, moves)
+    if not os.path.exists(place):  # noqa: PTH110  False for names that no file can have
+        from omnidata.loaders.fetch import local_place
+
+        with terminal.resumable(), terminal.bytes_progress("fetching") as moves:
+            place = local_place(place, task, terminal.note, moves)
     inner = place / "data"
     own = inner.is_dir() and inside(real(inner), [real(place)])  # and no link that leads outside
     if not own or _holds(place, task) or not _holds(inner, task):

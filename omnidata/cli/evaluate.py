@@ -14,6 +14,7 @@ from omnidata.cli.declare import argument, flag, option, verb
 from omnidata.errors import plural
 
 if TYPE_CHECKING:
+    from omnidata.run.errata import Errata
     from omnidata.run.suite import Outcome, SuiteRun
     from omnidata.types import Progress
 
@@ -59,9 +60,7 @@ def evaluate(
     """
     from omnidata.run.adapter_contract import sent_modalities
     from omnidata.run.certificates import check_certificate
-    from omnidata.run.errata import read_all
     from omnidata.run.evaluate import evaluate as run
-    from omnidata.run.sampling import evaluate_samples
     from omnidata.run.selection import parse_shard
 
     args.check_together(
@@ -73,8 +72,12 @@ def evaluate(
     )
     part = parse_shard(shard) if shard else None
     benchmark, source = args.load_asking(task, task_options, data, model, asking, strict=strict)
-    corrected = read_all(errata, task)
-    runs.note_other_data(corrected, source)
+    corrected: list[Errata] = []
+    if errata:
+        from omnidata.run.errata import read_all
+
+        corrected = read_all(errata, task)
+        runs.note_other_data(corrected, source)
     kept = steps.read(source.steps)
     if dry_run:
         from omnidata.run.dry_run import dry_run as preview
@@ -110,6 +113,8 @@ def evaluate(
         if samples is None:
             results = run(*asked, model_options=asking.options, **chosen)
         else:
+            from omnidata.run.sampling import evaluate_samples
+
             results, table = evaluate_samples(*asked, samples, verifier=verifier, **chosen)
     if table and as_json:
         terminal.print_json({**results, "samples": table})

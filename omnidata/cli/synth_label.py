@@ -15,7 +15,7 @@ from omnidata.cli.declare import argument, declaration, option, verb
 from omnidata.errors import Finding, UsageError, plural
 
 if TYPE_CHECKING:
-    from omnidata.run.cluster import Recipe
+    from omnidata.run.asker import Recipe
     from omnidata.run.engines import Cluster
     from omnidata.synth.annotate import Annotator, Done
     from omnidata.tasks.asking import Asking
@@ -245,7 +245,7 @@ def _preview(
 def _annotate(
     made: Annotator[Any], out: Path, model: str, asking: args.ModelOptions, cluster: Cluster | None
 ) -> Done:
-    from omnidata.run.cluster import Recipe
+    from omnidata.run.asker import Recipe
     from omnidata.synth.annotate import ModelSettings
 
     adapter = _make_model(asking, cluster, model, made.task, made.asked.steps)

@@ -19,7 +19,8 @@ from omnidata.errors import DataError, OmnidataError, UsageError, suggestion
 from omnidata.loaders import transfers
 from omnidata.loaders.transfers import RemoteFile, in_bytes
 from omnidata.media import unsafe
-from omnidata.remote import SENDS_TOKEN, cache_folder, sends_token
+from omnidata.remote import cache_folder, sends_token
+from omnidata.remote import sending_token as sending_token
 from omnidata.storage import copy_file, read_json, write_json
 
 if TYPE_CHECKING:
@@ -48,26 +49,6 @@ class TooLargeError(UsageError):
     """
 
     url: str = ""
-
-
-@contextmanager
-def sending_token(send: bool = True) -> Iterator[None]:
-    """Send a token with requests in the block, for gated and private datasets.
-
-    It is the one that `huggingface_hub` has: HF_TOKEN in the environment, or what `hf auth login`
-    has kept. Threads and processes that are started in the block send it as well.
-
-    Args:
-        send: False leaves things as they are.
-    """
-    before = os.environ.get(SENDS_TOKEN)
-    if send:
-        os.environ[SENDS_TOKEN] = "1"
-    try:
-        yield
-    finally:
-        if send and before is None:
-            del os.environ[SENDS_TOKEN]
 
 
 def endpoint() -> str:

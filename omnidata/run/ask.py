@@ -55,6 +55,25 @@ class _Finished(Exception):  # noqa: N818 - no error: it ends the tasks of a pas
     pass
 
 
+@dataclass(slots=True)
+class AskingOutcome:
+    """How asking about steps has gone so far.
+
+    Attributes:
+        stopped: why it stopped before its end; empty if it did not.
+        failed: why the last step without an answer has none; empty if all were answered.
+        slipped: the last failure of the adapter's own code; None if there is none.
+        asked: number of steps with a line of a request that was sent.
+        reused: number of steps with a line of the cache.
+    """
+
+    stopped: str = ""
+    failed: str = ""
+    slipped: AdapterError | None = None
+    asked: int = 0
+    reused: int = 0
+
+
 class Engine:
     """One pass over the steps that have no answer yet.
 
@@ -65,11 +84,7 @@ class Engine:
         on_hold: called with the seconds if the model asks to be sent nothing for a while.
 
     Attributes:
-        stopped: why the run stopped before its end; empty if it did not.
-        slipped: the last failure of the adapter's own code; None if there is none.
-        failed: why the last step without an answer has none; empty if all were answered.
-        asked: number of steps with a line of a request that this pass has sent.
-        reused: number of steps with a line of the cache.
+        outcome: of this pass.
     """
 
     def __init__(
@@ -87,9 +102,7 @@ class Engine:
         on_hold: Callable[[float], None] | None = None,
     ) -> None:
         self.meter = meter
-        self.stopped = self.failed = ""
-        self.slipped: AdapterError | None = None
-        self.asked = self.reused = 0
+        self.outcome = AskingOutcome()
         self._task, self._adapter, self._run, self._params = task, adapter, run, params
         self._gate, self._cache, self._on_hold = gate, cache, on_hold
         self._model: Mapping[str, Any] = {"name": adapter.name, **adapter.settings}
@@ -152,7 +165,7 @@ class Engine:
 
     def stop(self, reason: str, *, cancel: bool = False) -> None:
         """Begin nothing more; the requests under way are answered and recorded, or cancelled."""
-        self.stopped = reason
+        self.outcome.stopped = reason
         if cancel or not self._in_flight:
             self._finished.set()
 
@@ -194,17 +207,17 @@ class Engine:
 
     def _note_slip(self, error: CallError) -> None:
         if isinstance(error, AdapterError):
-            self.slipped = error
+            self.outcome.slipped = error
 
     async def _begin_batches(self, group: asyncio.TaskGroup) -> None:
         """Start a task for each batch; those that pause between attempts count as well."""
         places = asyncio.Semaphore(self._window.size)
-        while not self.stopped:
+        while not self.outcome.stopped:
             await places.acquire()
             batch = await self._ahead.take()
             for ready in batch:
                 if ready.known:
-                    self.reused += ready.known.delivery not in TRANSIENT
+                    self.outcome.reused += ready.known.delivery not in TRANSIENT
                     self._record(ready, ready.known)
             if batch := [ready for ready in batch if ready.request]:
                 task = group.create_task(self._answer(batch))
@@ -225,10 +238,14 @@ class Engine:
                 usages: list[Mapping[str, Any]] = []
                 self._in_flight += 1
                 try:
-                    wait = None if self.stopped else await self._attempt(batch, attempt, usages)
+                    wait = (
+                        None
+                        if self.outcome.stopped
+                        else await self._attempt(batch, attempt, usages)
+                    )
                 finally:
                     self._in_flight -= 1
-                    if self.stopped and not self._in_flight:
+                    if self.outcome.stopped and not self._in_flight:
                         self._finished.set()
                     await self._gate.leave(reserved, usages)
             if wait is None:
@@ -277,7 +294,7 @@ class Engine:
             if ready.key:
                 self._fresh.append((ready.key, completion))
             self._record(ready, completion)
-            self.asked += 1
+            self.outcome.asked += 1
         return None
 
     def _write_failures(
@@ -294,7 +311,7 @@ class Engine:
         for ready in batch:
             receipt = dict(ready.request.receipt) if ready.request else {}
             self._record(ready, msgspec.structs.replace(failed, receipt=receipt))
-            self.asked += 1
+            self.outcome.asked += 1
         if reason := self._breaker.note_failure(error):
             self.stop(reason, cancel=True)  # what is still under way will fail as well
         return None
@@ -325,7 +342,7 @@ class Engine:
     def _record(self, ready: _Ready, completion: Completion) -> None:
         step = ready.step
         if completion.delivery in TRANSIENT:
-            self.failed = completion.error
+            self.outcome.failed = completion.error
         elif ready.media:
             receipt = {**completion.receipt, "media": ready.media}
             completion = msgspec.structs.replace(completion, receipt=receipt)

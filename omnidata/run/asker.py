@@ -6,19 +6,48 @@ import asyncio
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from omnidata.errors import AdapterError
+from omnidata import adapters
 from omnidata.run.adapter_contract import About, describe_model, model_facts, slip
-from omnidata.run.ask import Engine
+from omnidata.run.ask import AskingOutcome, Engine
 from omnidata.run.cache import ResponseCache
-from omnidata.run.cluster import Recipe
 from omnidata.run.cost import Budget, Limits
 from omnidata.run.event_loop import EventLoop
 from omnidata.run.journal import RunFolder
 from omnidata.run.pace import Gate, StageTimer
 from omnidata.tasks.asking import Asking
 from omnidata.types import Adapter, GenerationParams, Progress, Step
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """Description of a model, created in the process that asks it.
+
+    Attributes:
+        spec, options, base_url, key_file, models: as in `omnidata.adapters.get_adapter`.
+    """
+
+    spec: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    base_url: str | None = None
+    key_file: Path | None = None
+    models: Path | None = None
+
+    def make(self, task: Asking, steps: Sequence[Step], *, asks: bool = True) -> Adapter:
+        """Return the model; see `omnidata.adapters.get_adapter`."""
+        return adapters.get_adapter(
+            self.spec,
+            task,
+            steps,
+            options=self.options,
+            base_url=self.base_url,
+            key_file=self.key_file,
+            models=self.models,
+            asks=asks,
+        )
 
 
 class OpenModel(EventLoop):
@@ -70,8 +99,7 @@ class LocalAsker:
     """Asks a model in this process; baselines look at the steps of the whole dataset.
 
     Attributes:
-        stopped, failed, slipped, asked, reused: as of `omnidata.run.ask.Engine`.
-        timings: seconds by stage; see `StageTimer`.
+        outcome: how asking has gone so far.
     """
 
     def __init__(
@@ -82,10 +110,8 @@ class LocalAsker:
         params: GenerationParams | None,
         limits: Limits,
     ) -> None:
-        self.stopped = self.failed = ""
-        self.slipped: AdapterError | None = None
-        self.asked = self.reused = 0
-        self.timings: Mapping[str, float] = {}
+        self.outcome = AskingOutcome()
+        self._meter = StageTimer()
         self._task, self._model, self._limits, self._params = task, model, limits, params
         self._adapter = model.adapter(task, steps)
 
@@ -114,14 +140,15 @@ class LocalAsker:
             limits=self._limits,
             gate=Gate(self._limits, budget),
             cache=self._cache,
-            meter=StageTimer(),
+            meter=self._meter,
         )
-        try:
-            self._model.run(engine.ask(steps, progress))
-        finally:
-            self.asked, self.reused = engine.asked, engine.reused
-            self.stopped, self.failed = engine.stopped, engine.failed
-            self.slipped, self.timings = engine.slipped, engine.meter.timings()
+        self.outcome = engine.outcome
+        self._model.run(engine.ask(steps, progress))
+
+    @property
+    def timings(self) -> Mapping[str, float]:
+        """Seconds by stage; see `StageTimer`."""
+        return self._meter.timings()
 
     @property
     def facts(self) -> Mapping[str, Any]:

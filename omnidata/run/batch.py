@@ -29,12 +29,12 @@ from omnidata.jsontext import hash_of
 from omnidata.remote import display_path
 from omnidata.run.adapter_contract import describe_model
 from omnidata.run.ask import prepare_step
+from omnidata.run.asker import Recipe
 from omnidata.run.batch_folder import Asked, BatchFolder, Manifest, RequestFile, Round
-from omnidata.run.cluster import Recipe, join_left
 from omnidata.run.cost import Budget, Limits, Tokens
 from omnidata.run.dry_run import estimate_tokens, price_of
 from omnidata.run.evaluate import UNLIMITED, check_judgeable, run_settings
-from omnidata.run.journal import TRANSIENT, RunFolder
+from omnidata.run.journal import TRANSIENT, RunFolder, join_left
 from omnidata.run.run_info import read_info
 from omnidata.run.scoring import get_profile
 from omnidata.run.selection import select

@@ -20,7 +20,7 @@ from omnidata.errors import RunError, UsageError
 from omnidata.files import lines
 from omnidata.jsontext import encode
 from omnidata.predictions import Prediction
-from omnidata.run.cluster import Recipe
+from omnidata.run.asker import Recipe
 from omnidata.run.cost import Budget
 from omnidata.run.journal import TRANSIENT, RunFolder
 from omnidata.storage import (

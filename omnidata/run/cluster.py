@@ -13,10 +13,9 @@ import math
 import secrets
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from io import BytesIO
+from dataclasses import dataclass
 from itertools import chain, count, groupby
 from pathlib import Path
 from typing import Any
@@ -27,15 +26,16 @@ from omnidata import adapters
 from omnidata.errors import AdapterError, RunError, UsageError
 from omnidata.loaders.steps import as_steps
 from omnidata.plugins import blaming
-from omnidata.predictions import Prediction, decode
+from omnidata.predictions import Prediction
 from omnidata.registry import plugin_origin
 from omnidata.run.adapter_contract import About, describe_model, model_facts, one_of_each_kind
-from omnidata.run.ask import Engine
+from omnidata.run.ask import AskingOutcome, Engine
+from omnidata.run.asker import Recipe
 from omnidata.run.cost import Budget, Limits
+from omnidata.run.engines import Cluster
 from omnidata.run.engines.local import Died
 from omnidata.run.engines.ray import (
     SEEN_S,
-    Cluster,
     Crew,
     Place,
     Worker,
@@ -45,12 +45,18 @@ from omnidata.run.engines.ray import (
     start_beside,
 )
 from omnidata.run.histories import not_asked
-from omnidata.run.journal import TRANSIENT, PartFile, RunFolder, attempts_of
+from omnidata.run.journal import (
+    TRANSIENT,
+    PartFile,
+    RunFolder,
+    attempts_of,
+    join_left,
+    whole_lines,
+)
 from omnidata.run.pace import CircuitBreaker, Gate, StageTimer
-from omnidata.storage import open_own
 from omnidata.tasks import get_task
 from omnidata.tasks.asking import Asking
-from omnidata.types import Adapter, Completion, GenerationParams, Progress, Step
+from omnidata.types import Completion, GenerationParams, Progress, Step
 
 _DEADLY = 2
 """So many workers die while a step is under way alone, and it is not repeated."""
@@ -60,34 +66,6 @@ _ANSWER_S, _CANCEL_S = 0.3, 0.3
 """Seconds for which an interrupted run waits for answers, and then for workers that cancel."""
 _REFUSALS = 3
 """So many parts in a row that workers refuse, as their disks are full, and the run ends."""
-
-
-@dataclass(frozen=True, slots=True)
-class Recipe:
-    """Description of a model, created in the process that asks it.
-
-    Attributes:
-        spec, options, base_url, key_file, models: as in `omnidata.adapters.get_adapter`.
-    """
-
-    spec: str
-    options: Mapping[str, str] = field(default_factory=dict)
-    base_url: str | None = None
-    key_file: Path | None = None
-    models: Path | None = None
-
-    def make(self, task: Asking, steps: Sequence[Step], *, asks: bool = True) -> Adapter:
-        """Return the model; see `omnidata.adapters.get_adapter`."""
-        return adapters.get_adapter(
-            self.spec,
-            task,
-            steps,
-            options=self.options,
-            base_url=self.base_url,
-            key_file=self.key_file,
-            models=self.models,
-            asks=asks,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,15 +101,13 @@ class PartEnd:
 
     Attributes:
         lines: the content of its file, which this machine may not see yet.
-        stopped, failed, slipped: as of `omnidata.run.ask.Engine`.
+        outcome: of asking about its steps.
         timings: as of `StageTimer`.
         facts: the model's `run_metadata`.
     """
 
     lines: bytes
-    stopped: str
-    failed: str
-    slipped: str
+    outcome: AskingOutcome
     timings: Mapping[str, float]
     facts: Mapping[str, Any]
 
@@ -222,9 +198,7 @@ class AskingWorker:
             facts = model_facts(self._adapter)
         return PartEnd(
             path.read_bytes() if path.exists() else b"",
-            engine.stopped,
-            engine.failed,
-            str(engine.slipped or ""),
+            engine.outcome,
             meter.timings(),
             facts,
         )
@@ -332,7 +306,7 @@ class OnCluster:
     """Asks about the steps of a run, on a cluster.
 
     Attributes:
-        stopped, failed, slipped, asked, reused: as of `omnidata.run.ask.Engine`.
+        outcome: how asking has gone so far.
         timings: seconds of all workers together.
         facts: the model's `run_metadata` in each worker, by the worker's name.
     """
@@ -346,9 +320,7 @@ class OnCluster:
                 remedy="drop --cache or --engine",
             )
         self._job, self._cluster = job, cluster
-        self.stopped = self.failed = ""
-        self.slipped: AdapterError | None = None
-        self.asked = self.reused = 0
+        self.outcome = AskingOutcome()
         self.timings: Counter[str] = Counter()
         self.facts: dict[str, Mapping[str, Any]] = {}
         self._task = job.unnamed or get_task(job.task, job.options)
@@ -401,10 +373,10 @@ class OnCluster:
         is_shared |= _is_limited(limits)
         self._gate = start_beside(self._ray, SharedGate, limits, budget) if is_shared else None
         try:
-            while not self.stopped and (self._todo or self._waiting or self._crew.busy):
+            while not self.outcome.stopped and (self._todo or self._waiting or self._crew.busy):
                 self._hand_out()
                 self._advance()
-            self._wind_up(self.stopped)
+            self._wind_up(self.outcome.stopped)
         except Exception:
             with suppress(Exception):
                 self._wind_up("another part of the run failed")
@@ -418,7 +390,7 @@ class OnCluster:
                 self._join(worker.task)
             if not self._crew.busy:  # else a worker may still write; the next call joins its lines
                 join_left(run, again=False)
-            self.asked = len(run.done) - before - self._unsent
+            self.outcome.asked = len(run.done) - before - self._unsent
             run.sync()
 
     @property
@@ -464,32 +436,33 @@ class OnCluster:
         if self._progress:
             self._progress(len(self._run.done), len(self._steps))
 
-    def _end(self, worker: Worker, part: _Part, outcome: Any) -> None:
-        self._join(part, outcome.lines if isinstance(outcome, PartEnd) else None)
+    def _end(self, worker: Worker, part: _Part, ended: Any) -> None:
+        self._join(part, ended.lines if isinstance(ended, PartEnd) else None)
         left = self._remaining(part)
-        if isinstance(outcome, PartEnd):
+        if isinstance(ended, PartEnd):
             self._refused = 0
-            self.timings.update(outcome.timings)
-            if outcome.facts:
-                self.facts[worker.name] = outcome.facts
-            self.failed = outcome.failed or self.failed
-            if outcome.slipped:
-                self.slipped = AdapterError(outcome.slipped, where=worker.name)
-            self.stopped = self.stopped or outcome.stopped
+            self.timings.update(ended.timings)
+            if ended.facts:
+                self.facts[worker.name] = ended.facts
+            whole, own = self.outcome, ended.outcome
+            whole.stopped = whole.stopped or own.stopped
+            whole.failed = own.failed or whole.failed
+            if own.slipped:
+                whole.slipped = AdapterError(str(own.slipped), where=worker.name)
             self._requeue(left, part.deaths)
         else:
             if self._gate:
                 self._gate.leave_dead.remote(part.name)
-            if isinstance(outcome, Died):
-                self._isolate(part, left, outcome)
+            if isinstance(ended, Died):
+                self._isolate(part, left, ended)
             else:  # its disk is full, or a prompt cannot be made: others may do better
                 self._crew.dismiss(worker)
                 self._refused += 1
                 if self._refused >= _REFUSALS or not self._crew.workers:
-                    raise outcome
+                    raise ended
                 self._requeue(left, part.deaths)
         path = self._job.parts / part.name
-        for _, line in _whole_lines(attempts_of(path)):
+        for _, line in whole_lines(attempts_of(path)):
             self._run.append_attempt(line.sample_id, line.completion())
         self._run.sync()
         for gone in (path, attempts_of(path)):
@@ -530,7 +503,7 @@ class OnCluster:
 
     def _join(self, part: _Part, content: bytes | None = None) -> None:
         """Move new whole lines into the run folder."""
-        for end, line in _whole_lines(self._job.parts / part.name, part.read, content):
+        for end, line in whole_lines(self._job.parts / part.name, part.read, content):
             self._record(line)
             part.read = end
 
@@ -557,49 +530,3 @@ class OnCluster:
         until = time.monotonic() + wait_s
         while self._crew.busy and time.monotonic() < until:
             self._advance()
-
-
-def join_left(run: RunFolder, *, again: bool) -> None:
-    """Join the lines that workers wrote for a driver that was killed.
-
-    With `again` transient failures become attempts: their steps are to be asked again.
-
-    Raises:
-        RunError, PredictionError: the disk is full, or a file was not written by a worker.
-    """
-    folder = run.path / "parts"
-    if not folder.is_dir():
-        return
-    for path in sorted(folder.glob("*.jsonl")):
-        for _, line in _whole_lines(path):
-            if again and line.delivery in TRANSIENT:
-                run.append_attempt(line.sample_id, line.completion())
-            elif line.sample_id not in run.done:
-                run.append(line.sample_id, line.completion())
-    for path in sorted(folder.glob("*.attempts")):
-        for _, line in _whole_lines(path):
-            run.append_attempt(line.sample_id, line.completion())
-    run.sync()
-    for path in [*folder.glob("*.jsonl"), *folder.glob("*.attempts")]:
-        path.unlink()
-    with suppress(OSError):
-        folder.rmdir()
-
-
-def _whole_lines(
-    path: Path, start: int = 0, content: bytes | None = None
-) -> Iterator[tuple[int, Prediction]]:
-    """Yield the lines from `start` on with the byte behind each, but for a last one that is torn.
-
-    `content` is that of the file, if this machine may not see all of it yet.
-    """
-    with (
-        suppress(FileNotFoundError),
-        open_own(path, "rb") if content is None else BytesIO(content) as file,
-    ):
-        file.seek(start)
-        for line in file:
-            if not line.endswith(b"\n"):
-                break
-            start += len(line)
-            yield start, decode(line, path)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from omnidata import predictions
 from omnidata.adapters import asks_nobody
@@ -26,16 +26,14 @@ from omnidata.plugins import blaming
 from omnidata.registry import plugin_origin, plugin_versions
 from omnidata.remote import display_path
 from omnidata.run.adapter_contract import About
-from omnidata.run.asker import LocalAsker, OpenModel
+from omnidata.run.ask import AskingOutcome
+from omnidata.run.asker import LocalAsker, OpenModel, Recipe
 from omnidata.run.batch_folder import spend_answers
 from omnidata.run.certificates import FACT, find_certificate
-from omnidata.run.cluster import Job, OnCluster, Recipe, join_left
 from omnidata.run.cost import Budget, Limits, Tokens
-from omnidata.run.engines.ray import Cluster, Place
-from omnidata.run.errata import Errata
-from omnidata.run.journal import TRANSIENT, RunFolder
+from omnidata.run.engines import Cluster
+from omnidata.run.journal import TRANSIENT, RunFolder, join_left
 from omnidata.run.media_stamps import Seen
-from omnidata.run.rejudging import Rejudging
 from omnidata.run.run_info import ANSWERS
 from omnidata.run.scoring import get_profile, has_usable_target, score
 from omnidata.run.selection import select, whole_episodes
@@ -45,6 +43,10 @@ from omnidata.tasks.asking_in_dialect import prompt_texts
 from omnidata.tasks.benchmark import Benchmark
 from omnidata.tasks.profile import Profile
 from omnidata.types import Adapter, GenerationParams, LoadedDataset, Progress, Step
+
+if TYPE_CHECKING:
+    from omnidata.run.cluster import OnCluster
+    from omnidata.run.errata import Errata
 
 Count = Callable[[int, int], None]
 """Takes how many steps were asked about, and how many answers were used that were there before."""
@@ -123,6 +125,8 @@ def evaluate(
     if must_judge and not (opened.recipe and asks_nobody(opened.recipe.spec)):
         check_judgeable(judge, steps, source, out)
     if errata:
+        from omnidata.run.rejudging import Rejudging
+
         Rejudging(task, judge, steps, errata)  # refuses what cannot be judged before it is paid for
     with ExitStack() as stack:
         stack.enter_context(blaming(plugin_origin(task.name)))
@@ -171,7 +175,7 @@ def evaluate(
                 raise
             finally:
                 if count:
-                    count(asker.asked, kept + asker.reused)
+                    count(asker.outcome.asked, kept + asker.outcome.reused)
             results, answered = conclude(
                 task,
                 judge,
@@ -180,7 +184,7 @@ def evaluate(
                 run,
                 budget,
                 findings=len(source.findings),
-                stopped=asker.stopped,
+                stopped=asker.outcome.stopped,
                 changed_media=changed,
                 facts={**asker.facts, **({FACT: certificate.as_dict()} if certificate else {})},
                 timings=timings(),
@@ -188,7 +192,7 @@ def evaluate(
             )
         asked = len(steps) - results.get("patched", {}).get("not_asked", 0)
         if asked > answered:
-            _report_unanswered(asked, answered, asker, out)
+            _report_unanswered(asked, answered, asker.outcome, out)
         return results
 
 
@@ -312,6 +316,9 @@ def _on_cluster(
     out: Path,
     cluster: Cluster,
 ) -> OnCluster:
+    from omnidata.run.cluster import Job, OnCluster
+    from omnidata.run.engines.ray import Place
+
     if model is None:
         raise UsageError(
             "an adapter object cannot run on other machines",
@@ -338,8 +345,8 @@ def _on_cluster(
     return OnCluster(job, cluster)
 
 
-def _report_unanswered(steps: int, answered: int, asker: LocalAsker | OnCluster, out: Path) -> None:
-    reason = (asker.stopped or asker.failed).partition("\n")[0]
+def _report_unanswered(steps: int, answered: int, outcome: AskingOutcome, out: Path) -> None:
+    reason = (outcome.stopped or outcome.failed).partition("\n")[0]
     if answered:
         warnings.warn(
             f"{steps - answered} of {plural(steps, 'step')} got no answer and "
@@ -347,8 +354,8 @@ def _report_unanswered(steps: int, answered: int, asker: LocalAsker | OnCluster,
             UnansweredWarning,
             stacklevel=3,
         )
-    elif asker.slipped:
-        raise asker.slipped
+    elif outcome.slipped:
+        raise outcome.slipped
     else:
         raise UnansweredError(
             f"none of {plural(steps, 'step')} was answered: {reason}",

@@ -11,7 +11,8 @@ import os
 from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from io import BytesIO
 from pathlib import Path
 from typing import IO, Any, Final, Self, get_args
 
@@ -442,3 +443,49 @@ class PartFile(Journal):
 def attempts_of(path: Path) -> Path:
     """Return the file of failed attempts beside a part's lines."""
     return path.with_suffix(".attempts")
+
+
+def join_left(run: RunFolder, *, again: bool) -> None:
+    """Join the lines that workers wrote for a driver that was killed.
+
+    With `again` transient failures become attempts: their steps are to be asked again.
+
+    Raises:
+        RunError, PredictionError: the disk is full, or a file was not written by a worker.
+    """
+    folder = run.path / "parts"
+    if not folder.is_dir():
+        return
+    for path in sorted(folder.glob("*.jsonl")):
+        for _, line in whole_lines(path):
+            if again and line.delivery in TRANSIENT:
+                run.append_attempt(line.sample_id, line.completion())
+            elif line.sample_id not in run.done:
+                run.append(line.sample_id, line.completion())
+    for path in sorted(folder.glob("*.attempts")):
+        for _, line in whole_lines(path):
+            run.append_attempt(line.sample_id, line.completion())
+    run.sync()
+    for path in [*folder.glob("*.jsonl"), *folder.glob("*.attempts")]:
+        path.unlink()
+    with suppress(OSError):
+        folder.rmdir()
+
+
+def whole_lines(
+    path: Path, start: int = 0, content: bytes | None = None
+) -> Iterator[tuple[int, Prediction]]:
+    """Yield the lines from `start` on with the byte behind each, but for a last one that is torn.
+
+    `content` is that of the file, if this machine may not see all of it yet.
+    """
+    with (
+        suppress(FileNotFoundError),
+        open_own(path, "rb") if content is None else BytesIO(content) as file,
+    ):
+        file.seek(start)
+        for line in file:
+            if not line.endswith(b"\n"):
+                break
+            start += len(line)
+            yield start, predictions.decode(line, path)

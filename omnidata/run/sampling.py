@@ -23,10 +23,10 @@ from typing import Any, Final
 
 from omnidata.errors import UsageError, plural
 from omnidata.run.answer_choice import SAMPLES, read_verifier, write_table
-from omnidata.run.asker import OpenModel
-from omnidata.run.cluster import Recipe
+from omnidata.run.asker import OpenModel, Recipe
 from omnidata.run.cost import Limits
-from omnidata.run.engines.ray import Cluster, connect
+from omnidata.run.engines import Cluster
+from omnidata.run.engines.ray import connect
 from omnidata.run.evaluate import UNLIMITED, evaluate
 from omnidata.run.run_info import INFO, read_info
 from omnidata.run.scoring import get_profile

@@ -11,7 +11,7 @@ from functools import partial
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +35,6 @@ from omnidata.registry import plugin_origin
 from omnidata.run import engines
 from omnidata.run.bad_lines import BadLines, repeated_answer
 from omnidata.run.engines import Cluster, Lost
-from omnidata.run.errata import Errata
 from omnidata.run.headlines import (
     Kept,
     Reason,
@@ -47,7 +46,6 @@ from omnidata.run.headlines import (
 from omnidata.run.histories import PatchedRollouts, patches_of
 from omnidata.run.journal import TRANSIENT
 from omnidata.run.judging import CHUNK, Chunks, Job, Judge, Mistake, judge_chunk
-from omnidata.run.rejudging import Rejudging
 from omnidata.run.run_files import OF_LINE
 from omnidata.run.run_info import ANSWERS, RESULTS, SCORES
 from omnidata.storage import atomic_write, file_name, is_unfinished, wrap_os_error, write_json
@@ -58,6 +56,10 @@ from omnidata.tasks.marks import is_judged, standing
 from omnidata.tasks.profile import Profile
 from omnidata.tasks.rollouts import Scored
 from omnidata.types import CAUSES, OUTCOMES, Cause, LoadedDataset, Step, Verdict, VerdictColumns
+
+if TYPE_CHECKING:
+    from omnidata.run.errata import Errata
+    from omnidata.run.rejudging import Rejudging
 
 _CODE = {name: code for code, name in enumerate(OUTCOMES)}
 _NONE, _SENT = -1, -2
@@ -185,7 +187,11 @@ def score(
     if rollouts:
         answers = rollouts.watch(answers)
     judge = Judge(task if causes else None, profile)
-    rejudging = Rejudging(task, profile, steps, errata, ignored or None) if errata else None
+    rejudging = None
+    if errata:
+        from omnidata.run.rejudging import Rejudging
+
+        rejudging = Rejudging(task, profile, steps, errata, ignored or None)
     columns = _Columns(judge, steps, places, origin, bad, rejudging)
     if workers is None:
         workers = engines.cores() if len(steps) >= MANY and can_be_sent(steps) else 0

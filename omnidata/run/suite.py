@@ -16,8 +16,7 @@ import msgspec
 from omnidata.errors import OmnidataError, UsageError
 from omnidata.files import read_settings
 from omnidata.loaders.fetch import local_place
-from omnidata.run.asker import OpenModel
-from omnidata.run.cluster import Recipe
+from omnidata.run.asker import OpenModel, Recipe
 from omnidata.run.cost import Limits
 from omnidata.run.engines import Cluster
 from omnidata.run.engines.ray import connect

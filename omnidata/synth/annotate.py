@@ -38,7 +38,7 @@ from omnidata.loaders.steps import media_of
 from omnidata.media import file_or_bytes, image, picture_info, png, samples, wav
 from omnidata.predictions import Prediction
 from omnidata.remote import display_path
-from omnidata.run.cluster import Recipe
+from omnidata.run.asker import Recipe
 from omnidata.run.cost import Limits
 from omnidata.run.engines import Cluster
 from omnidata.run.evaluate import UNLIMITED, Count, evaluate

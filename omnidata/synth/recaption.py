@@ -22,7 +22,7 @@ from omnidata.media import image, png, resolve
 from omnidata.metrics.intervals import share
 from omnidata.predictions import Prediction
 from omnidata.registry import is_ours, working
-from omnidata.run.cluster import Recipe
+from omnidata.run.asker import Recipe
 from omnidata.run.cost import Limits
 from omnidata.run.engines import Cluster
 from omnidata.run.evaluate import UNLIMITED, Count

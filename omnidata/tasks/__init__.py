@@ -86,7 +86,7 @@ def options_for(
     Raises:
         UsageError: as `get_task`; or the file of models is broken, or names no dialect of ours.
     """
-    row = presets.table(models).get(spec)
+    row = presets.find_row(spec, models)
     if not (row and row.dialect) or options.keys() & {"dialect", "coordinates"}:
         return dict(options), ""
     try:

@@ -17,7 +17,6 @@ from typing import Any, Final, get_args
 from msgspec import structs
 
 from omnidata.actions import Action, Point, Region, Screen, Space, convert
-from omnidata.adapters.hf.options import CONTROLS
 from omnidata.adapters.media_budget import HISTORY
 from omnidata.dialects import (
     CannotSayError,
@@ -146,6 +145,8 @@ class AskingInDialect(Asking):
     @property
     def own_controls(self) -> Collection[str]:
         """The control tokens that the dialect's answers contain."""
+        from omnidata.adapters.hf.options import CONTROLS
+
         words = " ".join(
             self.dialect.vocabulary(self.speech.asked, platform, _UNIT)
             for platform in self.dialect.says

@@ -16,7 +16,7 @@ from aiohttp import web
 
 from omnidata.certify import Certificate, certify
 from omnidata.errors import UnansweredError
-from omnidata.run.cluster import Recipe
+from omnidata.run.asker import Recipe
 from omnidata.run.cost import Limits
 from tests.adapters.servers import FINE, Fault, running
 from tests.certify.servers import FAULTS, Heard, Watching, answer_of, mix

@@ -10,7 +10,7 @@ import pytest
 
 from omnidata.adapters.tiny import make_tiny
 from omnidata.certify import certify
-from omnidata.run.cluster import Recipe
+from omnidata.run.asker import Recipe
 from tests.adapters.servers import running
 from tests.adapters.test_serve import Serving, decode
 from tests.certify.servers import Heard, Watching

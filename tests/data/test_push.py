@@ -238,7 +238,7 @@ def run(hub: Hub, tmp_path: Path) -> Path:
 
 
 def adapter() -> Any:
-    from omnidata.run.cluster import Recipe
+    from omnidata.run.asker import Recipe
 
     return Recipe("baseline:oracle", {})
 

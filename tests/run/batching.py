@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from omnidata import errors
-from omnidata.run.cluster import Recipe
+from omnidata.run.asker import Recipe
 from omnidata.tasks.asking import Asking
 from omnidata.types import LoadedDataset
 from tests.adapters.servers import ChatCompletions, Fault, Script, Server, running

@@ -17,9 +17,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from omnidata.errors import PredictionError, RunError, UnansweredError, UsageError
+from omnidata.run.asker import Recipe
 from omnidata.run.batch import write as write_watched
 from omnidata.run.batch_results import read as read_watched
-from omnidata.run.cluster import Recipe
 from omnidata.run.cost import Limits
 from omnidata.run.evaluate import evaluate
 from omnidata.run.journal import RunFolder

@@ -12,10 +12,10 @@ import pytest
 from aiohttp import web
 
 from omnidata.errors import CallError, RunError, UsageError
+from omnidata.run.asker import Recipe
 from omnidata.run.batch import write
 from omnidata.run.batch_jobs import Place, fetch, status, submit
 from omnidata.run.batch_results import read
-from omnidata.run.cluster import Recipe
 from omnidata.tasks import get_task
 from omnidata.types import LoadedDataset
 from tests.adapters.servers import Server, running

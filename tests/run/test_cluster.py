@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from omnidata.errors import PredictionError, RunError, UnansweredError, UsageError
-from omnidata.run.cluster import Recipe
+from omnidata.run.asker import Recipe
 from omnidata.run.cost import Limits
 from omnidata.run.engines import Cluster
 from omnidata.run.evaluate import evaluate

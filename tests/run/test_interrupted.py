@@ -161,3 +161,17 @@ def marked(mark: str) -> list[str]:
             if mark.encode() in (place / "environ").read_bytes():
                 found.append(place.name)
     return found
+
+
+def test_a_command_that_is_being_imported_ends_without_a_traceback(tmp_path: Path) -> None:
+    # A package that Ctrl-C interrupts, in the place of one that takes long to import.
+    (tmp_path / "typer.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    ended = subprocess.run(
+        [sys.executable, "-m", "omnidata", "info"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")

@@ -11,8 +11,8 @@ import pytest
 
 from omnidata.errors import DataError, PredictionError
 from omnidata.predictions import read
+from omnidata.run.asker import Recipe
 from omnidata.run.batch import write
-from omnidata.run.cluster import Recipe
 from omnidata.run.cost import Limits
 from omnidata.run.evaluate import evaluate
 from omnidata.run.scoring import score

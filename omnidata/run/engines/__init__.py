@@ -9,11 +9,13 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from omnidata.errors import OmnidataError, StoreError
+from omnidata.errors import OmnidataError, StoreError, UsageError
 from omnidata.run.engines.local import Died, Processes, cores
-from omnidata.run.engines.ray import Caller, Cluster, Crew, Place, connect
+
+if TYPE_CHECKING:
+    from omnidata.run.engines.ray import Crew
 
 __all__ = ["Cluster", "Lost", "cores", "each"]
 
@@ -30,6 +32,37 @@ _ITEMS = 256
 """Items of a call at most."""
 _CALL_BYTES = 4 * 1024**2
 """Bytes of the items of a call at most, but for the last one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A Ray cluster and the workers to start on it.
+
+    Attributes:
+        address: "local" starts a cluster on this machine; "auto" uses the cluster that this machine
+            is part of; or HOST:PORT.
+        workers: number of processes; None = as many as fit now.
+        cpus_per_worker: cores per worker.
+        gpus_per_worker: GPUs per worker; with 0.5 two workers share one.
+        wait_s: seconds to wait for free cores and GPUs before raising an error.
+    """
+
+    address: str = "local"
+    workers: int | None = None
+    cpus_per_worker: float = 1.0
+    gpus_per_worker: float = 0.0
+    wait_s: float = 120.0
+
+    def __post_init__(self) -> None:
+        for flag, value, least in (
+            ("--workers", self.workers, 1),
+            ("--cpus-per-worker", self.cpus_per_worker, 0),
+            ("--gpus-per-worker", self.gpus_per_worker, 0),
+        ):
+            if value is not None and not least <= value < math.inf:
+                raise UsageError(
+                    f"{flag} is {value}", expected=f"{least} or more", remedy="leave it out"
+                )
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +115,8 @@ def each(
         crew: Processes | Crew
         size = 1
         if cluster:
+            from omnidata.run.engines.ray import Caller, Crew, Place, connect
+
             library, places = stack.enter_context(connect(cluster)), [*map(Place.of, sees)]
             from_store = any(place.url for place in places)
             crew = Crew(library, cluster, Caller, function, limit_s, from_store=from_store)

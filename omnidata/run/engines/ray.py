@@ -33,6 +33,7 @@ except ImportError:  # Windows
 from omnidata import remote
 from omnidata.errors import OmnidataError, PlatformError, RunError, UsageError, plural
 from omnidata.remote import CACHE_VARIABLE, cache_folder
+from omnidata.run.engines import Cluster
 from omnidata.run.engines.local import Answers, Died, cores
 
 _LOOK_S = 0.1
@@ -48,37 +49,6 @@ _FUTILE_OPENINGS = 3
 """The same where the last one died before it could take a call."""
 _LEAST_BYTES = 4 * 2**30
 """Of the address space of a process: a driver maps its libraries, and Ray's store."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cluster:
-    """A Ray cluster and the workers to start on it.
-
-    Attributes:
-        address: "local" starts a cluster on this machine; "auto" uses the cluster that this machine
-            is part of; or HOST:PORT.
-        workers: number of processes; None = as many as fit now.
-        cpus_per_worker: cores per worker.
-        gpus_per_worker: GPUs per worker; with 0.5 two workers share one.
-        wait_s: seconds to wait for free cores and GPUs before raising an error.
-    """
-
-    address: str = "local"
-    workers: int | None = None
-    cpus_per_worker: float = 1.0
-    gpus_per_worker: float = 0.0
-    wait_s: float = 120.0
-
-    def __post_init__(self) -> None:
-        for flag, value, least in (
-            ("--workers", self.workers, 1),
-            ("--cpus-per-worker", self.cpus_per_worker, 0),
-            ("--gpus-per-worker", self.gpus_per_worker, 0),
-        ):
-            if value is not None and not least <= value < math.inf:
-                raise UsageError(
-                    f"{flag} is {value}", expected=f"{least} or more", remedy="leave it out"
-                )
 
 
 @contextmanager

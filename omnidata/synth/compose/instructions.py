@@ -413,7 +413,7 @@ class _Rounds:
         known, new = len(done), sum(step.sample_id not in done for step in steps.values())
         progress = (lambda count, _: show(count - known, new)) if show else None
         self.asker.ask(list(steps.values()), self.folder, self.budget, progress)
-        self.found.stopped = self.asker.stopped
+        self.found.stopped = self.asker.outcome.stopped
         answers: dict[int, str | None] = {}
         for task, step in steps.items():
             completion = done.get(step.sample_id)
