@@ -44,7 +44,7 @@ def make_errata(
         raise UsageError(
             f"no other project's corrections of {task.name} are known",
             where=f"--errata {file}",
-            expected="androidcontrol, or a benchmark with `corrections`",
+            expected="a benchmark whose corrections are read (docs/errata.md)",
             remedy="write the errata by hand (docs/errata.md)",
         )
     findings: list[Finding] = []
