@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from omnidata.analysis.comparison import Comparison
     from omnidata.analysis.comparison_tables import Reports
     from omnidata.analysis.report import Report
-    from omnidata.analysis.runs import Run
     from omnidata.run.errata import Errata
+    from omnidata.run.run_files import Run
 
 
 Format = Literal["terminal", "md", "latex", "csv", "json"]
