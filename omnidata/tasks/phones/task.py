@@ -310,10 +310,10 @@ class PhoneBenchmark(Benchmark):
         self, text: str, step: Step, receipt: Receipt, as_released: Form | None = None
     ) -> ParsedAnswer[Action]:
         """Read an answer in any of the forms of `omnidata.tasks.phones.answers`."""
-        marks = self._marks(step, receipt) if self.screens.kind == "som" else {}
+        marks = self._marks(step, receipt) if self.screens.kind == "som" else None
 
         def read(body: Mapping[str, Any]) -> tuple[Action, bool]:
-            return self.read_prompted(resolve_mark(body, marks) if marks else body)
+            return self.read_prompted(body if marks is None else resolve_mark(body, marks))
 
         found = parse_form(text, read, as_released=as_released, command=self.command)
         return self.answer(found.action, found.form, step, receipt, is_exact=found.as_prompted)
