@@ -58,7 +58,7 @@ class Certificate:
         settings: of the model, without keys.
         dialect: of the prompts about places; empty for plain words.
         coordinates: the unit of places.
-        modalities: those of which a probe passes, beside text.
+        modalities: those that a probe passes, beside text.
         date: when the probes were asked, ISO 8601 in UTC.
         versions: of omnidata and Python.
         findings: one for each probe.
@@ -434,7 +434,7 @@ def _compare(
 ) -> tuple[dict[str, float], dict[str, str]]:
     """Return the share of equal answers by probe, and the first question with two answers.
 
-    A probe of which the reference answers less than three of four questions has no share.
+    A probe has no share if the reference answers less than three of four questions.
     """
     agreement: dict[str, float] = {}
     differs: dict[str, str] = {}

@@ -178,8 +178,8 @@ def score_recorded(
             write_scored(place, one)
     terminal.print_doubts(doubts)
     if as_json:
-        told = {name: _as_json(scored) for name, scored in found.items()}
-        terminal.print_json(told if every else told[names[0]])
+        tables = {name: _as_json(scored) for name, scored in found.items()}
+        terminal.print_json(tables if every else tables[names[0]])
         return
     for name, scored in found.items():
         if len(scored) > 1:

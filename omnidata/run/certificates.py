@@ -31,7 +31,7 @@ class Certified(msgspec.Struct, frozen=True, kw_only=True):
         passed: how many probes pass.
         unclear: how many say nothing.
         faults: the names of those that fail, each with its cause.
-        modalities: those of which a probe passes, beside text.
+        modalities: those that a probe passes, beside text.
     """
 
     hash: str

@@ -14,14 +14,12 @@ from msgspec.structs import replace
 
 from omnidata.actions import Action, Pair, Point, Region, centre, finger_way
 from omnidata.dialects import CannotSayError, UnreadError
+from omnidata.dialects.code_values import Names, Unresolved, Value
 from omnidata.dialects.pyautogui import (
     WHEEL,
     WORDS,
     Call,
     Code,
-    Names,
-    Unresolved,
-    Value,
     action_of,
     bind,
     in_place,

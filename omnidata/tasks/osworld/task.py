@@ -15,7 +15,8 @@ from typing import Any, Final, TypedDict
 from msgspec import structs
 
 from omnidata.actions import Action, Pair, Point, Screen, Space, centre
-from omnidata.dialects.pyautogui import WORDS, Call, Code, Names, as_action, code_of
+from omnidata.dialects.code_values import Names
+from omnidata.dialects.pyautogui import WORDS, Call, Code, as_action, code_of
 from omnidata.errors import UsageError
 from omnidata.jsontext import hash_of
 from omnidata.tasks.benchmark import (
