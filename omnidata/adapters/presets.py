@@ -233,7 +233,7 @@ def table(models: Path | None = None) -> dict[str, Row]:
     Raises:
         UsageError: the user's file cannot be read; the message names file, row and key.
     """
-    built_in = {name: _row(name, value, _BUILT_IN) for name, value in _built_in().items()}
+    built_in = {name: _row(name, value, _BUILT_IN) for name, value in _read_built_in().items()}
     return built_in | _own(models)
 
 
@@ -247,13 +247,13 @@ def find_row(name: str, models: Path | None = None) -> Row | None:
     """
     if row := _own(models).get(name):
         return row
-    if not _NAME.fullmatch(name) or name not in _built_in():
+    if not _NAME.fullmatch(name) or name not in _read_built_in():
         return None
-    return _row(name, _built_in()[name], _BUILT_IN)
+    return _row(name, _read_built_in()[name], _BUILT_IN)
 
 
 @cache
-def _built_in() -> dict[str, Any]:
+def _read_built_in() -> dict[str, Any]:
     return _parse((files("omnidata.adapters") / _BUILT_IN).read_text(encoding="utf-8"), _BUILT_IN)
 
 
@@ -264,7 +264,7 @@ def _own(models: Path | None) -> dict[str, Row]:
     rows = {
         name: _row(name, value, str(path)) for name, value in _parse(_read(path), str(path)).items()
     }
-    for name in sorted(rows.keys() & _built_in().keys()):
+    for name in sorted(rows.keys() & _read_built_in().keys()):
         raise UsageError(
             "there is a built-in model of that name",
             where=f"{path}: [{name}]",

@@ -410,7 +410,7 @@ def facts(book: Book, number: int) -> Facts:
     broken = [cell.index for cell in strip if cell.mark not in ("right", "unjudged")]
     verdict, target = book.verdict(step), book.task.target(step)
     explained = book.explanation(number)
-    drawn = _drawn(book, step, explained.overlays)
+    drawn = _draw_shapes(book, step, explained.overlays)
     prompt, note = _prompt(book, number)
     graph, graph_note = _graph(book, step)
     return Facts(
@@ -443,13 +443,13 @@ def _corrections(book: Book, step: Step) -> Iterator[tuple[str, str, str]]:
     for number, one in enumerate(found, 1):
         text = one.instruction
         if one.action:
-            corrected = _corrected(book, step, found[:number])
+            corrected = _correct(book, step, found[:number])
             target = book.task.target(corrected[-1]) if corrected else None
             text = target.text if target else one.action.label
         yield one.kind.replace("_", " "), text, one.reason
 
 
-def _corrected(book: Book, step: Step, corrections: Sequence[Correction]) -> Sequence[Step]:
+def _correct(book: Book, step: Step, corrections: Sequence[Correction]) -> Sequence[Step]:
     try:
         return correct_step(book.task.benchmark, step, corrections)
     except OmnidataError:  # `validate --errata` says why; the page shows the line
@@ -460,12 +460,12 @@ def _media(step: Step, kind: str) -> list[tuple[str, MediaRef]]:
     return [(role, ref) for role, ref in step.media.items() if ref and ref.kind == kind]
 
 
-def _drawn(book: Book, step: Step, own: Mapping[str, Overlays]) -> dict[str, list[Shape]]:
+def _draw_shapes(book: Book, step: Step, own: Mapping[str, Overlays]) -> dict[str, list[Shape]]:
     """Return the shapes of each picture, those of errata among them."""
     by = "target"
     found: dict[str, list[Shape]] = defaultdict(list)
     if corrections := book.corrections.get(step.sample_id):
-        right = _corrected(book, step, corrections)
+        right = _correct(book, step, corrections)
         by = "target" if any(each.action == step.action for each in right) else "old"
         for each in right:
             if each.action != step.action:

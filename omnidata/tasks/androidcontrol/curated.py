@@ -111,7 +111,7 @@ def corrections(
             made |= dict.fromkeys(numbers, lines)
     version = sha256(file.read_bytes()).hexdigest()[:12]
     yield {"errata": f"{_NAME} {file.stem}", "version": version}
-    left_out = index.left_out(made, lost) if have_histories else set()
+    left_out = index.find_left_out(made, lost) if have_histories else set()
     for number, step in enumerate(index.steps):
         if number in left_out:
             reason = f"{_NAME} has other steps of the episode, and not this one."
@@ -277,7 +277,7 @@ class _Index:
         recorded = self.steps[number].action
         return bool(recorded and _words(recorded) == _words(action) and _holds(places, recorded))
 
-    def left_out(self, found: Collection[int], lost: Collection[str]) -> set[int]:
+    def find_left_out(self, found: Collection[int], lost: Collection[str]) -> set[int]:
         """Return the steps that are not found, of episodes with found ones.
 
         Args:
