@@ -148,14 +148,14 @@ class Choice:
     limit: int | None
 
     @property
-    def given(self) -> dict[str, object]:
+    def options(self) -> dict[str, object]:
         """The options with their values, false if not given."""
         return {"--where": self.where, "--exclude": self.exclude, "--limit": self.limit}
 
     @property
     def is_given(self) -> bool:
         """Whether any of the options is given."""
-        return any(self.given.values())
+        return any(self.options.values())
 
     def read(self, steps: Sequence[Step]) -> Kept:
         """Return the choice with the ids that the file names.

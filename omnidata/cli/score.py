@@ -147,7 +147,7 @@ def score(
                 **unknown,
                 f"--from {harness}": harness,
                 f"--rows {rows}": rows,
-                **steps.given,
+                **steps.options,
                 "--errata": errata,
                 SKIP_BAD: skip_bad,
                 "--workers, --engine": workers or cluster,

@@ -34,7 +34,7 @@ from omnidata.run.selection import whole_episodes
 from omnidata.storage import atomic_write, wrap_os_error, write_json
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.coordinates import answer_space, of_screen, sent_size
-from omnidata.tasks.marks import standing
+from omnidata.tasks.marks import find_standing
 from omnidata.tasks.profile import Profile
 from omnidata.types import Completion, LoadedDataset, Step
 
@@ -427,7 +427,7 @@ def _judge(
     if completion.delivery != "ok":
         return _Answer(number, completion, False, None)
     verdict = profile.judge(step, completion.text, completion.receipt)
-    stands = standing(profile, verdict)
+    stands = find_standing(profile, verdict)
     action: Action | str | None = None
     if verdict.outcome == "ok":
         receipt = of_screen(completion.receipt, step.screen)
@@ -443,7 +443,9 @@ def _is_right(profile: Profile, targets: Sequence[Step], answer: _Answer) -> boo
     if answer.completion.delivery != "ok":
         return answer.right
     said = answer.completion
-    found = {standing(profile, profile.judge(step, said.text, said.receipt)) for step in targets}
+    found = {
+        find_standing(profile, profile.judge(step, said.text, said.receipt)) for step in targets
+    }
     return "right" in found if found != {"unjudged"} else None
 
 

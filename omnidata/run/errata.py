@@ -19,7 +19,7 @@ from omnidata.jsontext import BROKEN, decode_utf8, fault_of, text_lines
 from omnidata.loaders.rows import read_action
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.benchmark import Benchmark
-from omnidata.tasks.marks import standing
+from omnidata.tasks.marks import find_standing
 from omnidata.types import Step
 
 Kind = Literal["also_right", "replace", "instruction", "drop"]
@@ -282,7 +282,7 @@ class Targets:
             target = self._task.target(corrected[-1])
             if target is None:
                 raise _unsayable(self._task.benchmark, one, "")
-            mark = standing(self._rules, self._rules.judge(corrected[-1], target.text))
+            mark = find_standing(self._rules, self._rules.judge(corrected[-1], target.text))
             same = before is not None and before.text == target.text
             said = self._task.history_action(corrected[-1], target.text)
             if (

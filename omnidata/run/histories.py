@@ -19,7 +19,7 @@ from omnidata.predictions import Prediction
 from omnidata.run.journal import TRANSIENT
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.coordinates import of_screen
-from omnidata.tasks.marks import standing
+from omnidata.tasks.marks import find_standing
 from omnidata.types import Completion, Step
 
 PATCHES = "patches"
@@ -84,7 +84,7 @@ def is_miss(task: Asking, step: Step, answer: Completion | None) -> bool | None:
         return True
     profile = task.profiles[task.default_profile]
     verdict = profile.judge(step, answer.text, answer.receipt)
-    return standing(profile, verdict) not in ("right", "unjudged")
+    return find_standing(profile, verdict) not in ("right", "unjudged")
 
 
 def not_asked(

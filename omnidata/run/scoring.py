@@ -52,7 +52,7 @@ from omnidata.storage import atomic_write, file_name, is_unfinished, wrap_os_err
 from omnidata.tasks import is_named
 from omnidata.tasks.asking import Asking, ask_with
 from omnidata.tasks.benchmark import Benchmark
-from omnidata.tasks.marks import is_judged, standing
+from omnidata.tasks.marks import find_standing, is_judged
 from omnidata.tasks.profile import Profile
 from omnidata.tasks.rollouts import Scored
 from omnidata.types import CAUSES, OUTCOMES, Cause, LoadedDataset, Step, Verdict, VerdictColumns
@@ -402,7 +402,7 @@ class _Columns:
     ) -> Iterator[Reason]:
         kinds = [Verdict(*kind) for kind in self.judge.kinds]
         judged = np.array([is_judged(profile, kind) for kind in kinds])[self.column]
-        right = np.array([standing(profile, kind) == "right" for kind in kinds])[self.column]
+        right = np.array([find_standing(profile, kind) == "right" for kind in kinds])[self.column]
         yield from lost_steps(source, self.steps, judged)
         places, wrong = results.get("places", {}), sum(results["causes"]["overall"].values())
         many = {"wrong": wrong, "judged": int(judged.sum())}

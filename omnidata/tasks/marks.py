@@ -61,7 +61,7 @@ def deciding(values: Mapping[str, Any]) -> Any:
 Standing = Literal["right", "wrong", "partly", "unjudged"]
 
 
-def standing(profile: Profile, verdict: Verdict) -> Standing:
+def find_standing(profile: Profile, verdict: Verdict) -> Standing:
     """Return whether an answer is right, whatever its outcome; "partly" between 0 and 1."""
     value = deciding(dict(zip(profile.values, verdict.values, strict=True)))
     if value is None:

@@ -31,7 +31,7 @@ from omnidata.run.sampling import sample_folders
 from omnidata.run.scoring import get_profile
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.coordinates import answer_space, sent_size
-from omnidata.tasks.marks import Standing, standing
+from omnidata.tasks.marks import Standing, find_standing
 from omnidata.tasks.profile import Profile
 from omnidata.training.formats import Content, PreferenceFormat, Row, format_names
 from omnidata.training.rows import ExclusionError, Line, Maker, Options
@@ -241,7 +241,7 @@ def unusable(answer: Completion | None, left_out: Collection[Modality] = ()) -> 
 def judge_answer(profile: Profile, step: Step, answer: Completion) -> tuple[Verdict, Standing]:
     """Return the profile's verdict on an answer, and its standing."""
     verdict = profile.judge(step, answer.text, answer.receipt)
-    return verdict, standing(profile, verdict)
+    return verdict, find_standing(profile, verdict)
 
 
 def diagnosis(
