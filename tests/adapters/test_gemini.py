@@ -13,8 +13,8 @@ import pytest
 
 from omnidata.errors import CallError
 from omnidata.types import Adapter, Completion, GenerationParams, Message, Part, Request
-from tests.adapters.asking import keyed
-from tests.adapters.servers import Fault, running, seen_text
+from tests.adapters import asking
+from tests.adapters.servers import FINE, Fault, running, seen_text
 from tests.adapters.servers_http import KEY, GoogleFiles, GoogleGenAI
 from tests.adapters.shown import Shown
 
@@ -23,17 +23,15 @@ PARAMS = GenerationParams()
 
 
 def gemini(url: str, **options: str) -> Adapter:
-    return keyed("gemini:gemini-test", url, KEY, options)
+    return asking.keyed("gemini:gemini-test", url, KEY, options)
 
 
-def ask(model: Adapter, *requests: Request, params: GenerationParams = PARAMS) -> list[Completion]:
-    """All requests at once, one attempt each; then the model is closed."""
-
-    async def work() -> list[Completion]:
-        batches = [model.generate([model.prepare(item)], params) for item in requests]
-        return [answer for [answer] in await asyncio.gather(*batches)]
-
-    return closed_after(model, work())
+def ask(
+    request: Request, wire: GoogleGenAI | None = None, fault: Fault = FINE, **options: str
+) -> Completion:
+    """One attempt at a request, to a server of its own."""
+    with running(wire or GoogleGenAI(), [fault]) as server:
+        return asking.ask(gemini(server.url, **options), request)
 
 
 def closed_after(model: Adapter, work: Coroutine[Any, Any, Answer]) -> Answer:
@@ -46,40 +44,24 @@ def closed_after(model: Adapter, work: Coroutine[Any, Any, Answer]) -> Answer:
     return asyncio.run(run())
 
 
-@pytest.fixture(scope="module")
-def shown(tmp_path_factory: pytest.TempPathFactory) -> Shown:
-    return Shown(tmp_path_factory.mktemp("shown")).write()
-
-
-def test_the_model_sees_every_part_in_its_place(shown: Shown) -> None:
-    with running(GoogleGenAI()) as server:
-        [answer] = ask(gemini(server.url), shown.request)
-    assert answer.text == "\n".join(shown.seen())
-    assert answer.delivery == "ok"
-
-
-def test_the_answer_says_what_was_sent_and_what_it_cost(shown: Shown) -> None:
-    with running(GoogleGenAI()) as server:
-        [answer] = ask(gemini(server.url), shown.request)
+def test_the_model_sees_every_part_in_its_place_and_says_what_it_cost(shown: Shown) -> None:
+    answer = ask(shown.request)
+    assert (answer.delivery, answer.text) == ("ok", "\n".join(shown.seen()))
     kinds = [part["kind"] for part in answer.receipt["parts"]]
     assert kinds == ["image", "video", "audio", "image"]
     assert answer.receipt["tokens"] == {"text": 60, "image": 40}
-    assert answer.usage["prompt_token_count"] == 100
-    assert answer.usage["candidates_token_count"] == 10
-    assert answer.usage["thoughts_token_count"] == 5
+    tokens = {"prompt_token_count": 100, "candidates_token_count": 10, "thoughts_token_count": 5}
+    assert answer.usage.items() >= tokens.items()
 
 
 def test_clips_can_go_as_frames(shown: Shown) -> None:
-    frames = {"video": "frames", "frames": "3", "frame_times": "false"}
-    with running(GoogleGenAI()) as server:
-        [answer] = ask(gemini(server.url, **frames), shown.request)
+    answer = ask(shown.request, video="frames", frames="3", frame_times="false")
     assert "video" not in answer.text
     assert answer.text.count("user: image") == 2 + 3
 
 
 def test_the_layout_of_the_release_says_the_system_prompt_twice(shown: Shown) -> None:
-    with running(GoogleGenAI()) as server:
-        [answer] = ask(gemini(server.url, layout="release", video="native"), shown.request)
+    answer = ask(shown.request, layout="release", video="native")
     block = "[System Instructions]\nYou are an agent.\n[End System Instructions]\n"
     text = '[User]: [History Screenshot]: Goal: tap "分享"\nStep: 2'
     media = [line for line in shown.seen() if not line.startswith(("system", "user: text"))]
@@ -92,12 +74,11 @@ def test_turns_of_the_user_become_one_in_the_layout_of_the_release(shown: Shown)
     first, second = Part("text", "first"), Part("text", "second")
     alone = Message("user", (screen,))
     turns = (alone, Message("user", (first,)), Message("user", (sound, second)))
-    with running(GoogleGenAI()) as server:
-        model = gemini(server.url, layout="release")
-        whole, one = ask(model, Request("a/T/0", turns), Request("a/T/1", (alone,)))
     text = f"user: {seen_text('[User]: first' + chr(10) * 2 + '[User]: second')}"
     *_, heard, seen, _ = shown.seen()
+    whole = ask(Request("a/T/0", turns), layout="release")
     assert whole.text == "\n".join([seen, heard, text])
+    one = ask(Request("a/T/1", (alone,)), layout="release")
     assert one.text == seen  # without an empty text
 
 
@@ -105,8 +86,8 @@ def test_generation_settings_and_extra_body_are_merged(shown: Shown) -> None:
     extra = {"generationConfig": {"mediaResolution": "MEDIA_RESOLUTION_LOW"}}
     params = GenerationParams(temperature=0.5, max_new_tokens=77, seed=3, stop=("\n\n",))
     with running(GoogleGenAI()) as server:
-        ask(gemini(server.url, extra_body=json.dumps(extra)), shown.request, params=params)
-        ask(gemini(server.url), shown.request, params=GenerationParams(None, None))
+        asking.ask(gemini(server.url, extra_body=json.dumps(extra)), shown.request, params)
+        asking.ask(gemini(server.url), shown.request, GenerationParams(None, None))
         sent = [asked.payload.get("generationConfig", {}) for asked in server.asked]
     assert sent[0] == {
         "temperature": 0.5,
@@ -119,8 +100,7 @@ def test_generation_settings_and_extra_body_are_merged(shown: Shown) -> None:
 
 
 def test_the_frame_rate_is_sent_with_clips_alone(shown: Shown) -> None:
-    with running(GoogleGenAI()) as server:
-        [answer] = ask(gemini(server.url, fps="5.0"), shown.request)
+    answer = ask(shown.request, fps="5.0")
     assert [line for line in answer.text.split("\n") if line.endswith(" at 5.0 fps")] == [
         line + " at 5.0 fps" for line in shown.seen() if "video" in line
     ]
@@ -129,9 +109,7 @@ def test_the_frame_rate_is_sent_with_clips_alone(shown: Shown) -> None:
 def test_a_text_that_utf8_cannot_hold_is_sent_without_its_broken_signs() -> None:
     broken = (Part("text", "go \ud800 back"),)
     request = Request("a/T/0", (Message("system", broken), Message("user", broken)))
-    with running(GoogleGenAI()) as server:
-        [answer] = ask(gemini(server.url), request)
-    assert answer.text == "system: text go ? back\nuser: text go ? back"
+    assert ask(request).text == "system: text go ? back\nuser: text go ? back"
 
 
 def test_the_environment_changes_nothing(shown: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,9 +117,7 @@ def test_the_environment_changes_nothing(shown: Shown, monkeypatch: pytest.Monke
     monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", "http://127.0.0.1:1")
     monkeypatch.setenv("GOOGLE_GENAI_USE_VERTEXAI", "true")
     monkeypatch.setenv("GOOGLE_API_KEY", "another")
-    with running(GoogleGenAI()) as server:
-        [answer] = ask(gemini(server.url), shown.request)
-    assert answer.delivery == "ok"
+    assert ask(shown.request).delivery == "ok"
 
 
 def test_large_media_are_uploaded_once_and_deleted_at_the_end(shown: Shown) -> None:
@@ -149,9 +125,14 @@ def test_large_media_are_uploaded_once_and_deleted_at_the_end(shown: Shown) -> N
     extra = {"generationConfig": {"mediaResolution": "MEDIA_RESOLUTION_LOW"}}
     with running(GoogleGenAI(files)) as server:
         model = gemini(server.url, inline_limit_mb="0", fps="2.0", extra_body=json.dumps(extra))
-        answers = ask(model, shown.request, shown.request)
+
+        async def together() -> list[Sequence[Completion]]:
+            ready = [[model.prepare(shown.request)] for _ in range(2)]
+            return await asyncio.gather(*(model.generate(each, PARAMS) for each in ready))
+
+        answers = closed_after(model, together())
     seen = [line + (" at 2.0 fps" if "video" in line else "") for line in shown.seen()]
-    assert [answer.text for answer in answers] == ["\n".join(seen)] * 2
+    assert [answer.text for [answer] in answers] == ["\n".join(seen)] * 2
     assert files.starts == 4
     assert sorted(files.deleted) == ["f1", "f2", "f3", "f4"]
 
@@ -162,8 +143,7 @@ def test_the_largest_media_are_uploaded_until_the_rest_fits(shown: Shown) -> Non
     files = GoogleFiles()
     total = sum(sizes.values()) + len(shown.read("history_screenshot.png"))
     limit = (total - sizes[largest]) * 4 / 3 + 1000
-    with running(GoogleGenAI(files)) as server:
-        [answer] = ask(gemini(server.url, inline_limit_mb=str(limit / 1e6)), shown.request)
+    answer = ask(shown.request, GoogleGenAI(files), inline_limit_mb=str(limit / 1e6))
     assert answer.text == "\n".join(shown.seen())
     assert [data for data, _ in files.kept.values()] == [shown.read(largest)]
 
@@ -184,11 +164,9 @@ def test_a_file_about_to_expire_is_uploaded_again(shown: Shown) -> None:
 
 def test_a_file_that_the_service_cannot_read_fails_its_step_for_good(shown: Shown) -> None:
     files = GoogleFiles(states=("PROCESSING", "FAILED"))
-    with running(GoogleGenAI(files)) as server, pytest.raises(CallError) as caught:
-        ask(gemini(server.url, inline_limit_mb="0"), shown.request)
-    assert "no frames in it" in caught.value.what
-    assert not caught.value.transient
-    assert not caught.value.hopeless
+    with pytest.raises(CallError, match="no frames in it") as caught:
+        ask(shown.request, GoogleGenAI(files), inline_limit_mb="0")
+    assert (caught.value.transient, caught.value.hopeless) == (False, False)
     assert len(files.deleted) == files.starts
 
 
@@ -196,8 +174,8 @@ def test_a_file_that_the_service_cannot_read_fails_its_step_for_good(shown: Show
     "files", [GoogleFiles(place="http://[::1/put/f1"), GoogleFiles(outcome="cancelled")]
 )
 def test_an_upload_that_comes_to_nothing_is_a_failed_call(shown: Shown, files: GoogleFiles) -> None:
-    with running(GoogleGenAI(files)) as server, pytest.raises(CallError, match="the File API"):
-        ask(gemini(server.url, inline_limit_mb="0"), shown.request)
+    with pytest.raises(CallError, match="the File API"):
+        ask(shown.request, GoogleGenAI(files), inline_limit_mb="0")
 
 
 def test_a_failed_upload_is_tried_again_with_the_next_attempt(shown: Shown) -> None:
@@ -232,88 +210,66 @@ def test_a_failed_upload_is_tried_again_with_the_next_attempt(shown: Shown) -> N
     ],
 )
 def test_the_finish_reason_tells_the_delivery(shown: Shown, finish: str, delivery: str) -> None:
-    with running(GoogleGenAI(), [Fault(finish=finish, text="TAP [1,2]")]) as server:
-        [answer] = ask(gemini(server.url), shown.request)
+    answer = ask(shown.request, fault=Fault(finish=finish, text="TAP [1,2]"))
     assert (answer.delivery, answer.text) == (delivery, "TAP [1,2]")
     assert bool(answer.error) == (delivery != "ok")
 
 
 def test_a_blocked_prompt_is_a_refusal(shown: Shown) -> None:
-    with running(GoogleGenAI(), [Fault(refusal="PROHIBITED_CONTENT")]) as server:
-        [answer] = ask(gemini(server.url), shown.request)
+    answer = ask(shown.request, fault=Fault(refusal="PROHIBITED_CONTENT"))
     assert (answer.delivery, answer.text) == ("refused", "")
     assert "PROHIBITED_CONTENT" in answer.error
 
 
+def candidate(*parts: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"candidates": [{"content": {"parts": parts}, "finishReason": "STOP", **more}]}
+
+
+TAP, THOUGHT = {"text": "TAP"}, {"text": "Hm", "thought": True}
+CALL = {"functionCall": {"name": "tap"}}
+
+
 @pytest.mark.parametrize(
-    ("content", "said", "transient"),
+    ("answer", "said", "transient"),
     [
-        ({"parts": [{"text": "Hm", "thought": True}]}, "reasoning and no answer", False),
-        ({"parts": [{"text": "Hm", "thought": True}, {"text": " "}]}, "reasoning and no", False),
-        ({"parts": [{"functionCall": {"name": "tap"}}]}, "called a tool", False),
-        ({"parts": [{"text": "TAP"}, {"functionCall": {"name": "a"}}]}, "called a tool", False),
-        ({"parts": []}, "candidate without content", True),
-        ({"role": "model"}, "candidate without content", True),
-        (None, "candidate without content", True),
+        (candidate(THOUGHT), "reasoning and no answer", False),
+        (candidate(THOUGHT, {"text": " "}), "reasoning and no answer", False),
+        (candidate(CALL), "called a tool", False),
+        (candidate(TAP, CALL), "called a tool", False),
+        (candidate(), "candidate without content", True),
+        (candidate(content={"role": "model"}), "candidate without content", True),
+        (candidate(content=None), "candidate without content", True),
+        (candidate(TAP, finishReason=None), "", False),
+        (candidate(TAP, finishReason="FINISH_REASON_UNSPECIFIED"), "", False),
+        (candidate(TAP, finishReason="TIRED"), "", False),
+        (candidate(finishReason="OTHER"), "", True),
+        (candidate(finishReason="MALFORMED_FUNCTION_CALL"), "", True),
+        ({"error": {"code": 503, "message": "overloaded"}, **candidate(TAP)}, "overloaded", True),
+        ({"usageMetadata": {"promptTokenCount": 1}}, "", True),
+        ({"candidates": []}, "", True),
+        ({"candidates": "none"}, "", True),
+        ([], "", True),
     ],
 )
-def test_what_stops_at_its_end_without_an_answer_is_no_prediction(
-    shown: Shown, content: Any, said: str, transient: bool
+def test_what_is_no_whole_answer_is_no_prediction(
+    shown: Shown, answer: Any, said: str, transient: bool
 ) -> None:
-    answer = {"candidates": [{"content": content, "finishReason": "STOP"}]}
-    with running(GoogleGenAI(answer=answer)) as server, pytest.raises(CallError) as caught:
-        ask(gemini(server.url), shown.request)
+    with pytest.raises(CallError) as caught:
+        ask(shown.request, GoogleGenAI(answer=answer))
     assert said in str(caught.value)
     assert caught.value.transient == transient
 
 
 def test_thoughts_are_not_in_the_answer(shown: Shown) -> None:
-    parts = [{"text": "Hm", "thought": True}, {"text": "TAP [1,2]"}]
-    answer = {"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}]}
-    with running(GoogleGenAI(answer=answer)) as server:
-        [found] = ask(gemini(server.url), shown.request)
-    assert (found.delivery, found.text) == ("ok", "TAP [1,2]")
+    found = ask(shown.request, GoogleGenAI(answer=candidate(THOUGHT, TAP)))
+    assert (found.delivery, found.text) == ("ok", "TAP")
 
 
 @pytest.mark.parametrize("first", [{"index": 0}, {}])
 def test_the_candidate_with_index_0_is_the_answer(shown: Shown, first: dict[str, int]) -> None:
-    said = [{"content": {"parts": [{"text": text}]}, "finishReason": "STOP"} for text in "ab"]
-    answer = {"candidates": [said[1] | {"index": 1}, said[0] | first]}
-    with running(GoogleGenAI(answer=answer)) as server:
-        [found] = ask(gemini(server.url), shown.request)
-    assert found.text == "a"
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        {"usageMetadata": {"promptTokenCount": 1}},
-        {"candidates": []},
-        {"candidates": [{"finishReason": "OTHER"}]},
-        {"candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL"}]},
-        {"candidates": "none"},
-        [],
-    ],
-)
-def test_an_answer_without_a_candidate_is_a_failed_call(shown: Shown, answer: Any) -> None:
-    with running(GoogleGenAI(answer=answer)) as server, pytest.raises(CallError) as caught:
-        ask(gemini(server.url), shown.request)
-    assert caught.value.transient
-    assert server.count == 1
-
-
-def test_an_answer_without_a_known_reason_to_stop_is_no_prediction(shown: Shown) -> None:
-    said = {"content": {"parts": [{"text": "TAP [1,2]"}]}}
-    for reason in ({}, {"finishReason": "FINISH_REASON_UNSPECIFIED"}, {"finishReason": "TIRED"}):
-        answer = {"candidates": [said | reason]}
-        with running(GoogleGenAI(answer=answer)) as server, pytest.raises(CallError) as caught:
-            ask(gemini(server.url), shown.request)
-        assert not caught.value.transient
-    failed: dict[str, Any] = {"error": {"code": 503, "message": "overloaded"}}
-    answer = {**failed, "candidates": [said | {"finishReason": "STOP"}]}
-    with running(GoogleGenAI(answer=answer)) as server, pytest.raises(CallError) as caught:
-        ask(gemini(server.url), shown.request)
-    assert caught.value.transient
+    [one], [two] = (candidate({"text": text})["candidates"] for text in "ab")
+    answer = {"candidates": [two | {"index": 1}, one | first]}
+    assert ask(shown.request, GoogleGenAI(answer=answer)).text == "a"
 
 
 def test_a_call_that_is_given_up_leaves_a_usable_client(shown: Shown) -> None:
