@@ -24,14 +24,8 @@ HELLO = Part("text", "hello")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 # All have one session; the first reads the JSON of a provider, the second that of a form.
 each_client = pytest.mark.parametrize("spec", ["openai:m", "minicpm-o-4.5"])
-each_reader = pytest.mark.parametrize(
-    "spec",
-    in_gate(
-        ["openai:m", "gemini:m", "minicpm-o-4.5", "vita-1.5", "baichuan-omni-1.5"],
-        3,
-        "a second form",
-    ),
-)
+READERS = ("openai:m", "gemini:m", "minicpm-o-4.5", "vita-1.5", "baichuan-omni-1.5")
+each_reader = pytest.mark.parametrize("spec", in_gate(READERS, 3, "a second form"))
 
 
 def answer(text: str = "x", **more: Any) -> dict[str, Any]:
@@ -241,7 +235,7 @@ def test_passwords_of_other_programs_are_not_sent(
     assert sent == [KEY if spec == "gemini:m" else f"Bearer {KEY}"]
 
 
-@each_reader
+@pytest.mark.parametrize("spec", READERS)
 def test_large_media_are_sent_in_pieces_and_arrive_whole(spec: str, tmp_path: Path) -> None:
     # aiohttp warns of bodies above 1 MB that are written at once; warnings are errors here.
     (tmp_path / "large.png").write_bytes(_noise(900, 900))

@@ -17,11 +17,6 @@ from tests.adapters.servers_tools import KEY, Messages, Responses
 from tests.adapters.shown import Shown
 
 
-@pytest.fixture
-def shown(tmp_path: Path) -> Shown:
-    return Shown(tmp_path / "media").write()
-
-
 def test_the_server_sees_every_part_whole_and_in_order(shown: Shown) -> None:
     with running(ChatCompletions()) as server:
         answer = ask(model(server, video="native"), shown.request)

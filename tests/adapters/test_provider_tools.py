@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 from dataclasses import replace
@@ -12,12 +11,12 @@ from typing import Any, get_args
 import pytest
 
 from omnidata.actions import Action, Point
-from omnidata.adapters import get_adapter
 from omnidata.dialects import Past, Question, Rules, get_dialect
 from omnidata.errors import CallError, UsageError
 from omnidata.run.evaluate import evaluate
 from omnidata.tasks import get_task
-from omnidata.types import Adapter, Completion, LoadedDataset, Part, Request, Step
+from omnidata.types import Adapter, LoadedDataset, Request, Step
+from tests.adapters.asking import ask, keyed
 from tests.adapters.servers import Fault, Server, Wire, running, seen_image, seen_text
 from tests.adapters.servers_http import KEY as GOOGLE_KEY
 from tests.adapters.servers_http import GoogleFiles, GoogleGenAI
@@ -32,37 +31,11 @@ BETAS = {
 }
 
 
-@pytest.fixture
-def shown(tmp_path: Path) -> Shown:
-    return Shown(tmp_path / "media").write()
-
-
-def asked(
-    spec: str,
-    server: Server,
-    request: Request,
-    tmp_path: Path,
-    stop: tuple[str, ...] = (),
-    **options: str,
-) -> Completion:
-    """One question, asked in one attempt."""
-    file = tmp_path / "key"
-    file.write_text(GOOGLE_KEY if spec.startswith("gemini") else KEY, encoding="utf-8")
-    url = server.url if "openai" not in spec else f"{server.url}/v1"
-    adapter = get_adapter(
-        spec, get_task("omnigui"), [], options=options, base_url=url, key_file=file
-    )
-    return asyncio.run(once(adapter, request, stop))
-
-
-async def once(adapter: Adapter, request: Request, stop: tuple[str, ...] = ()) -> Completion:
-    try:
-        assert not adapter.unsupported_reason(request.conversation)
-        params = replace(adapter.params, stop=stop)
-        [answer] = await adapter.generate([adapter.prepare(request)], params)
-        return answer
-    finally:
-        await adapter.close()
+def model(name: str, server: Server, **options: str) -> Adapter:
+    """The model of a SPEC, or of a dialect with a tool."""
+    spec = name if ":" in name else spec_of(name)
+    url = f"{server.url}/v1" if "openai" in spec else server.url
+    return keyed(spec, url, GOOGLE_KEY if "gemini" in spec else KEY, options)
 
 
 def plain(shown: Shown) -> Request:
@@ -77,9 +50,9 @@ def wire_of(spec: str, **answer: Any) -> Messages | Responses:
 
 
 @pytest.mark.parametrize("spec", [ANTHROPIC, RESPONSES])
-def test_texts_and_pictures_arrive_in_order(spec: str, shown: Shown, tmp_path: Path) -> None:
+def test_texts_and_pictures_arrive_in_order(spec: str, shown: Shown) -> None:
     with running(wire_of(spec)) as server:
-        answer = asked(spec, server, plain(shown), tmp_path)
+        answer = ask(model(spec, server), plain(shown))
         [request] = server.asked
     assert request.seen == [line for line in shown.seen(clip=False) if "audio" not in line]
     assert answer.text == "\n".join(request.seen)
@@ -90,17 +63,13 @@ def test_texts_and_pictures_arrive_in_order(spec: str, shown: Shown, tmp_path: P
     assert KEY not in json.dumps([answer.text, answer.receipt, answer.usage])
 
 
-def test_a_temperature_is_sent_to_the_version_that_takes_one(shown: Shown, tmp_path: Path) -> None:
-    with running(Messages()) as server:
-        asked(ANTHROPIC, server, plain(shown), tmp_path, temperature="0")
-        assert server.asked[0].payload["temperature"] == 0.0
-
-
-def test_a_dialects_stop_texts_end_an_answer_of_messages(shown: Shown, tmp_path: Path) -> None:
-    """Its reason is `stop_sequence`, an end like any other."""
+def test_a_temperature_and_stop_texts_are_sent_to_messages(shown: Shown) -> None:
+    """The reason of the latter is `stop_sequence`, an end like any other."""
     with running(Messages(), [Fault(finish="stop_sequence", text="Tap")]) as server:
-        answer = asked(ANTHROPIC, server, plain(shown), tmp_path, stop=("</done>",))
+        adapter = model(ANTHROPIC, server, temperature="0")
+        answer = ask(adapter, plain(shown), replace(adapter.params, stop=("</done>",)))
         [request] = server.asked
+    assert request.payload["temperature"] == 0.0  # by the version that takes one
     assert request.payload["stop_sequences"] == ["</done>"]
     assert (answer.delivery, answer.text) == ("ok", "Tap")
 
@@ -117,16 +86,10 @@ def test_a_dialects_stop_texts_end_an_answer_of_messages(shown: Shown, tmp_path:
     ],
 )
 def test_answers_that_are_none_are_told_apart(
-    spec: str,
-    fault: Fault,
-    answer: dict[str, Any],
-    delivery: str,
-    error: str,
-    shown: Shown,
-    tmp_path: Path,
+    spec: str, fault: Fault, answer: dict[str, Any], delivery: str, error: str
 ) -> None:
     with running(wire_of(spec, **answer), [fault]) as server:
-        found = asked(spec, server, plain(shown), tmp_path)
+        found = ask(model(spec, server))
     assert found.delivery == delivery
     assert error in found.error
 
@@ -135,81 +98,66 @@ USE = {"type": "tool_use", "id": "toolu_9", "name": "computer", "input": {"actio
 
 
 @pytest.mark.parametrize(
-    ("spec", "fault", "answer", "said", "transient", "hopeless"),
+    ("spec", "fault", "answer", "said", "transient"),
     [
-        (ANTHROPIC, Fault(body=b"{}"), {}, "no message", True, False),
-        (ANTHROPIC, Fault(body=b'{"type":"error","error":{"message":"x"}}'), {}, "x", True, False),
-        (ANTHROPIC, Fault(finish="tool_use"), {"content": [USE]}, "called a tool", False, False),
+        (ANTHROPIC, Fault(body=b"{}"), {}, "no message", True),
+        (ANTHROPIC, Fault(body=b'{"type":"error","error":{"message":"x"}}'), {}, "x", True),
+        (ANTHROPIC, Fault(finish="tool_use"), {"content": [USE]}, "called a tool", False),
         (ANTHROPIC, Fault(), {"content": [{"type": "thinking", "thinking": "Hm"}]},
-         "reasoning", False, False),
-        (RESPONSES, Fault(body=b"[]"), {}, "no response", True, False),
+         "reasoning", False),
+        (RESPONSES, Fault(body=b"[]"), {}, "no response", True),
         (RESPONSES, Fault(), {"output": [{"type": "reasoning", "summary": []}]},
-         "reasoning", False, False),
+         "reasoning", False),
         (RESPONSES, Fault(), {"output": [{"type": "function_call", "name": "f"}]},
-         "called a tool", False, False),
+         "called a tool", False),
     ],
 )  # fmt: skip
 def test_what_is_no_answer_is_an_error_of_the_call(
-    spec: str,
-    fault: Fault,
-    answer: dict[str, Any],
-    said: str,
-    transient: bool,
-    hopeless: bool,
-    shown: Shown,
-    tmp_path: Path,
+    spec: str, fault: Fault, answer: dict[str, Any], said: str, transient: bool
 ) -> None:
     with running(wire_of(spec, **answer), [fault]) as server:
         with pytest.raises(CallError) as caught:
-            asked(spec, server, plain(shown), tmp_path)
+            ask(model(spec, server))
         assert server.count == 1  # the SDK does not try again
     assert said in str(caught.value)
-    assert (caught.value.transient, caught.value.hopeless) == (transient, hopeless)
+    assert (caught.value.transient, caught.value.hopeless) == (transient, False)
 
 
-def test_a_key_is_in_no_log_and_no_error(
-    shown: Shown, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_key_is_in_no_log_and_no_error(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     fault = Fault(status=400, body=f'{{"error": "bad key {KEY}"}}'.encode())
     for spec in (ANTHROPIC, RESPONSES):
         with running(wire_of(spec), [fault, Fault(text=f"I know {KEY}")]) as server:
             with pytest.raises(CallError) as caught:
-                asked(spec, server, plain(shown), tmp_path)
-            answer = asked(spec, server, plain(shown), tmp_path)
+                ask(model(spec, server))
+            assert ask(model(spec, server)).text == "I know [key]"
         assert KEY not in str(caught.value)
-        assert answer.text == "I know [key]"
     assert KEY not in caplog.text
 
 
-@pytest.mark.parametrize("spec", [ANTHROPIC, RESPONSES])
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("spec", "options", "said"),
     [
-        ({"seed": "1"}, "seed"),
-        ({"accepts": "image,audio"}, "audio"),
-        ({"video": "native"}, "video"),
+        (ANTHROPIC, {"seed": "1"}, "seed"),
+        (RESPONSES, {"seed": "1"}, "seed"),
+        (ANTHROPIC, {"accepts": "image,audio"}, "audio"),
+        (RESPONSES, {"accepts": "image,audio"}, "audio"),
+        (ANTHROPIC, {"video": "native"}, "video"),
+        (RESPONSES, {"video": "native"}, "video"),
+        (ANTHROPIC, {"max_new_tokens": "none"}, "length limit"),
     ],
 )
 def test_what_a_request_cannot_hold_is_refused(
-    spec: str, options: dict[str, str], said: str, monkeypatch: pytest.MonkeyPatch
+    spec: str, options: dict[str, str], said: str
 ) -> None:
-    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
     with pytest.raises(UsageError, match=said):
-        get_adapter(spec, get_task("omnigui"), [], options=options)
-
-
-def test_messages_need_a_limit_of_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
-    with pytest.raises(UsageError, match="length limit"):
-        get_adapter(ANTHROPIC, get_task("omnigui"), [], options={"max_new_tokens": "none"})
+        keyed(spec, "http://127.0.0.1:9", KEY, options)
 
 
 # With a tool.
 
 
-def question(shown: Shown, name: str, *, pictures: bool = True) -> Request:
+def question(shown: Shown, name: str) -> Request:
     """A step in a dialect, after one that was two actions and one that cannot be told as a call."""
     dialect = get_dialect(name)
     at = (Point(3, 4, dialect.frame.space),)
@@ -247,13 +195,14 @@ NAMES = (*BETAS, "openai-computer-preview", "openai-computer", "gemini-computer"
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_earlier_calls_and_their_screenshots_arrive(
-    name: str, shown: Shown, tmp_path: Path
-) -> None:
+def test_earlier_calls_and_their_screenshots_arrive(name: str, shown: Shown) -> None:
     request = question(shown, name)
     with running(server_of(name)) as server:
-        asked(spec_of(name), server, request, tmp_path)
+        answer = ask(model(name, server), request)
         [got] = server.asked
+    # A turn without a call is the end.
+    [end] = get_dialect(name).read(answer.text, (32, 48), rules="strict").actions
+    assert end.kind == "done" and end.text
     before, now = (
         seen_image(shown.read(f"{role}.png")) for role in ("history_screenshot", "screenshot")
     )
@@ -299,12 +248,12 @@ def test_earlier_calls_and_their_screenshots_arrive(
     ],
 )  # fmt: skip
 def test_a_call_comes_back_as_what_the_dialect_reads(
-    name: str, items: list[Any], shown: Shown, tmp_path: Path
+    name: str, items: list[Any], shown: Shown
 ) -> None:
     dialect = get_dialect(name)
     finish = Fault(finish="tool_use")
     with running(server_of(name, items), [finish]) as server:
-        answer = asked(spec_of(name), server, question(shown, name), tmp_path)
+        answer = ask(model(name, server), question(shown, name))
     assert answer.delivery == "ok"
     for rules in get_args(Rules):
         found = dialect.read(answer.text, (32, 48), rules=rules)
@@ -313,21 +262,10 @@ def test_a_call_comes_back_as_what_the_dialect_reads(
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_turn_without_a_call_is_the_end(name: str, shown: Shown, tmp_path: Path) -> None:
-    with running(server_of(name)) as server:
-        answer = asked(spec_of(name), server, question(shown, name), tmp_path)
-    [end] = get_dialect(name).read(answer.text, (32, 48), rules="strict").actions
-    assert end.kind == "done" and end.text
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_another_model_has_no_such_tool(
-    name: str, shown: Shown, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+def test_another_model_has_no_such_tool(name: str, shown: Shown, tmp_path: Path) -> None:
     request = question(shown, name)
     for options in ({}, {"degrade": "true"}):
-        adapter = get_adapter("openai:gpt-test", get_task("omnigui"), [], options=options)
+        adapter = keyed("openai:gpt-test", "http://127.0.0.1:9", KEY, options)
         if not options:
             assert "no tool" in adapter.unsupported_reason(request.conversation)
             task = get_task("gui-odyssey", {"dialect": name})
@@ -339,50 +277,36 @@ def test_another_model_has_no_such_tool(
             adapter.prepare(request)
 
 
-def test_a_release_has_no_place_for_a_tool(shown: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GEMINI_API_KEY", GOOGLE_KEY)
-    adapter = get_adapter("gemini:m", get_task("omnigui"), [], options={"layout": "release"})
+def test_a_release_has_no_place_for_a_tool(shown: Shown) -> None:
+    adapter = keyed("gemini:m", "http://127.0.0.1:9", GOOGLE_KEY, {"layout": "release"})
     with pytest.raises(UsageError, match="release"):
         adapter.prepare(question(shown, "gemini-computer"))
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_call_whose_picture_is_left_out_is_still_answered(
-    name: str, shown: Shown, tmp_path: Path
-) -> None:
-    options = {"degrade": "true", "max_images": "1"}
-    request = question(shown, name)
+def test_a_call_whose_picture_is_left_out_is_still_answered(name: str, shown: Shown) -> None:
     with running(server_of(name)) as server:
-        url = server.url if "openai" not in name else f"{server.url}/v1"
-        file = tmp_path / "key"
-        file.write_text(GOOGLE_KEY if name == "gemini-computer" else KEY, encoding="utf-8")
-        adapter = get_adapter(
-            spec_of(name), get_task("omnigui"), [], options=options, base_url=url, key_file=file
-        )
-        asyncio.run(once(adapter, request))
+        ask(model(name, server, degrade="true", max_images="1"), question(shown, name))
         [got] = server.asked
     assert sum("image" in line for line in got.seen) == 1
 
 
-def test_a_tool_is_no_medium_to_upload(
-    shown: Shown, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_tool_is_no_medium_to_upload(shown: Shown, caplog: pytest.LogCaptureFixture) -> None:
     files = GoogleFiles()
     request = question(shown, "gemini-computer")
     with running(GoogleGenAI(files)) as server, caplog.at_level(logging.WARNING):
-        asked("gemini:gemini-test", server, request, tmp_path, inline_limit_mb="0")
+        ask(model("gemini-computer", server, inline_limit_mb="0"), request)
     assert files.starts == len({shown.read(f"{n}screenshot.png") for n in ("", "history_")})
     assert not caplog.records  # the SDK warns of functions that it will not call by itself
 
 
-def test_a_picture_is_sent_in_the_size_that_is_declared(shown: Shown, tmp_path: Path) -> None:
+def test_a_picture_is_sent_in_the_size_that_is_declared(shown: Shown) -> None:
     request = question(shown, "claude-computer-20250124")
     *turns, last = request.conversation
     now = replace(last.parts[-1], size=(16, 24))
     request = Request("1", (*turns, replace(last, parts=(now,))))
     with running(server_of("claude-computer-20250124")) as server:
-        answer = asked(ANTHROPIC, server, request, tmp_path)
+        answer = ask(model("claude-computer-20250124", server), request)
         assert "image 16x24" in server.asked[0].seen[-1]
-    assert isinstance(now, Part)
     line = answer.receipt["parts"][-1]
     assert (line["width"], line["height"], line["original"]) == (16, 24, [32, 48])
