@@ -16,6 +16,7 @@ from omnidata.media import encode_mp4, encode_wav
 from omnidata.types import Conversation, MediaRef, Message, Modality, Part
 
 Pixels = npt.NDArray[np.uint8]
+SOUND: frozenset[Modality] = frozenset({"image", "audio"})
 FRAMES, FPS, RATE = 12, 10, 16_000
 
 
@@ -104,3 +105,7 @@ def parts(messages: tuple[RenderedMessage, ...]) -> list[RenderedPart]:
 def pixels(part: RenderedPart) -> Pixels:
     """What a model sees."""
     return np.asarray(Image.open(io.BytesIO(part.data)).convert("RGB"))
+
+
+def lines(receipt: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {line["role"]: line for line in receipt["parts"]}

@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 from omnidata.tasks import get_task
-from tests.adapters.local_models import FAMILIES, Family, Spy, checkpoint
+from tests.adapters.local_models import FAMILIES, Spy, checkpoint
 from tests.cli.running import OMNIDATA, here, omnidata
 from tests.conftest import Once
 from tests.export.small import tree
@@ -48,22 +48,14 @@ def predictions(run: Path) -> dict[str, dict[str, Any]]:
     return {line["sample_id"]: line for line in read_lines(run / "predictions.jsonl")}
 
 
-@pytest.mark.parametrize(
-    ("modalities", "history"),
-    [
-        ("IAV", "predicted"),
-        ("I", "none"),
-        pytest.param("IV", "none", marks=pytest.mark.full("a run; modalities are the task's")),
-        pytest.param("IA", "none", marks=pytest.mark.full("a run; modalities are the task's")),
-        pytest.param("IAV", "none", marks=pytest.mark.full("seconds of runs")),
-        pytest.param("IV", "predicted", marks=pytest.mark.full("seconds of runs")),
-        pytest.param("IA", "predicted", marks=pytest.mark.full("seconds of runs")),
-        pytest.param("I", "predicted", marks=pytest.mark.full("seconds of runs")),
-    ],
-)
+ABLATIONS = (("IAV", "predicted"), ("I", "none"), ("IV", "predicted"), ("IA", "none"))
+
+
+@pytest.mark.parametrize("asked", in_gate(ABLATIONS, 2, "a run; modalities are the task's"))
 def test_every_ablation_of_omnigui_runs(
-    once: Once, data: Path, tmp_path: Path, modalities: str, history: str
+    once: Once, data: Path, tmp_path: Path, asked: tuple[str, str]
 ) -> None:
+    modalities, history = asked
     family = FAMILIES[len(modalities) % len(FAMILIES)]
     results, answers = evaluate(
         *("omnigui", data, checkpoint(once, family), tmp_path / "run", "--limit", "2"),
@@ -124,19 +116,6 @@ def test_a_corrupt_clip_fails_its_step_and_the_batch_goes_on(
     others = {line["delivery"] for name, line in answers.items() if name != step.sample_id}
     assert others <= {"truncated", "ok"}
     assert results["outcomes"]["media_error"] == 1
-
-
-@pytest.mark.parametrize("family", in_gate(FAMILIES, 1, "seconds of runs"))
-def test_two_runs_say_the_same(once: Once, data: Path, tmp_path: Path, family: Family) -> None:
-    said = []
-    for name in ("one", "two"):
-        _, answers = evaluate(
-            *("omnigui", data, checkpoint(once, family), tmp_path / name, "--limit", "2"),
-            *("-M", "batch_size=2"),
-        )
-        said.append({name: line["output"] for name, line in answers.items()})
-    assert said[0] == said[1]
-    assert len(said[0]) == 2
 
 
 def test_sampling_says_the_same_with_the_same_seed_only(

@@ -18,8 +18,10 @@ from omnidata.adapters.render import render
 from omnidata.errors import UsageError
 from omnidata.types import Conversation, MediaRef, Modality
 from tests.adapters.media import (
+    SOUND,
     clip,
     colours,
+    lines,
     parts,
     picture,
     pixels,
@@ -28,7 +30,6 @@ from tests.adapters.media import (
     track,
     turn,
 )
-from tests.adapters.receipts import SOUND, lines
 from tests.full import FULL
 
 # --- size -----------------------------------------------------------------------------------------

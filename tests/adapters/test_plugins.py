@@ -93,9 +93,8 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return plugs.on_path(tmp_path / "site", "echo_plugin", monkeypatch)
 
 
-def test_a_file_of_another_distribution_is_a_model(site: Path, tmp_path: Path) -> None:
+def test_a_file_of_another_distribution_is_a_model(site: Path, shown: Shown) -> None:
     install(site)
-    shown = Shown(tmp_path / "media").write()
     adapter = get("echo:loud", prefix="> ")
     assert (adapter.name, adapter.concurrency) == ("echo:loud", 4)
     [answer] = asyncio.run(adapter.generate([adapter.prepare(shown.request)], adapter.params))
@@ -112,7 +111,6 @@ def test_a_file_of_another_distribution_is_a_model(site: Path, tmp_path: Path) -
     ("point", "said"),
     [
         ("echo_plugin:broken", "RuntimeError: out of order"),
-        ("echo_plugin:nothing", "lacks name, settings"),
         ("echo_plugin:absent", "AttributeError"),
         ("no_such_module:make", "ModuleNotFoundError"),
     ],
@@ -161,15 +159,20 @@ class _Site(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
-@pytest.mark.skipif(not DOCUMENT.is_file(), reason="needs a checkout: the sdist has no docs")
-def test_the_documents_class_asks_a_server(
-    site: Path, sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def documented(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`server:` is the class of the document."""
+    if not DOCUMENT.is_file():
+        pytest.skip("needs a checkout: the sdist has no docs")
     block = DOCUMENT.read_text(encoding="utf-8").split("```python\n")[1].split("```")[0]
     write(site / "documented.py", block)
     monkeypatch.delitem(sys.modules, "documented", raising=False)
     plugs.install(site, "documented", "omnidata.adapters", "server = documented:Server")
     monkeypatch.setenv("no_proxy", "127.0.0.1")
+
+
+@pytest.mark.usefixtures("documented")
+def test_the_documents_class_asks_a_server(sample: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     with HTTPServer(("127.0.0.1", 0), _Site) as server:
         Thread(target=server.serve_forever, daemon=True).start()
@@ -187,14 +190,8 @@ def test_the_documents_class_asks_a_server(
     assert "Goal" in json.dumps(_Site.asked)
 
 
-@pytest.mark.skipif(not DOCUMENT.is_file(), reason="needs a checkout: the sdist has no docs")
-def test_the_documents_class_refuses_clips_before_any_request(
-    site: Path, sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    block = DOCUMENT.read_text(encoding="utf-8").split("```python\n")[1].split("```")[0]
-    write(site / "documented.py", block)
-    monkeypatch.delitem(sys.modules, "documented", raising=False)
-    plugs.install(site, "documented", "omnidata.adapters", "server = documented:Server")
+@pytest.mark.usefixtures("documented")
+def test_the_documents_class_refuses_clips_before_any_request(sample: Path, tmp_path: Path) -> None:
     ask = ["evaluate", "omnigui", str(sample), "--model", "server:mine", "-M", "url=http://[::1]:9"]
     told = here(*ask, "--out", tmp_path / "run", code=2).stderr
     assert "and the model accepts image" in told

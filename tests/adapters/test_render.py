@@ -24,6 +24,7 @@ from tests.adapters.media import (
     clip,
     coded,
     colours,
+    lines,
     parts,
     picture,
     pixels,
@@ -33,7 +34,6 @@ from tests.adapters.media import (
     track,
     turn,
 )
-from tests.adapters.receipts import lines
 
 # --- passed on as they are ------------------------------------------------------------------------
 
