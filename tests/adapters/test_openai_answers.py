@@ -31,8 +31,8 @@ from tests.full import FULL
 PARAMS = GenerationParams()
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
+@pytest.fixture(scope="module", name="server")
+def _server() -> Iterator[Server]:
     with running(ChatCompletions()) as server:
         yield server
 

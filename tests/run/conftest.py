@@ -1,4 +1,4 @@
-"""What tests of runs share: the sample, loaded once per module, and a cluster of Ray's."""
+"""What tests of runs share: a few episodes, loaded once, and a cluster of Ray's."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from omnidata.run.engines import Cluster
 from omnidata.tasks import get_task
 from omnidata.types import LoadedDataset
 from tests.plugs import install
+from tests.run.scripted import Run
 
 MODELS = """
 import os
@@ -75,14 +76,26 @@ class Changing(Model):
 """
 
 
-@pytest.fixture(scope="module")
-def source(sample: Path) -> LoadedDataset:
+@pytest.fixture(scope="session")
+def source(few: Path) -> LoadedDataset:
+    """28 steps with media and labels."""
+    return get_task("omnigui").load(few)
+
+
+@pytest.fixture(scope="session")
+def whole(sample: Path) -> LoadedDataset:
+    """All steps of the sample."""
     return get_task("omnigui").load(sample)
+
+
+@pytest.fixture
+def run(source: LoadedDataset, tmp_path: Path) -> Run:
+    return Run(source, tmp_path / "run")
 
 
 @pytest.fixture(scope="session")
 def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A head without room for workers, and two machines with room for two each, on the loopback."""
+    """Two machines with room for two workers each, on the loopback; one is the head."""
     folder = tmp_path_factory.mktemp("plugged")
     handler = signal.getsignal(signal.SIGTERM)
     (folder / "deadly.py").write_text(MODELS, encoding="utf-8")
@@ -102,10 +115,9 @@ def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         from ray.cluster_utils import Cluster as Machines
 
         made: Any = Machines(
-            initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False}
+            initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False}
         )
-        for _ in range(2):
-            made.add_node(num_cpus=2)
+        made.add_node(num_cpus=2)
         # It puts up a handler of its own, and other tests are about what nobody handles.
         signal.signal(signal.SIGTERM, handler)
         yield made

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
+from typing import Any
 
 from omnidata import media
 from omnidata.adapters import Model
+from omnidata.run.cost import Limits
+from omnidata.run.evaluate import evaluate
 from omnidata.tasks import get_task
+from omnidata.tasks.asking import Asking
 from omnidata.types import (
     Completion,
     Conversation,
     GenerationParams,
+    LoadedDataset,
     Modality,
     Prepared,
     Request,
@@ -27,13 +33,13 @@ RIGHT = Completion(text='{"action_type": -1}', usage={"prompt_tokens": 90, "comp
 
 
 class Scripted(Model):
-    """Does with each attempt at a step what a function says."""
+    """Does with each attempt at a step what a function says; by default all is right."""
 
     name = "scripted"
     concurrency = 4
     accepts: Collection[Modality] | None = None
 
-    def __init__(self, reply: Callable[[str, int], Completion]) -> None:
+    def __init__(self, reply: Callable[[str, int], Completion] = lambda *_: RIGHT) -> None:
         self.reply = reply
         self.asked: Counter[str] = Counter()
         self.prompts: dict[str, Conversation] = {}
@@ -71,6 +77,31 @@ class Looking(Scripted):
                 if part.media:
                     media.read_bytes(part.media)
         return super().prepare(request)
+
+
+class Run:
+    """A run folder over a few episodes: calls of `evaluate`, and the lines that they leave."""
+
+    def __init__(self, source: LoadedDataset, folder: Path) -> None:
+        self.source, self.folder = source, folder
+        self.ids = [step.sample_id for step in source.steps]
+
+    def __call__(
+        self, model: Any, limit: int | None = None, task: Asking = TASK, **limits: Any
+    ) -> dict[str, Any]:
+        """Ask the model; limits are those of `Limits`."""
+        given = Limits(**limits)
+        return evaluate(task, self.source, model, self.folder, limit=limit, limits=given)
+
+    @property
+    def info(self) -> dict[str, Any]:
+        return dict(json.loads((self.folder / "run.json").read_text()))
+
+    def lines(self, name: str = "predictions") -> list[dict[str, Any]]:
+        return read_lines(self.folder / f"{name}.jsonl")
+
+    def finals(self) -> dict[str, str]:
+        return finals(self.folder)
 
 
 def finals(run: Path) -> dict[str, str]:

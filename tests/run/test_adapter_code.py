@@ -195,15 +195,15 @@ def test_a_suite_knows_the_code(site: Path, source: LoadedDataset, tmp_path: Pat
 def test_parts_of_other_code_are_not_joined(site: Path, run: Run, tmp_path: Path) -> None:
     parts = [tmp_path / "1", tmp_path / "2"]
     for number, part in enumerate(parts, 1):
-        run("--limit", "40", "--shard", f"{number}/2", "--out", str(part))
+        run("--limit", "20", "--shard", f"{number}/2", "--out", str(part))
         if number == 1:
             edit_in(site, EDITS["a method"])
     with pytest.raises(RunError, match="other code of the model"):
         merge(parts, tmp_path / "whole")
-    assert run("--limit", "40", "--shard", "1/2", "--out", str(parts[0]), "--reuse-answers")[0] == 0
+    assert run("--limit", "20", "--shard", "1/2", "--out", str(parts[0]), "--reuse-answers")[0] == 0
     merge(parts, tmp_path / "whole")
-    code, _, said = run("--limit", "40", "--out", str(tmp_path / "whole"))
-    assert (code, "asked 0, reused 40" in said) == (0, True), said
+    code, _, said = run("--limit", "20", "--out", str(tmp_path / "whole"))
+    assert (code, "asked 0, reused 20" in said) == (0, True), said
 
 
 SCRIPT = '''

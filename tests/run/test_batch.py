@@ -6,6 +6,7 @@ import json
 import shutil
 from base64 import b64decode
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -46,12 +47,30 @@ TEXTS = ['{"action_type": -1}', '{"action_type": 4, "point": [0.5, 0.5]}', "no i
 STEPS = 7
 TASK = get_task("omnigui", {"modalities": "I"})
 WHOLE = get_task("omnigui")
+URLS = {"openai": "/v1/chat/completions", "openai-responses": "/v1/responses"}
 VLLM = Recipe("openai:m", {}, "http://127.0.0.1:9/v1")
 
 
 @pytest.fixture(autouse=True)
 def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
     set_keys(monkeypatch)
+
+
+Made = Callable[[Path, int], Path]
+
+
+@pytest.fixture(scope="module")
+def made(source: LoadedDataset, tmp_path_factory: pytest.TempPathFactory) -> Made:
+    """Copies a run of so many steps that were written for vLLM."""
+    folder = tmp_path_factory.mktemp("made")
+
+    def copy(run: Path, limit: int) -> Path:
+        whole = folder / str(limit)
+        if not whole.exists():
+            write(TASK, source, VLLM, whole, limit=limit)
+        return Path(shutil.copytree(whole, run))
+
+    return copy
 
 
 def lines_of(run: Path) -> dict[str, dict[str, Any]]:
@@ -92,6 +111,9 @@ def test_a_batch_is_a_live_run_line_by_line(
         asked = {line["custom_id"]: line for line in read_lines(run / "batch" / "ids.jsonl")}
         rows = rows_of(run)
         assert (written.new, len(rows)) == (STEPS, STEPS)
+        assert written.format == {"openai": "vllm"}.get(wire, wire.removesuffix("-responses"))
+        assert {row.get("url", "") for row in rows} == {URLS.get(wire, "")}
+        assert all(name.replace("-", "").isalnum() and len(name) <= 64 for name in asked)
         ids = [asked[row.get("custom_id") or row["key"]]["sample_id"] for row in rows]
         server.script = saying([spoken[each] for each in ids])
         results = write_rows(tmp_path / "out.jsonl", [answered(row, server) for row in rows][::-1])
@@ -134,10 +156,9 @@ def failed(row: dict[str, Any], code: str, message: str, status: int = 0) -> dic
 
 
 def test_a_whole_round_of_missing_expired_failed_and_asked_again(
-    source: LoadedDataset, tmp_path: Path
+    source: LoadedDataset, made: Made, tmp_path: Path
 ) -> None:
-    run = tmp_path / "run"
-    write(TASK, source, VLLM, run, limit=6)
+    run = made(tmp_path / "run", 6)
     rows = answers(run)
     names = list(rows)
     first = [rows[names[0]], rows[names[1]]]
@@ -217,20 +238,6 @@ def test_files_are_split_by_requests_and_by_bytes(source: LoadedDataset, tmp_pat
     assert [line["custom_id"] for line in asked] == [row["custom_id"] for row in rows]
     with pytest.raises(UsageError, match="more than a file may have"):
         write(TASK, source, VLLM, tmp_path / "none", limit=7, mb_per_file=0.001)
-
-
-def test_ids_are_such_as_every_provider_takes(source: LoadedDataset, tmp_path: Path) -> None:
-    for wire, spec in SPECS.items():
-        recipe = Recipe(spec, OPTIONS.get(wire, {}))
-        written = write(TASK, source, recipe, tmp_path / wire, limit=2)
-        assert written.format == wire.removesuffix("-responses")
-        for row in rows_of(tmp_path / wire):
-            name = row.get("custom_id") or row["key"]
-            assert name.replace("-", "").isalnum()
-            assert len(name) <= 64
-    assert all("/" in name for name in answers(tmp_path / "openai"))
-    urls = {row["url"] for row in rows_of(tmp_path / "openai-responses")}
-    assert urls == {"/v1/responses"}
 
 
 def test_an_interrupted_call_goes_on_after_its_last_whole_file(
@@ -343,11 +350,10 @@ def test_a_secret_is_in_no_file(source: LoadedDataset, tmp_path: Path, address: 
 
 
 def test_rows_that_are_not_of_this_batch_write_nothing(
-    source: LoadedDataset, tmp_path: Path
+    source: LoadedDataset, made: Made, tmp_path: Path
 ) -> None:
-    run, other = tmp_path / "run", tmp_path / "other"
-    for folder in (run, other):
-        write(TASK, source, VLLM, folder, limit=2)
+    run, other = made(tmp_path / "run", 2), tmp_path / "other"
+    write(TASK, source, VLLM, other, limit=2)
     good, foreign = [*answers(run).values()], [*answers(other).values()]
     for rows, why in (
         ([*good, foreign[0]], "no request of this run"),
@@ -366,10 +372,9 @@ def test_rows_that_are_not_of_this_batch_write_nothing(
 
 
 def test_a_row_that_says_two_things_or_nothing_readable_fails_its_step_alone(
-    source: LoadedDataset, tmp_path: Path
+    made: Made, tmp_path: Path
 ) -> None:
-    run = tmp_path / "run"
-    write(TASK, source, VLLM, run, limit=3)
+    run = made(tmp_path / "run", 3)
     torn, twice, good = (json.dumps(row).encode() for row in answers(run, "TAP").values())
     torn = torn.replace(b"TAP", b"T\xffP")
     twice = twice.replace(b'"finish_reason"', b'"finish_reason": "length", "finish_reason"')
@@ -386,9 +391,9 @@ def test_a_row_that_says_two_things_or_nothing_readable_fails_its_step_alone(
     ("change", "why"), [({"rounds": []}, "of round 1, of 0"), ({"round": 7}, "of round 7, of 1")]
 )
 def test_a_manifest_whose_rounds_do_not_fit_is_refused(
-    four: Path, tmp_path: Path, change: dict[str, Any], why: str
+    made: Made, tmp_path: Path, change: dict[str, Any], why: str
 ) -> None:
-    run = Path(shutil.copytree(four, tmp_path / "run"))
+    run = made(tmp_path / "run", 4)
     path = run / "batch" / "manifest.json"
     manifest = json.loads(path.read_text())
     (manifest["files"][0] if "round" in change else manifest).update(change)
@@ -397,11 +402,8 @@ def test_a_manifest_whose_rounds_do_not_fit_is_refused(
         read(run, [write_rows(tmp_path / "r.jsonl", [])])
 
 
-def test_a_failure_gives_way_to_the_answer_of_another_file(
-    source: LoadedDataset, tmp_path: Path
-) -> None:
-    run = tmp_path / "run"
-    write(TASK, source, VLLM, run, limit=2)
+def test_a_failure_gives_way_to_the_answer_of_another_file(made: Made, tmp_path: Path) -> None:
+    run = made(tmp_path / "run", 2)
     rows = [*answers(run).values()]
     bad = [failed(row, "", "the engine died", 500) for row in rows]
     with pytest.raises(UnansweredError, match="the engine died"):
@@ -413,10 +415,9 @@ def test_a_failure_gives_way_to_the_answer_of_another_file(
 
 @pytest.mark.parametrize("order", [(1, 2), (2, 1), (12,), (2, 1, 2, 12)])
 def test_of_answers_of_two_rounds_the_first_counts_in_any_order_of_calls(
-    source: LoadedDataset, tmp_path: Path, order: tuple[int, ...]
+    source: LoadedDataset, made: Made, tmp_path: Path, order: tuple[int, ...]
 ) -> None:
-    run = tmp_path / "run"
-    write(TASK, source, VLLM, run, limit=2)
+    run = made(tmp_path / "run", 2)
     late, good = answers(run, "of round 1").values()
     read(run, [write_rows(tmp_path / "bad.jsonl", [failed(late, "", "gone", 500), good])])
     write(TASK, source, VLLM, run, limit=2, only="missing")
@@ -430,10 +431,9 @@ def test_of_answers_of_two_rounds_the_first_counts_in_any_order_of_calls(
 
 @pytest.mark.parametrize("moment", ["reopen", "append", "sync"])
 def test_a_call_that_is_cut_off_while_it_records_goes_on(
-    source: LoadedDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+    source: LoadedDataset, made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
-    run = tmp_path / "run"
-    write(TASK, source, VLLM, run, limit=2)
+    run = made(tmp_path / "run", 2)
     late, good = answers(run, "of round 1").values()
     read(run, [write_rows(tmp_path / "0.jsonl", [failed(late, "", "gone", 500), good])])
     write(TASK, source, VLLM, run, limit=2, only="missing")
@@ -452,10 +452,9 @@ def test_a_call_that_is_cut_off_while_it_records_goes_on(
 
 
 def test_another_answer_to_a_request_is_refused_in_a_later_call_as_well(
-    source: LoadedDataset, tmp_path: Path
+    made: Made, tmp_path: Path
 ) -> None:
-    run = tmp_path / "run"
-    write(TASK, source, VLLM, run, limit=2)
+    run = made(tmp_path / "run", 2)
     one, two = answers(run, "a\ud800").values()
     read(run, [write_rows(tmp_path / "1.jsonl", [one])])
     before = content(run)
@@ -467,10 +466,9 @@ def test_another_answer_to_a_request_is_refused_in_a_later_call_as_well(
 
 
 def test_usage_counts_answers_of_unknown_tokens_and_a_cost_stays(
-    source: LoadedDataset, tmp_path: Path
+    made: Made, tmp_path: Path
 ) -> None:
-    run, prices = tmp_path / "run", prices_file(tmp_path)
-    write(TASK, source, VLLM, run, limit=4)
+    run, prices = made(tmp_path / "run", 4), prices_file(tmp_path)
     rows = [*answers(run).values()]
     for row, tokens in zip(rows, ({}, {"prompt_tokens": -5}, {"prompt_tokens": 7}), strict=False):
         row["response"]["body"]["usage"] = tokens
@@ -514,10 +512,9 @@ def test_a_run_that_goes_on_counts_batches_at_their_price_and_answers_of_unknown
 
 
 def test_another_round_is_of_the_same_code_of_the_model(
-    source: LoadedDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    source: LoadedDataset, made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = tmp_path / "run"
-    write(TASK, source, VLLM, run, limit=2)
+    run = made(tmp_path / "run", 2)
     good, bad = answers(run).values()
     read(run, [write_rows(tmp_path / "r.jsonl", [good, failed(bad, "", "gone", 500)])])
     monkeypatch.setattr("omnidata.run.adapter_code.version", lambda _: "99.0")
@@ -527,10 +524,9 @@ def test_another_round_is_of_the_same_code_of_the_model(
 
 
 def test_a_round_is_not_asked_twice_before_it_is_read(
-    source: LoadedDataset, tmp_path: Path
+    source: LoadedDataset, made: Made, tmp_path: Path
 ) -> None:
-    run = tmp_path / "run"
-    write(TASK, source, VLLM, run, limit=2)
+    run = made(tmp_path / "run", 2)
     with pytest.raises(RunError, match="nothing of round 1 has been read"):
         write(TASK, source, VLLM, run, limit=2, only="missing")
     with pytest.raises(RunError, match="different settings"):
@@ -603,14 +599,6 @@ def test_any_row_is_an_answer_a_failure_or_refused(
         assert own and (line["delivery"] == "ok" or not line["output"])
 
 
-@pytest.fixture(scope="module")
-def four(source: LoadedDataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of four steps that were written."""
-    run = tmp_path_factory.mktemp("four") / "run"
-    write(TASK, source, VLLM, run, limit=4)
-    return run
-
-
 @given(
     texts=st.lists(st.text(), min_size=1, max_size=4),
     order=st.permutations([0, 1, 2, 3, 1, 2]),
@@ -619,7 +607,7 @@ def four(source: LoadedDataset, tmp_path_factory: pytest.TempPathFactory) -> Pat
 )
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_rows_in_any_order_and_any_files_give_the_same_lines(
-    four: Path,
+    made: Made,
     tmp_path_factory: pytest.TempPathFactory,
     texts: list[str],
     order: list[int],
@@ -627,7 +615,7 @@ def test_rows_in_any_order_and_any_files_give_the_same_lines(
     statuses: list[int],
 ) -> None:
     folder = tmp_path_factory.mktemp("any")
-    run = Path(shutil.copytree(four, folder / "run"))
+    run = made(folder / "run", 4)
     rows = [
         {**row, "response": said(texts[number % len(texts)])}
         if status == 200
@@ -649,36 +637,42 @@ def test_rows_in_any_order_and_any_files_give_the_same_lines(
     ]
 
 
-@pytest.mark.parametrize(
-    ("body", "delivery"),
-    [
-        ('{"choices": []}', "api_error"),
-        ('{"error": {"message": "the engine is gone"}}', "api_error"),
-        ('{"choices": [{"message": {"content": "\\ud800"}, "finish_reason": "stop"}]}', "ok"),
-        ('{"choices": [{"message": {"content": "x"}, "finish_reason": "length"}]}', "truncated"),
-        ('{"choices": [{"message": {"refusal": "no"}, "finish_reason": "stop"}]}', "refused"),
-        ('{"choices": [{"message": {"tool_calls": [1]}, "finish_reason": "stop"}]}', "api_error"),
-        ('{"choices": [{"message": {"content": "x"}, "finish_reason": "stop"}], "usage": '
-         '{"total_tokens": ' + "9" * 5000 + "}}", "ok"),
-        ("{" + '"a":{' * 150 + "}" * 151, "api_error"),
-        ("[" * 100_000 + "]" * 100_000, ""),
-        ('"text"', ""),
-    ],
+BODIES = (
+    ('{"choices": []}', "api_error"),
+    ('{"error": {"message": "the engine is gone"}}', "api_error"),
+    ('{"choices": [{"message": {"content": "\\ud800"}, "finish_reason": "stop"}]}', "ok"),
+    ('{"choices": [{"message": {"content": "x"}, "finish_reason": "length"}]}', "truncated"),
+    ('{"choices": [{"message": {"refusal": "no"}, "finish_reason": "stop"}]}', "refused"),
+    ('{"choices": [{"message": {"tool_calls": [1]}, "finish_reason": "stop"}]}', "api_error"),
+    ('{"choices": [{"message": {"content": "x"}, "finish_reason": "stop"}], "usage": '
+     '{"total_tokens": ' + "9" * 5000 + "}}", "ok"),
+    ("{" + '"a":{' * 150 + "}" * 151, "api_error"),
 )  # fmt: skip
-def test_an_answer_is_judged_as_a_live_one(
-    four: Path, tmp_path: Path, body: str, delivery: str
-) -> None:
-    run = Path(shutil.copytree(four, tmp_path / "run"))
-    one, two = [*answers(run).values()][:2]
-    row = (
-        f'{{"custom_id": "{one["custom_id"]}", "response": {{"status_code": 200, "body": {body}}}}}'
-    )
-    (tmp_path / "r.jsonl").write_text(f"{row}\n{json.dumps(two)}\n")
-    if not delivery:
-        with pytest.raises(PredictionError, match="belongs to no request"):
-            read(run, [tmp_path / "r.jsonl"])
-        return
+
+
+def row_of(asked: dict[str, Any], body: str) -> str:
+    response = f'{{"status_code": 200, "body": {body}}}'
+    return f'{{"custom_id": "{asked["custom_id"]}", "response": {response}}}\n'
+
+
+def test_answers_are_judged_as_live_ones(made: Made, tmp_path: Path) -> None:
+    run = made(tmp_path / "run", len(BODIES))
+    asked = answers(run)
+    text = "".join(map(row_of, asked.values(), (body for body, _ in BODIES)))
+    (tmp_path / "r.jsonl").write_text(text)
     read(run, [tmp_path / "r.jsonl"])
-    line = read_lines(run / "predictions.jsonl")[0]
-    assert line["delivery"] == delivery
-    assert not (line["output"] and delivery == "api_error")
+    found = lines_of(run)
+    assert [found[name]["delivery"] for name in asked] == [delivery for _, delivery in BODIES]
+    assert not [
+        line for line in found.values() if line["output"] and line["delivery"] == "api_error"
+    ]
+
+
+@pytest.mark.parametrize("body", ["[" * 100_000 + "]" * 100_000, '"text"'])
+def test_a_row_whose_body_is_no_object_belongs_to_no_request(
+    made: Made, tmp_path: Path, body: str
+) -> None:
+    run = made(tmp_path / "run", 4)
+    (tmp_path / "r.jsonl").write_text(row_of(next(iter(answers(run).values())), body))
+    with pytest.raises(PredictionError, match="belongs to no request"):
+        read(run, [tmp_path / "r.jsonl"])

@@ -72,10 +72,10 @@ class Memory(Model):
 
 @pytest.mark.parametrize(("blind_to", "fails"), [("nothing", 0), ("audio", 9), ("video", 6)])
 def test_the_best_policy_without_ears_or_eyes_for_motion_must_fail(
-    source: LoadedDataset, tmp_path: Path, blind_to: str, fails: int
+    whole: LoadedDataset, tmp_path: Path, blind_to: str, fails: int
 ) -> None:
     """Twins are equal but for one medium; who does not take it gets one of each group right."""
-    results = evaluate(TASK, source, Memory(source, blind_to), tmp_path)
+    results = evaluate(TASK, whole, Memory(whole, blind_to), tmp_path)
     wrong = [line for line in read_lines(tmp_path / "scores.jsonl") if not line["exact_match"]]
     assert len(wrong) >= fails
     assert (len(wrong) == 0) == (blind_to == "nothing")

@@ -290,9 +290,12 @@ def test_a_published_run_has_neither_the_text_nor_the_path_of_a_file(
 ADDRESSES = ("s3://bucket/omnigui", "s3:/bucket/omnigui", "S3://bucket/omnigui", "hf://ORG/NAME")
 
 
-@pytest.mark.parametrize("address", ADDRESSES)
+ASKING = ("report", "report of elements", "page", "compare", "rank", "items", "score", "push")
+
+
 @pytest.mark.parametrize(
-    "name", ["report", "report of elements", "page", "compare", "rank", "items", "score", "push"]
+    ("name", "address"),
+    [*((name, ADDRESSES[0]) for name in ASKING), *(("page", other) for other in ADDRESSES[1:])],
 )
 def test_no_verb_asks_an_address_that_a_run_folder_names(
     name: str, address: str, made: Path, steps: Path, tmp_path: Path, asked: list[str]

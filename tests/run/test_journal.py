@@ -262,10 +262,10 @@ def test_times_add_up_over_resumed_runs(source: LoadedDataset, tmp_path: Path) -
 
 @pytest.mark.parametrize("name", in_gate(["scores.jsonl", "run.json"], 1, "processes for each"))
 def test_a_disk_that_is_full_beside_the_lines_is_said_and_nothing_is_lost(
-    sample: Path, tmp_path: Path, name: str
+    few: Path, tmp_path: Path, name: str
 ) -> None:
     """The limit on a file's size is the system's own; what is written is real."""
-    ask = ["evaluate", "omnigui", str(sample), "--model", "baseline:center", "--out"]
+    ask = ["evaluate", "omnigui", str(few), "--model", "baseline:center", "--out"]
     omnidata(*ask, tmp_path / "whole")
     sizes = {path.name: path.stat().st_size for path in (tmp_path / "whole").iterdir()}
     assert sizes["scores.jsonl"] > sizes["predictions.jsonl"] > sizes["run.json"]
@@ -299,13 +299,11 @@ FORESEEN = (
 )  # fmt: skip
 
 
-def test_links_in_a_foreign_run_folder_lead_no_writer_out_of_it(
-    sample: Path, tmp_path: Path
-) -> None:
+def test_links_in_a_foreign_run_folder_lead_no_writer_out_of_it(few: Path, tmp_path: Path) -> None:
     """Links under every name that files had while they were made, as a foreign folder can have."""
     run, victim = tmp_path / "run", tmp_path / "victim"
     victim.write_bytes(VICTIM)
-    ask = ["evaluate", "omnigui", str(sample), "--model", "baseline:center", "--limit", "2"]
+    ask = ["evaluate", "omnigui", str(few), "--model", "baseline:center", "--limit", "2"]
     omnidata(*ask, "--out", run)
     lines = read_lines(run / "predictions.jsonl")
     lines[0] |= {"delivery": "api_error", "output": ""}  # so that all files are written again
@@ -316,7 +314,7 @@ def test_links_in_a_foreign_run_folder_lead_no_writer_out_of_it(
     for name in ("results.json", "scores.jsonl"):
         (run / name).unlink()
         (run / name).symlink_to(victim)
-    omnidata("score", "omnigui", sample, run, "--out", run)
+    omnidata("score", "omnigui", few, run, "--out", run)
     assert not (run / "results.json").is_symlink() and not (run / "scores.jsonl").is_symlink()
     omnidata("report", run, "--html", run / "p.html", "--card", run / "c.md")
     assert (run / "p.html").stat().st_size and (run / "c.md").stat().st_size
@@ -325,12 +323,12 @@ def test_links_in_a_foreign_run_folder_lead_no_writer_out_of_it(
 
 @pytest.mark.parametrize("mask", [0o022, 0o077, 0o002])
 def test_files_have_the_mode_that_the_user_gives_to_new_ones(
-    sample: Path, tmp_path: Path, mask: int
+    few: Path, tmp_path: Path, mask: int
 ) -> None:
     run = tmp_path / "run"
     before = os.umask(mask)
     try:
-        ask = ("evaluate", "omnigui", sample, "--model", "baseline:center", "--limit", "2")
+        ask = ("evaluate", "omnigui", few, "--model", "baseline:center", "--limit", "2")
         here(*ask, "--out", run)
         here("report", run, "--html", run / f"{'a' * 250}.html")  # as long as a name can be
     finally:
@@ -339,15 +337,13 @@ def test_files_have_the_mode_that_the_user_gives_to_new_ones(
     assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o666 & ~mask}
 
 
-def test_a_file_that_cannot_take_its_place_is_not_left_beside_it(
-    sample: Path, tmp_path: Path
-) -> None:
+def test_a_file_that_cannot_take_its_place_is_not_left_beside_it(few: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
-    omnidata("evaluate", "omnigui", sample, "--model", "baseline:center", "--out", run)
+    omnidata("evaluate", "omnigui", few, "--model", "baseline:center", "--out", run)
     (run / "scores.jsonl").unlink()
     (run / "scores.jsonl").mkdir()
     before = {path.name for path in run.iterdir()}
-    omnidata("score", "omnigui", sample, run, "--out", run, code=2)
+    omnidata("score", "omnigui", few, run, "--out", run, code=2)
     assert {path.name for path in run.iterdir()} == before
 
 
@@ -432,12 +428,10 @@ def test_a_lock_that_is_a_link_empties_nothing(tmp_path: Path, hard: bool) -> No
     assert victim.read_bytes() == VICTIM
 
 
-def test_a_folder_that_nobody_may_write_into_is_said(sample: Path) -> None:
+def test_a_folder_that_nobody_may_write_into_is_said(few: Path) -> None:
     """The kernel's own file system takes no folder, whoever asks."""
     out = "/proc/omnidata-run"
-    done = omnidata(
-        "evaluate", "omnigui", sample, "--model", "baseline:center", "--out", out, code=2
-    )
+    done = omnidata("evaluate", "omnigui", few, "--model", "baseline:center", "--out", out, code=2)
     assert f"RunError: {out}" in done.stderr
     assert "Fix" in done.stderr
     assert "Traceback" not in done.stderr

@@ -16,7 +16,7 @@ from omnidata.errors import CallError, UnansweredError
 from omnidata.run.cost import Limits
 from omnidata.run.evaluate import evaluate
 from omnidata.types import Completion, GenerationParams, LoadedDataset, Modality, Prepared, Request
-from tests.run.scripted import RIGHT, TASK, Scripted
+from tests.run.scripted import RIGHT, TASK, Run, Scripted
 
 
 class Watched(Scripted):
@@ -61,31 +61,29 @@ def answer(**usage: int) -> Completion:
     return Completion(text=RIGHT.text, usage=usage)
 
 
-def test_no_more_are_open_than_there_are_places(source: LoadedDataset, tmp_path: Path) -> None:
+def test_no_more_are_open_than_there_are_places(run: Run) -> None:
     model = Watched(lambda _: RIGHT, slow_s=lambda _: 0.01)
-    evaluate(TASK, source, model, tmp_path, limit=20, limits=Limits(concurrency=3))
+    run(model, limit=20, concurrency=3)
     assert max(model.open) == 3
 
 
 def test_a_wave_of_429_halves_the_places_once_and_answers_bring_them_back(
-    source: LoadedDataset, tmp_path: Path
+    whole: LoadedDataset, tmp_path: Path
 ) -> None:
     busy = CallError("HTTP 429", throttled=True, retry_after=0.0)
     model = Watched(
         lambda n: fails(busy) if n < 8 else RIGHT, slow_s=lambda n: 0.5 if 8 <= n < 14 else 0.02
     )
-    evaluate(TASK, source, model, tmp_path, limits=Limits(concurrency=8))
+    evaluate(TASK, whole, model, tmp_path, limits=Limits(concurrency=8))
     assert model.open[:8] == [*range(1, 9)]
     assert max(model.open[8:14]) == 4  # all of one wave say the same
     assert max(model.open[14:]) == 8
 
 
-def test_nobody_is_asked_before_the_time_that_the_model_asked_for(
-    source: LoadedDataset, tmp_path: Path
-) -> None:
+def test_nobody_is_asked_before_the_time_that_the_model_asked_for(run: Run) -> None:
     busy = CallError("HTTP 429", throttled=True, retry_after=0.3)
     model = Watched(lambda n: fails(busy) if n == 0 else RIGHT)
-    evaluate(TASK, source, model, tmp_path, limit=6, limits=Limits(concurrency=1))
+    run(model, limit=6, concurrency=1)
     assert model.began[1] - model.began[0] >= 0.29
     [again] = [times for times in model.by_step.values() if len(times) == 2]
     assert again[1] - again[0] >= 0.29
@@ -93,94 +91,79 @@ def test_nobody_is_asked_before_the_time_that_the_model_asked_for(
 
 @pytest.mark.parametrize(
     "limits",
-    [
-        Limits(requests_per_minute=60 * 50),
-        Limits(tokens_per_minute=60e6),
-        Limits(max_tokens=10**9),
-    ],
+    [{"requests_per_minute": 60 * 50}, {"tokens_per_minute": 60e6}, {"max_tokens": 10**9}],
 )
 def test_requests_that_wait_for_their_turn_are_held_as_well(
-    source: LoadedDataset, tmp_path: Path, limits: Limits
+    run: Run, limits: dict[str, Any]
 ) -> None:
     busy = CallError("HTTP 429", throttled=True, retry_after=0.5)
     model = Watched(lambda n: fails(busy) if n == 0 else RIGHT)
-    evaluate(TASK, source, model, tmp_path, limit=8, limits=limits)
+    run(model, limit=8, **limits)
     assert model.began[1] - model.began[0] >= 0.45
-    if limits.requests_per_minute:  # those that were held do not go out together
+    if "requests_per_minute" in limits:  # those that were held do not go out together
         assert model.began[-1] - model.began[1] >= 7 / 50 / 2
 
 
-def test_a_rate_of_requests_allows_no_burst(source: LoadedDataset, tmp_path: Path) -> None:
+def test_a_rate_of_requests_allows_no_burst(run: Run) -> None:
     model = Watched(lambda _: RIGHT)
-    limits = Limits(requests_per_minute=60 * 20)
-    evaluate(TASK, source, model, tmp_path, limit=6, limits=limits)
+    run(model, limit=6, requests_per_minute=60 * 20)
     assert model.began[-1] - model.began[0] >= 5 / 20 / 2
 
 
-def test_tokens_of_answers_are_waited_for_and_failed_attempts_took_none(
-    source: LoadedDataset, tmp_path: Path
-) -> None:
+def test_tokens_of_answers_are_waited_for_and_failed_attempts_took_none(run: Run) -> None:
     wrong = CallError("HTTP 400", transient=False)
     spent = answer(prompt_tokens=150, completion_tokens=50)
     model = Watched(lambda n: fails(wrong) if n >= 2 else spent)
-    limits = Limits(concurrency=1, tokens_per_minute=60 * 500)
-    evaluate(TASK, source, model, tmp_path, limit=32, limits=limits)
+    run(model, limit=32, concurrency=1, tokens_per_minute=60 * 500)
     assert model.began[1] - model.began[0] >= 0.2  # 0.4 s, less what a busy machine is late
     assert model.began[2] - model.began[1] >= 0.2
     assert model.began[-1] - model.began[2] < 29 * 0.4 / 2
 
 
-def test_an_answer_that_does_not_say_its_tokens_is_taken_for_the_mean(
-    source: LoadedDataset, tmp_path: Path
-) -> None:
+def test_an_answer_that_does_not_say_its_tokens_is_taken_for_the_mean(run: Run) -> None:
     model = Watched(lambda n: answer() if n else answer(prompt_tokens=100))
-    limits = Limits(concurrency=1, tokens_per_minute=60 * 1000)
-    evaluate(TASK, source, model, tmp_path, limit=6, limits=limits)
+    run(model, limit=6, concurrency=1, tokens_per_minute=60 * 1000)
     assert model.began[-1] - model.began[0] >= 0.3  # of 0.5 s; 0.1 s if it counted for none
 
 
-def test_before_the_first_answer_a_rate_of_tokens_lets_one_request_out_at_a_time(
-    source: LoadedDataset, tmp_path: Path
-) -> None:
+def test_before_the_first_answer_a_rate_of_tokens_lets_one_request_out_at_a_time(run: Run) -> None:
     wrong = CallError("HTTP 400", transient=False)
     model = Watched(lambda n: RIGHT if n else fails(wrong), slow_s=lambda _: 0.05)
-    evaluate(TASK, source, model, tmp_path, limit=12, limits=Limits(tokens_per_minute=60e6))
+    run(model, limit=12, tokens_per_minute=60e6)
     assert model.open[:2] == [1, 1]  # the first failed, so the second finds out
     assert max(model.open) == 4
 
 
-def test_pauses_are_drawn_from_a_span_that_doubles(source: LoadedDataset, tmp_path: Path) -> None:
+def test_pauses_are_drawn_from_a_span_that_doubles(run: Run) -> None:
     times: defaultdict[str, list[float]] = defaultdict(list)
 
     def reply(sample_id: str, attempt: int) -> Completion:
         times[sample_id].append(time.monotonic())
         return RIGHT if attempt > 2 else fails(CallError("busy"))
 
-    evaluate(TASK, source, Scripted(reply), tmp_path, limits=Limits(concurrency=len(source.steps)))
+    run(Scripted(reply), concurrency=len(run.ids))
     first, second = zip(*((b - a, c - b) for a, b, c in times.values()), strict=True)
     assert min(first) < 0.3 < 0.7 < max(first)
     assert max(second) > 1.1
 
 
-def test_a_run_in_which_everything_fails_stops_after_ten_steps(
-    source: LoadedDataset, tmp_path: Path
-) -> None:
+def test_a_run_in_which_everything_fails_stops_after_ten_steps(run: Run) -> None:
     model = Watched(lambda _: fails(CallError("HTTP 503")))
     with pytest.raises(UnansweredError, match="HTTP 503"):
-        evaluate(TASK, source, model, tmp_path, limits=Limits(attempts=1, concurrency=1))
+        run(model, attempts=1, concurrency=1)
     assert len(model.began) == 10
 
 
-def test_one_answer_in_between_keeps_the_run_going(source: LoadedDataset, tmp_path: Path) -> None:
+def test_one_answer_in_between_keeps_the_run_going(run: Run) -> None:
     model = Watched(lambda n: RIGHT if n % 10 == 9 else fails(CallError("HTTP 503")))
-    results = evaluate(TASK, source, model, tmp_path, limits=Limits(attempts=1, concurrency=1))
+    results = run(model, attempts=1, concurrency=1)
     assert "stopped" not in results
-    assert len(model.began) == len(source.steps) > 20
+    assert len(model.began) == len(run.ids) > 20
 
 
 @pytest.mark.parametrize("answered", [False, True])
 def test_requests_that_the_model_will_not_take_are_no_sign_that_nothing_works(
-    source: LoadedDataset, tmp_path: Path, answered: bool
+    run: Run, answered: bool
 ) -> None:
     """Before the first answer they may be; once others were answered they are not."""
     wrong, busy = CallError("HTTP 400", transient=False), CallError("HTTP 503")
@@ -191,14 +174,13 @@ def test_requests_that_the_model_will_not_take_are_no_sign_that_nothing_works(
         return fails(wrong if number <= 15 else busy)
 
     model = Watched(reply)
-    limits = Limits(attempts=1, concurrency=1)
     if answered:
-        results = evaluate(TASK, source, model, tmp_path, limits=limits)
+        results = run(model, attempts=1, concurrency=1)
         assert "HTTP 503" in results["stopped"]
         assert len(model.began) == 1 + 15 + 10
     else:
         with pytest.raises(UnansweredError, match="HTTP 400"):
-            evaluate(TASK, source, model, tmp_path, limits=limits)
+            run(model, attempts=1, concurrency=1)
         assert len(model.began) == 10
 
 

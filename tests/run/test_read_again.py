@@ -24,7 +24,7 @@ from omnidata.run.run_info import read_info
 from omnidata.types import Completion, LoadedDataset
 from tests.adapters.servers import ChatCompletions, Fault, running
 from tests.cli.running import here
-from tests.run.scripted import RIGHT, TASK, Scripted
+from tests.run.scripted import RIGHT, TASK, Run, Scripted
 
 HUGE = 2**53 - 1
 USAGES: dict[str, dict[str, Any]] = {
@@ -88,7 +88,7 @@ def test_a_servers_counts_are_bounded_where_they_come_in(
 def test_a_run_with_sums_beyond_all_sense_is_read(source: LoadedDataset, tmp_path: Path) -> None:
     """Earlier versions wrote them, and then refused to read them."""
     run = tmp_path / "run"
-    evaluate(TASK, source, Scripted(lambda *_: RIGHT), run)
+    evaluate(TASK, source, Scripted(), run)
     info = json.loads((run / "run.json").read_text())
     info["usage"] |= {"input_tokens": 112 * HUGE, "cost": 1e30 * HUGE, "currency": "EUR"}
     (run / "run.json").write_text(json.dumps(info))
@@ -122,13 +122,13 @@ UNWRITABLE: dict[str, Mapping[str, Any]] = {
 
 @pytest.mark.parametrize("name", UNWRITABLE)
 def test_a_line_that_could_not_be_read_again_is_the_slip_of_its_adapter(
-    source: LoadedDataset, tmp_path: Path, name: str
+    run: Run, name: str
 ) -> None:
     odd = Completion(**{"text": "x", **UNWRITABLE[name]})
     with pytest.raises(AdapterError, match="generate: the adapter failed"):
-        evaluate(TASK, source, Scripted(lambda *_: odd), tmp_path / "run", limit=1)
-    good = Scripted(lambda *_: RIGHT)
-    evaluate(TASK, source, good, tmp_path / "run", limit=1)
+        run(Scripted(lambda *_: odd), limit=1)
+    good = Scripted()
+    run(good, limit=1)
     assert sum(good.asked.values()) == 1
 
 
@@ -164,15 +164,15 @@ def test_what_is_taken_from_an_adapter_is_read_again(
         assert Tokens.of(line.usage) == Tokens.of(usage)
 
 
-def test_settings_that_could_not_be_read_again_are_refused_before_the_first_request(
-    source: LoadedDataset, tmp_path: Path
+def test_settings_that_could_not_be_read_again_are_refused_before_any_request(
+    run: Run,
 ) -> None:
-    model = Scripted(lambda *_: RIGHT)
+    model = Scripted()
     model.settings = {"a": DEEP}
     with pytest.raises(RunError, match=r"run\.json"):
-        evaluate(TASK, source, model, tmp_path / "run")
+        run(model)
     assert not model.asked
-    assert not (tmp_path / "run" / "run.json").exists()
+    assert not (run.folder / "run.json").exists()
 
 
 def test_facts_that_could_not_be_read_again_are_left_out(
@@ -185,6 +185,6 @@ def test_facts_that_could_not_be_read_again_are_left_out(
     parts = [tmp_path / "1", tmp_path / "2"]
     for number, part in enumerate(parts, 1):
         with pytest.warns(RuntimeWarning, match="without it"):
-            evaluate(TASK, source, Odd(lambda *_: RIGHT), part, shard=(number, 2))
+            evaluate(TASK, source, Odd(), part, shard=(number, 2))
     merge(parts, tmp_path / "whole")
     assert not read_info(tmp_path / "whole").get("facts")

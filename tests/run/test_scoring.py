@@ -19,7 +19,7 @@ from omnidata.run.scoring import score
 from omnidata.run.selection import whole_episodes
 from omnidata.tasks import get_task
 from omnidata.types import LoadedDataset
-from tests.run.scripted import RIGHT, Scripted
+from tests.run.scripted import Scripted
 from tests.trees import row, write_lines, write_rows
 
 TASK = get_task("omnigui")
@@ -198,7 +198,7 @@ def test_a_metric_over_nothing_is_null_and_no_nought(tmp_path: Path) -> None:
 def test_a_run_that_cannot_be_judged_asks_no_model(tmp_path: Path) -> None:
     unusable = [row(step=0, result_action_type=12), row(step=1, result_touch_xy="[1]")]
     source = TASK.load(write_rows(tmp_path / "none.json", unusable))
-    model, run = Scripted(lambda *_: RIGHT), tmp_path / "run"
+    model, run = Scripted(), tmp_path / "run"
     for limit in (None, 1):
         with pytest.raises(DataError, match="has a usable target by omnigui-paper"):
             evaluate(TASK, source, model, run, limit=limit)
@@ -214,7 +214,7 @@ def test_a_run_that_cannot_be_judged_asks_no_model(tmp_path: Path) -> None:
 def test_answers_that_are_there_are_scored_though_none_can_be_judged(tmp_path: Path) -> None:
     source = TASK.load(write_rows(tmp_path / "steps.json", [row(result_action_type=12)]))
     evaluate(TASK, source, "baseline:oracle", tmp_path / "run")
-    model = Scripted(lambda *_: RIGHT)
+    model = Scripted()
     model.name = "baseline:oracle"
     limits = Limits(reuse_answers=True)
     results = evaluate(TASK, source, model, tmp_path / "run", limits=limits)

@@ -86,14 +86,14 @@ def ran(
     ],
 )
 def test_a_run_leaves_the_same_bytes(
-    sample: Path,
+    few: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     options: Mapping[str, str],
     chosen: Mapping[str, Any],
 ) -> None:
     found = [
-        ran(monkeypatch, sample, tmp_path / many, many, options, **chosen)
+        ran(monkeypatch, few, tmp_path / many, many, options, **chosen)
         for many in (IN_MEMORY, ON_DISK)
     ]
     assert found[0] == found[1]
@@ -101,14 +101,14 @@ def test_a_run_leaves_the_same_bytes(
 
 
 def test_a_run_is_resumed_from_disk(
-    sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    few: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = ran(monkeypatch, sample, tmp_path / "whole", IN_MEMORY, {"history": "predicted"})
+    whole = ran(monkeypatch, few, tmp_path / "whole", IN_MEMORY, {"history": "predicted"})
     out = tmp_path / "cut"
-    ran(monkeypatch, sample, out, IN_MEMORY, {"history": "predicted"})
+    ran(monkeypatch, few, out, IN_MEMORY, {"history": "predicted"})
     lines = (out / FILES[0]).read_bytes().splitlines(keepends=True)
     (out / FILES[0]).write_bytes(b"".join(lines[:25]) + lines[25][:9])
-    again = ran(monkeypatch, sample, out, ON_DISK, {"history": "predicted"})
+    again = ran(monkeypatch, few, out, ON_DISK, {"history": "predicted"})
     assert sorted(again[FILES[0]].splitlines()) == sorted(whole[FILES[0]].splitlines())
     assert again["results.json"] == whole["results.json"]
 
@@ -200,10 +200,10 @@ def test_a_repository_is_the_same_from_disk(
 
 
 def test_choices_are_the_same(
-    source: LoadedDataset, sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    source: LoadedDataset, few: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OMNIDATA_STEPS_IN_MEMORY", ON_DISK)
-    loaded = get_task("omnigui").load(sample)
+    loaded = get_task("omnigui").load(few)
     assert is_on_disk(loaded)
     stored = loaded.steps
     excluded = tmp_path / "excluded"
