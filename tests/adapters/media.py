@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from omnidata.adapters.render import RenderedMessage, RenderedPart
+from omnidata.adapters.media_budget import Capabilities
+from omnidata.adapters.render import RenderedMessage, RenderedPart, render
 from omnidata.media import encode_mp4, encode_wav
 from omnidata.types import Conversation, MediaRef, Message, Modality, Part
 
@@ -95,6 +96,12 @@ def step(folder: Path) -> Conversation:
 
 def turn(*parts: Part) -> Conversation:
     return (Message("user", parts),)
+
+
+def rendered(ref: MediaRef, **how: Any) -> tuple[list[RenderedPart], dict[str, Any]]:
+    """What is sent of one medium, and its line of the receipt; options of the capabilities."""
+    messages, receipt = render(turn(shown(ref.kind, ref, ref.kind)), Capabilities(**how))
+    return parts(messages), receipt["parts"][0]
 
 
 def parts(messages: tuple[RenderedMessage, ...]) -> list[RenderedPart]:

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import signal
-import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +12,7 @@ from PIL import Image
 
 from omnidata.tasks import get_task
 from tests.adapters.local_models import FAMILIES, Spy, checkpoint
-from tests.cli.running import OMNIDATA, here, omnidata
+from tests.cli.running import here
 from tests.conftest import Once
 from tests.export.small import tree
 from tests.full import in_gate
@@ -129,78 +125,6 @@ def test_sampling_says_the_same_with_the_same_seed_only(
         )
         said.append({name: line["output"] for name, line in answers.items()})
     assert said[0] == said[1] != said[2]
-
-
-@pytest.mark.full("half a minute of starts of torch")
-def test_a_killed_run_goes_on_where_it_was(once: Once, sample: Path, tmp_path: Path) -> None:
-    folder = checkpoint(once, "qwen2.5-omni")
-    more = ("--limit", "10", "-T", "modalities=IA", "-M", "batch_size=2")
-    _, wanted = evaluate("omnigui", sample, folder, tmp_path / "whole", *more)
-    run = tmp_path / "run"
-    model = ("--model", f"hf:{folder}", "--out", str(run))
-    argv = ["evaluate", "omnigui", str(sample), *model, *FEW, *more]
-    with subprocess.Popen(
-        [*OMNIDATA, *argv], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
-    ) as process:
-        while _lines(run) < 2:
-            assert process.poll() is None, "it ended by itself"
-            time.sleep(0.002)
-        process.send_signal(signal.SIGKILL)
-    before = predictions(run)
-    assert 2 <= len(before) < 10
-    done = omnidata(*argv, code=1)
-    assert "truncated" in done.stderr
-    after = predictions(run)
-    assert {name: line["output"] for name, line in after.items()} == {
-        name: line["output"] for name, line in wanted.items()
-    }
-    assert all(after[name] == line for name, line in before.items())  # nothing is asked twice
-    facts = json.loads((run / "run.json").read_text())["facts"]
-    assert 0 < facts["busy_share"] <= 1
-
-
-def _lines(run: Path) -> int:
-    written = run / "predictions.jsonl"
-    return written.read_bytes().count(b"\n") if written.exists() else 0
-
-
-@pytest.mark.full("a start of torch; the engine's and the model's parts are tested apart")
-def test_an_interrupted_run_ends_soon_though_the_model_has_much_to_say(
-    once: Once, sample: Path, tmp_path: Path
-) -> None:
-    folder = shutil.copytree(checkpoint(once, "qwen2.5-omni"), tmp_path / "talkative")
-    config = json.loads((folder / "generation_config.json").read_text())
-    (folder / "generation_config.json").write_text(json.dumps(config | {"min_new_tokens": 100_000}))
-    run = tmp_path / "run"
-    argv = ["evaluate", "omnigui", str(sample), "--model", f"hf:{folder}", "--out", str(run)]
-    more = ["-T", "modalities=I", "-M", "max_new_tokens=100000", "--limit", "1"]
-    with subprocess.Popen(
-        [*OMNIDATA, *argv, *more], stderr=subprocess.PIPE, text=True, env={**os.environ}
-    ) as process:
-        assert process.stderr is not None
-        said = ""
-        while "Loading weights: 100%" not in said:
-            said += process.stderr.read(1)
-        time.sleep(1)
-        process.send_signal(signal.SIGINT)
-        said += process.communicate(timeout=60)[1]
-    assert process.returncode == 130
-    assert "the same command resumes" in said and "Traceback" not in said
-
-
-@pytest.mark.full("a start of torch; that it is logged is tested without a process")
-def test_the_command_says_what_code_of_a_checkpoint_means(
-    once: Once, data: Path, tmp_path: Path
-) -> None:
-    folder = checkpoint(once, "qwen2.5-omni")
-    done = omnidata(
-        *("evaluate", "omnigui", data, "--model", f"hf:{folder}", "--out", tmp_path / "run"),
-        *(*FEW, "--limit", "1", "-T", "modalities=I", "-M", "trust_remote_code=true"),
-        code=1,
-    )
-    assert "runs on this machine, with your rights; read it first" in done.stderr
-    assert "UserWarning" not in done.stderr
-    assert "rights" not in done.stdout
 
 
 def test_an_answer_that_ends_is_told_from_one_that_is_cut(

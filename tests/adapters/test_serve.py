@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import io
 import json
-import shutil
 import socket
-import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +19,7 @@ from omnidata import media
 from omnidata.adapters.tiny import make_tiny
 from omnidata.tasks import get_task
 from omnidata.types import Conversation, LoadedDataset, Part
-from tests.cli.running import OMNIDATA, as_json, omnidata
+from tests.cli.running import as_json, omnidata
 from tests.conftest import Once
 from tests.trees import read_lines
 
@@ -54,37 +53,21 @@ TOKENS = 64
 START_S = 120.0
 
 
-class Serving:
-    """The server in a thread of this process, which has imported all it needs; it can be ended."""
+@contextmanager
+def serving(model: Path) -> Iterator[str]:
+    """The address of a server in a thread of this process, which has imported all it needs."""
+    from transformers.cli.serve import Serve
 
-    def __init__(self, model: Path) -> None:
-        self.model = model
-        self._running: Any = None
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self._port: int = free.getsockname()[1]
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._port}"
-
-    def up(self) -> Serving:
-        """Start it unless it runs; returns when it answers."""
-        from transformers.cli.serve import Serve
-
-        if self._running is None:
-            place = {"host": "127.0.0.1", "port": self._port, "device": "cpu"}
-            self._running = Serve(str(self.model), non_blocking=True, **place)
-            begin = time.monotonic()
-            while not self._running.server.started:
-                assert time.monotonic() < begin + START_S, "it does not start"
-                time.sleep(0.01)
-        return self
-
-    def end(self) -> None:
-        if self._running:
-            self._running.kill_server()
-            self._running = None
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+    running: Any = Serve(str(model), non_blocking=True, host="127.0.0.1", port=port, device="cpu")
+    begin = time.monotonic()
+    while not running.server.started:
+        assert time.monotonic() < begin + START_S, "it does not start"
+        time.sleep(0.01)
+    yield f"http://127.0.0.1:{port}"
+    running.kill_server()
 
 
 def decode(data: torch.Tensor, mode: Any, *, apply_exif_orientation: bool) -> torch.Tensor:
@@ -103,8 +86,8 @@ def folder(once: Once) -> Path:
 
 
 @pytest.fixture(scope="module")
-def server(folder: Path) -> Iterator[Serving]:
-    """A server that has not begun.
+def server(folder: Path) -> Iterator[str]:
+    """The server's address.
 
     The one build of torchvision that fits torch without CUDA cannot load its decoders, which want
     CUDA, and the server decodes pictures with them. There Pillow takes their place.
@@ -115,32 +98,27 @@ def server(folder: Path) -> Iterator[Serving]:
     import torch
     import torchvision.io
 
-    serving = Serving(folder)
     with pytest.MonkeyPatch.context() as patch:
         if not hasattr(torch.ops.image, "decode_image"):
             patch.setattr(torchvision.io, "decode_image", decode)
-        yield serving
-        serving.end()
+        with serving(folder) as url:
+            yield url
 
 
 @pytest.fixture(scope="module")
-def source(sample: Path) -> LoadedDataset:
-    return get_task("omnigui").load(sample)
+def source(few: Path) -> LoadedDataset:
+    return get_task("omnigui").load(few)
 
 
 def evaluate(
-    server: Serving, data: Path, run: Path, *more: str, **options: str
+    model: Path, url: str, data: Path, run: Path, *more: str, **options: str
 ) -> list[str | Path]:
     """The command that asks the server about every modality, greedily."""
     bias = {"max_new_tokens": str(TOKENS), "extra_body": json.dumps({"logit_bias": BIAS})}
     given = {"frame_times": "false", **bias, **options}
     chosen = [word for name, value in given.items() for word in ("-M", f"{name}={value}")]
-    asked = ["--model", f"openai:{server.model}", "--base-url", f"{server.url}/v1"]
+    asked = ["--model", f"openai:{model}", "--base-url", f"{url}/v1"]
     return ["evaluate", "omnigui", data, "--out", run, *asked, *chosen, *more]
-
-
-def answers(run: Path) -> dict[str, str]:
-    return {line["sample_id"]: line["output"] for line in read_lines(run / "predictions.jsonl")}
 
 
 class Direct:
@@ -205,11 +183,16 @@ def expected(folder: Path, source: LoadedDataset) -> dict[str, dict[str, Any]]:
     ["input_audio", pytest.param("audio_url", marks=pytest.mark.full("seconds of a real server"))],
 )
 def test_a_server_answers_as_its_model_does_without_a_server(
-    server: Serving, expected: dict[str, dict[str, Any]], sample: Path, tmp_path: Path, form: str
+    folder: Path,
+    server: str,
+    expected: dict[str, dict[str, Any]],
+    few: Path,
+    tmp_path: Path,
+    form: str,
 ) -> None:
     run = tmp_path / "run"
-    command = evaluate(server.up(), sample, run, "--limit", "5", "--json", audio_part=form)
-    done = omnidata(*command)
+    limit = ("--limit", "5", "--json")
+    done = omnidata(*evaluate(folder, server, few, run, *limit, audio_part=form))
     assert as_json(done)["outcomes"] == {"unparsed": 5}
     lines = {line["sample_id"]: line for line in read_lines(run / "predictions.jsonl")}
     assert {
@@ -217,62 +200,11 @@ def test_a_server_answers_as_its_model_does_without_a_server(
     } == expected
 
 
-@pytest.mark.full("seconds of a real server")
-def test_another_picture_gives_another_answer(
-    server: Serving, source: LoadedDataset, sample: Path, tmp_path: Path
+def test_an_answer_cut_by_the_limit_is_known(
+    folder: Path, server: str, few: Path, tmp_path: Path
 ) -> None:
-    data = shutil.copytree(sample, tmp_path / "data")
-    shown = source.steps[0].media["screenshot"]
-    assert shown is not None
-    path = data / shown.root.relative_to(sample) / shown.path
-    with Image.open(path) as picture:
-        ImageOps.invert(picture.convert("RGB")).save(path)
-    runs = tmp_path / "before", tmp_path / "after"
-    for where, run in zip((sample, data), runs, strict=True):
-        omnidata(*evaluate(server.up(), where, run, "--limit", "4"))
-    before, after = map(answers, runs)
-    showing = {step.sample_id for step in source.steps[:4] if shown in step.media.values()}
-    assert {name for name in before if before[name] != after[name]} == showing
-    assert 0 < len(showing) < 4
-
-
-def test_an_answer_cut_by_the_limit_is_known(server: Serving, sample: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
-    command = evaluate(server.up(), sample, run, "--limit", "1", max_new_tokens="2")
-    omnidata(*command, code=1)
+    omnidata(*evaluate(folder, server, few, run, "--limit", "1", max_new_tokens="2"), code=1)
     [line] = read_lines(run / "predictions.jsonl")
     assert (line["delivery"], line["usage"]["completion_tokens"]) == ("truncated", 2)
     assert line["output"]
-
-
-@pytest.mark.full("half a minute of a second server")
-def test_a_server_that_dies_leaves_failures_which_a_second_call_mends(
-    server: Serving, sample: Path, tmp_path: Path
-) -> None:
-    """And no answer is lost, asked again or changed by it."""
-    whole, run = tmp_path / "whole", tmp_path / "run"
-    more = ["--limit", "12", "--concurrency", "1", "--attempts", "1"]
-    omnidata(*evaluate(server.up(), sample, whole, *more))
-    command = evaluate(server, sample, run, *more)
-    process = subprocess.Popen(
-        [*OMNIDATA, *map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    predictions = run / "predictions.jsonl"
-    while process.poll() is None and not (
-        predictions.exists() and predictions.read_bytes().count(b"\n") > 2
-    ):
-        time.sleep(0.02)
-    server.end()
-    _, said = process.communicate(timeout=100)
-    assert process.returncode == 1, said
-    assert "Traceback" not in said
-    lines = read_lines(predictions)
-    kept = [line for line in lines if line["delivery"] == "ok"]
-    failed = [line for line in lines if line["delivery"] == "api_error"]
-    assert len(kept) >= 3 and failed and len(kept) + len(failed) == len(lines)
-    assert all(line["output"] == "" and line["usage"] == {} for line in failed)
-    omnidata(*evaluate(server.up(), sample, run, *more))
-    assert answers(run) == answers(whole)
-    mended = read_lines(predictions)
-    assert len(mended) == 12
-    assert all(line in mended for line in kept)

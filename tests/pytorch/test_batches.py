@@ -88,12 +88,6 @@ def test_masks_say_where_the_values_are_real(items: list[Item]) -> None:
     )
 
 
-def test_a_medium_that_no_item_has_is_none_when_padded(steps: list[Step]) -> None:
-    media = dict.fromkeys(steps[0].media)
-    batch = Collate(pad=True)([StepDataset([replace(steps[0], media=media)])[0]] * 2)
-    assert batch.screenshot is None and batch.audio is None and batch.frames is None
-
-
 @pytest.mark.parametrize("padded", [False, True])
 def test_a_medium_that_no_item_has_keeps_its_place(steps: list[Step], padded: bool) -> None:
     media = dict.fromkeys(steps[0].media)
@@ -101,6 +95,7 @@ def test_a_medium_that_no_item_has_keeps_its_place(steps: list[Step], padded: bo
     batch = Collate(pad=padded, mel_bins=80)([item, item])
     empty = None if padded else [None, None]
     assert batch.media == dict.fromkeys(media, empty)
+    assert batch.screenshot == batch.audio == batch.frames == empty
     assert batch.mel == {"audio": empty}
     assert batch.pts_seconds == {"video": empty}
     assert batch.fps == {"video": [None, None]}

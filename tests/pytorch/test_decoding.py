@@ -70,6 +70,8 @@ def test_a_stream_gives_what_steps_give_once_in_any_worker(
         for role, tensor in wanted[name].media.items():
             own = item.media[role]
             assert (own is tensor is None) or torch.equal(own, tensor)  # type: ignore[arg-type]
+    if way.startswith("repository"):
+        return
     loader = DataLoader(
         found,
         batch_size=3,
@@ -123,9 +125,15 @@ def test_rows_are_decoded_when_asked_for_and_collated_with_masks(
     assert first["history"] == batches[0]["history"]
 
 
-@pytest.mark.parametrize("workers", [0, 2])
-@pytest.mark.parametrize("streaming", [False, True])
-@pytest.mark.parametrize("way", ["omnidata", "repository"])
+@pytest.mark.parametrize(
+    ("way", "streaming", "workers"),
+    [
+        ("omnidata", False, 2),
+        ("omnidata", True, 0),
+        ("repository", False, 0),
+        ("repository", True, 2),
+    ],
+)
 def test_rows_in_torchs_format_are_collated_with_masks(
     data: Path, embedded: Path, way: str, streaming: bool, workers: int
 ) -> None:

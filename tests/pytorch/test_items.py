@@ -158,12 +158,9 @@ def test_a_choice_that_means_nothing_is_refused_at_once(
         Decoding(**wrong)
 
 
-def test_an_unknown_role_is_refused_at_once(steps: list[Step]) -> None:
+def test_an_unknown_role_and_no_step_are_refused_at_once(steps: list[Step]) -> None:
     with pytest.raises(UsageError, match=r"screenshots(.|\n)*some of audio, history_screenshot"):
         StepDataset(steps, Decoding(roles=("screenshots",)))
-
-
-def test_a_dataset_without_steps_is_refused() -> None:
     with pytest.raises(UsageError, match="no step"):
         StepDataset([])
 
@@ -200,8 +197,8 @@ def test_long_histories_are_pickled_once() -> None:
     assert pickle.loads(pickle.dumps(dataset))[999].history == episode[999].history
 
 
-def test_a_source_is_taken_as_it_is(sample: Path) -> None:
-    source = load(sample)
+def test_a_source_is_taken_as_it_is(data: Path) -> None:
+    source = load(data)
     dataset = StepDataset(source, Decoding(roles=("screenshot", "audio")))
     assert len(dataset) == len(source.steps)
     item = dataset[1]

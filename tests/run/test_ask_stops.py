@@ -174,9 +174,7 @@ def test_a_run_that_stops_waits_for_no_pause(run: Run) -> None:
     assert len(run.finals()) == 10
 
 
-def test_requests_that_a_model_never_takes_keep_no_other_from_being_asked(
-    run: Run,
-) -> None:
+def test_requests_that_a_model_never_takes_keep_no_other_from_being_asked(run: Run) -> None:
     """Also not when the run is resumed, where they come first."""
     bad = {step.sample_id for step in run.source.steps[1:14]}
 

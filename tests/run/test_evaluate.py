@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -17,10 +17,9 @@ from omnidata.predictions import read
 from omnidata.run.evaluate import evaluate
 from omnidata.run.selection import select, whole_episodes
 from omnidata.tasks import get_task
-from omnidata.types import Completion, GenerationParams, LoadedDataset, Modality, Prepared, Request
+from omnidata.types import Completion, GenerationParams, LoadedDataset, Prepared, Request
+from tests.run.scripted import TASK, Looking, Scripted
 from tests.trees import read_lines, row, write_rows
-
-TASK = get_task("omnigui")
 
 
 @pytest.mark.parametrize("space", ["norm1000", "px", "rel", "auto"])
@@ -153,73 +152,51 @@ def test_a_tag_that_the_data_lacks_is_refused_with_those_it_has(
         select(source.steps, where=where)
 
 
-class Recorder(Model):
-    """A model of the test's own: keeps what it is asked and answers by a function."""
-
-    name = "recorder"
-    max_batch = 3
-
-    def __init__(
-        self, reply: Callable[[Request], Completion], accepts: Sequence[Modality] | None = None
-    ) -> None:
-        self.reply = reply
-        self.accepts = None if accepts is None else frozenset(accepts)
-        self.asked: list[Request] = []
-
-    async def generate(
-        self, batch: Sequence[Prepared], params: GenerationParams
-    ) -> list[Completion]:
-        self.asked += [item.request for item in batch]
-        return [self.reply(item.request) for item in batch]
-
-
 def test_a_step_with_a_broken_medium_is_not_asked_and_never_a_prediction(
-    tmp_path: Path, sample: Path
+    tmp_path: Path, few: Path
 ) -> None:
-    data = shutil.copytree(sample, tmp_path / "data")
+    data = shutil.copytree(few, tmp_path / "data")
     broken = min(data.glob("*/media/*/1.mp4"))
     broken.write_bytes(broken.read_bytes()[:200])
     min(data.glob("*/media/*/2.png")).unlink()
-    model = Recorder(lambda _: Completion(text='{"action_type": -1}'), ["image", "video", "audio"])
-    source = TASK.load(data)
-    results = evaluate(TASK, source, model, tmp_path / "run", limit=10)
+    model = Looking()
+    results = evaluate(TASK, TASK.load(data), model, tmp_path / "run", limit=10)
     failed = [p for p in read(tmp_path / "run" / "predictions.jsonl") if p.delivery != "ok"]
-    assert {p.delivery for p in failed} == {"media_error"}
-    assert all(p.output == "" for p in failed)
+    assert {(p.delivery, p.output) for p in failed} == {("media_error", "")}
     assert str(broken) in "".join(p.error for p in failed)
     assert results["outcomes"]["media_error"] == len(failed) == 10 - len(model.asked)
     # step 0 lacks its clip, step 1 its screenshot, step 3 the same as its history screenshot
     assert len(failed) >= 2
 
 
-def test_media_that_the_model_does_not_take_are_not_opened(tmp_path: Path, sample: Path) -> None:
-    data = shutil.copytree(sample, tmp_path / "data")
+def test_media_that_the_model_does_not_take_are_not_opened(tmp_path: Path, few: Path) -> None:
+    data = shutil.copytree(few, tmp_path / "data")
     for clip in data.glob("*/media/*/*.mp4"):
         clip.write_bytes(b"no clip")
-    model = Recorder(lambda _: Completion(text="{}"), ["image"])
+    model = Looking()
+    model.accepts = frozenset({"image"})
     task = get_task("omnigui", {"modalities": "I"})
     results = evaluate(task, task.load(data), model, tmp_path / "run", limit=4)
     assert len(model.asked) == 4
-    assert results["outcomes"] == {"unparsed": 4}
+    assert results["outcomes"] == {"ok": 4}
 
 
-def test_predicted_history_is_the_models_own(
-    tmp_path: Path,
-) -> None:
-    rows = [row(episode, step, app="ted") for episode in ("A", "B") for step in (0, 1, 3)]
+TAP = Completion(text='{"action_type": 0, "coordinate": [1, 2]}')
+PREDICTED = get_task("omnigui", {"history": "predicted"})
+
+
+def histories(tmp_path: Path, odd: Mapping[str, Completion], *steps: int) -> dict[str, str]:
+    """The prompts of a run over two episodes in which some answers are no taps."""
+    rows = [row(episode, step, app="ted") for episode in "AB" for step in steps]
     source = TASK.load(write_rows(tmp_path / "steps.json", rows))
+    model = Scripted(lambda name, _: odd.get(name, TAP))
+    evaluate(PREDICTED, source, model, tmp_path / "run")
+    return {name: prompt[1].parts[-1].text for name, prompt in model.prompts.items()}
 
-    def reply(request: Request) -> Completion:
-        if request.sample_id == "ted/B/0":
-            return Completion(delivery="refused")
-        if request.sample_id == "ted/B/1":
-            return Completion(text="no idea")
-        return Completion(text='{"action_type": 0, "coordinate": [1, 2]}')
 
-    model = Recorder(reply)
-    task = get_task("omnigui", {"history": "predicted"})
-    evaluate(task, source, model, tmp_path / "run")
-    prompts = {r.sample_id: r.conversation[1].parts[-1].text for r in model.asked}
+def test_predicted_history_is_the_models_own(tmp_path: Path) -> None:
+    odd = {"ted/B/0": Completion(delivery="refused"), "ted/B/1": Completion(text="no idea")}
+    prompts = histories(tmp_path, odd, 0, 1, 3)
     assert "Action History:\nStep 0: TAP at [1, 2]\nStep 1: TAP at [1, 2]\n\n" in prompts["ted/A/3"]
     assert "Action History" not in prompts["ted/B/3"]
 
@@ -227,22 +204,9 @@ def test_predicted_history_is_the_models_own(
 def test_with_predicted_history_a_step_is_asked_again_when_an_earlier_one_was(
     tmp_path: Path,
 ) -> None:
-    rows = [row(episode, step, app="ted") for episode in "AB" for step in range(3)]
-    source = TASK.load(write_rows(tmp_path / "steps.json", rows))
-    task = get_task("omnigui", {"history": "predicted"})
-
-    def right(request: Request) -> Completion:
-        return Completion(text='{"action_type": 0, "coordinate": [1, 2]}')
-
-    def failing(request: Request) -> Completion:
-        if request.sample_id == "ted/A/1":
-            return Completion(delivery="api_error", error="503")
-        return right(request)
-
-    evaluate(task, source, Recorder(failing), tmp_path / "run")
-    again = Recorder(right)
-    evaluate(task, source, again, tmp_path / "run")
-    assert [request.sample_id for request in again.asked] == ["ted/A/1", "ted/A/2"]
-    assert "Step 1: TAP at [1, 2]" in again.asked[1].conversation[1].parts[-1].text
+    histories(tmp_path, {"ted/A/1": Completion(delivery="api_error", error="503")}, 0, 1, 2)
+    again = histories(tmp_path, {}, 0, 1, 2)
+    assert [*again] == ["ted/A/1", "ted/A/2"]
+    assert "Step 1: TAP at [1, 2]" in again["ted/A/2"]
     final = [line["sample_id"] for line in read_lines(tmp_path / "run" / "predictions.jsonl")]
-    assert sorted(final) == [step.sample_id for step in source.steps]
+    assert sorted(final) == [f"ted/{episode}/{step}" for episode in "AB" for step in (0, 1, 2)]

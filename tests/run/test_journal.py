@@ -20,7 +20,6 @@ from omnidata.data.convert import convert
 from omnidata.errors import CallError, RunError, UnansweredWarning
 from omnidata.media import resolve
 from omnidata.predictions import read
-from omnidata.run.cost import Limits
 from omnidata.run.evaluate import evaluate
 from omnidata.run.journal import RunFolder
 from omnidata.tasks import get_task
@@ -28,6 +27,7 @@ from omnidata.types import Completion, GenerationParams, LoadedDataset, Modality
 from tests.cli.running import here, omnidata
 from tests.data.converting import small
 from tests.full import in_gate
+from tests.run.scripted import Run
 from tests.trees import read_lines, write_lines
 
 TASK = get_task("omnigui")
@@ -36,26 +36,24 @@ SETTINGS = {"task": "omnigui", "model": "m"}
 """What every run folder says at least."""
 
 
-def test_a_run_folder_holds_what_the_architecture_promises(
-    source: LoadedDataset, tmp_path: Path
-) -> None:
-    results = evaluate(TASK, source, "baseline:center", tmp_path)
-    assert json.loads((tmp_path / "results.json").read_text()) == results
-    info = json.loads((tmp_path / "run.json").read_text())
+def test_a_run_folder_holds_what_the_architecture_promises(run: Run) -> None:
+    results = run("baseline:center")
+    assert json.loads((run.folder / "results.json").read_text()) == results
+    info = run.info
     assert info["task"] == "omnigui"
     assert info["model"] == "baseline:center"
-    assert info["dataset_fingerprint"] == source.fingerprint
+    assert info["dataset_fingerprint"] == run.source.fingerprint
     assert info["prompt_hash"] == TASK.prompt_hash
     assert info["generation"] == {"temperature": 0.0, "max_new_tokens": 4096}
     assert info["seed"] is None
     assert set(info["options"]) == set(TASK.allowed)
     assert {"omnidata", "python"} <= set(info["versions"])
     assert {"prepare_s", "media_s", "media_wait_s", "model_s", "disk_s"} < set(info["timings"])
-    ids = [step.sample_id for step in source.steps]
-    predictions = read_lines(tmp_path / "predictions.jsonl")
+    ids = [step.sample_id for step in run.source.steps]
+    predictions = run.lines()
     assert [line["sample_id"] for line in predictions] == ids
     assert {"delivery", "output", "usage", "latency_s", "attempts", "receipt"} < set(predictions[0])
-    scores = read_lines(tmp_path / "scores.jsonl")
+    scores = run.lines("scores")
     assert [line["sample_id"] for line in scores] == ids
     assert {line["profile"] for line in scores} == {"omnigui-paper"}
     exact = [line["exact_match"] for line in scores]
@@ -105,51 +103,50 @@ def test_files_that_end_at_any_byte_of_their_last_two_lines_become_the_same_file
         assert go_on(run) == (whole, attempts), cut
 
 
-def test_other_settings_are_refused_with_the_difference(
-    source: LoadedDataset, tmp_path: Path
-) -> None:
-    evaluate(TASK, source, "baseline:random", tmp_path)
-    before = (tmp_path / "predictions.jsonl").read_bytes()
+def test_other_settings_are_refused_with_the_difference(run: Run) -> None:
+    run("baseline:random")
+    before = (run.folder / "predictions.jsonl").read_bytes()
     with pytest.raises(RunError, match='"baseline:random" there, "baseline:center" now'):
-        evaluate(TASK, source, "baseline:center", tmp_path)
+        run("baseline:center")
     with pytest.raises(RunError, match="limit: null there, 3 now"):
-        evaluate(TASK, source, "baseline:random", tmp_path, limit=3)
-    assert (tmp_path / "predictions.jsonl").read_bytes() == before
+        run("baseline:random", limit=3)
+    assert (run.folder / "predictions.jsonl").read_bytes() == before
 
 
-def test_only_the_keys_that_differ_are_named(source: LoadedDataset, tmp_path: Path) -> None:
-    evaluate(TASK, source, "baseline:center", tmp_path)
-    info = json.loads((tmp_path / "run.json").read_text())
+def test_only_the_keys_that_differ_are_named(run: Run) -> None:
+    run("baseline:center")
+    info = run.info
     info["generation"]["temperature"] = 0.7
     info["generation"]["reasoning"] = {"effort": "x" * 500}
-    (tmp_path / "run.json").write_text(json.dumps(info))
+    (run.folder / "run.json").write_text(json.dumps(info))
     with pytest.raises(RunError) as caught:
-        evaluate(TASK, source, "baseline:center", tmp_path)
+        run("baseline:center")
     said = str(caught.value)
     assert "generation.temperature: 0.7 there, 0.0 now; " in said
     assert f'generation.reasoning.effort: "{"x" * 56}... there, null now' in said
     assert "max_new_tokens" not in said
 
 
-def test_a_folder_with_other_things_is_left_alone(source: LoadedDataset, tmp_path: Path) -> None:
-    (tmp_path / "thesis.tex").write_text("text")
+def test_a_folder_with_other_things_is_left_alone(run: Run) -> None:
+    run.folder.mkdir()
+    (run.folder / "thesis.tex").write_text("text")
     with pytest.raises(RunError, match=r"thesis\.tex"):
-        evaluate(TASK, source, "baseline:center", tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+        run("baseline:center")
+    assert [path.name for path in run.folder.iterdir()] == ["thesis.tex"]
 
 
-def test_a_folder_has_one_writer(source: LoadedDataset, tmp_path: Path) -> None:
-    evaluate(TASK, source, "baseline:center", tmp_path)
-    settings = json.loads((tmp_path / "run.json").read_text())
-    with RunFolder(tmp_path, settings), pytest.raises(RunError, match="another process"):
-        evaluate(TASK, source, "baseline:center", tmp_path)
-    evaluate(TASK, source, "baseline:center", tmp_path)
+def test_a_folder_has_one_writer(run: Run) -> None:
+    run("baseline:center")
+    with RunFolder(run.folder, run.info), pytest.raises(RunError, match="another process"):
+        run("baseline:center")
+    run("baseline:center")
 
 
-def test_a_run_killed_at_its_very_start_begins_anew(source: LoadedDataset, tmp_path: Path) -> None:
-    (tmp_path / ".run.json.new").write_text("{")
-    (tmp_path / ".lock").touch()
-    assert evaluate(TASK, source, "baseline:oracle", tmp_path)["overall"]["EM"] == 1.0
+def test_a_run_killed_at_its_very_start_begins_anew(run: Run) -> None:
+    run.folder.mkdir()
+    (run.folder / ".run.json.new").write_text("{")
+    (run.folder / ".lock").touch()
+    assert run("baseline:oracle")["overall"]["EM"] == 1.0
 
 
 def test_a_run_folder_that_cannot_be_made_is_said(source: LoadedDataset, tmp_path: Path) -> None:
@@ -252,11 +249,11 @@ def test_a_run_from_before_media_were_recorded_goes_on(sample: Path, tmp_path: P
     assert len(model.asked) == 5
 
 
-def test_times_add_up_over_resumed_runs(source: LoadedDataset, tmp_path: Path) -> None:
+def test_times_add_up_over_resumed_runs(run: Run) -> None:
     spent = []
     for _ in range(2):
-        evaluate(TASK, source, "baseline:random", tmp_path)
-        spent.append(json.loads((tmp_path / "run.json").read_text())["timings"]["model_s"])
+        run("baseline:random")
+        spent.append(run.info["timings"]["model_s"])
     assert spent[1] >= spent[0] > 0
 
 
@@ -438,13 +435,13 @@ def test_a_folder_that_nobody_may_write_into_is_said(few: Path) -> None:
 
 
 def test_a_clock_that_jumps_changes_no_result(
-    source: LoadedDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wanted = evaluate(TASK, source, "baseline:center", tmp_path / "a")
+    wanted = run("baseline:center")
     jumps = itertools.cycle((0.0, 4e9, -1.0, 1.7e9))
     monkeypatch.setattr(time, "time", lambda: next(jumps))
-    limits = Limits(requests_per_minute=1e6)
-    found = evaluate(TASK, source, "baseline:center", tmp_path / "b", limits=limits)
+    run.folder = tmp_path / "again"
+    found = run("baseline:center", requests_per_minute=1e6)
     assert found["overall"] == wanted["overall"]
-    assert found["outcomes"] == {"ok": len(source.steps)}
-    assert all(line.latency_s >= 0 for line in read(tmp_path / "b" / "predictions.jsonl"))
+    assert found["outcomes"] == {"ok": len(run.ids)}
+    assert all(line["latency_s"] >= 0 for line in run.lines())

@@ -88,34 +88,3 @@ def test_a_run_that_is_killed_again_and_again_has_one_final_line_per_step(
         _, episode, step = line["sample_id"].split("/")
         assert f"Open item {10 * int(episode[1:]) + int(step)}.\n" in line["output"]
     assert 0 <= answered - STEPS <= kills * IN_FLIGHT
-
-
-@pytest.mark.full("half a minute of starts and stops")
-def test_an_interrupted_run_says_how_to_go_on_and_ends_as_if_it_never_was(
-    tmp_path: Path, sample: Path
-) -> None:
-    with running(ChatCompletions()) as server:
-        whole, parts = tmp_path / "whole", tmp_path / "parts"
-        ask = ["evaluate", "omnigui", str(sample), "--model", "openai:m"]
-        ask += ["--base-url", f"{server.url}/v1", "--concurrency", "2"]
-        omnidata(*ask, "--out", whole)
-        once = server.count
-        for number in (signal.SIGINT, signal.SIGTERM):
-            began = server.count
-            with Started(*ask, "--out", parts) as process:
-                while server.count < began + 8:
-                    time.sleep(0.001)
-                process.send_signal(number)
-                _, said = process.communicate(timeout=60)
-            assert process.returncode == 130
-            assert f"--out {parts}" in said
-            assert "Traceback" not in said
-            assert 0 < len(read_lines(parts / "predictions.jsonl")) < once
-        omnidata(*ask, "--out", parts)
-        assert server.count - 2 * once <= 2 * 2
-    finals = []
-    for run in (whole, parts):
-        lines = read_lines(run / "predictions.jsonl")
-        finals.append(sorted((p["sample_id"], p["delivery"], p["output"]) for p in lines))
-    assert finals[0] == finals[1]
-    assert len(finals[0]) == once

@@ -164,9 +164,7 @@ def test_what_is_taken_from_an_adapter_is_read_again(
         assert Tokens.of(line.usage) == Tokens.of(usage)
 
 
-def test_settings_that_could_not_be_read_again_are_refused_before_any_request(
-    run: Run,
-) -> None:
+def test_settings_that_could_not_be_read_again_are_refused_before_any_request(run: Run) -> None:
     model = Scripted()
     model.settings = {"a": DEEP}
     with pytest.raises(RunError, match=r"run\.json"):

@@ -113,9 +113,7 @@ def test_a_run_is_resumed_from_disk(
     assert again["results.json"] == whole["results.json"]
 
 
-@pytest.mark.parametrize(
-    ("many", "spread"), [(ON_DISK, False), (IN_MEMORY, False), (ON_DISK, True)]
-)
+@pytest.mark.parametrize(("many", "spread"), [(IN_MEMORY, False), (ON_DISK, True)])
 def test_answers_are_judged_elsewhere_to_the_same_bytes(
     few: Path,
     tmp_path: Path,
