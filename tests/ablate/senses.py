@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +14,7 @@ from omnidata import media
 from omnidata.tasks import get_task
 from omnidata.types import LoadedDataset, Modality
 from tests import plugs
+from tests.cli.running import here
 
 PLUGIN = '''
 """`senses:audio` and `senses:video`."""
@@ -47,11 +48,9 @@ class Senses(Model):
 
 def install(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Make `senses:` a model, in this process."""
-    site.mkdir()
+    plugs.on_path(site, "senses_plugin", monkeypatch)
     (site / "senses_plugin.py").write_text(PLUGIN, encoding="utf-8")
     plugs.install(site, "senses", "omnidata.adapters", "senses = senses_plugin:Senses")
-    monkeypatch.syspath_prepend(site)
-    monkeypatch.delitem(sys.modules, "senses_plugin", raising=False)
 
 
 def learn(source: LoadedDataset, role: Modality, path: Path) -> Path:
@@ -64,3 +63,9 @@ def learn(source: LoadedDataset, role: Modality, path: Path) -> Path:
         known[hashlib.sha256(media.read_bytes(ref)).hexdigest()] = target.text
     path.write_text(json.dumps(known), encoding="utf-8")
     return path
+
+
+def ablate(data: Path, out: Path, *words: str | Path, model: str, task: str = "omnigui") -> Any:
+    """What `omnidata ablate --json` prints."""
+    command = ("ablate", task, data, "--model", model, "--out", out, *words, "--json")
+    return json.loads(here(*command).stdout)

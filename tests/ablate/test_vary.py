@@ -32,8 +32,8 @@ def info(out: Path, row: Any) -> Any:
 def test_options_of_task_and_model_are_varied_one_at_a_time_from_a_base(tmp_path: Path) -> None:
     data, out = tree(tmp_path / "data", episodes=3), tmp_path / "out"
     vary = ("--vary", "history=gold,none", "--vary", "seed=1,2", "--controls", "silence")
-    some = ("--model", "baseline:random", "--out", out, "-T", "modalities=IA", *vary)
-    found = settings_of(json.loads(here("ablate", "omnigui", data, *some, "--json").stdout))
+    some = ("-T", "modalities=IA", *vary)
+    found = settings_of(senses.ablate(data, out, *some, model="baseline:random"))
     base = "history=gold, seed=1"
     assert list(found) == [base, "history=none", "seed=2", f"{base}, silence"]
     assert [row["compared_with"] for row in found.values()] == [None, base, base, base]
@@ -44,7 +44,8 @@ def test_options_of_task_and_model_are_varied_one_at_a_time_from_a_base(tmp_path
     assert said[3]["control"]["name"] == "silence"
     change = found["history=none"]["differences"]["overall"]["metrics"]["EM"]
     assert change["difference"] == 0.0  # the same draws
-    shown = here("ablate", "omnigui", data, *some, "--format", "md").stdout
+    again = ("--model", "baseline:random", "--out", out, *some, "--format", "md")
+    shown = here("ablate", "omnigui", data, *again).stdout
     assert "| history=none | " in shown
 
 
@@ -54,8 +55,8 @@ def test_a_grid_has_every_combination_and_works_for_a_plugin(
     odyssey.install(tmp_path / "site", monkeypatch)
     data = odyssey.write(tmp_path / "data", episodes=3)
     vary = ("--grid", "--vary", "history=gold,none", "--vary", "history_screenshots=0,1")
-    some = ("--model", "baseline:oracle", "--out", tmp_path / "out", *vary, "--json")
-    found = settings_of(json.loads(here("ablate", "odyssey", data, *some).stdout))
+    oracle = {"model": "baseline:oracle", "task": "odyssey"}
+    found = settings_of(senses.ablate(data, tmp_path / "out", *vary, **oracle))
     assert list(found) == [
         f"history={history}, history_screenshots={shots}"
         for history in ("gold", "none")
@@ -73,9 +74,8 @@ def test_a_model_that_needs_the_whole_sound_decides_at_its_end(
     senses.install(tmp_path / "site", monkeypatch)
     known = senses.learn(load(data), "audio", tmp_path / "known.json")
     out = tmp_path / "out"
-    asked = ("--model", "senses:audio", "-M", f"known={known}", "--limit", "8", "--out", out)
-    vary = ("--vary", "media_until=1.0,0.5", "--json")
-    found = settings_of(json.loads(here("ablate", "omnigui", data, *asked, *vary).stdout))
+    asked = ("-M", f"known={known}", "--limit", "8", "--vary", "media_until=1.0,0.5")
+    found = settings_of(senses.ablate(data, out, *asked, model="senses:audio"))
     exact = {name: row["results"]["overall"]["EM"] for name, row in found.items()}
     assert exact == {"media_until=1.0": 1.0, "media_until=0.5": 0.0}
     line = (Path(found["media_until=0.5"]["run"]) / "predictions.jsonl").read_text().splitlines()[0]

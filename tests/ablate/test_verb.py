@@ -156,22 +156,10 @@ def test_steps_that_a_control_leaves_out_are_left_out_of_its_differences(tmp_pat
     (data / "App" / "media" / "E00" / "2.wav").write_bytes(b"no sound")
     excluded = tmp_path / "exclude.txt"
     excluded.write_text("App/E02/3\n")
-    arguments = ("--modalities", "IAV", "--controls", "silence", "--exclude", excluded, "--json")
-    done = here(
-        "ablate",
-        "omnigui",
-        data,
-        "--model",
-        "baseline:center",
-        "--out",
-        tmp_path / "out",
-        *arguments,
-    )
-    full, silent = json.loads(done.stdout)["settings"]
-    few = ("--out", tmp_path / "few", "--limit", "6")
-    first = json.loads(
-        here("ablate", "omnigui", data, "--model", "baseline:center", *few, *arguments).stdout
-    )
+    arguments = ("--modalities", "IAV", "--controls", "silence", "--exclude", excluded)
+    center = {"model": "baseline:center"}
+    full, silent = senses.ablate(data, tmp_path / "out", *arguments, **center)["settings"]
+    first = senses.ablate(data, tmp_path / "few", "--limit", "6", *arguments, **center)
     assert [row["results"]["counts"]["steps"] for row in first["settings"]] == [6, 2]
     assert full["results"]["counts"]["steps"] == 11
     assert silent["results"]["counts"]["steps"] == 7
@@ -186,10 +174,7 @@ def test_steps_that_a_control_leaves_out_are_left_out_of_its_differences(tmp_pat
         (("IAV,I,IAV", None, None, {}), '"IAV" is given twice'),
         (("IAV", "voice", None, {}), "no folder of spoken instructions"),
         (("IAV", "sung", None, {}), 'there is no "sung"'),
-        (
-            ("I,IAV", None, "silence", {}),
-            "silence alters a medium that the full setting I does not show",
-        ),
+        (("I,IAV", None, "silence", {}), "alters a medium that the full setting I does not show"),
         (("IAV", None, "none,silence", {}), "none excludes other controls"),
         (("IAV", None, None, {"modalities": "I"}), "sets the modalities itself"),
     ],
@@ -258,11 +243,9 @@ class Still(Model):
 def test_no_run_fails_with_a_model_for_pictures_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    site = tmp_path / "site"
-    site.mkdir()
+    site = plugs.on_path(tmp_path / "site", "still_plugin", monkeypatch)
     (site / "still_plugin.py").write_text(BLIND, encoding="utf-8")
     plugs.install(site, "still", "omnidata.adapters", "still = still_plugin:Still")
-    monkeypatch.syspath_prepend(site)
     data, out = tree(tmp_path / "data", episodes=2), tmp_path / "out"
     done = here("ablate", "omnigui", data, "--model", "still:m", "--out", out, "--json")
     rows = json.loads(done.stdout)["settings"]

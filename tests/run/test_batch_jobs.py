@@ -17,6 +17,7 @@ from omnidata.run.batch import write
 from omnidata.run.batch_jobs import Place, fetch, status, submit
 from omnidata.run.batch_results import read
 from omnidata.tasks import get_task
+from omnidata.tasks.asking import Asking
 from omnidata.types import LoadedDataset
 from tests.adapters.servers import Server, running
 from tests.adapters.servers_batch import (
@@ -72,16 +73,24 @@ def serving(provider: str, **about: Any) -> Iterator[tuple[Server, BatchJobs, st
         yield server, jobs, server.url + ("/v1" if provider == "openai" else "")
 
 
-def written(source: LoadedDataset, run: Path, provider: str, **more: Any) -> Path:
-    write(TASK, source, Recipe(SPECS[provider], OPTIONS.get(provider, {})), run, **more)
-    return run
+Written = Callable[..., Path]
+
+
+@pytest.fixture
+def written(source: LoadedDataset, tmp_path: Path) -> Written:
+    """Writes a batch for a provider; options are those of `write`."""
+
+    def make(provider: str = "openai", task: Asking = TASK, **options: Any) -> Path:
+        recipe = Recipe(SPECS[provider], OPTIONS.get(provider, {}))
+        write(task, source, recipe, tmp_path / "run", **options)
+        return tmp_path / "run"
+
+    return make
 
 
 @pytest.mark.parametrize("provider", _APIS)
-def test_files_are_sent_watched_and_fetched(
-    source: LoadedDataset, tmp_path: Path, provider: str
-) -> None:
-    run = written(source, tmp_path / "run", provider, limit=5, max_requests=3)
+def test_files_are_sent_watched_and_fetched(written: Written, provider: str) -> None:
+    run = written(provider, limit=5, max_requests=3)
     with serving(provider) as (_, jobs, url):
         sent = submit(run, Place(url))
         assert [(known.state, bool(known.job)) for known in sent.values()] == [
@@ -117,10 +126,8 @@ def test_files_are_sent_watched_and_fetched(
 
 
 @pytest.mark.parametrize("provider", ["openai", "gemini"])
-def test_a_call_that_was_cut_off_submits_no_file_twice(
-    source: LoadedDataset, tmp_path: Path, provider: str
-) -> None:
-    run = written(source, tmp_path / "run", provider, limit=4, max_requests=2)
+def test_a_call_that_was_cut_off_submits_no_file_twice(written: Written, provider: str) -> None:
+    run = written(provider, limit=4, max_requests=2)
     with serving(provider, refuse=["lost", 500, 0], others=120) as (_, jobs, url):
         with pytest.raises(CallError):
             submit(run, Place(url))  # it was made, and the answer got lost
@@ -131,10 +138,8 @@ def test_a_call_that_was_cut_off_submits_no_file_twice(
     assert [known.state for known in sent.values()] == ["running"] * 2
 
 
-def test_a_call_that_was_cut_off_asks_the_user_where_jobs_have_no_names(
-    source: LoadedDataset, tmp_path: Path
-) -> None:
-    run = written(source, tmp_path / "run", "anthropic", limit=2)
+def test_a_call_that_was_cut_off_asks_the_user_where_jobs_have_no_names(written: Written) -> None:
+    run = written("anthropic", limit=2)
     with serving("anthropic", refuse=["lost"]) as (_, jobs, url):
         with pytest.raises(CallError):
             submit(run, Place(url))
@@ -144,9 +149,9 @@ def test_a_call_that_was_cut_off_asks_the_user_where_jobs_have_no_names(
 
 
 def test_a_provider_that_has_no_room_is_asked_again_without_another_upload(
-    source: LoadedDataset, tmp_path: Path
+    written: Written,
 ) -> None:
-    run = written(source, tmp_path / "run", "openai", limit=2)
+    run = written(limit=2)
     with serving("openai", refuse=[429, 400, 0]) as (_, jobs, url):
         with pytest.raises(CallError, match="429"):
             submit(run, Place(url))
@@ -156,10 +161,8 @@ def test_a_provider_that_has_no_room_is_asked_again_without_another_upload(
         assert (len(jobs.jobs), len(jobs.files)) == (1, 2)
 
 
-def test_a_file_that_is_refused_as_a_whole_can_be_sent_again(
-    source: LoadedDataset, tmp_path: Path
-) -> None:
-    run = written(source, tmp_path / "run", "openai", limit=2)
+def test_a_file_that_is_refused_as_a_whole_can_be_sent_again(written: Written) -> None:
+    run = written(limit=2)
     with serving("openai", states=("failed",)) as (_, jobs, url):
         submit(run, Place(url))
         files, results, lost = fetch(run, Place(url))
@@ -178,9 +181,9 @@ def test_a_file_that_is_refused_as_a_whole_can_be_sent_again(
     ("faults", "why"), [([503] * 2, ""), ([503] * 3, "503"), ([404], "404"), ([302], "302")]
 )
 def test_what_may_pass_is_tried_three_times_and_no_redirect_is_followed(
-    source: LoadedDataset, tmp_path: Path, faults: list[int], why: str
+    written: Written, faults: list[int], why: str
 ) -> None:
-    run = written(source, tmp_path / "run", "openai", limit=1)
+    run = written(limit=1)
     with serving("openai", states=("in_progress",), look_faults=[*faults]) as (_, jobs, url):
         submit(run, Place(url))
         if why:
@@ -191,8 +194,8 @@ def test_what_may_pass_is_tried_three_times_and_no_redirect_is_followed(
         assert not jobs.look_faults
 
 
-def test_results_without_an_end_are_not_read_on(source: LoadedDataset, tmp_path: Path) -> None:
-    run = written(source, tmp_path / "run", "openai", limit=1)
+def test_results_without_an_end_are_not_read_on(written: Written) -> None:
+    run = written(limit=1)
     endless = {"custom_id": "x" * (65 * 2**20), "error": None}
     with serving("openai", states=("completed",), answer=lambda row: endless) as (_, _jobs, url):
         submit(run, Place(url))
@@ -201,8 +204,8 @@ def test_results_without_an_end_are_not_read_on(source: LoadedDataset, tmp_path:
     assert not [*(run / "batch").glob("*results*")]
 
 
-def test_what_an_expired_job_did_not_run_has_expired(source: LoadedDataset, tmp_path: Path) -> None:
-    run = written(source, tmp_path / "run", "openai", limit=3)
+def test_what_an_expired_job_did_not_run_has_expired(written: Written) -> None:
+    run = written(limit=3)
     names = [line["custom_id"] for line in read_lines(run / "batch" / "ids.jsonl")]
 
     def half(row: Row) -> Row | None:
@@ -220,13 +223,9 @@ def test_what_an_expired_job_did_not_run_has_expired(source: LoadedDataset, tmp_
     assert (found.answered, found.failed, found.missing) == (1, {"expired": 2}, 0)
 
 
-def test_media_are_uploaded_once_and_requests_name_where(
-    source: LoadedDataset, tmp_path: Path
-) -> None:
-    task = get_task("omnigui")
-    recipe = Recipe(SPECS["gemini"])
-    run, media = tmp_path / "run", tmp_path / "media"
-    write(task, source, recipe, run, limit=6, max_requests=3, media=media)
+def test_media_are_uploaded_once_and_requests_name_where(written: Written, tmp_path: Path) -> None:
+    media = tmp_path / "media"
+    run = written("gemini", get_task("omnigui"), limit=6, max_requests=3, media=media)
     with serving("gemini") as (server, jobs, url):
         submit(run, Place(url))
         files = server._wire.files  # type: ignore[attr-defined]
@@ -247,11 +246,11 @@ def test_media_are_uploaded_once_and_requests_name_where(
 
 
 def test_nothing_is_uploaded_that_its_name_is_not_the_hash_of(
-    source: LoadedDataset, tmp_path: Path
+    written: Written, tmp_path: Path
 ) -> None:
     """The folder of media stands in a run folder, which may be somebody else's."""
-    run, media = tmp_path / "run", tmp_path / "media"
-    write(get_task("omnigui"), source, Recipe(SPECS["gemini"]), run, limit=1, media=media)
+    media = tmp_path / "media"
+    run = written("gemini", get_task("omnigui"), limit=1, media=media)
     for path in media.iterdir():
         path.write_bytes(b"a secret of the user's")
     with serving("gemini") as (server, jobs, url):
@@ -269,8 +268,8 @@ def test_what_vllm_reads_itself_is_submitted_to_nobody(
         submit(tmp_path / "run")
 
 
-def test_a_file_that_was_changed_is_not_sent(source: LoadedDataset, tmp_path: Path) -> None:
-    run = written(source, tmp_path / "run", "openai", limit=1)
+def test_a_file_that_was_changed_is_not_sent(written: Written) -> None:
+    run = written(limit=1)
     with (run / "batch" / "requests-00001.jsonl").open("ab") as file:
         file.write(b"\n")
     with (
@@ -281,17 +280,15 @@ def test_a_file_that_was_changed_is_not_sent(source: LoadedDataset, tmp_path: Pa
     assert not jobs.files
 
 
-def test_no_round_is_begun_while_files_are_at_the_provider(
-    source: LoadedDataset, tmp_path: Path
-) -> None:
-    run = written(source, tmp_path / "run", "openai", limit=4, max_requests=2)
+def test_no_round_is_begun_while_files_are_at_the_provider(written: Written) -> None:
+    run = written(limit=4, max_requests=2)
     with serving("openai", refuse=[0, 429, 0], states=("completed",)) as (_, jobs, url):
         with pytest.raises(CallError, match="429"):
             submit(run, Place(url))  # one file is there, the other is not
         with pytest.raises(RunError, match="would be asked twice"):
-            written(source, run, "openai", limit=4, only_missing=True)
+            written(limit=4, only_missing=True)
         read(run, fetch(run, Place(url))[1])
-        written(source, run, "openai", limit=4, only_missing=True)
+        written(limit=4, only_missing=True)
         sent = submit(run, Place(url))
         assert [len(rows) for rows in jobs.jobs.values()] == [2, 2]
         assert "requests-00003.jsonl" in sent  # what the second file asked is in the third
@@ -300,9 +297,9 @@ def test_no_round_is_begun_while_files_are_at_the_provider(
 
 
 def test_a_key_goes_to_no_address_that_a_run_folder_alone_names(
-    source: LoadedDataset, tmp_path: Path
+    written: Written, tmp_path: Path
 ) -> None:
-    run = written(source, tmp_path / "run", "openai", limit=1)
+    run = written(limit=1)
     path = run / "batch" / "manifest.json"
     mine = json.loads(path.read_text())
     with serving("openai") as (server, jobs, url):
@@ -321,9 +318,9 @@ def test_a_key_goes_to_no_address_that_a_run_folder_alone_names(
 
 
 def test_a_file_that_never_left_is_submitted_once_the_provider_can_be_reached(
-    source: LoadedDataset, tmp_path: Path
+    written: Written,
 ) -> None:
-    run = written(source, tmp_path / "run", "anthropic", limit=2)
+    run = written("anthropic", limit=2)
     with pytest.raises(CallError, match="Cannot connect"):
         submit(run, Place("http://127.0.0.1:9"))
     with serving("anthropic") as (_, jobs, url):
@@ -332,9 +329,9 @@ def test_a_file_that_never_left_is_submitted_once_the_provider_can_be_reached(
 
 
 def test_results_that_end_inside_a_row_are_no_results_and_deleted_ones_come_again(
-    source: LoadedDataset, tmp_path: Path
+    written: Written,
 ) -> None:
-    run, cut = written(source, tmp_path / "run", "openai", limit=2), [9, 9, 9]
+    run, cut = written(limit=2), [9, 9, 9]
 
     class Cutting(OpenAIBatchApi):
         async def _content(self, request: web.Request) -> web.StreamResponse:

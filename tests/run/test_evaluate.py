@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -17,8 +17,8 @@ from omnidata.predictions import read
 from omnidata.run.evaluate import evaluate
 from omnidata.run.selection import select, whole_episodes
 from omnidata.tasks import get_task
-from omnidata.types import Completion, GenerationParams, LoadedDataset, Prepared, Request
-from tests.run.scripted import TASK, Looking, Scripted
+from omnidata.types import Completion, GenerationParams, LoadedDataset, Modality, Prepared, Request
+from tests.run.scripted import TASK, Scripted
 from tests.trees import read_lines, row, write_rows
 
 
@@ -152,6 +152,13 @@ def test_a_tag_that_the_data_lacks_is_refused_with_those_it_has(
         select(source.steps, where=where)
 
 
+class Decoding(Scripted):
+    """Leaves media to the base class, which looks whether they decode."""
+
+    accepts: Collection[Modality] | None = frozenset({"image", "video", "audio"})
+    prepare = Model.prepare
+
+
 def test_a_step_with_a_broken_medium_is_not_asked_and_never_a_prediction(
     tmp_path: Path, few: Path
 ) -> None:
@@ -159,7 +166,7 @@ def test_a_step_with_a_broken_medium_is_not_asked_and_never_a_prediction(
     broken = min(data.glob("*/media/*/1.mp4"))
     broken.write_bytes(broken.read_bytes()[:200])
     min(data.glob("*/media/*/2.png")).unlink()
-    model = Looking()
+    model = Decoding()
     results = evaluate(TASK, TASK.load(data), model, tmp_path / "run", limit=10)
     failed = [p for p in read(tmp_path / "run" / "predictions.jsonl") if p.delivery != "ok"]
     assert {(p.delivery, p.output) for p in failed} == {("media_error", "")}
@@ -173,7 +180,7 @@ def test_media_that_the_model_does_not_take_are_not_opened(tmp_path: Path, few: 
     data = shutil.copytree(few, tmp_path / "data")
     for clip in data.glob("*/media/*/*.mp4"):
         clip.write_bytes(b"no clip")
-    model = Looking()
+    model = Decoding()
     model.accepts = frozenset({"image"})
     task = get_task("omnigui", {"modalities": "I"})
     results = evaluate(task, task.load(data), model, tmp_path / "run", limit=4)

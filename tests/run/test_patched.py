@@ -31,13 +31,11 @@ def patched(most: int | None) -> Any:
 
 
 def written(folder: Path, lengths: Sequence[int]) -> Path:
+    def box(n: int, step: int) -> str:
+        return f"[[{20 * n},{40 * step}],[{20 * n + 9},{40 * step + 30}]]"
+
     rows = [
-        row(
-            f"E{n}",
-            step,
-            app="ted",
-            result_touch_xy=f"[[{20 * n},{40 * step}],[{20 * n + 9},{40 * step + 30}]]",
-        )
+        row(f"E{n}", step, app="ted", result_touch_xy=box(n, step))
         for n, length in enumerate(lengths)
         for step in range(length)
     ]
@@ -57,6 +55,14 @@ def answering(source: LoadedDataset, wrong: set[str]) -> Callable[[str, int], Co
         return Completion(text=WRONG if sample_id in wrong else target.text)
 
     return reply
+
+
+def rolled(
+    source: LoadedDataset, most: int | None, wrong: set[str], run: Path, **how: Any
+) -> tuple[dict[str, Any], Scripted]:
+    """The results of a run with so many patches, and the model that was asked."""
+    model = Scripted(answering(source, wrong))
+    return evaluate(patched(most), source, model, run, **how), model
 
 
 def history(model: Scripted, sample_id: str) -> list[str]:
@@ -90,9 +96,8 @@ def test_a_miss_is_patched_and_one_too_many_ends_the_rollout(tmp_path: Path) -> 
         "not_asked": 2, "reached": pytest.approx((4 / 6 + 1) / 2),
     }  # fmt: skip
     assert results["outcomes"] == {"ok": 6, "missing": 2}
-    again = Scripted(answering(source, wrong))
-    assert evaluate(patched(1), source, again, tmp_path / "run") == results
-    assert not again.asked
+    again, asked = rolled(source, 1, wrong, tmp_path / "run")
+    assert again == results and not asked.asked
     assert read_info(tmp_path / "run")["options"]["patches"] == "1"
 
 
@@ -100,9 +105,7 @@ def test_without_patches_the_rollout_ends_at_the_first_miss_and_progress_is_its_
     tmp_path: Path,
 ) -> None:
     source = loaded(tmp_path, [4, 4])
-    results = evaluate(
-        patched(0), source, Scripted(answering(source, {"ted/E0/2"})), tmp_path / "run"
-    )
+    results, _ = rolled(source, 0, {"ted/E0/2"}, tmp_path / "run")
     assert results["patched"]["reached"] == pytest.approx((3 / 4 + 1) / 2)
     assert results["overall"]["GP_prefix"] == pytest.approx((2 / 4 + 1) / 2)
     assert results["overall"]["SR"] == 0.5
@@ -119,8 +122,7 @@ def test_an_answer_that_did_not_come_is_no_miss_and_is_asked_for_again(tmp_path:
 
     with pytest.warns(UserWarning, match="1 of 4 steps got no answer"):
         evaluate(patched(1), source, Scripted(failing), tmp_path / "run")
-    again = Scripted(answering(source, {"ted/E0/1", "ted/E0/2"}))
-    results = evaluate(patched(1), source, again, tmp_path / "run")
+    results, again = rolled(source, 1, {"ted/E0/1", "ted/E0/2"}, tmp_path / "run")
     assert sorted(again.asked) == ["ted/E0/1", "ted/E0/2"]
     assert results["patched"].items() >= {"ended": 1, "not_asked": 1, "patched_steps": 1}.items()
     assert set(finals(tmp_path / "run").values()) == {"ok"}
@@ -131,8 +133,7 @@ def test_the_rollouts_are_what_the_answers_make_of_them(tmp_path: Path) -> None:
     source = loaded(tmp_path, [draw.randint(1, 7) for _ in range(12)])
     wrong = {step.sample_id for step in source.steps if draw.random() < 0.4}
     for most in (0, 1, 2, None):
-        model = Scripted(answering(source, wrong))
-        results = evaluate(patched(most), source, model, tmp_path / f"run{most}")
+        results, model = rolled(source, most, wrong, tmp_path / f"run{most}")
         asked, misses = [], dict[str, int]()
         for step in source.steps:
             if most is None or misses.get(step.episode, 0) <= most:
@@ -170,7 +171,7 @@ def test_a_cluster_rolls_out_as_one_machine_does(tmp_path: Path, cluster: Cluste
 def test_scores_and_pages_of_such_a_run_are_those_of_its_histories(tmp_path: Path) -> None:
     source = loaded(tmp_path / "data", [4])
     run = tmp_path / "run"
-    results = evaluate(patched(0), source, Scripted(answering(source, {"ted/E0/1"})), run)
+    results, _ = rolled(source, 0, {"ted/E0/1"}, run)
     omnidata("score", "omnigui", tmp_path / "data", run, "--out", run)
     scored = omnidata("score", "omnigui", tmp_path / "data", run, "--json")
     assert '"not_asked": 2' in scored.stdout
@@ -200,11 +201,10 @@ def test_counts_are_of_answers_that_came_whoever_gave_the_others(tmp_path: Path)
 def test_parts_of_such_a_run_are_merged_and_an_unfinished_one_is_refused(tmp_path: Path) -> None:
     source = loaded(tmp_path / "data", [4, 4])
     wrong = {"ted/E0/1", "ted/E1/2"}
-    whole = evaluate(patched(0), source, Scripted(answering(source, wrong)), tmp_path / "whole")
+    whole, _ = rolled(source, 0, wrong, tmp_path / "whole")
     parts = [tmp_path / str(number) for number in (1, 2)]
     for number, part in enumerate(parts, 1):
-        model = Scripted(answering(source, wrong))
-        evaluate(patched(0), source, model, part, shard=(number, 2))
+        rolled(source, 0, wrong, part, shard=(number, 2))
     omnidata("merge", *parts, "--data", tmp_path / "data", "--out", tmp_path / "merged")
     assert json.loads((tmp_path / "merged" / "results.json").read_text()) == whole
     assert not (tmp_path / "merged" / "samples").exists()

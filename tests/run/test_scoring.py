@@ -18,6 +18,7 @@ from omnidata.run.evaluate import evaluate
 from omnidata.run.scoring import score
 from omnidata.run.selection import whole_episodes
 from omnidata.tasks import get_task
+from omnidata.tasks.asking import Asking
 from omnidata.types import LoadedDataset
 from tests.run.scripted import Scripted
 from tests.trees import row, write_lines, write_rows
@@ -25,22 +26,22 @@ from tests.trees import row, write_lines, write_rows
 TASK = get_task("omnigui")
 
 
+def judged(source: LoadedDataset, path: Path, task: Asking = TASK, **how: Any) -> dict[str, Any]:
+    """What the answers in a file are worth by the rules of the paper."""
+    whole = whole_episodes(source.steps, source.steps)
+    profile = task.profiles["omnigui-paper"]
+    return score(task, profile, source.steps, read(path), whole=whole, **how)
+
+
 def test_steps_without_an_answer_are_missing_and_wrong(
     source: LoadedDataset, tmp_path: Path
 ) -> None:
-    some = source.steps[:10]
-    path = write_lines(
-        tmp_path / "p.jsonl",
-        [
-            {"sample_id": step.sample_id, "output": target.text}
-            for step in some
-            if (target := TASK.target(step))
-        ],
-    )
-    profile = TASK.profiles["omnigui-paper"]
-    results = score(
-        TASK, profile, source.steps, read(path), whole=whole_episodes(source.steps, source.steps)
-    )
+    answers = [
+        {"sample_id": step.sample_id, "output": target.text}
+        for step in source.steps[:10]
+        if (target := TASK.target(step))
+    ]
+    results = judged(source, write_lines(tmp_path / "p.jsonl", answers))
     assert results["outcomes"] == {"ok": 10, "missing": len(source.steps) - 10}
     assert results["overall"]["EM"] == pytest.approx(10 / len(source.steps))
     assert results["answered"]["EM"] == 1.0
@@ -63,15 +64,7 @@ def test_unknown_and_repeated_ids_are_errors_and_write_nothing(
     answers[1]["sample_id"] = extra["sample_id"] or first
     path = write_lines(tmp_path / "p.jsonl", answers)
     with pytest.raises(PredictionError, match=message):
-        score(
-            TASK,
-            TASK.profiles["omnigui-paper"],
-            source.steps,
-            read(path),
-            whole=whole_episodes(source.steps, source.steps),
-            out=tmp_path / "out",
-            origin=path,
-        )
+        judged(source, path, out=tmp_path / "out", origin=path)
     assert not list((tmp_path / "out").iterdir())
 
 
@@ -172,18 +165,14 @@ def test_mutants_of_the_oracle_change_exactly_the_metrics_they_must(tmp_path: Pa
             for step, body in zip(source.steps, bodies, strict=True)
         ]
         path = write_lines(tmp_path / f"{number}.jsonl", answers)
-        overall = score(
-            task,
-            task.profiles["omnigui-paper"],
-            source.steps,
-            read(path),
-            whole=whole_episodes(source.steps, source.steps),
-        )["overall"]
-        assert overall["TM"] == (1.0 if type_match else 4 / 5), change
-        assert overall["EM"] == (1.0 if exact else 4 / 5), change
-        assert overall["SR"] == (1.0 if exact else 1 / 2), change
-        assert overall["GP_ratio"] == (1.0 if exact else (3 / 4 + 1) / 2), change
-        assert overall["GP_prefix"] == (1.0 if exact else (place / 4 + 1) / 2), change
+        wanted = {
+            "TM": 1.0 if type_match else 4 / 5,
+            "EM": 1.0 if exact else 4 / 5,
+            "SR": 1.0 if exact else 1 / 2,
+            "GP_ratio": 1.0 if exact else (3 / 4 + 1) / 2,
+            "GP_prefix": 1.0 if exact else (place / 4 + 1) / 2,
+        }
+        assert judged(source, path, task)["overall"].items() >= wanted.items(), change
 
 
 def test_a_metric_over_nothing_is_null_and_no_nought(tmp_path: Path) -> None:

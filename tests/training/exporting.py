@@ -7,29 +7,13 @@ from typing import Any
 
 import pytest
 
-from omnidata.tasks import get_task
 from omnidata.tasks.asking import Asking
 from omnidata.types import Step
 from tests.adapters.local_models import checkpoint
 from tests.conftest import Once
 from tests.export import small
-from tests.export.small import tree
 
 pytest.importorskip("datasets")
-
-
-def data_tree(once: Once) -> Path:
-    """Eight steps of two episodes; nobody writes into it."""
-    return once("exported-data", lambda root: tree(root, episodes=2))
-
-
-def good_export(once: Once) -> Path:
-    """All of them for LLaMA-Factory; nobody writes into it."""
-
-    def write(out: Path) -> None:
-        written(get_task("omnigui"), data_tree(once), out, "llamafactory")
-
-    return once("exported-good", write)
 
 
 def written(task: Asking, data: Path, out: Path, form: str, **options: Any) -> list[Step]:

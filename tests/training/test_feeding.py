@@ -16,7 +16,6 @@ from omnidata.tasks import get_task
 from omnidata.types import LoadedDataset, Step
 from tests.adapters.local_models import checkpoint, torch
 from tests.conftest import Once
-from tests.training.exporting import data_tree
 from tests.training.test_collator import SMALL, SMALL_CLIPS
 
 TASK = get_task("omnigui")
@@ -28,9 +27,9 @@ def part(source: LoadedDataset, steps: Sequence[Step]) -> LoadedDataset:
 
 
 @pytest.fixture(scope="module")
-def source(once: Once) -> LoadedDataset:
+def source(data: Path) -> LoadedDataset:
     """Eight steps of two episodes."""
-    return TASK.load(data_tree(once))
+    return TASK.load(data)
 
 
 @pytest.fixture(scope="module")

@@ -16,10 +16,10 @@ from omnidata.run.scoring import score as run_score
 from omnidata.tasks import get_task
 from omnidata.tasks.asking import Asking
 from omnidata.training.media_store import Sizing
-from omnidata.types import Step
+from omnidata.types import LoadedDataset, Step
 from tests.adapters.local_models import checkpoint, torch
 from tests.conftest import Once
-from tests.training.exporting import data_tree, written
+from tests.training.exporting import written
 
 pytest.importorskip("trl", reason="needs the extra `train`")
 pytestmark = [
@@ -39,6 +39,11 @@ TOWERS = {"audio_tower": "sound", "visual": "pictures and clips", "": "text"}
 @pytest.fixture(scope="module")
 def task() -> Asking:
     return get_task("omnigui")
+
+
+@pytest.fixture(scope="module")
+def source(data: Path, task: Asking) -> LoadedDataset:
+    return task.load(data, check_media=False)
 
 
 @dataclass
@@ -91,7 +96,9 @@ def tower(name: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def run(once: Once, task: Asking, tmp_path_factory: pytest.TempPathFactory) -> Sampled:
+def run(
+    once: Once, task: Asking, source: LoadedDataset, tmp_path_factory: pytest.TempPathFactory
+) -> Sampled:
     """Three steps: two on two prompts with two answers each, one on another two; with KL.
 
     Steps that are no whole generation are scored by the older self as well.
@@ -99,7 +106,6 @@ def run(once: Once, task: Asking, tmp_path_factory: pytest.TempPathFactory) -> S
     from omnidata.training import Reward, TrlReward
 
     found = Sampled()
-    source = task.load(data_tree(once), check_media=False)
     judge = TrlReward(Reward(task, source))
 
     def spread(completions: Any, sample_id: Any, completion_ids: Any, **_: Any) -> list[float]:
@@ -140,9 +146,8 @@ def test_the_reference_hears_what_the_policy_hears(run: Sampled) -> None:
 
 
 def test_rewards_are_those_of_the_table(
-    run: Sampled, once: Once, task: Asking, tmp_path: Path
+    run: Sampled, once: Once, task: Asking, source: LoadedDataset, tmp_path: Path
 ) -> None:
-    source = task.load(data_tree(once), check_media=False)
     whole = np.ones(len(source.steps), dtype=np.bool_)
     assert len(run.texts) == len(run.rewards) == 8
     for (name, text, ended), got in zip(run.texts, run.rewards, strict=True):
@@ -160,13 +165,12 @@ def test_tm_and_em_are_logged(run: Sampled) -> None:
 
 
 def test_an_answer_is_scored_with_all_that_the_model_saw(
-    once: Once, task: Asking, tmp_path: Path
+    once: Once, task: Asking, source: LoadedDataset, tmp_path: Path
 ) -> None:
     """Against the collator of supervised training; rows in other orders and chunks, too."""
     from omnidata.torch import OmniCollator
     from omnidata.training import Reward
 
-    source = task.load(data_tree(once), check_media=False)
     steps: list[Step] = [source.steps[0], source.steps[5]]
     made = trainer(once, task, steps, tmp_path, Reward(task, source))
     collate = OmniCollator(checkpoint(once, "qwen2.5-omni"), task, options=SMALL)
@@ -196,10 +200,11 @@ def test_an_answer_is_scored_with_all_that_the_model_saw(
                 assert torch.allclose(logps[row, : len(answer)], wanted, atol=2e-4)
 
 
-def test_media_are_never_sampled(once: Once, task: Asking, tmp_path: Path) -> None:
+def test_media_are_never_sampled(
+    once: Once, task: Asking, source: LoadedDataset, tmp_path: Path
+) -> None:
     from omnidata.training import Reward
 
-    source = task.load(data_tree(once), check_media=False)
     made = trainer(once, task, source, tmp_path, Reward(task, source))
     words = made.processing_class.tokenizer
     names = ("<|AUDIO|>", "<|IMAGE|>", "<|VIDEO|>", "<|audio_bos|>", "<|vision_eos|>")
@@ -209,7 +214,7 @@ def test_media_are_never_sampled(once: Once, task: Asking, tmp_path: Path) -> No
 
 
 def test_the_stock_trainer_is_refused_where_it_would_not_hear(
-    once: Once, task: Asking, tmp_path: Path
+    once: Once, task: Asking, source: LoadedDataset, tmp_path: Path
 ) -> None:
     """TRL's own trainer runs on a prompt with sound, and trains as if there were none."""
     import datasets
@@ -217,7 +222,6 @@ def test_the_stock_trainer_is_refused_where_it_would_not_hear(
     from omnidata.training import Reward, TrlReward, prompt_table
 
     folder = checkpoint(once, "qwen2.5-omni")
-    source = task.load(data_tree(once), check_media=False)
     step = source.steps[0]
 
     def heard(rows: Any) -> dict[str, Any]:
@@ -238,7 +242,7 @@ def test_the_stock_trainer_is_refused_where_it_would_not_hear(
 
 
 def test_the_stock_trainer_takes_an_export_of_pictures(
-    once: Once, task: Asking, tmp_path: Path
+    once: Once, data: Path, task: Asking, tmp_path: Path
 ) -> None:
     """As docs/reinforce.md says it."""
     import datasets
@@ -247,7 +251,7 @@ def test_the_stock_trainer_takes_an_export_of_pictures(
 
     folder, out = checkpoint(once, "qwen2.5-omni"), tmp_path / "out"
     few = {"video": "frames", "frames": 1, "drop_audio": True, "sizing": Sizing(longest=100)}
-    written(task, data_tree(once), out, "trl-grpo", **few)
+    written(task, data, out, "trl-grpo", **few)
     rows = datasets.load_dataset(
         "json", data_files=str(out / "train.jsonl"), split="train", cache_dir=str(tmp_path / "c")
     )
@@ -262,10 +266,11 @@ def test_the_stock_trainer_takes_an_export_of_pictures(
     assert {"TM", "EM", "reward"} <= stock.state.log_history[0].keys()
 
 
-def test_what_is_not_covered_is_refused(once: Once, task: Asking, tmp_path: Path) -> None:
+def test_what_is_not_covered_is_refused(
+    once: Once, task: Asking, source: LoadedDataset, tmp_path: Path
+) -> None:
     from omnidata.training import OmniPrompts, Reward
 
-    source = task.load(data_tree(once), check_media=False)
     reward = Reward(task, source)
     for changes in (
         {"use_transformers_continuous_batching": True},
@@ -279,12 +284,12 @@ def test_what_is_not_covered_is_refused(once: Once, task: Asking, tmp_path: Path
 
 
 def test_an_export_and_a_run_are_rows_for_the_trainer(
-    once: Once, task: Asking, tmp_path: Path
+    once: Once, data: Path, task: Asking, source: LoadedDataset, tmp_path: Path
 ) -> None:
     from omnidata.run.evaluate import evaluate
     from omnidata.training import OmniPrompts, exported_prompts, prompt_table, run_histories
 
-    data, out = data_tree(once), tmp_path / "out"
+    out = tmp_path / "out"
     source = task.load(data, check_media=False)
     written(task, data, out, "swift-grpo")
     loaded, table = exported_prompts(out)
