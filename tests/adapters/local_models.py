@@ -47,6 +47,7 @@ APART: tuple[Family, ...] = ("qwen2.5-omni", "gemma4", "qwen3-omni")
 """The same; those with least in common are first."""
 QWEN: tuple[Family, ...] = ("qwen2.5-omni", "qwen3-omni")
 KINDS = ("image", "video", "audio")
+Parts = dict[str, Part]
 SAMPLED = 2.0  # frames per second that are read of a clip unless told otherwise
 
 
@@ -156,7 +157,7 @@ def speech(folder: Path, name: str, seconds: float, *, ending: float = 0.0) -> M
     return MediaRef("audio", folder, name)
 
 
-def media(folder: Path) -> dict[str, Part]:
+def media(folder: Path) -> Parts:
     """One medium of each role, by role."""
     folder.mkdir(parents=True, exist_ok=True)
     return {
@@ -171,7 +172,7 @@ def media(folder: Path) -> dict[str, Part]:
     }
 
 
-def conversation(made: dict[str, Part], roles: Sequence[str]) -> Conversation:
+def conversation(made: Parts, roles: Sequence[str]) -> Conversation:
     """A system prompt, and a turn with media of these roles in this order, then the goal."""
     parts = (*(made[role] for role in roles), Part("text", "Goal: Tap Share"))
     return (Message("system", (Part("text", "You are an agent."),)), Message("user", parts))

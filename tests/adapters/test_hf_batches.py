@@ -16,12 +16,12 @@ from tests.adapters.local_models import (
     FAMILIES,
     QWEN,
     Family,
+    Parts,
     Spy,
     ask,
     checkpoint,
     conversation,
     local,
-    media,
     runs,
     speech,
     torch,
@@ -42,9 +42,8 @@ NUMPY_2 = pytest.mark.filterwarnings("ignore:__array__ implementation:Deprecatio
 """transformers counts tokens in a way that NumPy will give up."""
 
 
-def mixed(folder: Path) -> list[Conversation]:
+def mixed(made: Parts, folder: Path) -> list[Conversation]:
     """Steps with and without sound, clips and histories; tracks of several lengths."""
-    made = media(folder)
     other = shown("audio", speech(folder, "other.wav", 3.1, ending=0.4), "audio")
     asked = [conversation(made, roles) for roles in MIXED]
     return [*asked, conversation(made | {"audio": other}, ("audio", "video", "screenshot"))]
@@ -52,9 +51,13 @@ def mixed(folder: Path) -> list[Conversation]:
 
 @pytest.mark.parametrize("family", in_gate(FAMILIES, 1, "a batch of each family"))
 def test_a_batch_says_what_its_steps_say_alone(
-    once: Once, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, family: Family
+    once: Once,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    family: Family,
+    parts: Parts,
 ) -> None:
-    asked = mixed(tmp_path)
+    asked = mixed(parts, tmp_path)
     folder = checkpoint(once, family)
     model = local(folder, max_new_tokens="6")
 
@@ -79,9 +82,9 @@ def test_a_batch_says_what_its_steps_say_alone(
 @NUMPY_2
 @pytest.mark.parametrize("family", in_gate(QWEN, 1, "three batches"))
 def test_sound_inside_clips_changes_no_other_step_of_the_batch(
-    once: Once, tmp_path: Path, family: Family
+    once: Once, tmp_path: Path, family: Family, parts: Parts
 ) -> None:
-    asked = [mixed(tmp_path)[number] for number in (0, 2, 3, -1)]
+    asked = [mixed(parts, tmp_path)[number] for number in (0, 2, 3, -1)]
     options = {"audio_in_video": "true", "max_new_tokens": "5"}
     folder = checkpoint(once, family)
     single = [each.text for each in ask(local(folder, **options), *asked)]
@@ -96,16 +99,14 @@ def test_sound_inside_clips_changes_no_other_step_of_the_batch(
 @NUMPY_2
 @pytest.mark.parametrize("family", in_gate(QWEN, 1, "a long clip of each family"))
 def test_sound_inside_a_clip_stands_between_its_frames(
-    once: Once, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, family: Family
+    once: Once, tmp_path: Path, spy: Spy, family: Family, parts: Parts
 ) -> None:
     from transformers import AutoProcessor
 
     folder = checkpoint(once, family)
-    spy = Spy(monkeypatch)
-    made = media(tmp_path)
-    made["audio"] = shown("audio", speech(tmp_path, "s.wav", 3.0), "audio")
-    long = _slow_clip(tmp_path)
-    asked = conversation(made | {"video": long}, ("video", "audio", "screenshot"))
+    sound = shown("audio", speech(tmp_path, "s.wav", 3.0), "audio")
+    long = parts | {"video": _slow_clip(tmp_path), "audio": sound}
+    asked = conversation(long, ("video", "audio", "screenshot"))
     [answer] = ask(local(folder, audio_in_video="true"), asked)
     assert spy.inputs[0]["use_audio_in_video"] is True
     processor = AutoProcessor.from_pretrained(folder)
@@ -160,8 +161,9 @@ def test_a_batch_that_does_not_fit_is_halved_until_it_does(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     most: int,
+    parts: Parts,
 ) -> None:
-    asked = mixed(tmp_path)
+    asked = mixed(parts, tmp_path)
     folder = checkpoint(once, "qwen2.5-omni")
     whole = ask(local(folder, batch_size="8"), *asked)
     small = Small(monkeypatch, most)
@@ -175,9 +177,9 @@ def test_a_batch_that_does_not_fit_is_halved_until_it_does(
 
 
 def test_after_a_halving_no_step_of_a_later_batch_is_lost(
-    once: Once, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    once: Once, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parts: Parts
 ) -> None:
-    asked = mixed(tmp_path)[:5]
+    asked = mixed(parts, tmp_path)[:5]
     model = local(checkpoint(once, "qwen2.5-omni"), batch_size="5")
 
     async def twice(small_first: int) -> list[list[Completion]]:
@@ -197,7 +199,7 @@ def test_after_a_halving_no_step_of_a_later_batch_is_lost(
 
 
 def test_one_step_that_does_not_fit_fails_alone(
-    once: Once, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    once: Once, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parts: Parts
 ) -> None:
     from transformers import GenerationMixin
 
@@ -208,7 +210,7 @@ def test_one_step_that_does_not_fit_fails_alone(
             raise torch.OutOfMemoryError("CUDA out of memory.\nMore about it")
         return own(model, **kwargs)
 
-    asked = mixed(tmp_path)
+    asked = mixed(parts, tmp_path)
     monkeypatch.setattr(GenerationMixin, "generate", generate)
     answers = ask(local(checkpoint(once, "qwen2.5-omni"), batch_size="8"), *asked)
     failed = [at for at, each in enumerate(answers) if each.delivery == "api_error"]
@@ -219,7 +221,7 @@ def test_one_step_that_does_not_fit_fails_alone(
 
 
 def test_a_device_that_has_failed_ends_the_run(
-    once: Once, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    once: Once, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parts: Parts
 ) -> None:
     from transformers import GenerationMixin
 
@@ -230,12 +232,12 @@ def test_a_device_that_has_failed_ends_the_run(
 
     monkeypatch.setattr(GenerationMixin, "generate", generate)
     with pytest.raises(CallError, match="device-side assert") as caught:
-        ask(local(checkpoint(once, "qwen2.5-omni"), batch_size="8"), *mixed(tmp_path))
+        ask(local(checkpoint(once, "qwen2.5-omni"), batch_size="8"), *mixed(parts, tmp_path))
     assert caught.value.hopeless and not caught.value.transient
 
 
 def test_a_cancelled_call_ends_with_the_next_token(
-    once: Once, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    once: Once, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parts: Parts
 ) -> None:
     from transformers import GenerationMixin
 
@@ -251,7 +253,7 @@ def test_a_cancelled_call_ends_with_the_next_token(
 
     monkeypatch.setattr(GenerationMixin, "generate", generate)
     model = local(checkpoint(once, "qwen2.5-omni"), max_new_tokens="2000")
-    ready = [model.prepare(Request("a", mixed(tmp_path)[1]))]
+    ready = [model.prepare(Request("a", mixed(parts, tmp_path)[1]))]
 
     async def cancelled() -> None:
         call = asyncio.create_task(model.generate(ready, model.params))

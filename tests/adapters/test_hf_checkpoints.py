@@ -14,12 +14,12 @@ from omnidata.errors import CallError, PlatformError, UsageError
 from tests.adapters.local_models import (
     QWEN,
     Family,
+    Parts,
     Spy,
     ask,
     checkpoint,
     conversation,
     local,
-    media,
     torch,
 )
 from tests.cli.running import here
@@ -58,13 +58,12 @@ def full_checkpoint(tiny: Path, folder: Path) -> Path:
 
 @pytest.mark.parametrize("family", in_gate(QWEN, 1, "a second Qwen"))
 def test_the_thinker_of_a_full_checkpoint_answers_like_the_thinker_alone(
-    once: Once, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, family: Family
+    once: Once, tmp_path: Path, spy: Spy, family: Family, parts: Parts
 ) -> None:
     tiny = checkpoint(once, family)
     full = full_checkpoint(tiny, tmp_path / "full")
     assert json.loads((full / "config.json").read_text())["model_type"] in hf_types(family)
-    spy = Spy(monkeypatch)
-    asked = conversation(media(tmp_path / "media"), ROLES)
+    asked = conversation(parts, ROLES)
     alone = ask(local(tiny), asked)
     within = ask(local(full), asked)
     assert within[0].text == alone[0].text
@@ -80,11 +79,10 @@ def hf_types(family: Family) -> set[str]:
 
 
 def test_an_answer_ends_where_the_tokenizer_says_if_nobody_else_does(
-    once: Once, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    once: Once, tmp_path: Path, spy: Spy, parts: Parts
 ) -> None:
     full = full_checkpoint(checkpoint(once, "qwen2.5-omni"), tmp_path / "full")
-    spy = Spy(monkeypatch)
-    ask(local(full), conversation(media(tmp_path / "media"), ("screenshot",)))
+    ask(local(full), conversation(parts, ("screenshot",)))
     from transformers import AutoTokenizer
 
     words = AutoTokenizer.from_pretrained(full)
@@ -95,11 +93,10 @@ def test_an_answer_ends_where_the_tokenizer_says_if_nobody_else_does(
     "dtype", in_gate(["auto", "bfloat16", "float16", "float32"], 2, "a type for others")
 )
 def test_weights_and_media_have_the_type_that_is_asked_for(
-    once: Once, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dtype: str
+    once: Once, parts: Parts, spy: Spy, dtype: str
 ) -> None:
-    spy = Spy(monkeypatch)
     model = local(checkpoint(once, "qwen2.5-omni"), dtype=dtype, attention="eager")
-    [answer] = ask(model, conversation(media(tmp_path), ROLES))
+    [answer] = ask(model, conversation(parts, ROLES))
     assert answer.delivery in ("ok", "truncated"), answer.error
     wanted = "float32" if dtype == "auto" else dtype
     assert spy.models[0].dtype == getattr(torch, wanted)
@@ -143,11 +140,13 @@ def test_a_checkpoint_that_cannot_be_talked_to_is_refused_before_the_first_step(
         local(folder)
 
 
-def test_missing_weights_end_the_run_and_name_the_folder(once: Once, tmp_path: Path) -> None:
+def test_missing_weights_end_the_run_and_name_the_folder(
+    once: Once, tmp_path: Path, parts: Parts
+) -> None:
     folder = shutil.copytree(checkpoint(once, "qwen2.5-omni"), tmp_path / "copy")
     (folder / "model.safetensors").unlink()
     with pytest.raises(CallError, match="weights cannot be loaded") as caught:
-        ask(local(folder), conversation(media(tmp_path), ("screenshot",)))
+        ask(local(folder), conversation(parts, ("screenshot",)))
     assert caught.value.hopeless and str(folder) in str(caught.value)
 
 

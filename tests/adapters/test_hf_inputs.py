@@ -17,6 +17,7 @@ from tests.adapters.local_models import (
     QWEN,
     SAMPLED,
     Family,
+    Parts,
     Spy,
     ask,
     checkpoint,
@@ -26,7 +27,6 @@ from tests.adapters.local_models import (
     decoded_samples,
     local,
     logits,
-    media,
     speech,
     torch,
 )
@@ -42,10 +42,11 @@ ROLES = [
 TICKS = [0, 5, 10]  # frames of a clip of 10 frames per second that are shown at 0, 0.5 and 1 s
 
 
-def by_hand(folder: Path, files: Path, roles: tuple[str, ...]) -> tuple[Any, Any]:
+def by_hand(folder: Path, made: Parts, roles: tuple[str, ...]) -> tuple[Any, Any]:
     """Processor and model called without omnidata; the media decoded with PyAV and Pillow."""
     from transformers import AutoModelForMultimodalLM, AutoProcessor
 
+    files = made["video"].media.root  # type: ignore[union-attr]  # it has one
     shown_as: dict[str, Any] = {
         "history_screenshot": lambda: ("image", decoded_image(files / "history.png")),
         "screenshot": lambda: ("image", decoded_image(files / "screenshot.png")),
@@ -73,17 +74,15 @@ def by_hand(folder: Path, files: Path, roles: tuple[str, ...]) -> tuple[Any, Any
 @pytest.mark.parametrize("roles", in_gate(ROLES, 1, "all stand for some"))
 def test_logits_equal_those_of_processor_and_model_called_by_hand(
     once: Once,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    parts: Parts,
+    spy: Spy,
     family: Family,
     roles: tuple[str, ...],
 ) -> None:
     folder = checkpoint(once, family)
-    spy = Spy(monkeypatch)
-    made = media(tmp_path)
-    [answer] = ask(local(folder), conversation(made, roles))
+    [answer] = ask(local(folder), conversation(parts, roles))
     assert answer.delivery in ("ok", "truncated"), answer.error
-    inputs, model = by_hand(folder, tmp_path, roles)
+    inputs, model = by_hand(folder, parts, roles)
     assert spy.tensors.keys() == inputs.keys()
     assert torch.equal(spy.tensors["input_ids"], inputs["input_ids"])  # in the order of the prompt
     assert torch.allclose(spy.logits, logits(model, inputs), atol=1e-5)
@@ -97,18 +96,16 @@ def test_logits_equal_those_of_processor_and_model_called_by_hand(
 
 @pytest.mark.parametrize("family", in_gate(FAMILIES, 1, "four steps of each family"))
 def test_changing_one_medium_alone_changes_what_comes_next(
-    once: Once, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, family: Family
+    once: Once, tmp_path: Path, spy: Spy, family: Family, parts: Parts
 ) -> None:
-    spy = Spy(monkeypatch)
-    made = media(tmp_path)
     others = {
         role: shown("image", picture(tmp_path, f"other_{role}.png", colours(9)), role)
         for role in ("history_screenshot", "screenshot")
     }
     others["video"] = shown("video", _backwards(tmp_path), "video")
     others["audio"] = shown("audio", speech(tmp_path, "b.wav", 1.5, ending=0.5), "audio")
-    changed = [made, *(made | {role: other} for role, other in others.items())]
-    asked = [conversation(each, tuple(made)) for each in changed]
+    changed = [parts, *(parts | {role: other} for role, other in others.items())]
+    asked = [conversation(each, tuple(parts)) for each in changed]
     ask(local(checkpoint(once, family), max_new_tokens="1"), *asked)
     before, *after = spy.coming
     for role, found in zip(others, after, strict=True):
@@ -127,13 +124,11 @@ def _backwards(folder: Path) -> Any:
 
 @pytest.mark.parametrize("family", in_gate(FAMILIES, 1, "two long tracks of each family"))
 def test_a_track_of_40_seconds_is_heard_to_its_end(
-    once: Once, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, family: Family
+    once: Once, tmp_path: Path, spy: Spy, family: Family, parts: Parts
 ) -> None:
-    spy = Spy(monkeypatch)
-    made = media(tmp_path)
     tracks = [speech(tmp_path, f"{end}.wav", 40.0, ending=end) for end in (0.0, 0.5)]
     asked = [
-        conversation(made | {"audio": shown("audio", track, "audio")}, ("audio", "screenshot"))
+        conversation(parts | {"audio": shown("audio", track, "audio")}, ("audio", "screenshot"))
         for track in tracks
     ]
     answers = ask(local(checkpoint(once, family), max_new_tokens="1"), *asked)
@@ -168,11 +163,10 @@ def test_a_track_is_resampled_to_the_rate_that_is_asked_for(
 
 @pytest.mark.parametrize("family", in_gate(APART, 2, "a second Qwen"))
 def test_the_rate_at_which_a_clip_was_read_reaches_the_model(
-    once: Once, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, family: Family
+    once: Once, parts: Parts, spy: Spy, family: Family
 ) -> None:
     folder = checkpoint(once, family)
-    spy = Spy(monkeypatch)
-    asked = conversation(media(tmp_path), ("video", "screenshot"))
+    asked = conversation(parts, ("video", "screenshot"))
     [answer] = ask(local(folder, fps="5"), asked)
     line = answer.receipt["parts"][0]
     assert (line["frames"], line["fps"]) == (6, 5.0)
@@ -182,8 +176,8 @@ def test_the_rate_at_which_a_clip_was_read_reaches_the_model(
 
 
 @pytest.mark.parametrize("family", in_gate(QWEN, 1, "seconds of large frames"))
-def test_the_size_of_frames_can_be_limited(once: Once, tmp_path: Path, family: Family) -> None:
-    asked = conversation(media(tmp_path), ("video", "screenshot"))
+def test_the_size_of_frames_can_be_limited(once: Once, parts: Parts, family: Family) -> None:
+    asked = conversation(parts, ("video", "screenshot"))
     folder = checkpoint(once, family)
 
     def tokens(**options: str) -> int:
@@ -207,15 +201,14 @@ def test_limits_that_a_family_does_not_have_are_refused(once: Once) -> None:
 
 
 def test_media_without_text_around_them_are_told_apart_by_the_key(
-    once: Once, tmp_path: Path
+    once: Once, tmp_path: Path, parts: Parts
 ) -> None:
     model = local(checkpoint(once, "qwen2.5-omni"))
-    made = media(tmp_path)
     roles = ("history_screenshot", "video", "audio", "screenshot")
-    keys = {model.prepare(Request("a", conversation(made, roles))).key for _ in range(2)}
+    keys = {model.prepare(Request("a", conversation(parts, roles))).key for _ in range(2)}
     assert len(keys) == 1
     swapped = ("screenshot", "video", "audio", "history_screenshot")
-    keys.add(model.prepare(Request("a", conversation(made, swapped))).key)
-    louder = made | {"audio": shown("audio", speech(tmp_path, "l.wav", 1.5, ending=0.5), "audio")}
+    keys.add(model.prepare(Request("a", conversation(parts, swapped))).key)
+    louder = parts | {"audio": shown("audio", speech(tmp_path, "l.wav", 1.5, ending=0.5), "audio")}
     keys.add(model.prepare(Request("a", conversation(louder, roles))).key)
     assert len(keys) == 3

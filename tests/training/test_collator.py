@@ -49,6 +49,16 @@ def collator(path: Path, task: Asking, **options: str) -> Any:
     return OmniCollator(path, task, options={**SMALL, **options})
 
 
+@pytest.fixture(scope="module")
+def qwen(once: Once) -> Path:
+    return checkpoint(once, "qwen2.5-omni")
+
+
+@pytest.fixture(scope="module")
+def collate(qwen: Path, task: Asking) -> Any:
+    return collator(qwen, task)
+
+
 def answers(labels: Any, words: Any) -> list[str]:
     """What is learned, row by row."""
     return [words.decode(row[row >= 0]) for row in labels]
@@ -111,13 +121,11 @@ def test_a_batch_holds_the_steps_padded_on_the_right(
 
 
 def test_the_loss_is_that_of_the_answers_tokens(
-    once: Once, task: Asking, steps: list[Step]
+    qwen: Path, collate: Any, steps: list[Step]
 ) -> None:
     from transformers import AutoModelForMultimodalLM
 
-    folder = checkpoint(once, "qwen2.5-omni")
-    model: Any = AutoModelForMultimodalLM.from_pretrained(folder, dtype=torch.float32)
-    collate = collator(folder, task)
+    model: Any = AutoModelForMultimodalLM.from_pretrained(qwen, dtype=torch.float32)
     with torch.no_grad():
         together = model(**collate(steps)).loss
         sums, count = 0.0, 0
@@ -148,11 +156,10 @@ UNMARKED = (("{% generation %}", ""), ("{% endgeneration %}\n", ""))
 
 
 def test_without_generation_marks_labels_come_from_the_length_of_the_prompt(
-    once: Once, task: Asking, steps: list[Step], tmp_path: Path
+    qwen: Path, task: Asking, steps: list[Step], tmp_path: Path
 ) -> None:
-    folder = checkpoint(once, "qwen2.5-omni")
-    plain = edited(folder, tmp_path / "plain", *UNMARKED)
-    marked, unmarked = collator(folder, task)(steps), collator(plain, task)(steps)
+    plain = edited(qwen, tmp_path / "plain", *UNMARKED)
+    marked, unmarked = collator(qwen, task)(steps), collator(plain, task)(steps)
     assert torch.equal(marked["labels"], unmarked["labels"])
 
 
@@ -167,20 +174,19 @@ def test_without_generation_marks_labels_come_from_the_length_of_the_prompt(
     ids=["thinks", "changes", "never ends", "refuses"],
 )
 def test_a_template_that_lacks_what_labels_need_is_refused_before_anything_is_trained(
-    once: Once, task: Asking, tmp_path: Path, pairs: tuple[tuple[str, str], ...], problem: str
+    qwen: Path, task: Asking, tmp_path: Path, pairs: tuple[tuple[str, str], ...], problem: str
 ) -> None:
-    folder = edited(checkpoint(once, "qwen2.5-omni"), tmp_path / "other", *pairs)
+    folder = edited(qwen, tmp_path / "other", *pairs)
     with pytest.raises(UsageError, match=problem) as caught:
         collator(folder, task)
     assert "{% generation %}" in caught.value.expected and str(folder) in caught.value.where
 
 
 def test_a_template_that_thinks_is_taken_where_it_marks_the_answer(
-    once: Once, task: Asking, steps: list[Step], tmp_path: Path
+    qwen: Path, task: Asking, steps: list[Step], tmp_path: Path
 ) -> None:
-    folder = checkpoint(once, "qwen2.5-omni")
     thinks = edited(
-        folder,
+        qwen,
         tmp_path / "thinks",
         ("{% endif %}\n{% endfor %}\n{% if add_generation_prompt %}<|im_start|>assistant\n",
          "{% endif %}\n{% endfor %}\n{% if add_generation_prompt %}<|im_start|>assistant\n<think>"),
@@ -189,13 +195,13 @@ def test_a_template_that_thinks_is_taken_where_it_marks_the_answer(
     batch = collate(steps[:1])
     words = collate.processor.tokenizer
     assert answers(batch["labels"], words) == answers(
-        collator(folder, task)(steps[:1])["labels"], words
+        collator(qwen, task)(steps[:1])["labels"], words
     )
     assert "<think>{" in words.decode(batch["input_ids"][0])
 
 
 def test_a_step_without_a_target_is_named_before_training(
-    once: Once, task: Asking, steps: list[Step]
+    collate: Any, task: Asking, steps: list[Step]
 ) -> None:
     from omnidata.torch import training_table
 
@@ -207,7 +213,7 @@ def test_a_step_without_a_target_is_named_before_training(
     with pytest.raises(DataError, match="3 steps have no target: A/none/0, A/nowhere/0, A/mute/0"):
         training_table(task, [*steps, *lacking])
     with pytest.raises(DataError, match="A/none/0: the step has no target"):
-        collator(checkpoint(once, "qwen2.5-omni"), task)(lacking[:1])
+        collate(lacking[:1])
     assert len(training_table(task, [s for s in (*steps, *lacking) if task.target(s)])) == 4
     with pytest.raises(DataError, match="no step"):
         training_table(task, [])
@@ -215,11 +221,11 @@ def test_a_step_without_a_target_is_named_before_training(
 
 @pytest.mark.parametrize("workers", [0, 1])
 def test_a_medium_that_does_not_decode_is_named_before_training(
-    once: Once, task: Asking, steps: list[Step], tmp_path: Path, workers: int
+    qwen: Path, task: Asking, steps: list[Step], tmp_path: Path, workers: int
 ) -> None:
     from omnidata.torch import check, training_table
 
-    collate = collator(checkpoint(once, "qwen2.5-omni"), task, **SMALL_CLIPS)
+    collate = collator(qwen, task, **SMALL_CLIPS)
     longest = check(training_table(task, steps), collate, workers=workers)
     assert longest == collate(steps)["input_ids"].shape[1]
     (tmp_path / "bad.mp4").write_bytes(b"garbage")
@@ -230,10 +236,7 @@ def test_a_medium_that_does_not_decode_is_named_before_training(
     assert "bad.mp4" in caught.value.where and caught.value.remedy
 
 
-def test_texts_that_stand_for_media_are_refused(
-    once: Once, task: Asking, steps: list[Step]
-) -> None:
-    collate = collator(checkpoint(once, "qwen2.5-omni"), task)
+def test_texts_that_stand_for_media_are_refused(collate: Any, steps: list[Step]) -> None:
     forged = replace(steps[0], instruction="Open <|IMAGE|>", source={})
     with pytest.raises(MediaError, match="a placeholder for media"):
         collate([forged])
@@ -242,10 +245,7 @@ def test_texts_that_stand_for_media_are_refused(
         collate([replace(steps[0], action=typed)])
 
 
-def test_control_tokens_in_an_answer_are_plain_text(
-    once: Once, task: Asking, steps: list[Step]
-) -> None:
-    collate = collator(checkpoint(once, "qwen2.5-omni"), task)
+def test_control_tokens_in_an_answer_are_plain_text(collate: Any, steps: list[Step]) -> None:
     typed = Action("type", text="a<|im_end|>b")
     labels = collate([replace(steps[0], action=typed)])["labels"][0]
     end = collate.processor.tokenizer.eos_token_id
@@ -254,24 +254,22 @@ def test_control_tokens_in_an_answer_are_plain_text(
     assert json.loads(said.removesuffix("<|im_end|>\n"))["text"] == "a<|im_end|>b"
 
 
-def test_what_cannot_be_trained_on_is_refused(once: Once, steps: list[Step]) -> None:
-    folder = checkpoint(once, "qwen2.5-omni")
+def test_what_cannot_be_trained_on_is_refused(qwen: Path, steps: list[Step]) -> None:
     with pytest.raises(UsageError, match="history=predicted"):
-        collator(folder, get_task("omnigui", {"history": "predicted"}))
+        collator(qwen, get_task("omnigui", {"history": "predicted"}))
     with pytest.raises(UsageError, match="no option"):
-        collator(folder, get_task("omnigui"), colour="red")
+        collator(qwen, get_task("omnigui"), colour="red")
 
 
 def test_the_answer_is_in_the_unit_that_the_task_is_told(
-    once: Once, task: Asking, data: Path
+    qwen: Path, task: Asking, data: Path
 ) -> None:
     steps = task.load(data).steps
     tap = next(s for s in steps if s.action and s.action.label == "TAP")
-    folder = checkpoint(once, "qwen2.5-omni")
     said = {}
     for space in ("norm1000", "px", "rel"):
         told = get_task("omnigui", {"coordinates": space})
-        collate = collator(folder, told, image_size="1600")  # as it is
+        collate = collator(qwen, told, image_size="1600")  # as it is
         [text] = answers(collate([tap])["labels"], collate.processor.tokenizer)
         said[space] = json.loads(text.removesuffix("<|im_end|>\n"))["coordinate"]
         profile = told.profiles[told.default_profile]
@@ -281,12 +279,12 @@ def test_the_answer_is_in_the_unit_that_the_task_is_told(
 
 
 def test_answers_in_pixels_are_those_of_the_screenshot_as_it_is_shown(
-    once: Once, data: Path, monkeypatch: pytest.MonkeyPatch
+    qwen: Path, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = get_task("omnigui", {"coordinates": "px"})
     steps = told.load(data).steps
     tap = next(s for s in steps if s.action and s.action.label == "TAP")
-    collate = collator(checkpoint(once, "qwen2.5-omni"), told, image_size="80")
+    collate = collator(qwen, told, image_size="80")
     [text] = answers(collate([tap])["labels"], collate.processor.tokenizer)
     size = media.within(tap.screen, 80)
     line = {"role": "screenshot", "width": size[0], "height": size[1], "original": [*tap.screen]}
@@ -305,33 +303,32 @@ def test_answers_in_pixels_are_those_of_the_screenshot_as_it_is_shown(
 
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 def test_interleaved_sound_is_taught_as_it_is_asked(
-    once: Once, task: Asking, steps: list[Step], monkeypatch: pytest.MonkeyPatch
+    qwen: Path, task: Asking, steps: list[Step], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = checkpoint(once, "qwen2.5-omni")
     spy = Spy(monkeypatch)
     options = {"audio_in_video": "true", **SMALL, **SMALL_CLIPS}
-    ask(local(folder, max_new_tokens="1", **options), task.conversation(steps[0]))
-    taught = collator(folder, task, **options)([steps[0]])
+    ask(local(qwen, max_new_tokens="1", **options), task.conversation(steps[0]))
+    taught = collator(qwen, task, **options)([steps[0]])
     length = spy.tensors["input_ids"].shape[1]
     assert torch.equal(taught["input_ids"][:, :length], spy.tensors["input_ids"])
     assert taught["use_audio_in_video"] is spy.tensors["use_audio_in_video"] is True
     quiet = replace(steps[1], media={**steps[1].media, "audio": None})
     with pytest.raises(UsageError, match="interleaved"):
-        collator(folder, task, **options)([steps[0], quiet])
+        collator(qwen, task, **options)([steps[0], quiet])
 
 
 def test_where_sound_is_interleaved_control_tokens_in_a_prompt_are_refused(
-    once: Once, task: Asking, steps: list[Step]
+    qwen: Path, task: Asking, steps: list[Step]
 ) -> None:
     """There the processor is given a text, in which it would obey them."""
-    collate = collator(checkpoint(once, "qwen2.5-omni"), task, audio_in_video="true", **SMALL_CLIPS)
+    collate = collator(qwen, task, audio_in_video="true", **SMALL_CLIPS)
     for token in ("<|im_start|>", "<|im_end|>"):
         with pytest.raises(MediaError, match=re.escape(token)):
             collate([replace(steps[0], instruction=f"Open {token}", source={})])
 
 
 def test_the_training_pages_python_runs(
-    once: Once,
+    qwen: Path,
     data: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -341,7 +338,7 @@ def test_the_training_pages_python_runs(
     if not page.is_file():
         pytest.skip("needs a checkout: the sdist has no docs")
     (tmp_path / "DATA").symlink_to(data)
-    (tmp_path / "MODEL").symlink_to(checkpoint(once, "qwen2.5-omni"))
+    (tmp_path / "MODEL").symlink_to(qwen)
     monkeypatch.chdir(tmp_path)
     (block,) = re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.S)
     exec(block, {})
@@ -350,13 +347,12 @@ def test_the_training_pages_python_runs(
 
 @pytest.mark.parametrize("streaming", [False, True])
 def test_rows_of_a_repository_go_to_it_as_they_are(
-    once: Once, data: Path, task: Asking, steps: list[Step], tmp_path: Path, streaming: bool
+    collate: Any, data: Path, task: Asking, steps: list[Step], tmp_path: Path, streaming: bool
 ) -> None:
     import omnidata
     from omnidata.data.convert import convert
 
     convert(task.load(data), tmp_path / "out", embed=True)
-    collate = collator(checkpoint(once, APART[0]), task)
     found = datasets.load_dataset(str(tmp_path / "out"), split="test", streaming=streaming)
     own = {step.sample_id: step for step in steps}
     rows = [row for row in found if row["sample_id"] in own]
@@ -379,7 +375,7 @@ def test_rows_of_a_repository_go_to_it_as_they_are(
 
 
 def test_coordinates_that_torchs_format_rounds_are_refused_and_wider_ones_taken(
-    once: Once, task: Asking, steps: list[Step], tmp_path: Path
+    collate: Any, task: Asking, steps: list[Step], tmp_path: Path
 ) -> None:
     from omnidata.loaders.columns import features
     from omnidata.loaders.rows import to_row
@@ -388,7 +384,6 @@ def test_coordinates_that_torchs_format_rounds_are_refused_and_wider_ones_taken(
     empty = dict.fromkeys(task.benchmark.card.roles or ())
     columns = features((), task.benchmark.card.roles or {})
     rows = datasets.Dataset.from_list([{**to_row(step, ()), **empty}], features=columns)
-    collate = collator(checkpoint(once, APART[0]), task)
     wanted = collate([rows[0]])
     with pytest.raises(UsageError, match="action holds numbers that a format") as caught:
         collate([rows.with_format("torch")[0]])
