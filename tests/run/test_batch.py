@@ -6,7 +6,7 @@ import json
 import shutil
 from base64 import b64decode
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -56,21 +56,27 @@ def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
     set_keys(monkeypatch)
 
 
-Made = Callable[[Path, int], Path]
+Made = Callable[..., Path]
 
 
 @pytest.fixture(scope="module")
 def made(source: LoadedDataset, tmp_path_factory: pytest.TempPathFactory) -> Made:
-    """Copies a run of so many steps that were written for vLLM."""
-    folder = tmp_path_factory.mktemp("made")
+    """A run of so many steps that were written for vLLM, a copy for each call."""
+    templates = tmp_path_factory.mktemp("templates")
 
-    def copy(run: Path, limit: int) -> Path:
-        whole = folder / str(limit)
+    def copy(limit: int) -> Path:
+        whole = templates / str(limit)
         if not whole.exists():
             write(TASK, source, VLLM, whole, limit=limit)
-        return Path(shutil.copytree(whole, run))
+        return Path(shutil.copytree(whole, tmp_path_factory.mktemp("batch") / "run"))
 
     return copy
+
+
+def take(run: Path, rows: Sequence[Mapping[str, Any]], **how: Any) -> Any:
+    """Read rows of a provider out of a file of their own."""
+    path = run.parent / f"rows-{len([*run.parent.iterdir()])}.jsonl"
+    return read(run, [write_rows(path, rows)], **how)
 
 
 def lines_of(run: Path) -> dict[str, dict[str, Any]]:
@@ -158,7 +164,7 @@ def failed(row: dict[str, Any], code: str, message: str, status: int = 0) -> dic
 def test_a_whole_round_of_missing_expired_failed_and_asked_again(
     source: LoadedDataset, made: Made, tmp_path: Path
 ) -> None:
-    run = made(tmp_path / "run", 6)
+    run = made(6)
     rows = answers(run)
     names = list(rows)
     first = [rows[names[0]], rows[names[1]]]
@@ -208,7 +214,7 @@ def test_live_requests_take_over_where_a_batch_has_ended(
         write(TASK, source, recipe, run, limit=4)
         rows = [*answers(run).values()]
         expired = failed(rows[1], "batch_expired", "")
-        read(run, [write_rows(tmp_path / "r.jsonl", [rows[0], expired])])
+        take(run, [rows[0], expired])
         limits = Limits(prices=prices)
         results = evaluate(TASK, source, recipe, run, limit=4, limits=limits)
         assert server.count == 3
@@ -266,7 +272,7 @@ def test_an_interrupted_call_goes_on_after_its_last_whole_file(
     assert sum(file.requests for file in written.files) == 7
     assert all(file.stat().st_mtime_ns == then for file, then in kept.items())
     assert len(answers(run)) == 7
-    assert read(run, [write_rows(tmp_path / "r", [*answers(run).values()])]).answered == 7
+    assert take(run, [*answers(run).values()]).answered == 7
 
 
 def test_media_lie_in_a_folder_once_and_requests_name_them(
@@ -341,7 +347,7 @@ def test_a_secret_is_in_no_file(source: LoadedDataset, tmp_path: Path, address: 
     assert write(TASK, source, recipe, run, limit=2).new == 0
     rows = [*answers(run).values()]
     rows[0] = failed(rows[0], "", f"Incorrect API key provided: {KEY}", 401)
-    read(run, [write_rows(tmp_path / "r.jsonl", rows)])
+    take(run, rows)
     for path in run.rglob("*"):
         content = b"" if path.is_dir() else path.read_bytes()
         assert KEY.encode() not in content, path
@@ -352,7 +358,7 @@ def test_a_secret_is_in_no_file(source: LoadedDataset, tmp_path: Path, address: 
 def test_rows_that_are_not_of_this_batch_write_nothing(
     source: LoadedDataset, made: Made, tmp_path: Path
 ) -> None:
-    run, other = made(tmp_path / "run", 2), tmp_path / "other"
+    run, other = made(2), tmp_path / "other"
     write(TASK, source, VLLM, other, limit=2)
     good, foreign = [*answers(run).values()], [*answers(other).values()]
     for rows, why in (
@@ -361,7 +367,7 @@ def test_rows_that_are_not_of_this_batch_write_nothing(
         ([*good, {"hello": "world"}], "belongs to no request"),
     ):
         with pytest.raises(PredictionError, match=why):
-            read(run, [write_rows(tmp_path / "r.jsonl", rows)])
+            take(run, rows)
     torn = write_rows(tmp_path / "torn.jsonl", good)
     torn.write_bytes(torn.read_bytes()[:-40])
     with pytest.raises(PredictionError, match=r"torn\.jsonl:2"):
@@ -374,7 +380,7 @@ def test_rows_that_are_not_of_this_batch_write_nothing(
 def test_a_row_that_says_two_things_or_nothing_readable_fails_its_step_alone(
     made: Made, tmp_path: Path
 ) -> None:
-    run = made(tmp_path / "run", 3)
+    run = made(3)
     torn, twice, good = (json.dumps(row).encode() for row in answers(run, "TAP").values())
     torn = torn.replace(b"TAP", b"T\xffP")
     twice = twice.replace(b'"finish_reason"', b'"finish_reason": "length", "finish_reason"')
@@ -391,25 +397,24 @@ def test_a_row_that_says_two_things_or_nothing_readable_fails_its_step_alone(
     ("change", "why"), [({"rounds": []}, "of round 1, of 0"), ({"round": 7}, "of round 7, of 1")]
 )
 def test_a_manifest_whose_rounds_do_not_fit_is_refused(
-    made: Made, tmp_path: Path, change: dict[str, Any], why: str
+    made: Made, change: dict[str, Any], why: str
 ) -> None:
-    run = made(tmp_path / "run", 4)
+    run = made(4)
     path = run / "batch" / "manifest.json"
     manifest = json.loads(path.read_text())
     (manifest["files"][0] if "round" in change else manifest).update(change)
     path.write_text(json.dumps(manifest))
     with pytest.raises(RunError, match=why):
-        read(run, [write_rows(tmp_path / "r.jsonl", [])])
+        take(run, [])
 
 
 def test_a_failure_gives_way_to_the_answer_of_another_file(made: Made, tmp_path: Path) -> None:
-    run = made(tmp_path / "run", 2)
+    run = made(2)
     rows = [*answers(run).values()]
-    bad = [failed(row, "", "the engine died", 500) for row in rows]
-    with pytest.raises(UnansweredError, match="the engine died"):
-        read(run, [write_rows(tmp_path / "bad.jsonl", bad)])
-    files = [write_rows(tmp_path / "good.jsonl", rows), tmp_path / "bad.jsonl"]
-    found = read(run, files)
+    bad = write_rows(tmp_path / "bad.jsonl", [failed(row, "", "gone", 500) for row in rows])
+    with pytest.raises(UnansweredError, match="gone"):
+        read(run, [bad])
+    found = read(run, [write_rows(tmp_path / "good.jsonl", rows), bad])
     assert (found.answered, found.repeated, found.missing) == (2, 2, 0)
 
 
@@ -417,9 +422,9 @@ def test_a_failure_gives_way_to_the_answer_of_another_file(made: Made, tmp_path:
 def test_of_answers_of_two_rounds_the_first_counts_in_any_order_of_calls(
     source: LoadedDataset, made: Made, tmp_path: Path, order: tuple[int, ...]
 ) -> None:
-    run = made(tmp_path / "run", 2)
+    run = made(2)
     late, good = answers(run, "of round 1").values()
-    read(run, [write_rows(tmp_path / "bad.jsonl", [failed(late, "", "gone", 500), good])])
+    take(run, [failed(late, "", "gone", 500), good])
     write(TASK, source, VLLM, run, limit=2, only="missing")
     rounds = {1: [late], 2: [*answers(run, "of round 2").values()]}
     files = {n: write_rows(tmp_path / f"{n}.jsonl", rows) for n, rows in rounds.items()}
@@ -433,11 +438,11 @@ def test_of_answers_of_two_rounds_the_first_counts_in_any_order_of_calls(
 def test_a_call_that_is_cut_off_while_it_records_goes_on(
     source: LoadedDataset, made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
-    run = made(tmp_path / "run", 2)
+    run = made(2)
     late, good = answers(run, "of round 1").values()
-    read(run, [write_rows(tmp_path / "0.jsonl", [failed(late, "", "gone", 500), good])])
+    take(run, [failed(late, "", "gone", 500), good])
     write(TASK, source, VLLM, run, limit=2, only="missing")
-    read(run, [write_rows(tmp_path / "2.jsonl", [*answers(run, "of round 2").values()])])
+    take(run, [*answers(run, "of round 2").values()])
     first = write_rows(tmp_path / "1.jsonl", [late])
 
     def stop(*_: Any) -> None:
@@ -454,21 +459,21 @@ def test_a_call_that_is_cut_off_while_it_records_goes_on(
 def test_another_answer_to_a_request_is_refused_in_a_later_call_as_well(
     made: Made, tmp_path: Path
 ) -> None:
-    run = made(tmp_path / "run", 2)
+    run = made(2)
     one, two = answers(run, "a\ud800").values()
-    read(run, [write_rows(tmp_path / "1.jsonl", [one])])
+    take(run, [one])
     before = content(run)
     other = write_rows(tmp_path / "2.jsonl", [two, {**one, "response": said("else")}])
     with pytest.raises(PredictionError, match="two answers to the request"):
         read(run, [other])
     assert content(run) == before
-    assert read(run, [write_rows(tmp_path / "3.jsonl", [one, two])]).kept == 1
+    assert take(run, [one, two]).kept == 1
 
 
 def test_usage_counts_answers_of_unknown_tokens_and_a_cost_stays(
     made: Made, tmp_path: Path
 ) -> None:
-    run, prices = made(tmp_path / "run", 4), prices_file(tmp_path)
+    run, prices = made(4), prices_file(tmp_path)
     rows = [*answers(run).values()]
     for row, tokens in zip(rows, ({}, {"prompt_tokens": -5}, {"prompt_tokens": 7}), strict=False):
         row["response"]["body"]["usage"] = tokens
@@ -480,7 +485,7 @@ def test_usage_counts_answers_of_unknown_tokens_and_a_cost_stays(
     assert (first["requests"], first["unmetered"], first["cost"]) == (3, 2, 0.07)
     read(run, [file])
     assert usage_of(run) == first
-    read(run, [write_rows(tmp_path / "more.jsonl", rows)])
+    take(run, rows)
     assert usage_of(run)["requests"] == 4
     assert "cost" not in usage_of(run)  # of all four nobody knows it
 
@@ -496,7 +501,7 @@ def test_a_run_that_goes_on_counts_batches_at_their_price_and_answers_of_unknown
     for row, tokens in ((late, 7), (good, 11), (unknown, 0)):
         row["response"]["body"]["usage"] = {"prompt_tokens": tokens}
     bad = failed(late, "batch_expired", "")
-    read(run, [write_rows(tmp_path / "0.jsonl", [bad, good, unknown])], prices=prices)
+    take(run, [bad, good, unknown], prices=prices)
     write(TASK, source, openai, run, limit=3, only="missing")
     (again,) = answers(run).values()
     again["response"]["body"]["usage"] = {"prompt_tokens": 100}
@@ -512,21 +517,19 @@ def test_a_run_that_goes_on_counts_batches_at_their_price_and_answers_of_unknown
 
 
 def test_another_round_is_of_the_same_code_of_the_model(
-    source: LoadedDataset, made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    source: LoadedDataset, made: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = made(tmp_path / "run", 2)
+    run = made(2)
     good, bad = answers(run).values()
-    read(run, [write_rows(tmp_path / "r.jsonl", [good, failed(bad, "", "gone", 500)])])
+    take(run, [good, failed(bad, "", "gone", 500)])
     monkeypatch.setattr("omnidata.run.adapter_code.version", lambda _: "99.0")
     with pytest.raises(RunError, match="--reuse-answers"):
         write(TASK, source, VLLM, run, limit=2, only="missing")
     assert write(TASK, source, VLLM, run, limit=2, only="missing", reuse_answers=True).new == 1
 
 
-def test_a_round_is_not_asked_twice_before_it_is_read(
-    source: LoadedDataset, made: Made, tmp_path: Path
-) -> None:
-    run = made(tmp_path / "run", 2)
+def test_a_round_is_not_asked_twice_before_it_is_read(source: LoadedDataset, made: Made) -> None:
+    run = made(2)
     with pytest.raises(RunError, match="nothing of round 1 has been read"):
         write(TASK, source, VLLM, run, limit=2, only="missing")
     with pytest.raises(RunError, match="different settings"):
@@ -615,7 +618,7 @@ def test_rows_in_any_order_and_any_files_give_the_same_lines(
     statuses: list[int],
 ) -> None:
     folder = tmp_path_factory.mktemp("any")
-    run = made(folder / "run", 4)
+    run = made(4)
     rows = [
         {**row, "response": said(texts[number % len(texts)])}
         if status == 200
@@ -656,7 +659,7 @@ def row_of(asked: dict[str, Any], body: str) -> str:
 
 
 def test_answers_are_judged_as_live_ones(made: Made, tmp_path: Path) -> None:
-    run = made(tmp_path / "run", len(BODIES))
+    run = made(len(BODIES))
     asked = answers(run)
     text = "".join(map(row_of, asked.values(), (body for body, _ in BODIES)))
     (tmp_path / "r.jsonl").write_text(text)
@@ -672,7 +675,7 @@ def test_answers_are_judged_as_live_ones(made: Made, tmp_path: Path) -> None:
 def test_a_row_whose_body_is_no_object_belongs_to_no_request(
     made: Made, tmp_path: Path, body: str
 ) -> None:
-    run = made(tmp_path / "run", 4)
+    run = made(4)
     (tmp_path / "r.jsonl").write_text(row_of(next(iter(answers(run).values())), body))
     with pytest.raises(PredictionError, match="belongs to no request"):
         read(run, [tmp_path / "r.jsonl"])
