@@ -291,9 +291,9 @@ def test_an_interruption_waits_for_what_is_under_way(
         command = [
             *("evaluate", "omnigui", str(data), "--model", "openai:m", "--out", str(run)),
             *("--base-url", f"{server.url}/v1", "-T", "modalities=I", "--concurrency", "4"),
-            *("--engine", "ray", "--address", cluster.address, "--workers", "2"),
         ]
-        with Started(*command) as process:
+        ray = ("--engine", "ray", "--address", cluster.address, "--workers", "2")
+        with Started(*command, *ray) as process:
             while server.count < 30:
                 assert process.poll() is None
                 time.sleep(0.01)
