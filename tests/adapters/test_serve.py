@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import io
 import json
-import socket
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-from PIL import Image, ImageOps
 
 from omnidata import media
 from omnidata.adapters.tiny import make_tiny
 from omnidata.tasks import get_task
 from omnidata.types import Conversation, LoadedDataset, Part
+from tests.adapters.serving import serving
 from tests.cli.running import as_json, omnidata
 from tests.conftest import Once
 from tests.trees import read_lines
-
-if TYPE_CHECKING:
-    import torch
 
 _MISSING = [
     name
@@ -50,35 +43,6 @@ seed and this bias the first steps of the sample get answers of 3 to 23 tokens."
 
 TOKENS = 64
 
-START_S = 120.0
-
-
-@contextmanager
-def serving(model: Path) -> Iterator[str]:
-    """The address of a server in a thread of this process, which has imported all it needs."""
-    from transformers.cli.serve import Serve
-
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-    running: Any = Serve(str(model), non_blocking=True, host="127.0.0.1", port=port, device="cpu")
-    begin = time.monotonic()
-    while not running.server.started:
-        assert time.monotonic() < begin + START_S, "it does not start"
-        time.sleep(0.01)
-    yield f"http://127.0.0.1:{port}"
-    running.kill_server()
-
-
-def decode(data: torch.Tensor, mode: Any, *, apply_exif_orientation: bool) -> torch.Tensor:
-    """A picture in RGB, (3, height, width), uint8, as torchvision's decoder gives it."""
-    from torchvision.transforms.functional import pil_to_tensor
-
-    with Image.open(io.BytesIO(data.numpy().tobytes())) as picture:
-        upright = ImageOps.exif_transpose(picture) if apply_exif_orientation else picture
-        pixels: torch.Tensor = pil_to_tensor(upright.convert("RGB"))
-    return pixels
-
 
 @pytest.fixture(scope="module")
 def folder(once: Once) -> Path:
@@ -87,22 +51,9 @@ def folder(once: Once) -> Path:
 
 @pytest.fixture(scope="module")
 def server(folder: Path) -> Iterator[str]:
-    """The server's address.
-
-    The one build of torchvision that fits torch without CUDA cannot load its decoders, which want
-    CUDA, and the server decodes pictures with them. There Pillow takes their place.
-    """
-    from omnidata.adapters.hf.checkpoint import prepare_imports
-
-    prepare_imports()
-    import torch
-    import torchvision.io
-
-    with pytest.MonkeyPatch.context() as patch:
-        if not hasattr(torch.ops.image, "decode_image"):
-            patch.setattr(torchvision.io, "decode_image", decode)
-        with serving(folder) as url:
-            yield url
+    """The server's address."""
+    with serving(folder) as url:
+        yield url
 
 
 @pytest.fixture(scope="module")

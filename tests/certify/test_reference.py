@@ -12,7 +12,7 @@ from omnidata.adapters.tiny import make_tiny
 from omnidata.certify import certify
 from omnidata.run.asker import Recipe
 from tests.adapters.servers import running
-from tests.adapters.test_serve import Serving, decode
+from tests.adapters.serving import serving
 from tests.certify.servers import Heard, Watching
 from tests.trees import read_lines
 
@@ -53,24 +53,12 @@ def test_a_local_model_agrees_with_itself(tmp_path: Path) -> None:
     bool(LOCAL or SERVING),
     reason=f"needs the extras `dev`, `local` and `openai`: no {', '.join(LOCAL + SERVING)}",
 )
-def test_a_served_model_agrees_with_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_served_model_agrees_with_itself(tmp_path: Path) -> None:
     """Texts and pictures: the server takes no clips, and no sound beside other parts."""
-    from omnidata.adapters.hf.checkpoint import prepare_imports
-
-    prepare_imports()
-    import torch
-    import torchvision.io
-
-    if not hasattr(torch.ops.image, "decode_image"):
-        monkeypatch.setattr(torchvision.io, "decode_image", decode)
-    folder = make_brief(tmp_path / "tiny")
-    server = Serving(folder).up()
-    try:
-        options = {"image_size": "100"}
-        served = Recipe(f"openai:{folder}", options, base_url=f"{server.url}/v1")
+    folder, options = make_brief(tmp_path / "tiny"), {"image_size": "100"}
+    with serving(folder) as url:
+        served = Recipe(f"openai:{folder}", options, base_url=f"{url}/v1")
         found = certify(served, tmp_path, against=Recipe(f"hf:{folder}", options), modalities="I")
-    finally:
-        server.end()
     assert len(found.agreement) > 15
     assert set(found.agreement.values()) == {1.0}
     states = {finding.probe: finding.state for finding in found.findings}
