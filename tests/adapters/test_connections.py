@@ -17,7 +17,7 @@ from omnidata.types import Message, Part, Request
 from tests.adapters.asking import keyed
 
 KEY = "sk-canary-0123456789-abcdefghijklmnop"
-STEPS = 6
+STEPS = 10
 SAID = [f"question {number}" for number in range(STEPS)]
 Writes = Callable[[asyncio.StreamWriter, bytes], Awaitable[None]]
 # One that sends JSON and one that sends forms: all wires have the session of one of them.
@@ -120,7 +120,7 @@ def test_a_silent_connection_is_used_again(spec: str) -> None:
         await asyncio.sleep((0.1, 0.25, 0.4)[next(numbers) % 3])
         await once(writer, response)
 
-    found, connections = asyncio.run(ask_each(spec, slowly, 2))
+    found, connections = asyncio.run(ask_each(spec, slowly, 3))
     assert found == SAID
     assert connections < STEPS
 

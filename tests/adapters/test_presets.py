@@ -286,6 +286,8 @@ def test_a_server_is_named_by_option_before_environment_before_row(
     monkeypatch.setenv("OPENAI_BASE_URL", "http://env/v1/")
     assert url() == "http://env/v1"
     assert url("http://option/v1") == "http://option/v1"
+    monkeypatch.delenv("GEMINI_BASE_URL", raising=False)
+    assert get("gemini:m", base_url=None).settings["base_url"] == ""  # the provider's own
 
 
 def test_a_preset_without_a_server_says_how_to_name_one(monkeypatch: pytest.MonkeyPatch) -> None:
