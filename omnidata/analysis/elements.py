@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
-from omnidata.analysis.comparison import check_ids, check_source, find_data
+from omnidata.analysis.alignment import check_ids, check_source, find_data
 from omnidata.analysis.slices import (
     RunSlice,
     Values,

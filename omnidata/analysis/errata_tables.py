@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from omnidata.analysis.comparison import check_ids, check_source, find_data, verdict_columns
+from omnidata.analysis.alignment import check_ids, check_source, find_data, verdict_columns
 from omnidata.analysis.slices import make_cell, make_table, metric_column, run_labels
 from omnidata.errors import UsageError, plural
 from omnidata.loaders.steps import Positions, ids_of, select_steps

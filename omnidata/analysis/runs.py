@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
-from omnidata.analysis.comparison import ANSWERED, Aligned, failures
+from omnidata.analysis.alignment import ANSWERED, Aligned, failures
 from omnidata.errors import UsageError, plural
 from omnidata.run.certificates import certificate_of
 from omnidata.run.differences import flatten, shorten

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from omnidata.analysis.comparison import check_ids, check_source, find_data
+from omnidata.analysis.alignment import check_ids, check_source, find_data
 from omnidata.analysis.runs import group_alike, labels, unlike
 from omnidata.errors import OmnidataError, RunError
 from omnidata.run.run_files import Run
