@@ -65,7 +65,7 @@ def report(
 
     Example: omnidata report runs/full --errors --by app
     """
-    from omnidata.analysis.elements import AXIS, clicks
+    from omnidata.analysis.elements import AXIS, read_clicks
     from omnidata.analysis.report import report as make
     from omnidata.analysis.runs import read_runs
     from omnidata.run.errata import read_all
@@ -94,7 +94,7 @@ def report(
         from omnidata.analysis.errata_tables import correct_runs
 
         found = correct_runs(found, corrected, data)
-    sized = [clicks(run, data) for run in found] if AXIS in by else []
+    sized = [read_clicks(run, data) for run in found] if AXIS in by else []
     axes = [axis for axis in by if axis != AXIS]
     made = make(found, with_published=published, by=axes, errors=errors, clicks=sized)
     # The files come first, so that an error comes before any table.
