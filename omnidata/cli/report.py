@@ -117,7 +117,7 @@ def report(
         for path in draw(found, figures, sized):
             terminal.note(f"figure: {path}")
     if card:
-        from omnidata.analysis.report import write_card
+        from omnidata.analysis.model_card import write_card
 
         for path in write_card(found, card, hub_datasets):
             terminal.note(f"card: {path}")
