@@ -161,12 +161,12 @@ def _format_settings(settings: Sequence[Mapping[str, Any]]) -> list[str]:
     for number, own in enumerate(settings):
         for name, value in own.items():
             columns.setdefault(name, {})[number] = _format_value(name, value)
-    columns = _without_repeated(columns)
-    short = _endings(columns)
+    kept = _without_repeated(columns)
+    short = _endings(kept)
     return [
         ", ".join(
             texts[number] if name in _UNNAMED else f"{short[name]}={texts[number]}"
-            for name, texts in columns.items()
+            for name, texts in kept.items()
             if number in texts
         )
         for number in range(len(settings))
@@ -292,7 +292,7 @@ def _differing_data(runs: Sequence[Run]) -> Iterator[str]:
 def _differing_ids(runs: Sequence[Run]) -> Iterator[str]:
     """Compare the ids of imported answers, whose data are unknown, with those of all runs."""
     imported = [run for run in runs if run.imported]
-    if not imported or len({frozenset(run.scores) for run in runs}) == 1:
+    if not imported or len(runs) == 1 or len({frozenset(run.scores) for run in runs}) == 1:
         return
     most = usual([run.scores.keys() for run in runs])
     odd = [run for run in imported if run.scores.keys() != most] or imported
