@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -34,10 +34,12 @@ _MATRIX_LIMIT: Final = 40
 """Rows and columns of a matrix, at most; benchmarks with more labels get no matrix."""
 
 _PHONE: Final[Screen] = (720, 1600)
+_NUMBERED: Final = tuple(NUMBERS)
+"""Kinds of actions, in the order of their numbers."""
 
 
 @dataclass(frozen=True, slots=True)
-class Index:
+class FirstPage:
     """The first page.
 
     Attributes:
@@ -59,11 +61,10 @@ class Index:
     settings: Mapping[str, str]
 
 
-def index(book: Book) -> Index:
-    """Return the counts of the first page."""
-    axes = _axes(book)
+def first_page(book: Book) -> FirstPage:
+    """Return the content of the first page, but for the list of steps."""
     results = book.run.results if book.run else {}
-    return Index(
+    return FirstPage(
         totals=_totals(book, results.get("overall", {}), results.get("ci95") or {}),
         outcomes=results.get("outcomes", {}),
         by_tag={
@@ -74,9 +75,9 @@ def index(book: Book) -> Index:
             for tag, subsets in results.get("by", {}).items()
             if len(subsets) > 1
         },
-        axes=axes,
+        axes=[*_run_axes(book), *_tag_axes(book), *_label_axes(book)],
         matrix=_matrix(book) if book.run else None,
-        labels=_sort_counts(Counter(filter(None, book.targets))),
+        labels=_count(filter(None, book.targets)),
         settings=_settings(book),
     )
 
@@ -144,16 +145,19 @@ class Axis:
     codes: Sequence[int]
 
 
-def _axes(book: Book) -> list[Axis]:
-    found = []
-    if book.run:
-        marks = [each.mark or "" for each in book.explanations]
-        found.append(_axis("verdict", "Verdict", marks, list(MARKS), MARKS))
-        outcomes = [book.run.scores[step.sample_id]["outcome"] for step in book.steps]
-        found.append(_axis("outcome", "Outcome", outcomes, OUTCOMES))
-        causes = [each.diagnosis.cause if each.diagnosis else "" for each in book.explanations]
-        if any(causes):
-            found.append(_axis("cause", "Cause", causes, list(CAUSES), CAUSES))
+def _run_axes(book: Book) -> Iterator[Axis]:
+    if book.run is None:
+        return
+    marks = [each.mark or "" for each in book.explanations]
+    yield _axis("verdict", "Verdict", marks, list(MARKS), MARKS)
+    outcomes = [book.run.scores[step.sample_id]["outcome"] for step in book.steps]
+    yield _axis("outcome", "Outcome", outcomes, OUTCOMES)
+    causes = [each.diagnosis.cause if each.diagnosis else "" for each in book.explanations]
+    if any(causes):
+        yield _axis("cause", "Cause", causes, list(CAUSES), CAUSES)
+
+
+def _tag_axes(book: Book) -> Iterator[Axis]:
     by_tag: dict[str, list[str]] = {tag: [] for tag in book.source.tags}
     for tags in column_of(book.steps, "tags"):
         for tag, values in by_tag.items():
@@ -161,25 +165,27 @@ def _axes(book: Book) -> list[Axis]:
     for tag, values in by_tag.items():
         if 1 < len(set(values)) <= _MOST_VALUES:
             order = list(book.run.results["by"].get(tag, ())) if book.run else []
-            found.append(_axis(tag, tag.replace("_", " ").capitalize(), values, order))
+            yield _axis(tag, tag.replace("_", " ").capitalize(), values, order)
+
+
+def _label_axes(book: Book) -> Iterator[Axis]:
     answers = [each.answer_label for each in book.explanations] if book.run else [""]
     if len({*book.targets, *answers}) < 2:
-        return found
+        return
     if any(book.targets):
-        found.append(_axis("target", f"Target {book.noun}", book.targets, list(NUMBERS)))
+        yield _axis("target", f"Target {book.noun}", book.targets)
     if any(answers):
-        found.append(_axis("answer", f"Answered {book.noun}", answers, list(NUMBERS)))
-    return found
+        yield _axis("answer", f"Answered {book.noun}", answers)
 
 
 def _axis(
     key: str,
     label: str,
     values: Sequence[str],
-    order: Sequence[str] = (),
+    order: Sequence[str] = _NUMBERED,
     names: Mapping[Any, str] = {},
 ) -> Axis:
-    counts = _sort_counts(Counter(values), order)
+    counts = _count(values, order)
     codes = {value: code for code, value in enumerate(counts)}
     return Axis(
         key=key,
@@ -191,15 +197,15 @@ def _axis(
     )
 
 
-def _sort_counts(counts: Counter[str], order: Sequence[str] = list(NUMBERS)) -> dict[str, int]:
-    places = {value: place for place, value in enumerate((*order,))}
-    last = (UNREAD, NOTHING)
-    return dict(
-        sorted(
-            counts.items(),
-            key=lambda item: (item[0] in last, places.get(item[0], len(places)), item[0]),
-        )
-    )
+def _count(values: Iterable[str], order: Sequence[str] = _NUMBERED) -> dict[str, int]:
+    """Return the count of each value, those of `order` first and answers without an action last."""
+    places = {value: place for place, value in enumerate(order)}
+    counts = Counter(values)
+
+    def rank(value: str) -> tuple[bool, int, str]:
+        return value in (UNREAD, NOTHING), places.get(value, len(places)), value
+
+    return {value: counts[value] for value in sorted(counts, key=rank)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,12 +230,10 @@ def _matrix(book: Book) -> Matrix | None:
         for each in book.explanations
         if each.target_label and each.answer_label
     )
-    targets = list(_sort_counts(Counter(target for target, _ in pairs)))
-    said = {answer for _, answer in pairs}
-    # The columns begin like the rows, so that right answers are on the diagonal.
-    answers = [*targets, *(name for name in _sort_counts(Counter(said)) if name not in targets)]
-    answers = [name for name in answers if name in said or name in targets]
-    if len(said | {*targets}) < 2 or max(len(targets), len(answers)) > _MATRIX_LIMIT:
+    targets = list(_count(target for target, _ in pairs))
+    others = [answer for answer in _count(answer for _, answer in pairs) if answer not in targets]
+    answers = [*targets, *others]  # like the rows first, so that right answers are on the diagonal
+    if not 2 <= len(answers) <= _MATRIX_LIMIT:
         return None
     counts = [[pairs[target, answer] for answer in answers] for target in targets]
     return Matrix(book.noun, targets, answers, counts)
@@ -240,9 +244,9 @@ def listing(book: Book, axes: Sequence[Axis]) -> dict[str, Any]:
 
     Returns:
         "ids", "index" in the episode, "episode" and "face" (the number of its picture on the
-        shelf, -1 for none) by step; "episodes" with app, id and instruction; "axes" with key,
-        values, names and codes by step; "size" of the first picture, for the space that
-        thumbnails need before they load.
+        shelf, -1 for none) by step; "strips", the steps of each episode; "episodes" with app, id
+        and instruction; "axes" with key, values, names and codes by step; "size" of the first
+        picture, for the space that thumbnails need before they load.
     """
     faces = book.shelf.faces
     firsts = [book.steps[numbers[0]] for numbers in book.episodes]

@@ -22,7 +22,7 @@ from markupsafe import Markup, escape
 from omnidata.errors import plural
 from omnidata.types import CAUSES
 from omnidata.viewer.book import Book
-from omnidata.viewer.first_page import MARKS, index, listing
+from omnidata.viewer.first_page import MARKS, first_page, listing
 from omnidata.viewer.media_index import Addresses
 from omnidata.viewer.step_page import step_page
 
@@ -104,12 +104,12 @@ class Pages:
 
     def first(self) -> str:
         """Return the overview as a whole page; in one file, the part before the steps."""
-        found = index(self._book)
+        page = first_page(self._book)
         return self._page(
             "index.html",
             title=f"{self._book.task.name} · {self._book.title}",
-            index=found,
-            listing=listing(self._book, found.axes),
+            page=page,
+            listing=listing(self._book, page.axes),
             patterns=[self._where.steps, self._where.thumbs],
         )
 
