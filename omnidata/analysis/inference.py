@@ -192,16 +192,29 @@ def portions(resamples: int, numbers: int) -> Iterator[int]:
         yield min(size, resamples - start)
 
 
+def resample(count: Ints, rng: np.random.Generator, resamples: int) -> Iterator[Ints]:
+    """Yield how often each kind of episode is drawn in each resample, (S, K), portion by portion.
+
+    Args:
+        count: (K,), the number of episodes of each kind.
+        rng: draws.
+        resamples: in all.
+    """
+    episodes = count.sum()
+    for size in portions(resamples, len(count)):
+        yield rng.multinomial(episodes, count / episodes, size=size)
+
+
 def _intervals(kinds: _Kinds, rates: Rates, rng: np.random.Generator, resamples: int) -> Floats:
     """Return 95 % percentile intervals (M, 2) of the differences over resampled episodes."""
-    episodes = int(kinds.count.sum())
-    if not episodes:
+    if not len(kinds.count):
         return np.full((rates(kinds.count @ kinds.a).shape[-1], 2), np.nan)
-    drawn = []
-    for size in portions(resamples, len(kinds.count)):
-        counts = rng.multinomial(episodes, kinds.count / episodes, size=size)
-        drawn.append(rates(counts @ kinds.b) - rates(counts @ kinds.a))
-    differences = np.concatenate(drawn)
+    differences = np.concatenate(
+        [
+            rates(counts @ kinds.b) - rates(counts @ kinds.a)
+            for counts in resample(kinds.count, rng, resamples)
+        ]
+    )
     # A draw may lack all episodes that have a metric.
     differences[~np.isfinite(differences)] = np.nan
     differences[:, np.isnan(differences).all(axis=0)] = 0.0  # undefined in both runs, and unused

@@ -18,7 +18,14 @@ from typing import Any
 import numpy as np
 
 from omnidata.analysis.alignment import Aligned, align, apply_errata, measure
-from omnidata.analysis.inference import MIN_DIFFERING, MIN_EPISODES, RESAMPLES, TIE, portions
+from omnidata.analysis.inference import (
+    MIN_DIFFERING,
+    MIN_EPISODES,
+    RESAMPLES,
+    TIE,
+    portions,
+    resample,
+)
 from omnidata.analysis.runs import labels, read_runs, warnings
 from omnidata.analysis.slices import main_metric
 from omnidata.errors import RunError, plural
@@ -265,13 +272,13 @@ def _bootstrap(sums: GroupSums, seed: int, resamples: int) -> Floats:
     """Return the metric of each run over draws of groups, (D, K)."""
     runs, groups, columns = sums.added.shape
     rows = sums.added.transpose(1, 0, 2).reshape(groups, runs * columns)
-    kinds, frequency = np.unique(rows, axis=0, return_counts=True)
-    rng = np.random.default_rng(seed)
-    found = []
-    for size in portions(resamples, len(kinds)):
-        often = rng.multinomial(groups, frequency / groups, size=size)
-        found.append(sums.of((often @ kinds).reshape(-1, runs, columns)))
-    return np.concatenate(found)
+    kinds, count = np.unique(rows, axis=0, return_counts=True)
+    return np.concatenate(
+        [
+            sums.of((often @ kinds).reshape(-1, runs, columns))
+            for often in resample(count, np.random.default_rng(seed), resamples)
+        ]
+    )
 
 
 def table(found: Ranking) -> TextTable:
