@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from omnidata.analysis.alignment import check_ids, check_source, find_data
 from omnidata.analysis.slices import (
@@ -29,6 +28,7 @@ from omnidata.analysis.slices import (
     step_metric,
 )
 from omnidata.errors import RunError, UsageError, plural
+from omnidata.metrics.intervals import Floats, Ints, Mask
 from omnidata.metrics.row_tables import means
 from omnidata.run.run_files import Run
 from omnidata.table import Column, Head, Row, Table
@@ -60,12 +60,12 @@ class Clicks:
 
     run: Run
     steps: Sequence[Step]
-    sizes: npt.NDArray[np.float64]
-    right: npt.NDArray[np.float64]
-    owner: npt.NDArray[np.int64]
+    sizes: Floats
+    right: Floats
+    owner: Ints
     left_out: int
 
-    def values(self, mask: npt.NDArray[np.bool_], metric: str) -> Values:
+    def values(self, mask: Mask, metric: str) -> Values:
         """Return the number of the masked steps, the share that is right, and median sizes."""
         found = {"elements": int(mask.sum())}
         if not mask.any():

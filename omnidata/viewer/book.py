@@ -152,7 +152,9 @@ def open_run(run: Run, *, data: Path | None = None, files: Mapping[str, str] = {
     scored = [step for step in steps if step.sample_id in run.scores]
     if unknown or not scored:
         raise RunError(
-            f"{plural(len(unknown), 'score')} of steps that the data lack",
+            f"{plural(len(unknown), 'score')} of steps that the data lack"
+            if unknown
+            else "the run has no scored step",
             where=f"{run.path / 'scores.jsonl'}: {min(unknown, default='empty')}",
             expected=f"ids like {steps[0].sample_id}" if steps else "steps",
             remedy="name the data of the run with --data",
