@@ -87,14 +87,8 @@ def draw(runs: Sequence[Run], folder: Path, clicks: Sequence[Clicks] = ()) -> li
             expected="a folder that can be written",
             remedy="name another folder",
         ) from None
-    chosen = drawings(runs)
-    for each, (run, name, end) in zip(
-        clicks, _number_files([each.run for each in clicks]), strict=True
-    ):
-        make = partial(elements.figure, each, _shorten(name, 64))
-        chosen.append(Drawing(f"{run.task}-{elements.AXIS}{end}", make))
     written = []
-    for drawing in chosen:
+    for drawing in drawings(runs, clicks):
         for suffix in _SUFFIXES:
             path = folder / f"{drawing.name}{suffix}"
             save(drawing.make, path)
@@ -102,14 +96,18 @@ def draw(runs: Sequence[Run], folder: Path, clicks: Sequence[Clicks] = ()) -> li
     return written
 
 
-def drawings(runs: Sequence[Run]) -> list[Drawing]:
-    """Return the figures of the runs, of each task and profile."""
+def drawings(runs: Sequence[Run], clicks: Sequence[Clicks] = ()) -> list[Drawing]:
+    """Return the figures of the runs, of each task and profile; arguments are those of `draw`."""
     found: list[Drawing] = []
     for same in by_profile(runs):
         several = len({run.profile for run in runs if run.task == same[0].task}) > 1
         prefix = f"{same[0].task}-{same[0].profile}" if several else same[0].task
         for make in (_radars, _bars, _turns, _costs, _trees, _reliabilities):
             found += [Drawing(f"{prefix}-{each.name}", each.make) for each in make(same)]
+    numbered = _number_files([each.run for each in clicks])
+    for each, (run, name, end) in zip(clicks, numbered, strict=True):
+        make_hits = partial(elements.figure, each, _shorten(name, 64))
+        found.append(Drawing(f"{run.task}-{elements.AXIS}{end}", make_hits))
     return found
 
 

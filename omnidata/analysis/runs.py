@@ -17,6 +17,7 @@ from omnidata.run.headlines import lines_of
 from omnidata.run.run_files import Run, read_run
 from omnidata.run.run_info import ANSWERS
 
+_OF_RUN = ("model", "dataset_fingerprint", "control", "selection")
 _OF_TASK = ("options", "where", "exclude", "limit", "shard", "seed", "generation")
 _OF_MODEL = ("model_options", "model_settings")
 _OF_STEPS = ("dataset_fingerprint", "where", "exclude", "limit", "shard")
@@ -66,13 +67,13 @@ def group_alike(runs: Sequence[Run], ignored: frozenset[str]) -> list[list[Run]]
     """
     groups: dict[str, list[Run]] = {}
     copied = [copy for copy, _ in copies(runs)]
+    ignores_options = any(name.startswith("options.") for name in ignored)
     for run in runs:
         if run.imported or run in copied:
             continue
-        own = ("model", "dataset_fingerprint", "control", "selection")
-        settings = _flat(run, (*own, *_OF_TASK, *_OF_MODEL))
+        settings = _flat(run, (*_OF_RUN, *_OF_TASK, *_OF_MODEL))
         kept = {name: value for name, value in settings.items() if name not in ignored}
-        if not any(name.startswith("options.") for name in ignored):
+        if not ignores_options:
             kept["prompt_hash"] = run.settings.get("prompt_hash")
         groups.setdefault(json.dumps(kept, sort_keys=True), []).append(run)
     return list(groups.values())
