@@ -475,6 +475,13 @@ def test_how_far_a_text_is_off_is_counted(tmp_path: Path, said: str, away: str) 
     assert away in (tmp_path / "report.html").read_text()
 
 
+def test_a_run_without_scores_has_no_pages(tmp_path: Path) -> None:
+    run = answered("omnigui", write_rows(tmp_path / "steps.json", [row()]), ["x"], tmp_path / "run")
+    (run.path / "scores.jsonl").write_text("")
+    with pytest.raises(RunError, match="the run has no scored step"):
+        open_run(read_run(run.path))
+
+
 @pytest.mark.parametrize("place", ["file/pages.html", "file/inner/pages.html", "file/pages"])
 def test_a_place_that_takes_no_pages_is_said_in_plain_words(tmp_path: Path, place: str) -> None:
     run = answered("omnigui", write_rows(tmp_path / "steps.json", [row()]), ["x"], tmp_path / "run")
