@@ -75,7 +75,7 @@ def align(
     order = [*ids_of(every)] or list(dict.fromkeys(name for run in runs for name in run.scores))
     known = set(order)
     for run in runs:
-        check_ids(run, known)
+        _check_ids(run, known)
     answered = [
         {name for name, score in run.scores.items() if score["outcome"] != "missing"}
         for run in runs
@@ -134,7 +134,7 @@ def _load_steps(
         run = next((run for run in runs if not run.imported), runs[0])
         source = run.asking.load(find_data(runs, data), check_media=False)
     for run in runs:
-        check_source(run, source)
+        _check_source(run, source)
     return source.steps
 
 
@@ -167,12 +167,34 @@ def find_data(runs: Sequence[Run], data: Path | None = None) -> Path:
     return place
 
 
-def check_source(run: Run, source: LoadedDataset) -> None:
-    """Check that the data are the run's, if it records its data.
+def load_data(run: Run, data: Path | None = None) -> LoadedDataset:
+    """Load the data that a run was scored on.
+
+    Args:
+        run: scored.
+        data: their place, if it is known; else the recorded one.
 
     Raises:
-        RunError: they are not.
+        UsageError: as `find_data`.
+        RunError: the data are not the run's.
+        DataError: the data cannot be read.
     """
+    source = run.asking.load(find_data([run], data), check_media=False)
+    check_data(run, source)
+    return source
+
+
+def check_data(run: Run, source: LoadedDataset) -> None:
+    """Check that the data are the run's, and have all of its scored steps.
+
+    Raises:
+        RunError: they are not, or a step is unknown.
+    """
+    _check_source(run, source)
+    _check_ids(run, set(ids_of(source.steps)))
+
+
+def _check_source(run: Run, source: LoadedDataset) -> None:
     if run.fingerprint and run.fingerprint != source.fingerprint:
         raise RunError(
             f"the run was made on other data: fingerprint {run.fingerprint[:16]}, and "
@@ -183,16 +205,7 @@ def check_source(run: Run, source: LoadedDataset) -> None:
         )
 
 
-def check_ids(run: Run, known: set[str]) -> None:
-    """Check that the data have all scored steps.
-
-    Args:
-        run: scored.
-        known: all ids of the data.
-
-    Raises:
-        RunError: a step is unknown.
-    """
+def _check_ids(run: Run, known: set[str]) -> None:
     unknown = [name for name in run.scores if name not in known]
     if unknown:
         are = "is" if len(unknown) == 1 else "are"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from omnidata.analysis.alignment import check_ids, check_source, find_data
+from omnidata.analysis.alignment import load_data
 from omnidata.analysis.slices import (
     RunSlice,
     Values,
@@ -91,7 +91,6 @@ def read_clicks(run: Run, data: Path | None = None) -> Clicks:
         UsageError: the place of the data is unknown, or no target is an element.
         RunError: the data are not the run's, or its scores are not of steps.
     """
-    place = find_data([run], data)
     if run.profile not in run.asking.profiles:
         raise RunError(
             f"{run.profile} scores no steps",
@@ -99,9 +98,7 @@ def read_clicks(run: Run, data: Path | None = None) -> Clicks:
             expected=f"scores by {', '.join(run.asking.profiles)}",
             remedy=f"leave --by {AXIS} out",
         )
-    source = run.asking.load(place, check_media=False)
-    check_source(run, source)
-    check_ids(run, {step.sample_id for step in source.steps})
+    source = load_data(run, data)
     value = step_metric(run)[1]
     judged = [
         step for step in source.steps if run.scores.get(step.sample_id, {}).get(value) is not None
