@@ -60,7 +60,7 @@ def quick(a: Path, b: Path, **how: Any) -> Comparison:
 
 
 def assert_values_are_those_of_the_tables(found: Comparison) -> None:
-    for side, own in (("a", found.pair.a), ("b", found.pair.b)):
+    for side, own in (("a", found.a), ("b", found.b)):
         tables: Mapping[str, Any] = own.results
         for each in found.slices:
             table = tables["by"][each.axis][each.group] if each.axis else tables["overall"]
@@ -115,7 +115,8 @@ def test_only_steps_that_both_runs_have_count(source: LoadedDataset, tmp_path: P
     a = run(tmp_path / "a", source, better, limit=41)
     b = run(tmp_path / "b", source, worse, exclude=frozenset({source.steps[0].sample_id}))
     found = quick(a, b)
-    assert (len(found.pair.ids), found.pair.only_a, found.pair.only_b) == (40, 1, 31)
+    assert len(found.aligned.ids) == 40
+    assert found.unshared() == {"only_a": 1, "only_b": 31, "neither": 0}
     assert found.overall.metrics["EM"].episodes == 21
     assert found.overall.metrics["SR"].episodes == 19
     told = " ".join(found.warnings)
@@ -167,7 +168,7 @@ def test_failures_count_as_wrong_and_are_counted(source: LoadedDataset, tmp_path
     b = run(tmp_path / "b", source, lambda step: "fails" if number(step) < 9 else "right")
     found = quick(a, b)
     assert found.overall.metrics["EM"].b == pytest.approx(27 / 36)
-    assert found.pair.failures() == ({}, {"api_error": 18})
+    assert found.failures() == [{}, {"api_error": 18}]
     assert "failed steps of run B count as wrong: 18 api_error" in found.warnings
     assert found.flips[0].b == "api_error"
 
@@ -186,7 +187,7 @@ def test_imported_answers_are_compared_with_a_run_and_each_other(
 ) -> None:
     log = imported(source, tmp_path / "log", worse, missing=5)
     found = quick(pair[0], log)
-    assert (len(found.pair.ids), found.pair.only_a) == (67, 5)
+    assert (len(found.aligned.ids), found.unshared()["only_a"]) == (67, 5)
     assert not found.settings
     assert any("run B is imported" in warning for warning in found.warnings)
     same = quick(pair[1], log)
@@ -390,7 +391,7 @@ def test_task_graphs_are_compared_without_steps_or_data(tmp_path: Path) -> None:
         (scored,), _ = scorer.score(place, answers, profile="omnibench-paper")
         write_scored(tmp_path / name, scored)
     found = quick(tmp_path / "a", tmp_path / "b")
-    assert (len(found.pair.ids), found.pair.only_a) == (11, 1)
+    assert (len(found.aligned.ids), found.unshared()["only_a"]) == (11, 1)
     assert list(found.columns) == ["CR", "LC"]
     assert found.overall.metrics["CR"].difference == pytest.approx(1 / 12 - 4 / 12)
     assert not found.flips and found.overall.flips is None

@@ -24,7 +24,8 @@ from omnidata.actions import Action, Kind
 from omnidata.errors import PluginError
 from omnidata.run.run_files import read_run
 from omnidata.tasks import get_task
-from omnidata.viewer.report_data import facts, open_run
+from omnidata.viewer.book import open_run
+from omnidata.viewer.step_page import step_page
 from tests import plugs
 from tests.cli.running import here
 from tests.data.tiny import SIZE
@@ -282,10 +283,10 @@ def test_pages_have_marks_sentences_and_a_confusion_table(
     book = open_run(read_run(world.runs / "center"))
     marks = [each.mark for each in book.explanations]
     assert {"right", "near", "wrong", "unjudged"} == set(marks)
-    near = facts(book, marks.index("near"))
+    near = step_page(book, marks.index("near"))
     assert near.pictures[0].shapes
     assert near.rulings[0].why.startswith("the point (")
-    wrong = facts(book, marks.index("wrong"))
+    wrong = step_page(book, marks.index("wrong"))
     assert "the answer is " in wrong.rulings[0].why
 
 

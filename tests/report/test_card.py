@@ -9,7 +9,7 @@ import pytest
 import yaml
 from huggingface_hub import EvalResultEntry, ModelCard, ModelCardData
 
-from omnidata.analysis.report import write_card
+from omnidata.analysis.model_card import write_card
 from omnidata.errors import UsageError
 from omnidata.run.run_files import Run
 from tests.report.made import METRICS, write_run

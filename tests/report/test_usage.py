@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from omnidata.analysis.figures import drawings
-from omnidata.analysis.report import card_text, report
+from omnidata.analysis.model_card import card_text
+from omnidata.analysis.report import report
 from omnidata.run.cost import Limits
 from omnidata.run.evaluate import evaluate
 from omnidata.run.run_files import Run, read_run
