@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 
 from omnidata.actions import Action, Box, Point, centre, convert, is_on_screen
-from omnidata.analysis.alignment import align, find_data, measure
+from omnidata.analysis.alignment import align, load_data, measure
 from omnidata.analysis.inference import TIE
 from omnidata.analysis.runs import read_runs, warnings
 from omnidata.errors import DataError, RunError, UsageError, plural
@@ -274,11 +274,11 @@ def errata_lines(
         source: the dataset, if it is loaded.
 
     Raises:
-        DataError, UsageError: the data cannot be read or found.
+        DataError, RunError, UsageError: the data cannot be read, are not the runs' or are missing.
     """
     run = read_run(Path(found.strong[0]))
     if source is None:
-        source = run.asking.load(find_data([run], data), check_media=False)
+        source = load_data(run, data)
     places, targets = Positions(source.steps), Targets(run.asking, run.profile)
     about = {"errata": "candidates", "version": "1", "benchmark": found.task}
     lines: list[dict[str, Any]] = [{**about, "fingerprint": source.fingerprint}]
