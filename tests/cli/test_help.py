@@ -33,12 +33,10 @@ GROUPS = [path[:1] for path in VERBS if len(path) > 1]
 
 
 def shown(path: tuple[str, ...]) -> str:
-    """The help in a terminal of 80 columns."""
     return help_text(*path, width=80)
 
 
 def examples(text: str) -> list[str]:
-    """The commands below `Example:`."""
     block = re.search(r"^Examples?:\n((?:  .*\n)+)", text, re.MULTILINE)
     assert block, "there is no example"
     commands = re.sub(r" \\\n +", " ", block[1])

@@ -152,7 +152,7 @@ def test_control_characters_and_line_breaks_stay_inside_their_line(tmp_path: Pat
     media = write(tmp_path / "tree")
     (media / "1.png").unlink()
     for place in (data, tmp_path / "tree"):
-        text = omnidata("validate", "omnigui", place, code=1).stdout
+        text = validate(place, code=1).stdout
         assert "\x1b" not in text
         assert "\x07" not in text
         begins = ("error [", "warning [", "  ")
