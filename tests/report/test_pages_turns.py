@@ -1,17 +1,14 @@
-"""Pages of desktops and phones: where an answer points, what it is called, and why it is right."""
+"""Pages of desktops: where an answer points, what it is called, and why it is right."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from omnidata.run.evaluate import evaluate
 from omnidata.run.run_files import read_run
 from omnidata.tasks import get_task
 from omnidata.viewer.report_data import Facts, facts, open_run
-from tests.loaders import osworld, phones
 from tests.loaders.desk import (
     agentnet,
     bench,
@@ -23,6 +20,7 @@ from tests.loaders.desk import (
     spot,
     trajectory,
 )
+from tests.report.made import replay
 
 HALF = {"parts": [{"role": "screenshot", "width": 32, "height": 18, "original": [64, 36]}]}
 """A screenshot of `desk.SCREEN` sent at half its size."""
@@ -31,23 +29,14 @@ HALF = {"parts": [{"role": "screenshot", "width": 32, "height": 18, "original": 
 def looked_at(
     task: str, data: Path, texts: Sequence[str], *, receipt: Any = None, **options: str
 ) -> list[Facts]:
-    """The pages of the steps, answered so in order."""
     asking = get_task(task, options)
-    source = asking.load(data)
-    lines = [
-        {"sample_id": step.sample_id, "output": text, "receipt": receipt or {}}
-        for step, text in zip(source.steps, texts, strict=True)
-    ]
     folder = data.with_name(f"{data.name}-run")
-    answers = folder.with_suffix(".jsonl")
-    answers.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
-    evaluate(asking, source, f"replay:{answers}", folder)
+    replay(folder, asking, asking.load(data), texts, receipt or {})
     book = open_run(read_run(folder))
     return [facts(book, number) for number in range(len(book.steps))]
 
 
 def labels(data: Path) -> list[tuple[str, str]]:
-    """What targets and answers of the run are called."""
     book = open_run(read_run(data.with_name(f"{data.name}-run")))
     return list(zip(book.targets, (each.answer_label for each in book.explanations), strict=True))
 
@@ -148,34 +137,6 @@ def test_without_its_picture_a_place_is_judged_and_not_told(tmp_path: Path) -> N
     assert causes(page)[0] == ("wrong", "click has no usable place")
 
 
-def test_turns_of_rollouts_are_compared_thing_by_thing(tmp_path: Path) -> None:
-    rows = [
-        osworld.line(1),
-        osworld.line(2, "pyautogui.write('a b')"),
-        osworld.line(3, "pyautogui.click(10, 10)"),
-        osworld.line(4, "DONE"),
-    ]
-    data = tmp_path / "data"
-    osworld.rollout(data, *rows)
-    said = [
-        "```python\npyautogui.click(106, 54)\n```",
-        "```python\npyautogui.write('a')\npyautogui.press('enter')\n```",
-        "```python\npyautogui.rightClick(12, 10)\n```",
-        "```WAIT```",
-    ]
-    pages = looked_at("osworld", data, said)
-    kinds = [("click", "click"), ("keys", "keys"), ("click", "click"), ("terminate", "wait")]
-    assert labels(data) == kinds
-    assert drawn(pages[2], "target") == [("point", 10, 10)]
-    assert drawn(pages[2], "answer") == [("point", 12, 10)]
-    assert [causes(page)[0] for page in pages] == [
-        ("near", "the point (106, 54) is 53 of 1000 away from the recorded point"),
-        ("near", "keys: “a[enter]” in place of “a b”"),
-        ("near", "click: “right 1” in place of “left 1”"),
-        ("wrong", "the answer is wait, the recorded agent's is terminate"),
-    ]
-
-
 def test_points_are_drawn_in_the_unit_that_the_answer_names(tmp_path: Path) -> None:
     rows = [spot(), spot(), spot(), spot()]
     data = screenspot(tmp_path / "data", *rows)
@@ -194,11 +155,7 @@ def test_points_are_drawn_in_the_unit_that_the_answer_names(tmp_path: Path) -> N
         ("wrong", "the answer says that the element is absent, but it is"),
         ("unread", "no answer could be parsed: neither a point nor a box"),
     ]
-    assert labels(data)[1:] == [
-        ("point", "point"),
-        ("point", "negative"),
-        ("point", "(unparsed)"),
-    ]
+    assert labels(data)[1:] == [("point", "point"), ("point", "negative"), ("point", "(unparsed)")]
 
 
 def test_a_point_where_nothing_is_meant_is_explained(tmp_path: Path) -> None:
@@ -207,36 +164,3 @@ def test_a_point_where_nothing_is_meant_is_explained(tmp_path: Path) -> None:
     right, wrong = looked_at("screenspot", data, ["negative", "(0.5, 0.5)"])
     assert causes(right)[0] == ("right", "the answer says that the element is absent, and so it is")
     assert causes(wrong)[0][1] == "the element is not on the screen, and the answer names a point"
-
-
-def test_phones_are_explained_by_the_rules_of_each_profile(tmp_path: Path) -> None:
-    # The expert taps at (0.4, 0.3), on the only element.
-    typed = phones.zoo(1, result_action_type=3, result_action_text="abc")
-    swiped = phones.zoo(
-        2, result_touch_yx="[0.8, 0.5]", result_lift_yx="[0.2, 0.5]", episode_length=3
-    )
-    data = tmp_path / "data"
-    phones.zoo_episode(data, phones.zoo(0), typed, swiped)
-    said = ['{"POINT": [400, 320]}', '{"TYPE": "xyz"}', '{"POINT": [500, 200], "to": "down"}']
-    pages = looked_at("aitw", data, said, coordinates="rel")
-    whys = [{each.profile: (each.mark, each.why) for each in page.rulings} for page in pages]
-    beside = "the point (36, 64) is 20 of 1000 away from the target point"
-    assert drawn(pages[0], "answer") == [("point", 36, 64)]
-    assert whys[0]["aitw"] == ("right", beside)
-    assert whys[0]["aitz"][0] == "near"
-    assert "reads every click as a click at (0, 0)" in whys[0]["aitz"][1]
-    assert whys[0]["aitz-fixed"] == ("right", f"{beside}, which the profile's boxes allow")
-    assert whys[1]["aitw"] == ("right", "the profile accepts “xyz” for “abc”")
-    assert whys[1]["aitw-fixed"] == ("near", "the text differs: “xyz” in place of “abc”")
-    turned = "the answer is SWIPE_DOWN, the expert's action is SWIPE_UP"
-    assert whys[2]["aitw"] == ("right", f"{turned}, which the profile accepts as the same")
-    assert whys[2]["aitw-fixed"][1] == turned
-
-
-def test_an_element_may_count_where_a_point_is_far_away(tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    phones.zoo_episode(data, phones.zoo(0, ui_positions="[[0, 0, 200, 90]]"))
-    (page,) = looked_at("aitw", data, ['{"POINT": [900, 900]}'])
-    whys = {each.profile: each.why for each in page.rulings}
-    assert whys["agentcpm"].endswith("away from the target point, which the profile's boxes allow")
-    assert whys["agentcpm"].startswith("the point (81, 180) is")

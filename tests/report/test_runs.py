@@ -212,12 +212,6 @@ def test_different_data_are_warned_of(tmp_path: Path) -> None:
     assert "different steps" in told
 
 
-def test_different_profiles_are_warned_of(tmp_path: Path) -> None:
-    one = write_run(tmp_path / "1")
-    other = write_run(tmp_path / "2", profile="omnigui-release")
-    assert any("2 profiles" in told for told in warnings([one, other]))
-
-
 def test_imported_answers_to_other_steps_are_warned_of(tmp_path: Path) -> None:
     one = write_run(tmp_path / "1", scores={"A/T1/0": True})
     same = write_run(tmp_path / "2", scores={"A/T1/0": False}, imported=True)
