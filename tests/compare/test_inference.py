@@ -21,7 +21,6 @@ def ratio(sums: Floats) -> Floats:
 
 
 def shares(a: Sequence[int], b: Sequence[int], steps: Sequence[int]) -> Sums:
-    """Right steps of each episode in both runs, and how many it has."""
     before, after = (np.column_stack([right, steps]).astype(np.float64) for right in (a, b))
     return Sums(before, after, ratio, [(0, 1)])
 

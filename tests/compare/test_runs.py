@@ -23,6 +23,7 @@ from tests.compare.making import LEVELS, Says, data, lines, loaded, run
 from tests.conftest import Once
 from tests.loaders import agentstudio as rows
 from tests.loaders.omnibench import APPS, INTRODUCTION, task, write
+from tests.report.made import replay
 from tests.trees import row, write_lines, write_rows
 
 
@@ -158,7 +159,6 @@ def test_what_twins_share_in_another_order_is_no_difference(tmp_path: Path) -> N
 
 
 def some(step: Step, right: tuple[int, ...]) -> Says:
-    """So many steps of each twin are right."""
     return "right" if step.step_index < right[number(step) % 4] else "other"
 
 
@@ -322,13 +322,7 @@ def studio(
         rows.write(place, *given)
     asking = get_task(name)
     source = asking.load(place, check_media=False)
-    said = [
-        {"sample_id": step.sample_id, "output": text}
-        for step, text in zip(source.steps, texts, strict=True)
-    ]
-    answers = write_lines(folder / f"{name}-{label}.answers.jsonl", said)
-    evaluate(asking, source, f"replay:{answers}", folder / f"{name}-{label}")
-    return folder / f"{name}-{label}"
+    return replay(folder / f"{name}-{label}", asking, source, texts)
 
 
 def acts(number: int) -> list[dict[str, Any]]:
