@@ -190,23 +190,6 @@ def action(number: int, **columns: Any) -> dict[str, Any]:
     return {"function": "click_input", "args": {}, "control_text": f"b{number}", **columns}
 
 
-DONE = {"function": "", "args": {}, "step": 2, "status": "FINISH"}
-
-
-def test_a_stitched_trajectory_ends_once_and_is_numbered_anew() -> None:
-    part = Recorded(
-        ("1.png", "2.png"),
-        (action(1, step=0, status="CONTINUE"), action(2, step=1, status="CONTINUE")),
-        "3.png",
-        DONE,
-    )
-    observations, actions = stitch([part, part])
-    assert observations == ["1.png", "2.png", "1.png", "2.png", "3.png"]
-    assert [one["step"] for one in actions] == [0, 1, 2, 3, 4]
-    assert [one["status"] for one in actions] == ["CONTINUE"] * 4 + ["FINISH"]
-    assert [one["function"] for one in actions] == ["click_input"] * 4 + [""]
-
-
 def test_a_status_that_ends_a_subtask_does_not_end_the_task() -> None:
     part = Recorded(("1.png",), (action(1, Status="FINISH"),))
     observations, actions = stitch([part, part])
