@@ -200,7 +200,6 @@ def test_the_security_page_names_options_that_exist() -> None:
 
 @pytest.fixture(scope="module")
 def pictures() -> Any:
-    """The module that makes the pictures."""
     spec = spec_from_file_location("pictures", ROOT / "docs" / "_site" / "pictures.py")
     assert spec and spec.loader
     module = sys.modules["pictures"] = module_from_spec(spec)  # its dataclasses look there

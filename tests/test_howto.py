@@ -39,7 +39,6 @@ def commands(page: Path) -> list[list[str]]:
 
 
 def make_demo(data: Path) -> None:
-    """Make what `omnidata demo` leaves, out of data that are there already."""
     Path("omnidata-demo").mkdir()
     Path("omnidata-demo/data").symlink_to(data)
     for name in ("oracle", "center"):

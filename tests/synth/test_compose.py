@@ -376,9 +376,9 @@ def test_the_clipboard_holds_one_thing(tmp_path: Path) -> None:
         subtask("text", (), ("text_in_clipboard",)),
         subtask("table", (), ("table_in_clipboard",)),
         subtask("paste", ("text_in_clipboard",), ()),
-        subtask("lay", ("table_in_clipboard",), ()),
+        subtask("both", ("text_in_clipboard", "table_in_clipboard"), ()),
     ]
-    assert "the pool has 2 distinct tasks" in refused(tmp_path, rows)
+    assert "the pool has 1 distinct tasks" in refused(tmp_path, rows)
 
 
 def test_a_trajectory_whose_picture_is_missing_is_not_used(tmp_path: Path) -> None:
