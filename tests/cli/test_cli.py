@@ -238,7 +238,7 @@ def test_strict_evaluation_stops_at_a_finding(few: Path, tmp_path: Path) -> None
     assert "--strict" in omnidata(*arguments, "--strict", code=2).stderr
 
 
-def test_scores_are_not_written_over_other_things(few: Path, tmp_path: Path) -> None:
+def test_scores_go_into_their_own_run_under_every_path_alone(few: Path, tmp_path: Path) -> None:
     run, other = tmp_path / "run", tmp_path / "other.jsonl"
     omnidata("evaluate", "omnigui", few, "--model", "baseline:center", "--out", run)
     before = (run / "results.json").read_bytes()
@@ -250,6 +250,12 @@ def test_scores_are_not_written_over_other_things(few: Path, tmp_path: Path) -> 
     omnidata("score", "omnigui", few, run, "--out", run)
     for _ in "twice":
         omnidata("score", "omnigui", few, other, "--out", tmp_path / "scores", code=1)
+    (tmp_path / "link").symlink_to(run)
+    omnidata("score", "omnigui", few, tmp_path / "link", "--out", run)
+    omnidata("score", "omnigui", few, run / "predictions.jsonl", "--out", tmp_path / "link")
+    (run / "other.jsonl").write_text("")
+    omnidata("score", "omnigui", few, run / "other.jsonl", "--out", run, code=2)
+    omnidata("score", "omnigui", few, run, "--out", tmp_path, code=2)
 
 
 def test_an_app_is_chosen_under_any_of_its_spellings(tmp_path: Path) -> None:
@@ -257,17 +263,6 @@ def test_an_app_is_chosen_under_any_of_its_spellings(tmp_path: Path) -> None:
     model = ("--model", "baseline:oracle", "--out", tmp_path / "run")
     done = omnidata("evaluate", "omnigui", data, *model, "--where", "app=GTrans", "--json")
     assert as_json(done)["counts"]["steps"] == 1
-
-
-def test_a_run_is_itself_under_every_path(few: Path, tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    omnidata("evaluate", "omnigui", few, "--model", "baseline:center", "--out", run)
-    (tmp_path / "link").symlink_to(run)
-    omnidata("score", "omnigui", few, tmp_path / "link", "--out", run)
-    omnidata("score", "omnigui", few, run / "predictions.jsonl", "--out", tmp_path / "link")
-    (run / "other.jsonl").write_text("")
-    omnidata("score", "omnigui", few, run / "other.jsonl", "--out", run, code=2)
-    omnidata("score", "omnigui", few, run, "--out", tmp_path, code=2)
 
 
 @pytest.fixture

@@ -88,18 +88,18 @@ def test_a_file_without_answers_has_no_score(
     assert not [*out.rglob("results.json")]
 
 
-def test_failures_alone_have_no_score(data: Path, answers: list[Line], tmp_path: Path) -> None:
+def test_failures_or_nulls_alone_have_no_score(
+    data: Path, answers: list[Line], tmp_path: Path
+) -> None:
     failed = [{**line, "delivery": "api_error", "error": "503"} for line in answers]
-    path = write_lines(tmp_path / "answers.jsonl", failed)
-    told = omnidata("score", "androidcontrol", data, path, code=1).stderr
-    assert "none of 6 steps was answered: 6 requests failed" in told
-
-
-def test_nulls_alone_have_no_score(data: Path, answers: list[Line], tmp_path: Path) -> None:
     nulls = [{**line, "output": None} for line in answers]
-    path = write_lines(tmp_path / "answers.jsonl", nulls)
-    told = omnidata("score", "androidcontrol", data, path, code=1).stderr
-    assert "no step was answered: 6 outputs are null" in told
+    path = tmp_path / "answers.jsonl"
+    for lines, said in (
+        (failed, "none of 6 steps was answered: 6 requests failed"),
+        (nulls, "no step was answered: 6 outputs are null"),
+    ):
+        write_lines(path, lines)
+        assert said in omnidata("score", "androidcontrol", data, path, code=1).stderr
     write_lines(path, [answers[0], *nulls[1:]])
     found = as_json(omnidata("score", "androidcontrol", data, path, "--json"))
     assert found["outcomes"] == {"ok": 1, "unparsed": 5}

@@ -83,9 +83,12 @@ def test_k_answers_a_step_and_what_they_say_together(data: Path, tmp_path: Path)
             "sample_id": "App/E00/0", "answers": 3, "read": 3, "right": 2,
             "agreement": pytest.approx(1 / 3), "majority": 1, "votes": 2,
         }  # fmt: skip
-        again = as_json(omnidata(*command(asked, data, run)))
+        whole = command(asked, data, run)
+        assert as_json(omnidata(*whole)) == said
+        printed = omnidata(*[word for word in whole if word != "--json"]).stdout
         assert asked.count == 6
-    assert again == said
+    assert "3 samples of 2 steps (%)" in printed
+    assert "agreement: 16.7% of the pairs of answers" in " ".join(printed.split())
 
 
 def test_every_sample_is_a_run_like_any_other_and_what_is_chosen_says_so(
@@ -210,11 +213,3 @@ def test_what_cannot_be_meant_is_bad_usage(
         done = omnidata(*whole, code=2)
         assert asked.count == 0
     assert said in " ".join(done.stderr.split())
-
-
-def test_the_table_is_printed(data: Path, tmp_path: Path) -> None:
-    with server() as asked:
-        whole = [word for word in command(asked, data, tmp_path / "run") if word != "--json"]
-        said = omnidata(*whole).stdout
-    assert "3 samples of 2 steps (%)" in said
-    assert "agreement: 16.7% of the pairs of answers" in " ".join(said.split())
