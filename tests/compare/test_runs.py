@@ -223,15 +223,6 @@ def test_all_equal_runs_are_said_to_be_equal(pair: tuple[Path, Path]) -> None:
     assert not found.flips and not found.settings
 
 
-def test_one_episode_is_too_few(tmp_path: Path) -> None:
-    source = loaded(data(tmp_path / "data", episodes=1))
-    a = run(tmp_path / "a", source, lambda step: "right")
-    b = run(tmp_path / "b", source, lambda step: "other")
-    only = quick(a, b).overall
-    assert only.metrics["EM"].why == "too few episodes (1)"
-    assert (only.metrics["EM"].difference, only.metrics["EM"].p) == (-1.0, 1.0)
-
-
 def test_steps_that_no_rule_can_judge_are_left_out(tmp_path: Path) -> None:
     source = loaded(data(tmp_path / "data", episodes=12, result_touch_xy=""))
     found = quick(run(tmp_path / "a", source, better), run(tmp_path / "b", source, worse))
@@ -328,15 +319,6 @@ def studio(
 def acts(number: int) -> list[dict[str, Any]]:
     """Two actions on screens that no other row shows."""
     return [rows.act(3 * number), rows.act(3 * number + 1)]
-
-
-def test_rows_of_one_recording_count_once_when_runs_are_compared(tmp_path: Path) -> None:
-    given = [rows.trajectory(*acts(n // 4)) for n in range(24)]
-    right, wrong = "Answer:\nA\nA", "Answer:\nA\nB"
-    a = studio(tmp_path, "idm-multiple", given, [right] * 24)
-    b = studio(tmp_path, "idm-multiple", given, [wrong] * 8 + [right] * 16, "b")
-    accuracy = quick(a, b).overall.metrics["accuracy"]
-    assert (accuracy.episodes, accuracy.differing) == (6, 2)
 
 
 def test_letters_are_compared_by_accuracy_and_edit_distance(tmp_path: Path) -> None:

@@ -128,17 +128,6 @@ def test_json_has_all_and_is_the_same_again(pair: tuple[Path, Path]) -> None:
     assert other["seed"] == 7 and other["flips"] == found["flips"]
 
 
-def test_csv_has_a_line_per_slice_and_metric(pair: tuple[Path, Path]) -> None:
-    lines = list(csv.DictReader(io.StringIO(here("compare", *pair, "--format", "csv").stdout)))
-    assert [line["metric"] for line in lines[:4]] == ["TM", "EM", "SR", "GP"]
-    axes = {"", "dimension", "dependency", "app", "language", "cause"}
-    assert {line["axis"] for line in lines} == axes
-    exact = lines[1]
-    assert (float(exact["a"]), float(exact["b"]), exact["q"]) == (1.0, 0.5, "")
-    assert exact["only_a_right"] == "24"
-    assert lines[0]["only_a_right"] == "" and lines[0]["why"] == "no episode differs"
-
-
 def test_flips_are_linked_to_the_pages_of_both_reports(
     pair: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
