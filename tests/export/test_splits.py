@@ -45,16 +45,13 @@ def test_all_steps_of_an_episode_and_all_spellings_of_its_app_fall_together(step
         assert split_of(first) == split_of(same)
 
 
-def test_twins_fall_together_whatever_their_episodes_are_called(step: Step) -> None:
+def test_twins_of_one_app_fall_together_whatever_their_episodes_are_called(step: Step) -> None:
     """One that comes later, or alone, falls where the others are."""
     seen = Counter(
         len({split_of(twin(step, f"E{group}{number}", f"G{group}")) for number in range(4)})
         for group in range(50)
     )
     assert seen == {1: 50}
-
-
-def test_twins_of_another_app_are_others(step: Step) -> None:
     ours, same, other = (
         assign_group(replace(twin(step, "E1", "G1"), tags=tags(app))).group
         for app in ("GTrans", "Google_Translate", "TED")

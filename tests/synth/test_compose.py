@@ -65,16 +65,18 @@ def test_many_distinct_tasks_satisfy_every_constraint(many: Path) -> None:
     for row in rows:
         check_task(row, known(), initial=initial)
         assert connected(row)
-    assert len({key(row) for row in rows}) == len(rows) == TASKS
-    assert [row["task_id"] for row in rows] == [str(number) for number in range(TASKS)]
-
-
-def test_subtasks_of_a_task_serve_its_intent(many: Path) -> None:
-    rows = read_rows(many / "tasks.jsonl")
-    for row in rows:
         for name in row["subtasks"].values():
             assert row["task_intent"] in known()[name]["task_intents"]
+        nodes = row["dag"]["nodes"]
+        edges = sorted(
+            (nodes.index(first), nodes.index(second))
+            for first, others in row["dag"]["edges"].items()
+            for second in others
+        )
+        assert edges_told(row["task_instruction"]) == edges
     assert len({row["task_intent"] for row in rows}) == 12
+    assert len({key(row) for row in rows}) == len(rows) == TASKS
+    assert [row["task_id"] for row in rows] == [str(number) for number in range(TASKS)]
 
 
 def test_some_tasks_have_a_subtask_more_than_once(many: Path) -> None:
@@ -88,18 +90,7 @@ def test_some_tasks_have_a_subtask_more_than_once(many: Path) -> None:
             assert (node == name) == alone
 
 
-def test_the_graph_can_be_read_from_every_instruction(many: Path) -> None:
-    for row in read_rows(many / "tasks.jsonl"):
-        nodes = row["dag"]["nodes"]
-        edges = sorted(
-            (nodes.index(first), nodes.index(second))
-            for first, others in row["dag"]["edges"].items()
-            for second in others
-        )
-        assert edges_told(row["task_instruction"]) == edges
-
-
-def test_a_trajectory_is_that_of_its_subtasks_in_its_order(many: Path) -> None:
+def test_a_trajectory_is_that_of_its_subtasks_and_rarely_changes_applications(many: Path) -> None:
     tasks = {row["task_id"]: row for row in read_rows(many / "tasks.jsonl")}
     done = {
         (row["subtask_id"], row["instruction"]): row
@@ -111,6 +102,8 @@ def test_a_trajectory_is_that_of_its_subtasks_in_its_order(many: Path) -> None:
         task = tasks[row["task_id"]]
         number = int(row["trajectory_id"].removeprefix(f"{row['task_id']}(").rstrip(")"))
         assert task["successful_topo"][number] == row["topological_order"]
+        counts = [changes(order, task["application"]) for order in task["successful_topo"]]
+        assert changes(row["topological_order"], task["application"]) == min(counts)
         assert row["instruction"] == task["task_instruction"]
         assert len(row["observations"]) == len(row["actions"])
         parts = []
@@ -126,14 +119,6 @@ def test_a_trajectory_is_that_of_its_subtasks_in_its_order(many: Path) -> None:
         expected = [*actions, parts[-1]["actions"][-1]]
         for place, (mine, theirs) in enumerate(zip(row["actions"], expected, strict=True)):
             assert mine == {**theirs, "step": place}
-
-
-def test_the_first_trajectory_changes_applications_as_rarely_as_any_order(many: Path) -> None:
-    tasks = {row["task_id"]: row for row in read_rows(many / "tasks.jsonl")}
-    for row in read_rows(many / "trajectories.jsonl"):
-        task = tasks[row["task_id"]]
-        counts = [changes(order, task["application"]) for order in task["successful_topo"]]
-        assert changes(row["topological_order"], task["application"]) == min(counts)
 
 
 def test_the_folder_loads_with_its_media(many: Path) -> None:
