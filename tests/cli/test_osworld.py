@@ -252,28 +252,20 @@ def test_agents_of_another_suite_are_scored_over_the_tasks_of_all_of_them(tmp_pa
 def test_a_list_in_the_tree_says_the_tasks(tmp_path: Path, place: str) -> None:
     tree = suite(tmp_path)
     tasks = {domain: [f"{domain}-{n}" for n in range(4)] for domain in SUITE}
-    listed(tree / place, tasks)
+    path = listed(tree / place, tasks)
     (tree / RUN / "clock" / "clock-3").mkdir()  # which was begun
     (tree / "evaluation_examples" / "settings" / "proxy").mkdir(parents=True)  # no rollout
     done = omnidata("score", "osworld", tree, "--json")
     assert as_json(done)["overall"]["SR_all"] == 21 / 28
     assert (as_json(done)["counts"]["unfinished"], as_json(done)["counts"]["absent"]) == (1, 6)
     assert "domain-unknown" not in done.stderr
-
-
-def test_ids_may_be_numbers(tmp_path: Path) -> None:
-    for number in (1, 2):
-        rollout(tmp_path, line(), place=f"{RUN}/notepad/{number}", result=str(number - 1))
-    tasks: Any = {"notepad": [1, 2, 3, 4]}
-    listed(tmp_path, tasks)
-    assert scored(tmp_path)["overall"] == {"SR_finished": 0.5, "SR_all": 0.25}
-
-
-def test_a_broken_list_in_the_tree_is_refused_where_rates_are_made(tmp_path: Path) -> None:
-    tree = suite(tmp_path)
-    (listed(tree, {})).write_text("[]")
+    rollout(tree, line(), place=f"{RUN}/notepad/7", result="0")
+    numbers: Any = {"notepad": [7, 8]}
+    path.write_text(json.dumps(numbers))
+    assert scored(tree)["overall"] == {"SR_finished": 0.0, "SR_all": 0.0}
+    path.write_text("[]")
     assert "it is not a list of tasks" in omnidata("score", "osworld", tree, code=2).stderr
-    assert as_json(omnidata("info", "osworld", tree, "--json"))["tasks"] == 21
+    assert as_json(omnidata("info", "osworld", tree, "--json"))["tasks"] == 23
 
 
 def test_a_list_that_the_user_names_says_the_tasks(tmp_path: Path) -> None:
