@@ -68,7 +68,11 @@ def test_a_breakdown_has_a_table_per_metric_and_leaves_rows_of_zeros_out(tmp_pat
     assert "3 rows left out, 0 in both runs: EM (%), SR (%), GP (%)" in same.stderr
 
 
-def test_a_tag_that_the_comparison_lacks_is_refused(pair: tuple[Path, Path]) -> None:
+def test_tags_and_pages_that_are_not_there_are_refused(
+    pair: tuple[Path, Path], tmp_path: Path
+) -> None:
+    done = omnidata("compare", *pair, "--pages-a", tmp_path / "gone.html", code=2)
+    assert "does not exist" in done.stderr
     done = omnidata("compare", *pair, "--by", "colour", code=2)
     assert "--by colour: there is no such tag" in done.stderr and "dependency" in done.stderr
     assert (
@@ -142,11 +146,6 @@ def test_flips_are_linked_to_the_pages_of_both_reports(
     assert line.split() == ["TED/E001/0", "my%20reports/a.html#step=2", "b/steps/2.html"]
     text = here("compare", *pair, *reports, "--format", "md").stdout
     assert "- TED/E001/0 <my%20reports/a.html#step=2> <b/steps/2.html>" in text
-
-
-def test_pages_that_are_not_there_are_refused(pair: tuple[Path, Path], tmp_path: Path) -> None:
-    done = omnidata("compare", *pair, "--pages-a", tmp_path / "gone.html", code=2)
-    assert "does not exist" in done.stderr
 
 
 def test_the_links_lead_to_the_steps_own_pages(pair: tuple[Path, Path], tmp_path: Path) -> None:
