@@ -63,6 +63,10 @@ def test_an_instruction_that_tells_the_graph_is_accepted_at_once(tmp_path: Path)
     scribe, out = Scribe(), tmp_path / "out"
     with scribing(scribe) as server:
         told = made(here(*command(server, out)))
+        assert made(here(*command(server, out))) == told
+        assert len(scribe.written) == COUNT, "a finished folder asks nobody"
+        done = here(*command(server, out, "--rounds", "5"), code=2)
+    assert "rounds: 3 there, 5 now" in done.stderr
     assert told == {
         "by": "model",
         "accepted": COUNT,
@@ -215,16 +219,6 @@ def test_a_killed_command_asks_nothing_twice_and_makes_the_same_tasks(tmp_path: 
     interrupted, whole = digests(tmp_path / "out"), digests(tmp_path / "whole")
     interrupted.pop("compose.json"), whole.pop("compose.json")  # the address of the server
     assert interrupted == whole
-
-
-def test_a_finished_folder_asks_nobody(tmp_path: Path) -> None:
-    scribe = Scribe()
-    with scribing(scribe) as server:
-        first = made(here(*command(server, tmp_path / "out")))
-        assert made(here(*command(server, tmp_path / "out"))) == first
-        assert len(scribe.written) == COUNT
-        done = here(*command(server, tmp_path / "out", "--rounds", "5"), code=2)
-    assert "rounds: 3 there, 5 now" in done.stderr
 
 
 @pytest.mark.parametrize(

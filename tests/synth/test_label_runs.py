@@ -80,20 +80,7 @@ def test_a_run_without_money_writes_nothing_until_it_is_whole(tmp_path: Path) ->
     assert digests(out) == digests(tmp_path / "whole")
 
 
-def test_labels_that_somebody_has_mended_are_not_replaced(tmp_path: Path) -> None:
-    bare, out = recording(tmp_path / "bare", [None, None]), tmp_path / "out"
-    with answering(lambda seen: says(8)) as server:
-        ask("label", server, bare, out)
-        path = out / "App/media/E0/E0.json"
-        path.write_text(
-            path.read_text().replace('"result_action_type": 8', '"result_action_type": 9')
-        )
-        done = here(*command("label", server, bare, out), code=2)
-    assert "there is something here already" in done.stderr
-    assert rows(out)[0]["result_action_type"] == 9
-
-
-def test_other_settings_are_refused_with_the_difference(tmp_path: Path) -> None:
+def test_other_settings_are_refused_and_corrected_labels_are_not_replaced(tmp_path: Path) -> None:
     bare, out = recording(tmp_path / "bare", [None, None]), tmp_path / "out"
     with answering(lambda seen: says(8)) as server:
         ask("label", server, bare, out)
@@ -101,7 +88,13 @@ def test_other_settings_are_refused_with_the_difference(tmp_path: Path) -> None:
         done = here(*command("label", server, bare, out, "-T", "clip=off"), code=2)
         assert "different settings" in done.stderr
         assert server.count == 1
-    assert digests(out) == before
+        assert digests(out) == before
+        path = out / "App/media/E0/E0.json"
+        text = path.read_text()
+        path.write_text(text.replace('"result_action_type": 8', '"result_action_type": 9'))
+        done = here(*command("label", server, bare, out), code=2)
+    assert "there is something here already" in done.stderr
+    assert rows(out)[0]["result_action_type"] == 9
 
 
 def test_a_tree_whose_answers_are_gone_is_left_alone(tmp_path: Path) -> None:
