@@ -79,7 +79,7 @@ def verb(out: Path, name: str, *arguments: object) -> None:
 
 def write(data: Path, out: Path) -> None:
     """Everything, in files below `out`, which is the current folder."""
-    texts = answers(40 if FULL else 12)
+    texts = answers(40 if FULL else 5)
     (out / "readings.txt").write_text(readings(texts), errors="backslashreplace")
     verb(out, "info", "info", "omnigui", data, "--json")
     steps = [line.split("\t")[0] for line in _ids(data)]

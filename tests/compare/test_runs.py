@@ -23,6 +23,7 @@ from tests.compare.making import LEVELS, Says, data, lines, loaded, run
 from tests.conftest import Once
 from tests.loaders import agentstudio as rows
 from tests.loaders.omnibench import APPS, INTRODUCTION, task, write
+from tests.report.made import replay
 from tests.trees import row, write_lines, write_rows
 
 
@@ -159,7 +160,6 @@ def test_what_twins_share_in_another_order_is_no_difference(tmp_path: Path) -> N
 
 
 def some(step: Step, right: tuple[int, ...]) -> Says:
-    """So many steps of each twin are right."""
     return "right" if step.step_index < right[number(step) % 4] else "other"
 
 
@@ -222,15 +222,6 @@ def test_all_equal_runs_are_said_to_be_equal(pair: tuple[Path, Path]) -> None:
         for value in each.metrics.values():
             assert (value.difference, value.p, value.ci95) == (0.0, 1.0, None)
     assert not found.flips and not found.settings
-
-
-def test_one_episode_is_too_few(tmp_path: Path) -> None:
-    source = loaded(data(tmp_path / "data", episodes=1))
-    a = run(tmp_path / "a", source, lambda step: "right")
-    b = run(tmp_path / "b", source, lambda step: "other")
-    only = quick(a, b).overall
-    assert only.metrics["EM"].why == "too few episodes (1)"
-    assert (only.metrics["EM"].difference, only.metrics["EM"].p) == (-1.0, 1.0)
 
 
 def test_steps_that_no_rule_can_judge_are_left_out(tmp_path: Path) -> None:
@@ -323,27 +314,12 @@ def studio(
         rows.write(place, *given)
     asking = get_task(name)
     source = asking.load(place, check_media=False)
-    said = [
-        {"sample_id": step.sample_id, "output": text}
-        for step, text in zip(source.steps, texts, strict=True)
-    ]
-    answers = write_lines(folder / f"{name}-{label}.answers.jsonl", said)
-    evaluate(asking, source, f"replay:{answers}", folder / f"{name}-{label}")
-    return folder / f"{name}-{label}"
+    return replay(folder / f"{name}-{label}", asking, source, texts)
 
 
 def acts(number: int) -> list[dict[str, Any]]:
     """Two actions on screens that no other row shows."""
     return [rows.act(3 * number), rows.act(3 * number + 1)]
-
-
-def test_rows_of_one_recording_count_once_when_runs_are_compared(tmp_path: Path) -> None:
-    given = [rows.trajectory(*acts(n // 4)) for n in range(24)]
-    right, wrong = "Answer:\nA\nA", "Answer:\nA\nB"
-    a = studio(tmp_path, "idm-multiple", given, [right] * 24)
-    b = studio(tmp_path, "idm-multiple", given, [wrong] * 8 + [right] * 16, "b")
-    accuracy = quick(a, b).overall.metrics["accuracy"]
-    assert (accuracy.episodes, accuracy.differing) == (6, 2)
 
 
 def test_letters_are_compared_by_accuracy_and_edit_distance(tmp_path: Path) -> None:

@@ -39,7 +39,6 @@ _COLOURS = ["color-contrast", "link-in-text-block"]
 
 @pytest.fixture(scope="module")
 def reports(once: Once, sample: Path) -> Path:
-    """The pages of the planted run, as one file and as a folder."""
     chromium()
 
     def write(folder: Path) -> None:

@@ -66,7 +66,6 @@ def data(folder: Path, dag: object, **changes: object) -> Path:
 
 
 def pages(folder: Path, dag: object) -> list[str]:
-    """The pages of the steps of a run."""
     source = get_task("omnibench").load(data(folder / "data", dag), check_media=False)
     evaluate(get_task("omnibench"), source, "baseline:center", folder / "run")
     viewer.write(read_run(folder / "run"), folder / "pages")
