@@ -14,15 +14,13 @@ from typing import TYPE_CHECKING, Literal
 
 from omnidata.errors import MediaError, UsageError
 from omnidata.media.containers import (
-    RECORDING,
     Decoded,
-    Turn,
     broken_media,
     decode,
-    turn_of,
     video_stream,
 )
-from omnidata.media.paths import DEFAULT_BUDGET, Budget
+from omnidata.media.paths import DEFAULT_BUDGET, RECORDING_BUDGET, Budget
+from omnidata.media.rotation import Turn, turn_of
 from omnidata.media.sound import decode_sound, inline, join_sound
 from omnidata.media.storage import open_media
 from omnidata.types import MediaRef
@@ -299,8 +297,8 @@ def recorded_seconds(ref: MediaRef) -> float:
     Raises:
         MediaError: it is missing or no recording, or its header does not say.
     """
-    with open_media(ref, RECORDING) as container:
-        video = video_stream(container, ref, RECORDING, None)
+    with open_media(ref, RECORDING_BUDGET) as container:
+        video = video_stream(container, ref, RECORDING_BUDGET, None)
         base = video.time_base
         seconds = float(video.duration * base) if video.duration and base else 0.0
         seconds = seconds or (container.duration or 0) / 1e6

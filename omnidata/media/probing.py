@@ -11,17 +11,16 @@ from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from omnidata.errors import MediaError, MissingMediaError
 from omnidata.media.containers import (
-    Turn,
     audio_stream,
     broken_media,
     decode,
     first_frame,
-    turn_of,
     video_stream,
 )
 from omnidata.media.decoding import samples
 from omnidata.media.paths import DEFAULT_BUDGET, Budget
 from omnidata.media.picture import image, image_size, picture_info
+from omnidata.media.rotation import Turn, turn_of
 from omnidata.media.storage import InMemoryMedia, open_media, read_and_hash, upright
 from omnidata.media.truncation import corruption, missing_bytes
 from omnidata.types import MediaRef, VideoSegment
