@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from PIL.Image import Image, Transpose
 
 _PNG_END = b"IEND\xaeB`\x82"
+_PNG_TAIL = 1 << 16
+"""Bytes in which a PNG has the marker of its end; a file may have something behind it."""
 _FORMATS = ("PNG", "JPEG", "WEBP")
 
 _MAX_SIDE = 65_535
@@ -98,18 +100,7 @@ def open_picture(found: Path | bytes, ref: MediaRef, budget: Budget) -> Iterator
             if picture.format == "JPEG":
                 _check_scans(file, picture.size, ref, budget)
             if picture.format == "PNG":
-                where, size = file.tell(), file.seek(0, 2)
-                file.seek(-min(1 << 16, size), 2)
-                end = file.read()
-                if not end.endswith(_PNG_END) and _PNG_END not in end:
-                    raise MediaError(
-                        f"the PNG ends after {size} bytes without its end marker",
-                        where=place(ref),
-                        expected="a complete PNG; this one is truncated",
-                        remedy="copy or download it again, or leave the step out with --exclude",
-                        fault="truncated",
-                    )
-                file.seek(where)
+                end = _read_png_end(file, ref)
                 if any(name not in picture.info for name in _tags_in(end)):
                     picture.load()  # which reads on behind the pixels
             yield OpenPicture(picture, _turn(picture.info))
@@ -163,20 +154,20 @@ _XMP: Final = ("XML:com.adobe.xmp", "xmp")
 _TAGGED: Final = frozenset({_EXIF, _PROFILE, *_XMP})
 _PNG_TAGS: Final = {b"eXIf": _EXIF, _PROFILE.encode(): _PROFILE, _XMP[0].encode(): _XMP[0]}
 """How chunks with tags begin in a PNG, and Pillow's names of them."""
-_END: Final = 1 << 14
+_TAGS_TAIL: Final = 1 << 14
 """Bytes at the end of a PNG in which tags are looked for; those before the pixels lie anywhere."""
 _STATED: Final = re.compile(rb'tiff:Orientation(?:="|>)([1-8])')
 
 
 def _tags_in(end: bytes) -> list[str]:
-    """Pillow's names of the tags that may lie in the last bytes of a PNG."""
-    end = end[-_END:]
+    """Return Pillow's names of the tags that may lie in the last bytes of a PNG."""
+    end = end[-_TAGS_TAIL:]
     # From behind a short text is found in a third of the time.
     return [name for sign, name in _PNG_TAGS.items() if end.rfind(sign) >= 0]
 
 
 def _may_be_turned(content: bytes) -> bool:
-    """Takes a tenth of the time of opening the picture."""
+    """Return whether there may be an orientation tag, in a tenth of the time of opening."""
     if content[8:12] == b"WEBP":
         return content[12:16] == b"VP8X"  # other WebP files have pixels alone
     if content.startswith(b"\x89PNG"):
@@ -185,7 +176,7 @@ def _may_be_turned(content: bytes) -> bool:
             if any(content.startswith(sign, place + 4 + 4 * (len(sign) > 4)) for sign in _PNG_TAGS):
                 return True
             place += 12 + int.from_bytes(content[place : place + 4])
-        return bool(_tags_in(content[-_END:]))
+        return bool(_tags_in(content[-_TAGS_TAIL:]))
     place = 2
     while content[place : place + 1] == b"\xff" and content[place + 1 : place + 2] != _SCAN[1:]:
         if content[place + 1 : place + 2] in (b"\xe1", b"\xff"):  # EXIF or XMP; padding
@@ -269,6 +260,23 @@ def _in_rgb(picture: Image) -> Image:
     if picture.mode.startswith("I"):  # 16 bits of grey, which `convert` would cut off at 255
         picture = Image.fromarray((np.asarray(picture) >> 8).clip(0, 255).astype(np.uint8))
     return picture.convert("RGB")
+
+
+def _read_png_end(file: BinaryIO, ref: MediaRef) -> bytes:
+    """Return the last bytes of a PNG, among them the marker of its end."""
+    where, size = file.tell(), file.seek(0, 2)
+    file.seek(-min(_PNG_TAIL, size), 2)
+    end = file.read()
+    if not end.endswith(_PNG_END) and _PNG_END not in end:
+        raise MediaError(
+            f"the PNG ends after {size} bytes without its end marker",
+            where=place(ref),
+            expected="a complete PNG; this one is truncated",
+            remedy="copy or download it again, or leave the step out with --exclude",
+            fault="truncated",
+        )
+    file.seek(where)
+    return end
 
 
 def _check_scans(file: BinaryIO, size: Screen, ref: MediaRef, budget: Budget) -> None:

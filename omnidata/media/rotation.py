@@ -99,13 +99,13 @@ def is_turned(content: bytes, ref: MediaRef, budget: Budget) -> bool:
 def _may_be_turned(content: bytes) -> bool:
     """Return whether a track of an MP4 or MOV has another matrix than most; nothing is decoded.
 
-    Frames say it for sure, and those of other containers, which hardly ever have one, alone do.
+    The first frame confirms it. Other containers hardly ever have a matrix, and are not looked at.
     """
     place = 0
     for _ in range(_MOST_BOXES):
         length = int.from_bytes(content[place : place + 4])
         name = content[place + 4 : place + 8]
-        if length == 1:
+        if length == 1:  # the true length has 64 bits and follows
             length = int.from_bytes(content[place + 8 : place + 16])
         if name == b"moov":
             return _has_matrix(content[place : place + length] if length else content[place:])
@@ -116,6 +116,7 @@ def _may_be_turned(content: bytes) -> bool:
 
 
 def _has_matrix(moov: bytes) -> bool:
+    """Return whether a header of the film or of a track has another matrix than upright."""
     for name, before in ((b"mvhd", 36), (b"tkhd", 40)):
         place = moov.find(name)
         while place >= 0:
