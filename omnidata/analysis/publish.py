@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import yaml
 
 from omnidata.analysis.report import card_text, eval_results
-from omnidata.loaders.fetch import SOURCE
+from omnidata.loaders.fetch_plan import SOURCE
 from omnidata.loaders.upload import Upload, check_name, upload
 from omnidata.run.run_files import Run, read_run
 from omnidata.run.run_info import ANSWERS, INFO, RESULTS, SCORES, read_info

@@ -24,7 +24,7 @@ from omnidata.data.convert_shards import (
     write_shard,
 )
 from omnidata.errors import Finding, RunError
-from omnidata.loaders.files import media_absent
+from omnidata.loaders.media_findings import media_absent
 from omnidata.loaders.repository import FORMAT, MANIFEST, Manifest
 from omnidata.loaders.rows import storable
 from omnidata.loaders.subsets import subsets

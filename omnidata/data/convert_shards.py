@@ -31,7 +31,7 @@ from omnidata.errors import (
 )
 from omnidata.loaders import parquet
 from omnidata.loaders.columns import BELONGING, DETAILS, EPISODE, OPTIONAL, features
-from omnidata.loaders.files import medium_broken, refuse_closed, size_differs
+from omnidata.loaders.media_findings import medium_broken, refuse_closed, size_differs
 from omnidata.loaders.repository import MANIFEST, read_manifest
 from omnidata.loaders.rows import has_rule, needs_details, needs_names, storable, to_row
 from omnidata.loaders.steps import Positions, media_of

@@ -15,8 +15,8 @@ from typing import Any, Literal, get_args
 
 from omnidata import registry
 from omnidata.errors import Finding, MediaError, MediaFault, Severity, StoreError, plural
-from omnidata.loaders.files import media_turned, refuse_closed
 from omnidata.loaders.instructions import foreign
+from omnidata.loaders.media_findings import media_turned, refuse_closed
 from omnidata.loaders.steps import ids_of, media_of, select_steps
 from omnidata.media import DEFAULT_BUDGET, Budget, Probe, examine, unsafe
 from omnidata.run.engines import Cluster, Lost, each

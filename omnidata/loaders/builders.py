@@ -34,10 +34,10 @@ from omnidata import registry, remote
 from omnidata.errors import DataError, MediaError, UsageError
 from omnidata.files import bounds, following, remember_bounds
 from omnidata.loaders.columns import DETAILS, features
-from omnidata.loaders.fetch import local_place
-from omnidata.loaders.files import refuse_closed
+from omnidata.loaders.data_place import local_place
 from omnidata.loaders.hooks import explain_casts, module_of
 from omnidata.loaders.load import reading
+from omnidata.loaders.media_findings import refuse_closed
 from omnidata.loaders.reader_code import code_places
 from omnidata.loaders.repository import is_repository, open_dataset
 from omnidata.loaders.rows import needs_details, to_row
@@ -309,7 +309,7 @@ def load_dataset(
     Args:
         task: of ours or of another distribution, e.g. "omnigui".
         data: data that the task's loader reads; "hf://ORG/NAME@REVISION", or "auto" for the data
-            that `omnidata fetch` has put into the cache, see `omnidata.loaders.fetch.local_place`.
+            that `omnidata fetch` has put into the cache (see `data_place.local_place`).
         name: the subset: "all", or a value of a tag, e.g. an app or a platform.
         split: "test" for a `Dataset`; None for a `DatasetDict`.
         streaming: an `IterableDataset` (or a dict of them) that writes no cache.

@@ -21,7 +21,7 @@ from omnidata.adapters.media_budget import parts_of
 from omnidata.errors import DataError, Finding, MediaError, UsageError, plural
 from omnidata.jsontext import write_lines
 from omnidata.loaders.episode_tree import CRITICAL
-from omnidata.loaders.files import refuse_closed
+from omnidata.loaders.media_findings import refuse_closed
 from omnidata.loaders.steps import media_of
 from omnidata.run.engines import Cluster
 from omnidata.run.errata import Errata, correct_labels
