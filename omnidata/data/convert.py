@@ -12,14 +12,13 @@ from importlib.metadata import version
 from pathlib import Path
 
 from omnidata.data.card import Config, configs, readme
+from omnidata.data.convert_plan import Plan, survey
 from omnidata.data.convert_shards import (
     Layout,
-    Plan,
     RepositoryStaging,
     Shard,
     ShardJobs,
     portable,
-    survey,
     try_to_write,
     write_shard,
 )
