@@ -208,7 +208,7 @@ def write_shard(
     """
     plan, steps = job.plan, job.steps
     refs = list(dict.fromkeys(media_of(steps)))
-    facts = dict(zip(refs, media.in_threads(_look, refs, workers=threads), strict=True))
+    facts = dict(zip(refs, media.in_threads(_examine, refs, workers=threads), strict=True))
     folder = layout.out / "data" / plan.folder
     folder.mkdir(parents=True, exist_ok=True)
     partial = folder / f"{plan.stamp[:12]}.partial"
@@ -266,7 +266,7 @@ def _groups(
 
 
 def _canonical(row: Mapping[str, Any], roles: Iterable[str]) -> bytes:
-    """The row for its hash; `media` has the hashes of embedded media."""
+    """Return the row as bytes to hash; `media` has the hashes of embedded media."""
     held = dict(row)
     for role in roles:
         cell = row.get(role)
@@ -275,7 +275,7 @@ def _canonical(row: Mapping[str, Any], roles: Iterable[str]) -> bytes:
 
 
 def _older(features: Any) -> Any:
-    """The features with lists as `datasets` wrote them before version 4, which all can read."""
+    """Return the features with lists as `datasets` before version 4 wrote them; all can read them."""
     if isinstance(features, dict):
         if features.get("_type") == "List":
             return [_older(features["feature"])]
@@ -298,7 +298,7 @@ class _Facts:
     problem: str = ""  # why it is not whole
 
 
-def _look(ref: MediaRef) -> _Facts:
+def _examine(ref: MediaRef) -> _Facts:
     path = media.linkable(ref)
     if path is None and ref.inline is None and ref.cell is None and not media.is_remote(ref):
         return _Facts("unsafe", problem=f"the path {ref.path!r} leads outside its folder")
@@ -319,8 +319,11 @@ def _look(ref: MediaRef) -> _Facts:
 def _media_columns(
     step: Step, facts: Mapping[MediaRef, _Facts], *, embed: bool, roots: Sequence[Path]
 ) -> dict[str, Any]:
-    # An embedded medium that is missing, and any that leads outside, has an empty column:
-    # `datasets` would look for its path anywhere, and embed what it finds.
+    """Return the columns of a step's media by role, and the column that lists them.
+
+    An embedded medium that is missing, and any that leads outside, has an empty column: `datasets`
+    would look for its path anywhere, and embed what it finds.
+    """
     row: dict[str, Any] = dict.fromkeys(step.media)
     listed = []
     for role, ref in step.media.items():
@@ -343,22 +346,26 @@ def _media_columns(
             if storable(path) != path:  # file systems take any bytes
                 continue  # Arrow has no such strings: the step comes back with the medium missing
             row[role] = {"path": path}
-        if known.state in ("missing", "unsafe"):
-            continue
-        try:
-            if ref.inline is not None:
-                content = _waveform(ref)
-            else:
-                content = media.read_bytes(ref) if embed else media.read_stored(ref)
-        except MediaError:
-            continue
-        entry |= {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
-        if embed:
-            row[role] = {"bytes": content, "path": entry["path"] or f"{role}.wav"}
+        content = None if known.state in ("missing", "unsafe") else _content(ref, embed=embed)
+        if content is not None:
+            entry |= {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+            if embed:
+                row[role] = {"bytes": content, "path": entry["path"] or f"{role}.wav"}
     return {**row, "media": listed}
 
 
+def _content(ref: MediaRef, *, embed: bool) -> bytes | None:
+    """Return the bytes that are embedded, or those of the linked file; None if unreadable."""
+    try:
+        if ref.inline is not None:
+            return _waveform(ref)
+        return media.read_bytes(ref) if embed else media.read_stored(ref)
+    except MediaError:
+        return None
+
+
 def _waveform(ref: MediaRef) -> bytes:
+    """Return samples that a row holds as a WAV file of 32-bit floats."""
     import av
 
     held: Any = ref.inline
@@ -378,7 +385,7 @@ def _waveform(ref: MediaRef) -> bytes:
 
 
 def _media_findings(steps: Iterable[Step], facts: Mapping[MediaRef, _Facts]) -> Iterator[Finding]:
-    """One finding per medium, at the step that names it first; loaders report unsafe paths."""
+    """Yield one finding per medium, for its first step; loaders report unsafe paths."""
     left = dict(facts)
     for step in steps:
         for role, ref in step.media.items():

@@ -26,7 +26,7 @@ from omnidata.jsontext import as_name, compact, write_lines
 from omnidata.loaders.instructions import Language
 from omnidata.storage import atomic_write, copy_file
 
-# What its writers and its readers have to agree on.
+# Labels and limits, the same for writers and readers.
 
 Dimension = Literal[
     "localization",
@@ -45,10 +45,10 @@ DEPENDENCIES: tuple[Dependency, ...] = get_args(Dependency)
 """How much a task depends on audio and video."""
 
 CRITICAL: Dependency = "critical"
-"""Of an episode with an answer that no screenshot alone explains (OmniGUI, section 3.2)."""
+"""The level of an episode with an answer that no screenshot explains (OmniGUI, section 3.2)."""
 
 SIDE_FILE = "dependency.jsonl"
-"""The dependency levels of the episodes, where these are labelled."""
+"""The file with the dependency levels of labelled episodes."""
 
 MAX_STEPS = 2000
 """Steps of one episode; every step holds the history before it, so length costs its square."""
@@ -78,7 +78,7 @@ MEDIA_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "video": ("current_video", "video", "video_path"),
     "audio": ("current_audio", "audio", "audio_path"),
 }
-"""Those that name a step's media, by role; the first that has a value wins."""
+"""The columns that name a step's media, by role; the first that has a value wins."""
 
 TARGET_COLUMNS = frozenset(
     f"result_{name}"
@@ -87,7 +87,7 @@ TARGET_COLUMNS = frozenset(
         *("touch_xy", "lift_xy", "touch_yx", "lift_yx"),
     )
 )
-"""Those of a step's target."""
+"""The columns of a step's target."""
 
 STEP_COLUMNS = frozenset(
     {
@@ -96,10 +96,10 @@ STEP_COLUMNS = frozenset(
         *(name for names in MEDIA_COLUMNS.values() for name in names),
     }
 )
-"""Those that say what a step is, all but its target."""
+"""The columns that describe a step, all but its target."""
 
 EPISODE_COLUMNS = frozenset({"ID", "app", "instruction_en", "instruction_zh"})
-"""Those of an episode's own row."""
+"""The columns of an episode's own row."""
 
 
 def instructions(
@@ -239,15 +239,15 @@ class TreeWriter:
         self._list(episode, meta, write_episode(self._folder(episode), episode))
 
     def take(self, episode: TreeEpisode, folder: Path) -> None:
-        """Take an episode into the tree that was written elsewhere, and stays there.
+        """Add an episode that `write_episode` has written to another folder, which stays.
 
         Args:
             episode: its labels; the steps are not looked at.
-            folder: that `write_episode` wrote; files on the same disk are shared where it can.
+            folder: of the written episode; its files are linked, or copied from another disk.
 
         Raises:
             DataError: as `add`.
-            OSError: it cannot be read or taken.
+            OSError: a file cannot be read or copied.
         """
         meta = self._claim(episode)
         rows = json.loads((folder / f"{episode.id}.json").read_bytes())
@@ -267,7 +267,7 @@ class TreeWriter:
             )
 
     def _claim(self, episode: TreeEpisode) -> dict[str, Any]:
-        """Reserve the folders of an episode, and make its row; two apps may use the same id."""
+        """Reserve the folder of an episode and return its row; two apps may use the same id."""
         app, name = episode.app, episode.id
         where = f"{app}/{name}"
         check_name(app, "app name", where)
@@ -510,7 +510,7 @@ def _corners(region: Region) -> tuple[float, ...]:
 
 
 def _number(value: float) -> float:
-    """Whole pixels without a decimal point, as the released data has them."""
+    """Return whole pixels without a decimal point, as the released data has them."""
     return int(value) if math.isfinite(value) and value == int(value) else value
 
 
@@ -537,16 +537,16 @@ def _write(path: Path, media: Media) -> None:
         file.write(media)
 
 
-# Trees that one writer wrote in parts become one tree, with the bytes of one written at once.
+# Join trees into one, with the bytes of a tree that is written at once.
 
 _OPEN, _CLOSE = b"[\n", b"\n]\n"  # of a JSON array as the writer lays it out
 
 
 def join(parts: Sequence[Path], out: Path) -> None:
-    """Move the media of all parts, in order, and write the indexes.
+    """Move the media of all parts into one tree, and write its indexes.
 
-    A call that was interrupted can be made again: what was moved is not looked for, and an index
-    is written from those of the parts, which stay.
+    An interrupted call can be repeated: it moves the rest, and writes the indexes again from those
+    of the parts, which stay.
 
     Args:
         parts: trees as `TreeWriter` leaves them, every episode labelled with its dependency; no two
