@@ -275,7 +275,7 @@ def _canonical(row: Mapping[str, Any], roles: Iterable[str]) -> bytes:
 
 
 def _older(features: Any) -> Any:
-    """Return the features with lists as `datasets` before version 4 wrote them; all can read them."""
+    """Return the features with lists as `datasets` wrote them before version 4, for all readers."""
     if isinstance(features, dict):
         if features.get("_type") == "List":
             return [_older(features["feature"])]
