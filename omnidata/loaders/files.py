@@ -233,7 +233,7 @@ class RowFiles:
         """
         digest, root = hashlib.sha256(), data if data.is_dir() else data.parent
         for path in self.find(data):
-            digest.update(self._digest(path) if is_parquet(path) else _digest(path, root))
+            digest.update(self._digest_rows(path) if is_parquet(path) else _digest(path, root))
         return digest.hexdigest()
 
     def rows(self, paths: Iterable[Path], note: Callable[[Finding], None]) -> Iterator[Line]:
@@ -264,7 +264,7 @@ class RowFiles:
         except DataError:
             return "broken"
 
-    def _digest(self, path: Path) -> bytes:
+    def _digest_rows(self, path: Path) -> bytes:
         name = path.name.encode("utf-8", "surrogateescape") + b"\0"
         with parquet.open_checked(path) as file:
             return name + parquet.digest(path, file, readable(file, self.unread))
