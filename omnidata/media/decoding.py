@@ -21,7 +21,7 @@ from omnidata.media.containers import (
 )
 from omnidata.media.paths import DEFAULT_BUDGET, RECORDING_BUDGET, Budget
 from omnidata.media.rotation import Turn, turn_of
-from omnidata.media.sound import decode_sound, inline, join_sound
+from omnidata.media.sound import decode_sound, inline_sound, join_sound
 from omnidata.media.storage import open_media
 from omnidata.types import MediaRef
 
@@ -120,7 +120,7 @@ def samples(
             "the sampling rate is not positive", where=f"samples(rate={rate})", expected="Hz"
         )
     if ref.inline is not None:
-        return join_sound(inline(ref, rate), ref, rate, budget)
+        return join_sound(inline_sound(ref, rate), ref, rate, budget)
     with open_media(ref, budget) as container:
         return join_sound(decode_sound(container, ref, rate, stream, budget), ref, rate, budget)
 
