@@ -44,29 +44,6 @@ _PARTS: Final = ".parts"
 _GONE: Final = "unpacked"
 
 
-class FetchStaging(StagedFolder):
-    """The folder of a download until it is complete."""
-
-    noun = "a fetched dataset"
-    work = "fetching"
-    hidden = (_DONE, PLAN)
-
-    def is_ours(self, folder: Path) -> bool:
-        """Return whether the folder has the files of a download and no others."""
-        if folder.is_symlink() or not folder.is_dir():
-            return False
-        names = {path.name for path in folder.iterdir()}
-        own = {SOURCE, DATA, _DONE, _PARTS, PLAN}
-        if not all(name in own or is_unfinished(name) for name in names):
-            return False
-        source = read_json(folder / SOURCE)
-        if not names or PLAN in names:
-            return True
-        return source.get("format") == FORMAT and _holds_no_other(
-            folder / DATA, source.get("files", [])
-        )
-
-
 def fetch(
     plan: FetchPlan,
     out: Path | None = None,
@@ -115,52 +92,8 @@ def fetch(
     return folder / DATA
 
 
-def _is_fetched(plan: FetchPlan, folder: Path) -> bool:
-    """Return whether an earlier call has fetched the same files."""
-    source, wanted = read_json(folder / SOURCE), json.loads(json.dumps(plan.describe()))
-    if not source or not (folder / DATA).is_dir():
-        return False
-    fields = wanted["files"][0].keys()
-    files = [{field: each.get(field) for field in fields} for each in source.get("files", [])]
-    same = all(source.get(key) == wanted[key] for key in ("format", "task", "id", "commit", "only"))
-    if not same or files != wanted["files"]:
-        return False
-    if not all(map(partial(_is_kept, folder), source["files"])):
-        return False
-    return len(_unpacked_files(folder / DATA, source["files"])) >= _members(source["files"])
-
-
-def _is_kept(folder: Path, file: Mapping[str, Any]) -> bool:
-    """Whether a file is there still; one that was unpacked is not meant to be."""
-    path = folder / DATA / file["path"]
-    return "state" in file or (path.is_file() and path.stat().st_size == file["size"])
-
-
-def _members(files: Sequence[Mapping[str, Any]]) -> int:
-    return sum(each.get("members", 0) for each in files)
-
-
-def _unpacked_files(data: Path, files: Sequence[Mapping[str, Any]]) -> set[Path]:
-    folders = {
-        (data / each["path"]).with_name(archives.stem_of(PurePosixPath(each["path"]).name))
-        for each in files
-        if "members" in each
-    }
-    # An archive of one file of its own name has no folder.
-    there = (path for folder in folders for path in (folder, *folder.rglob("*")))
-    found = {path for path in there if path.exists() and not path.is_dir()}
-    return found - {data / each["path"] for each in files}
-
-
-def _holds_no_other(data: Path, files: Sequence[Mapping[str, Any]]) -> bool:
-    unpacked = _unpacked_files(data, files)
-    known = unpacked | {data / each["path"] for each in files}
-    there = {path for path in data.rglob("*") if not path.is_dir()}
-    return there <= known and len(unpacked) <= _members(files)
-
-
 def _missing(plan: FetchPlan, staged: Path) -> list[RemoteFile]:
-    """Return the files to download. A file has its name once it has been checked."""
+    """Return the files to download: a file that has its name already was checked."""
     unpacked = read_json(staged / _DONE)
 
     def is_here(file: RemoteFile) -> bool:
@@ -317,3 +250,73 @@ def _move(source: Path, target: Path, where: str) -> None:
                 expected="archives and files that do not overwrite each other",
                 remedy="fetch a part of it with --only, or report it to its publisher",
             )
+
+
+# Folders of fetched data: are they ours, and complete?
+
+
+class FetchStaging(StagedFolder):
+    """The folder of a download until it is complete."""
+
+    noun = "a fetched dataset"
+    work = "fetching"
+    hidden = (_DONE, PLAN)
+
+    def is_ours(self, folder: Path) -> bool:
+        """Return whether the folder has the files of a download and no others."""
+        if folder.is_symlink() or not folder.is_dir():
+            return False
+        names = {path.name for path in folder.iterdir()}
+        own = {SOURCE, DATA, _DONE, _PARTS, PLAN}
+        if not all(name in own or is_unfinished(name) for name in names):
+            return False
+        source = read_json(folder / SOURCE)
+        if not names or PLAN in names:
+            return True
+        return source.get("format") == FORMAT and _holds_no_other(
+            folder / DATA, source.get("files", [])
+        )
+
+
+def _is_fetched(plan: FetchPlan, folder: Path) -> bool:
+    """Return whether an earlier call has fetched the same files."""
+    source, wanted = read_json(folder / SOURCE), json.loads(json.dumps(plan.describe()))
+    if not source or not (folder / DATA).is_dir():
+        return False
+    fields = wanted["files"][0].keys()
+    files = [{field: each.get(field) for field in fields} for each in source.get("files", [])]
+    same = all(source.get(key) == wanted[key] for key in ("format", "task", "id", "commit", "only"))
+    if not same or files != wanted["files"]:
+        return False
+    if not all(map(partial(_is_kept, folder), source["files"])):
+        return False
+    return len(_unpacked_files(folder / DATA, source["files"])) >= _count_members(source["files"])
+
+
+def _is_kept(folder: Path, file: Mapping[str, Any]) -> bool:
+    """Return whether a file is still there; one that was unpacked need not be."""
+    path = folder / DATA / file["path"]
+    return "state" in file or (path.is_file() and path.stat().st_size == file["size"])
+
+
+def _count_members(files: Sequence[Mapping[str, Any]]) -> int:
+    return sum(each.get("members", 0) for each in files)
+
+
+def _unpacked_files(data: Path, files: Sequence[Mapping[str, Any]]) -> set[Path]:
+    """Return the files in the folders of archives; an archive of one file may have no folder."""
+    folders = {
+        (data / each["path"]).with_name(archives.stem_of(PurePosixPath(each["path"]).name))
+        for each in files
+        if "members" in each
+    }
+    there = (path for folder in folders for path in (folder, *folder.rglob("*")))
+    found = {path for path in there if path.exists() and not path.is_dir()}
+    return found - {data / each["path"] for each in files}
+
+
+def _holds_no_other(data: Path, files: Sequence[Mapping[str, Any]]) -> bool:
+    unpacked = _unpacked_files(data, files)
+    known = unpacked | {data / each["path"] for each in files}
+    there = {path for path in data.rglob("*") if not path.is_dir()}
+    return there <= known and len(unpacked) <= _count_members(files)

@@ -128,27 +128,29 @@ def beginning(ref: MediaRef, source: Path | bytes, budget: Budget) -> bytes:
     if ref.kind == "audio":
         with open_container(source, whole, budget) as container:
             own = audio_stream(container, whole, None).codec_context.sample_rate
-        track = _samples(source, whole, own, budget)
+        track = _read_samples(source, whole, own, budget)
         return wav(track[: max(1, round(ref.until * len(track)))], own)
-    begin, seconds, rate, has_sound = _length(source, whole, budget)
+    begin, seconds, rate, has_sound = _measure(source, whole, budget)
     ticks = max(1, ceil(ref.until * seconds * rate - _TIE))
     if ticks > budget.max_frames:
         raise broken_media(
             ref, f"it has {ticks} frames", f"at most {budget.max_frames}", fault="refused"
         )
     length = max(1, round(ref.until * seconds * AUDIO_RATE))
-    sound = _sound(source, whole, begin, length, budget) if has_sound else None
-    return encode_mp4(_frames(source, whole, rate, ticks, budget), fps=rate, crf=_CRF, sound=sound)
+    sound = _sound_of_beginning(source, whole, begin, length, budget) if has_sound else None
+    return encode_mp4(
+        _frames_of_beginning(source, whole, rate, ticks, budget), fps=rate, crf=_CRF, sound=sound
+    )
 
 
-def _samples(
+def _read_samples(
     source: Path | bytes, whole: MediaRef, rate: int, budget: Budget
 ) -> npt.NDArray[np.float32]:
     with open_container(source, whole, budget) as container:
         return join_sound(decode_sound(container, whole, rate, None, budget), whole, rate, budget)
 
 
-def _sound(
+def _sound_of_beginning(
     source: Path | bytes, whole: MediaRef, begin: float, length: int, budget: Budget
 ) -> npt.NDArray[np.float32] | None:
     import numpy as np
@@ -159,12 +161,12 @@ def _sound(
         return None
     late = round(((first.time or 0.0) - begin) * AUDIO_RATE)
     silence = np.zeros(min(max(late, 0), length), np.float32)
-    track = _samples(source, whole, AUDIO_RATE, budget)[max(-late, 0) :]
+    track = _read_samples(source, whole, AUDIO_RATE, budget)[max(-late, 0) :]
     sound = np.concatenate([silence, track])[:length]
     return sound if len(sound) else None
 
 
-def _length(
+def _measure(
     source: Path | bytes, whole: MediaRef, budget: Budget
 ) -> tuple[float, float, Fraction, bool]:
     """Return a clip's start and length in seconds, its frame rate, and whether it has sound."""
@@ -178,7 +180,7 @@ def _length(
     return times[0], times[-1] - times[0] + float(1 / rate), rate, has_sound
 
 
-def _frames(
+def _frames_of_beginning(
     source: Path | bytes, whole: MediaRef, rate: Fraction, ticks: int, budget: Budget
 ) -> Iterator[npt.NDArray[np.uint8]]:
     with open_container(source, whole, budget) as container:

@@ -52,26 +52,27 @@ class ExportStaging(StagedFolder):
 
     def is_ours(self, folder: Path) -> bool:
         """Return whether the folder is an export and has no other files."""
-        return (folder / REPORT).is_file() and self._holds(folder, half=False)
+        return (folder / REPORT).is_file() and self._holds_no_other(folder, unfinished=False)
 
     def begin(self) -> None:
         """Keep the files of an interrupted call with equal settings, without half-written media."""
-        if self.keep(self._settings, ours=self._holds(self.path, half=True)):
+        if self.keep(self._settings, ours=self._holds_no_other(self.path, unfinished=True)):
             for part in (self.path / MEDIA).glob(".*"):
                 part.unlink()
 
-    def _holds(self, folder: Path, *, half: bool) -> bool:
+    def _holds_no_other(self, folder: Path, *, unfinished: bool) -> bool:
+        """Return whether a folder has the files of an export alone, finished or in the making."""
         inside, names = folder / MEDIA, self._names
         if folder.is_symlink() or not folder.is_dir() or inside.is_symlink():
             return False
-        if half:
+        if unfinished:
             names = names | {_JOURNAL}
         others = [path.name for path in folder.iterdir() if path.name not in names]
         if inside.exists():
             if not inside.is_dir():
                 return False
             others += [path.name for path in inside.iterdir() if not _HASHED.fullmatch(path.name)]
-        return not others or (half and all(map(is_unfinished, others)))
+        return not others or (unfinished and all(map(is_unfinished, others)))
 
     def publish(self, wanted: Iterable[str]) -> None:
         """Move the folder to its destination, with the wanted files alone."""
