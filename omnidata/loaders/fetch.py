@@ -41,7 +41,9 @@ DATA: Final = "data"
 
 _DONE: Final = ".done.json"
 _PARTS: Final = ".parts"
-_GONE: Final = "unpacked"
+_MOVING: Final = "moving"
+_UNPACKED: Final = "unpacked"
+"""States of an archive: its files are being moved to their place; it is removed."""
 
 
 def fetch(
@@ -195,13 +197,13 @@ def _unpack_all(
     for number, file in enumerate(plan.archives_to_unpack):
         archive, parts = staged / DATA / file.path, staged / _PARTS / str(number)
         if file.path not in done:
-            note(file.path, "moving", members=_unpack(archive, parts, plan.where, file, advance))
-        if done[file.path]["state"] == "moving":
+            note(file.path, _MOVING, members=_unpack(archive, parts, plan.where, file, advance))
+        if done[file.path]["state"] == _MOVING:
             _move(parts, archive.parent, plan.where)
             for part in archives.parts_of(archive):
-                note(part.relative_to(staged / DATA).as_posix(), _GONE)
+                note(part.relative_to(staged / DATA).as_posix(), _UNPACKED)
         for path, about in done.items():
-            if about["state"] == _GONE:
+            if about["state"] == _UNPACKED:
                 (staged / DATA / path).unlink(missing_ok=True)
     return done
 
