@@ -228,32 +228,25 @@ def write_shard(
     name = f"data/{plan.folder}/{plan.numbers[0]:07d}-{digest.hexdigest()[:16]}.parquet"
     partial.replace(layout.out / name)
     return Shard(
-        name,
-        plan.stamp,
-        digest.hexdigest(),
-        done,
-        num_bytes,
-        (layout.out / name).stat().st_size,
-        sum(known.state != "missing" for known in facts.values()),
-        list(portable(_media_findings(steps, facts), layout.root)),
+        file=name,
+        stamp=plan.stamp,
+        digest=digest.hexdigest(),
+        rows=done,
+        num_bytes=num_bytes,
+        size=(layout.out / name).stat().st_size,
+        found=sum(known.state != "missing" for known in facts.values()),
+        findings=list(portable(_media_findings(steps, facts), layout.root)),
     )
 
 
 def _groups(
     layout: Layout, job: ShardJob, facts: Mapping[MediaRef, _Facts]
 ) -> Iterator[list[dict[str, Any]]]:
+    """Yield the rows of each row group, within limits of rows, bytes and actions of histories."""
     most = _GROUP_ROWS if layout.embed else _GROUP_ROWS_LINKED
     rows: list[dict[str, Any]] = []
     size = actions = 0
-    for position, step, number in zip(job.plan.numbers, job.steps, job.rows, strict=True):
-        episode = job.episodes.get(step.episode)
-        row = {
-            **to_row(step, layout.tags, (*layout.optional, "history_screens")),
-            **({} if episode is None else {EPISODE: json.dumps(episode, ensure_ascii=True)}),
-            **_media_columns(step, facts, embed=layout.embed, roots=layout.roots),
-            "position": position,
-            "row": number,
-        }
+    for row, step in zip(_rows(layout, job, facts), job.steps, strict=True):
         weight = sum(entry["bytes"] or 0 for entry in row["media"]) if layout.embed else 0
         past = len(step.history)
         full = size + weight > _GROUP_BYTES or actions + past > _GROUP_ACTIONS
@@ -263,6 +256,21 @@ def _groups(
         rows.append(row)
         size, actions = size + weight, actions + past
     yield rows
+
+
+def _rows(
+    layout: Layout, job: ShardJob, facts: Mapping[MediaRef, _Facts]
+) -> Iterator[dict[str, Any]]:
+    optional = (*layout.optional, "history_screens")
+    for position, step, number in zip(job.plan.numbers, job.steps, job.rows, strict=True):
+        episode = job.episodes.get(step.episode)
+        yield {
+            **to_row(step, layout.tags, optional),
+            **({} if episode is None else {EPISODE: json.dumps(episode, ensure_ascii=True)}),
+            **_media_columns(step, facts, embed=layout.embed, roots=layout.roots),
+            "position": position,
+            "row": number,
+        }
 
 
 def _canonical(row: Mapping[str, Any], roles: Iterable[str]) -> bytes:
