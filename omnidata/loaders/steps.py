@@ -220,9 +220,9 @@ class Steps(IndexedSteps):
         if self._index is None:
             if self._list is None:
                 self._index = NameIndex(self.sample_ids)
-            else:  # the first of several comes last, and stays
-                backwards = reversed([*enumerate(self._list)])
-                self._index = {step.sample_id: number for number, step in backwards}
+            else:  # backwards, so that the first of several comes last and stays
+                ids = [step.sample_id for step in reversed(self._list)]
+                self._index = dict(zip(ids, reversed(range(len(ids))), strict=True))
         return self._index.get(sample_id)
 
     def positions(self, sample_ids: Sequence[str]) -> Iterable[int | None]:
