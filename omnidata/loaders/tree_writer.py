@@ -120,7 +120,7 @@ class TreeWriter:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:
-            self._finish()
+            self._write_indexes()
 
     def add(self, episode: TreeEpisode) -> None:
         """Write the media and the step rows of one episode.
@@ -134,9 +134,9 @@ class TreeWriter:
                 a column of the format, or if a target cannot be written.
         """
         meta = self._claim(episode)
-        self._list(episode, meta, write_episode(self._folder(episode), episode))
+        self._add_rows(episode, meta, write_episode(self._folder(episode), episode))
 
-    def take(self, episode: TreeEpisode, folder: Path) -> None:
+    def add_written(self, episode: TreeEpisode, folder: Path) -> None:
         """Add an episode that `write_episode` has written to another folder, which stays.
 
         Args:
@@ -149,13 +149,15 @@ class TreeWriter:
         """
         meta = self._claim(episode)
         rows = json.loads((folder / f"{episode.id}.json").read_bytes())
-        shutil.copytree(folder, self._folder(episode), copy_function=_share)
-        self._list(episode, meta, rows)
+        shutil.copytree(folder, self._folder(episode), copy_function=_link_or_copy)
+        self._add_rows(episode, meta, rows)
 
     def _folder(self, episode: TreeEpisode) -> Path:
         return self._root / episode.app / "media" / episode.id
 
-    def _list(self, episode: TreeEpisode, meta: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+    def _add_rows(
+        self, episode: TreeEpisode, meta: dict[str, Any], rows: list[dict[str, Any]]
+    ) -> None:
         self._steps.setdefault(episode.app, []).extend(rows)
         lists = self._episodes.setdefault(episode.app, {name: [] for name in DIMENSIONS})
         lists[episode.dimension].append(meta)
@@ -183,7 +185,7 @@ class TreeWriter:
         self._claimed[where.casefold()] = f"the episode {where}"
         return _episode_row(episode, where)
 
-    def _finish(self) -> None:
+    def _write_indexes(self) -> None:
         for app, lists in self._episodes.items():
             for dimension, rows in lists.items():
                 _write(self._root / app / f"{dimension}.jsonl", _lines(rows))
@@ -192,7 +194,7 @@ class TreeWriter:
             _write(self._root / SIDE_FILE, _lines(self._dependencies))
 
 
-def _share(source: str, place: str) -> None:
+def _link_or_copy(source: str, place: str) -> None:
     try:
         os.link(source, place)
     except OSError:

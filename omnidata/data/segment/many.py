@@ -205,7 +205,7 @@ def segment_all(
                     if isinstance(part, OmnidataError):
                         raise part
                     found = msgspec.convert(read_json(part / _REPORT), Done)
-                    writer.take(episode(found.labels, ()), part / _MEDIA)
+                    writer.add_written(episode(found.labels, ()), part / _MEDIA)
                     done.append((job, found))
                 except OmnidataError as error:
                     findings.append(_unusable_recording(job, error))
