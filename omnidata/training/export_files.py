@@ -83,10 +83,6 @@ class ExportStaging(StagedFolder):
         self.move()
 
 
-_MODELS = ("idm", "critics")
-"""The columns in which `synth label` and `synth filter` keep a model's name and its answer."""
-
-
 @dataclass(slots=True)
 class SplitFile:
     """The file with the rows of a split.
@@ -127,10 +123,14 @@ class SplitFile:
             shutil.copyfileobj(self.rest, file)
 
 
+_MODEL_COLUMNS = ("idm", "critics")
+"""The columns in which `synth label` and `synth filter` keep a model's name and its answer."""
+
+
 def write_models(path: Path, steps: Iterable[Step]) -> bool:
     """Write the models that labelled or accepted each step; return whether there are any."""
     models = (
-        (step, {name: step.source[name] for name in _MODELS if step.source.get(name)})
+        (step, {name: step.source[name] for name in _MODEL_COLUMNS if step.source.get(name)})
         for step in steps
     )
     lines = ({"sample_id": step.sample_id, **found} for step, found in models if found)
