@@ -145,14 +145,15 @@ class MediaChecks:
     def _usable(self, step: Step) -> Iterator[Finding]:
         for role, ref in step.media.items():
             outcome = self._outcomes.get(key(ref)) if ref else None
-            what = outcome.what if isinstance(outcome, Fault) else "the row names none"
-            if ref is None and role == "screenshot":
-                yield from self._about("media-missing", step, role, what, "a file")
-            elif ref is None and role in self._expected:
-                yield from self._about("media-unnamed", step, role, what, "a file")
-            elif isinstance(outcome, Fault):
-                right, code = outcome.expected, f"media-{outcome.kind}"
+            if isinstance(outcome, Fault):
+                what, right, code = outcome.what, outcome.expected, f"media-{outcome.kind}"
                 yield from self._about(code, step, role, what, right, shared=True)
+            elif ref is None:
+                what = "the row names none"
+                if role == "screenshot":
+                    yield from self._about("media-missing", step, role, what, "a file")
+                elif role in self._expected:
+                    yield from self._about("media-unnamed", step, role, what, "a file")
 
     def _screenshot(self, step: Step) -> Iterator[Finding]:
         seen, (width, height) = self._probe(step, "screenshot"), step.screen
