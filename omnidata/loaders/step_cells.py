@@ -161,7 +161,7 @@ def plain_action(action: Action | None) -> tuple[Any, ...] | None:
 
 
 def restore_action(values: tuple[Any, ...] | None) -> Action | None:
-    """Return the action of fields, of which the last may be missing: those are defaults."""
+    """Return the action of its fields; those missing at the end are defaults."""
     if values is None:
         return None
     kind, start, end = values[:_REQUIRED]
