@@ -39,7 +39,7 @@ from omnidata.storage import (
     PLAN,
     StagedFolder,
     atomic_write,
-    is_unfinished,
+    holds_only,
     open_own,
 )
 from omnidata.types import LoadedDataset, MediaRef, Modality, Step
@@ -434,12 +434,9 @@ class RepositoryStaging(StagedFolder):
 
     def is_ours(self, folder: Path) -> bool:
         """Return whether the folder has the files of a conversion and no others."""
-        if folder.is_symlink() or not folder.is_dir():
+        if not holds_only(folder, _OURS):
             return False
-        names = {path.name for path in folder.iterdir()}
-        if not all(name in _OURS or is_unfinished(name) for name in names):
-            return False
-        if PLAN in names or not names:
+        if (folder / PLAN).exists() or not any(folder.iterdir()):
             return True
         try:
             read_manifest(folder)

@@ -31,7 +31,7 @@ from omnidata.remote import sends_token
 from omnidata.storage import (
     PLAN,
     StagedFolder,
-    is_unfinished,
+    holds_only,
     read_json,
     write_json,
 )
@@ -266,18 +266,13 @@ class FetchStaging(StagedFolder):
 
     def is_ours(self, folder: Path) -> bool:
         """Return whether the folder has the files of a download and no others."""
-        if folder.is_symlink() or not folder.is_dir():
+        if not holds_only(folder, {SOURCE, DATA, _DONE, _PARTS, PLAN}):
             return False
-        names = {path.name for path in folder.iterdir()}
-        own = {SOURCE, DATA, _DONE, _PARTS, PLAN}
-        if not all(name in own or is_unfinished(name) for name in names):
-            return False
-        source = read_json(folder / SOURCE)
-        if not names or PLAN in names:
+        if (folder / PLAN).exists() or not any(folder.iterdir()):
             return True
-        return source.get("format") == FORMAT and _holds_no_other(
-            folder / DATA, source.get("files", [])
-        )
+        source = read_json(folder / SOURCE)
+        files = source.get("files", [])
+        return source.get("format") == FORMAT and _holds_no_other(folder / DATA, files)
 
 
 def _is_fetched(plan: FetchPlan, folder: Path) -> bool:
