@@ -16,7 +16,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from omnidata.analysis.model_card import card_text, eval_results
-from omnidata.loaders.fetch import SOURCE
+from omnidata.loaders.fetch_plan import SOURCE
 from omnidata.loaders.upload import Upload, check_name, upload
 from omnidata.run.run_files import Run, read_run
 from omnidata.run.run_info import ANSWERS, INFO, RESULTS, SCORES, read_info

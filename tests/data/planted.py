@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from omnidata.actions import Action, Box
-from omnidata.loaders.episode_tree import TreeEpisode, TreeStep, TreeWriter
+from omnidata.loaders.tree_writer import TreeEpisode, TreeStep, TreeWriter
 from tests.data.tiny import SIZE, mp4, png, wav
 from tests.full import FULL
 

@@ -188,7 +188,7 @@ def test_large_sources_are_cut_into_shards_and_row_groups(
 ) -> None:
     data = small(tmp_path / "data", sample, "C001", "C002", "C005")
     source = load(data)
-    monkeypatch.setattr("omnidata.data.convert_shards._SHARD_BYTES", 250_000)
+    monkeypatch.setattr("omnidata.data.convert_plan._SHARD_BYTES", 250_000)
     monkeypatch.setattr("omnidata.data.convert_shards._GROUP_BYTES", 100_000)
     convert(source, tmp_path / "out", embed=True)
     assert [said(s) for s in load(tmp_path / "out").steps] == [said(s) for s in source.steps]

@@ -14,7 +14,7 @@ from omnidata.analysis.publish import push_run
 from omnidata.data.convert import convert
 from omnidata.data.push import push
 from omnidata.errors import DataError, RunError, UsageError
-from omnidata.loaders.fetch import local_place
+from omnidata.loaders.data_place import local_place
 from omnidata.run.evaluate import evaluate
 from omnidata.run.run_files import read_run
 from omnidata.run.run_info import read_info

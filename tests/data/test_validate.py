@@ -15,7 +15,7 @@ from omnidata import following
 from omnidata.actions import Action
 from omnidata.data.convert import convert
 from omnidata.data.validate import Report, validate
-from omnidata.loaders.episode_tree import TreeEpisode, TreeStep, TreeWriter
+from omnidata.loaders.tree_writer import TreeEpisode, TreeStep, TreeWriter
 from omnidata.tasks import get_task
 from omnidata.types import LoadedDataset
 from tests.data.planted import STEPS

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from omnidata.actions import Action, Box
-from omnidata.loaders.episode_tree import TreeEpisode, TreeStep, TreeWriter
+from omnidata.loaders.tree_writer import TreeEpisode, TreeStep, TreeWriter
 from omnidata.tasks import get_task
 from omnidata.tasks.asking import Asking
 from omnidata.training.export import Exported, export

@@ -20,7 +20,9 @@ import omnidata
 from omnidata import registry
 from omnidata.data.convert import convert
 from omnidata.errors import DataError, MediaError, UsageError
-from omnidata.loaders.fetch import fetch, local_place, plan_fetch
+from omnidata.loaders.data_place import local_place
+from omnidata.loaders.fetch import fetch
+from omnidata.loaders.fetch_plan import plan_fetch
 from omnidata.media import read_bytes
 from omnidata.tasks import get_task
 from tests.cli.running import as_json, here

@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 from omnidata.errors import DataError, OmnidataError
-from omnidata.loaders.fetch import fetch, local_place, plan_fetch
+from omnidata.loaders.data_place import local_place
+from omnidata.loaders.fetch import fetch
+from omnidata.loaders.fetch_plan import plan_fetch
 from omnidata.loaders.hub import sending_token
 from tests.hub_server import TOKEN, Answer, Hub, serving
 

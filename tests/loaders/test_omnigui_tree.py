@@ -12,7 +12,7 @@ from msgspec import structs
 
 from omnidata.actions import Action, Box, Point
 from omnidata.errors import DataError
-from omnidata.loaders.episode_tree import TreeEpisode, TreeStep, TreeWriter
+from omnidata.loaders.tree_writer import TreeEpisode, TreeStep, TreeWriter
 from tests.trees import DIMENSIONS
 
 SCREEN = (720, 1600)

@@ -13,7 +13,7 @@ import av
 import pytest
 from PIL import Image
 
-from omnidata.data.validate import Fault, look
+from omnidata.data.media_outcomes import Fault, look
 from omnidata.errors import MediaError
 from omnidata.media import Budget, examine, frames, hold, image, image_size, media_info
 from omnidata.training.media_store import Sizing

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from omnidata.errors import MediaError, UsageError
-from omnidata.media import Budget, check, frames, image, probe, read_bytes, samples
+from omnidata.media import Budget, Placement, check, frames, image, probe, read_bytes, samples
 from omnidata.types import MediaRef, Modality
 from tests.measured import cost
 from tests.media.bombs import tone, write_wav
@@ -59,9 +59,7 @@ def test_a_mark_is_found_again_after_resizing_with_padding(tmp_path: Path) -> No
 def test_the_map_goes_there_and_back(
     screen: tuple[int, int], size: tuple[int, int], across: float, down: float
 ) -> None:
-    from omnidata.media.picture import _fit
-
-    placement = _fit(screen, size)
+    placement = Placement.fit(screen, size)
     x, y = across * screen[0], down * screen[1]
     there = placement.to_picture(x, y)
     assert list(placement.to_screen(*there)) == pytest.approx([x, y], abs=1e-6)

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from aiohttp import web
 
 from omnidata.actions import Action, Box
-from omnidata.loaders.episode_tree import TreeEpisode, TreeWriter
+from omnidata.loaders.tree_writer import TreeEpisode, TreeWriter
 from tests.adapters.servers import Asked, ChatCompletions, Fault, Server, running, seen_image
 from tests.cli.running import here
 from tests.data.tiny import png
