@@ -69,13 +69,13 @@ def test_a_call_whose_process_was_ended_from_outside_is_made_again(
 
 
 def test_few_large_answers_wait_for_a_slow_one() -> None:
-    asked = Asked(40)
+    asked = Asked(12)
     answers = each(calls.large_after_slow, asked, workers=2, limit_s=60)
     large = bytes(16 * 1024**2)
     assert next(answers) == large
     assert len(asked.numbers) <= 8
     assert all(answer == large for answer in answers)
-    assert asked.numbers == [*range(40)]
+    assert asked.numbers == [*range(12)]
 
 
 def test_there_may_be_no_limit() -> None:
