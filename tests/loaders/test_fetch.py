@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import resource
 import shutil
 import threading
 import zipfile
@@ -26,6 +25,7 @@ from omnidata.tasks import get_task
 from tests.cli.running import as_json, here
 from tests.cli.running import omnidata as command
 from tests.hub_server import TOKEN, Hub, files_of
+from tests.limits import full_disk
 from tests.loaders.desk import agentnet, screenspot, spot, trajectory
 from tests.trees import row, write_app
 
@@ -404,13 +404,9 @@ def test_a_snapshot_is_read_once_and_pinned(hub: Hub, tmp_path: Path) -> None:
 
 def test_a_full_disk_is_said_of_the_hubs_cache(hub: Hub, tmp_path: Path) -> None:
     hub.add(OMNIGUI, {**omnigui(tmp_path), "notes.bin": bytes(200_000)})
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
-    try:
-        with pytest.raises(DataError, match=r"the Hub's cache cannot be written \(File too large"):
-            local_place(f"hf://{OMNIGUI}")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    said = r"the Hub's cache cannot be written \(File too large"
+    with full_disk(after=100_000), pytest.raises(DataError, match=said):
+        local_place(f"hf://{OMNIGUI}")
     assert local_place(f"hf://{OMNIGUI}").is_dir()
 
 

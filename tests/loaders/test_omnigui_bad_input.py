@@ -246,7 +246,7 @@ def test_a_size_that_the_row_lacks_is_taken_from_the_screenshot_or_is_the_releas
     tmp_path: Path,
 ) -> None:
     Image.new("RGB", (300, 500)).save(folder_of(tmp_path, "T1") / "1.png")
-    unsized = {"image_width": None, "image_height": None}
+    unsized: dict[str, Any] = {"image_width": None, "image_height": None}
     source = load_rows(tmp_path, row(**unsized), row("T2", **unsized))
     assert [step.screen for step in source.steps] == [(300, 500), (1080, 2400)]
     found = [finding for finding in source.findings if finding.code == "size-unknown"]
