@@ -138,8 +138,7 @@ def test_the_enum_is_android_in_the_wilds(
     for source in (load(zoo_episode(tmp_path / "zoo", rows)), load(data)):
         (step,) = source.steps
         assert truth(step).action.kind == kind
-        assert step.action
-        assert (step.action.label, step.action.words) == (label, words)
+        assert step.action and (step.action.label, step.action.words) == (label, words)
 
 
 @pytest.mark.parametrize("number", [-1, 0, 1, 2, 8, 9, 12, 4.0, True, "4", None])
@@ -222,8 +221,7 @@ def test_a_hostile_path_is_not_followed(tmp_path: Path) -> None:
     folder = zoo_episode(tmp_path / "data", *rows)
     (folder / "GENERAL-5_0.png").unlink()
     shot = load(folder).steps[0].media["screenshot"]
-    assert shot
-    assert shot.path == "GENERAL-5_0.png"
+    assert shot and shot.path == "GENERAL-5_0.png"
 
 
 def test_a_broken_record_ends_its_file_and_no_other(tmp_path: Path) -> None:

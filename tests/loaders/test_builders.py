@@ -64,16 +64,14 @@ def test_a_row_is_the_step(few: Path) -> None:
     step = next(s for s in load(few).steps if s.step_index == 2 and s.action and s.action.start)
     data = open_plainly(few)
     (found,) = [item for item in data if item["sample_id"] == step.sample_id]
-    assert step.action
-    assert found["action"]["kind"] == step.action.label
+    assert step.action and found["action"]["kind"] == step.action.label
     assert found["action"]["number"] == NUMBERS[step.action.label]
     assert [past["kind"] for past in found["history"]] == [
         past.label for past in step.history if past
     ]
     for role in ("screenshot", "history_screenshot", "video", "audio"):
         ref = step.media[role]
-        assert ref
-        assert Path(found[role]["path"]) == (ref.root / ref.path).resolve()
+        assert ref and Path(found[role]["path"]) == (ref.root / ref.path).resolve()
         assert found[role]["bytes"] is None
     assert data.features["screenshot"] == datasets.Image(decode=False)
     assert data.features["audio"] == datasets.Audio(decode=False)

@@ -93,6 +93,10 @@ def test_a_list_that_is_none_is_one_refusal(hub: Hub, tree: str, body: bytes) ->
         ["a", "a/b"],
         ["A/b", "a"],
         ["a", "A"],
+        ["../up.json"],
+        ["a/../../b"],
+        ["/etc/x"],
+        [".git/config"],
     ],
 )
 def test_names_that_are_no_files_of_one_folder_are_one_refusal(

@@ -46,8 +46,7 @@ def test_every_release_is_recognised_read_and_given_back(tmp_path: Path, form: s
     assert step.sample_id == f"{name[:-5]}/1"
     assert (step.screen, step.num_steps) == (SCREEN, 1)
     assert (step.tags["form"], step.tags["platform"]) == (form, platform)
-    assert step.action
-    assert step.action.start == (Box(8, 9, 24, 18, "px"),)
+    assert step.action and step.action.start == (Box(8, 9, 24, 18, "px"),)
     assert list(dump(source)) == [(name, make()), (name, make())]
 
 
@@ -79,14 +78,12 @@ def test_columns_that_do_not_tell_need_a_word_of_the_user(tmp_path: Path) -> Non
     assert "do not define" in caught.value.what
     assert "-T boxes=" in caught.value.remedy
     (step,) = load(data, boxes="xyxy-rel").steps
-    assert step.action
-    assert step.action.start == (Box(0.125, 0.25, 0.375, 0.5, "rel"),)
+    assert step.action and step.action.start == (Box(0.125, 0.25, 0.375, 0.5, "rel"),)
 
 
 def test_a_small_box_in_pixels_is_not_taken_for_shares(tmp_path: Path) -> None:
     (step,) = load(screenspot(tmp_path, spot(bbox=[0, 0, 1, 1]))).steps
-    assert step.action
-    assert step.action.start == (Box(0, 0, 1, 1, "px"),)
+    assert step.action and step.action.start == (Box(0, 0, 1, 1, "px"),)
 
 
 def test_boxes_that_cannot_be_are_found(tmp_path: Path) -> None:
@@ -178,8 +175,7 @@ def test_the_hubs_parquet_has_corners_from_0_to_1_and_its_pictures(tmp_path: Pat
     assert step.screen == SCREEN
     assert [each.tags["platform"] for each in source.steps] == ["desktop", "web"]
     assert step.tags["form"] == "screenspot"
-    assert step.action
-    assert step.action.start == (Box(0.125, 0.25, 0.375, 0.5, "rel"),)
+    assert step.action and step.action.start == (Box(0.125, 0.25, 0.375, 0.5, "rel"),)
     shot = step.media["screenshot"]
     assert shot
     assert read_bytes(shot) == rows[0]["image"]["bytes"]
