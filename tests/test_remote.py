@@ -8,6 +8,7 @@ import os
 import shlex
 import subprocess
 import sys
+import textwrap
 import threading
 import time
 import zipfile
@@ -94,9 +95,8 @@ def test_steps_fingerprint_and_findings_are_those_of_the_same_data_on_a_disk(
     here, there = TASK.load(few), load(uploaded)
     assert there.fingerprint == here.fingerprint
     assert there.findings == here.findings == []
-    assert [step.sample_id for step in there.steps] == [step.sample_id for step in here.steps]
     for step, same in zip(there.steps, here.steps, strict=True):
-        assert step.action == same.action
+        assert (step.sample_id, step.action) == (same.sample_id, same.action)
         assert {role: ref and ref.path for role, ref in step.media.items()} == {
             role: ref and ref.path for role, ref in same.media.items()
         }
@@ -331,23 +331,25 @@ def test_processes_share_a_cache(store: S3Server, tmp_path: Path) -> None:
 
 
 def test_threads_and_forked_processes_download_a_file_once(store: S3Server, tmp_path: Path) -> None:
-    store.put_folder(screens(tmp_path / "data", 3), "one")
+    store.put_folder(screens(tmp_path / "data", 3, side=200), "one")
     refs = screenshots(load("s3://bucket/one"))
     before = store.fetched(".png")
     with ThreadPoolExecutor(8) as pool:
         (content,) = set(pool.map(media.read_bytes, refs[:1] * 8))
     assert store.fetched(".png") - before == len(content)
-    code = (
-        "import os, sys\n"
-        "from omnidata import get_task, media\n"
-        "refs = [step.media['screenshot'] for step in get_task('omnigui').load('s3://bucket/one').steps]\n"
-        "media.read_bytes(refs[1])\n"
-        "children = [os.fork() for _ in range(2)]\n"
-        "media.read_bytes(refs[2])\n"
-        "if 0 in children: os._exit(0)\n"
-        "sys.exit(any(os.waitpid(child, 0)[1] for child in children))\n"
-    )
-    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=120)
+    code = """
+        import os, sys
+        from omnidata import get_task, media
+        steps = get_task('omnigui').load('s3://bucket/one').steps
+        refs = [step.media['screenshot'] for step in steps]
+        media.read_bytes(refs[1])
+        children = [os.fork() for _ in range(2)]
+        media.read_bytes(refs[2])
+        if 0 in children: os._exit(0)
+        sys.exit(any(os.waitpid(child, 0)[1] for child in children))
+    """
+    command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(code)]
+    subprocess.run(command, check=True, timeout=120)
     assert len(store.gets) == len(set(store.gets)), "something was downloaded twice"
 
 
@@ -367,11 +369,8 @@ def test_a_changed_store_is_noticed_and_versions_never_mix(store: S3Server, tmp_
     store.gets.clear()
     second = load("s3://bucket/changing")
     assert second.findings and not first.findings
-    assert [media.read_bytes(ref) for ref in screenshots(second)[:3]] == [
-        content,
-        contents[1],
-        content,
-    ]
+    found = [media.read_bytes(ref) for ref in screenshots(second)[:3]]
+    assert found == [content, contents[1], content]
     assert {key for key, _ in store.gets} == {key(1), key(3)}, "unchanged files were downloaded"
     # The first listing still has its own files, and asks for no other.
     assert [media.read_bytes(ref) for ref in refs[:2]] == contents
@@ -497,20 +496,9 @@ def test_a_store_that_gives_no_access_is_asked_once(
 
 @pytest.mark.parametrize(
     "key",
-    [
-        "a/../../b",
-        "/etc/passwd",
-        "a//b",
-        "./a",
-        "a\\b",
-        "a\0b",
-        "A/b",
-        "good/x",
-        "n" * 300,
-        "d/" * 65 + "n",
-        "\ud800",
-    ],
-)
+    ["a/../../b", "/etc/passwd", "a//b", "./a", "a\\b", "a\0b", "A/b", "good/x", "n" * 300,
+     "d/" * 65 + "n", "\ud800"],
+)  # fmt: skip
 def test_names_that_are_no_files_of_the_data_are_refused(
     key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -581,11 +569,7 @@ def trickling() -> Iterator[bytes]:
     ],
 )
 def test_a_body_that_is_not_what_was_listed_ends(
-    body: Any,
-    error: str,
-    store: S3Server,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    body: Any, error: str, store: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("omnidata.stores._PATIENCE_S", 0.5)
     monkeypatch.setattr("omnidata.stores._LEAST_RATE", 1e9)
@@ -680,18 +664,12 @@ def test_a_listing_of_the_hub_that_is_none_is_one_refusal(
 # All files of a URL at once.
 
 
-def call(*argv: object) -> tuple[int, str]:
-    """Run a command; its exit code and output."""
-    done = here(*argv, code=None)
-    return done.returncode, done.stdout + done.stderr
-
-
 def test_fetch_downloads_all_files_of_a_url_into_the_cache(store: S3Server, tmp_path: Path) -> None:
     store.put_folder(screens(tmp_path / "data", 3, side=40), "all")
-    code, said = call("fetch", "s3://bucket/all", "--dry-run")
-    assert code == 0 and said.startswith("s3://bucket/all: 5 files, ")
+    said = here("fetch", "s3://bucket/all", "--dry-run").stdout
+    assert said.startswith("s3://bucket/all: 5 files, ")
     assert not store.gets
-    assert call("fetch", "s3://bucket/all")[0] == 0
+    here("fetch", "s3://bucket/all")
     assert len(store.gets) == 5
     for ref in screenshots(load("s3://bucket/all")):
         media.read_bytes(ref)
@@ -701,20 +679,20 @@ def test_fetch_downloads_all_files_of_a_url_into_the_cache(store: S3Server, tmp_
 def test_fetch_copies_a_url_into_a_folder_and_resumes(store: S3Server, tmp_path: Path) -> None:
     data, out = screens(tmp_path / "data", 3, side=40), tmp_path / "out"
     store.put_folder(data, "copied")
+    fetch = ("fetch", "s3://bucket/copied", out)
     store.fails = lambda key: key.endswith("2.png")
-    assert call("fetch", "s3://bucket/copied", out)[0] == 2
+    here(*fetch, code=2)
     assert not out.exists()
     store.fails = lambda key: False
-    assert call("fetch", "s3://bucket/copied", out)[0] == 0
+    here(*fetch)
     assert len(store.gets) == len(set(store.gets)) == 5
     assert files_of(out / "data") == files_of(data)
     assert TASK.load(out / "data").fingerprint == load("s3://bucket/copied").fingerprint
-    assert call("fetch", "s3://bucket/copied", out)[0] == 0
+    here(*fetch)
     assert len(store.gets) == 5
     store.put("copied/TED/more.txt", b"more")
-    code, said = call("fetch", "s3://bucket/copied", out)
-    assert code == 2 and "add --overwrite" in said
-    assert call("fetch", "s3://bucket/copied", out, "--overwrite")[0] == 0
+    assert "add --overwrite" in here(*fetch, code=2).stderr
+    here(*fetch, "--overwrite")
     assert (out / "data" / "TED" / "more.txt").read_bytes() == b"more"
     assert len(store.gets) == 6
 
@@ -724,22 +702,22 @@ def test_fetch_of_a_url_refuses_what_it_cannot_do(
 ) -> None:
     store.put("refused/a.png", b"x" * 1000)
     monkeypatch.setenv("OMNIDATA_CACHE_BYTES", "999")
+    url = "s3://bucket/refused"
     for argv, error in (
-        (["s3://bucket/refused"], "more than the cache may hold"),
-        (["s3://bucket/refused", "s3://bucket/out"], "this must be on a disk"),
-        (["s3://bucket/refused", "--only", "*.png"], "--only is for the data of a task"),
+        ([url], "more than the cache may hold"),
+        ([url, "s3://bucket/out"], "this must be on a disk"),
+        ([url, "--only", "*.png"], "--only is for the data of a task"),
         ([tmp_path.as_uri()], "this is a local path"),
     ):
-        code, said = call("fetch", *argv)
-        assert code == 2 and error in said
+        assert error in here("fetch", *argv, code=2).stderr
     assert not store.gets
 
 
 def test_fetch_of_the_hub_pins_the_commit(hub: Hub, tmp_path: Path) -> None:
     data = files_of(screens(tmp_path / "data", 2, side=40))
     sha = hub.add("org/name", data)
-    code, said = call("fetch", "hf://org/name", tmp_path / "out")
-    assert code == 0 and f"hf://org/name@{sha}: 4 files" in said
+    done = here("fetch", "hf://org/name", tmp_path / "out")
+    assert f"hf://org/name@{sha}: 4 files" in done.stdout + done.stderr
     assert files_of(tmp_path / "out" / "data") == data
 
 

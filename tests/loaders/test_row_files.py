@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,30 +25,32 @@ ROWS: list[dict[str, Any]] = [
     {"name": "3", "box": [], "inner": {"a": ""}},
 ]
 
-Writer = Callable[[Path, list[dict[str, Any]]], None]
+Writer = Callable[[Path, Sequence[Mapping[str, Any]]], None]
 
 
 def _lines(encoding: str = "utf-8", end: str = "\n") -> Writer:
-    def write(path: Path, rows: list[dict[str, Any]]) -> None:
+    def write(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
         texts = (json.dumps(row, ensure_ascii=False) + end for row in rows)
         path.write_bytes("".join(texts).encode(encoding))
 
     return write
 
 
-def _value(wrap: Callable[[list[dict[str, Any]]], Any], **how: Any) -> Writer:
-    def write(path: Path, rows: list[dict[str, Any]]) -> None:
+def _value(wrap: Callable[[Sequence[Mapping[str, Any]]], Any], **how: Any) -> Writer:
+    def write(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
         path.write_bytes(json.dumps(wrap(rows), **how).encode())
 
     return write
 
 
-def _one_after_the_other(path: Path, rows: list[dict[str, Any]]) -> None:
+def _one_after_the_other(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     path.write_text("\n".join(json.dumps(row, indent=2) for row in rows), "utf-8")
 
 
-def _parquet(path: Path, rows: list[dict[str, Any]]) -> None:
-    pq.write_table(pa.Table.from_pylist(rows), path, row_group_size=2)
+def _parquet(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    names = dict.fromkeys(name for row in rows for name in row)
+    table = pa.Table.from_pylist([{name: row.get(name) for name in names} for row in rows])
+    pq.write_table(table, path, row_group_size=2)
 
 
 FORMS: dict[str, tuple[str, Writer]] = {
