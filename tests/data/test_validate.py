@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import struct
 from collections.abc import Mapping
 from dataclasses import replace
@@ -22,7 +21,6 @@ from omnidata.types import LoadedDataset
 from tests.data.planted import STEPS
 from tests.data.tiny import SIZE, endless, mp4, png, wav
 from tests.full import in_gate
-from tests.media.test_damage import damaged
 from tests.trees import write_rows
 
 WAIT, TAP = Action("none"), Action("back")
@@ -133,19 +131,6 @@ def test_a_decode_that_takes_too_long_is_a_finding_and_the_others_go_on(tmp_path
         ("media-timeout", "App/E/0"),
         ("media-missing", "App/E/2"),
     ]
-
-
-def test_damaged_media_never_end_the_run(tmp_path: Path) -> None:
-    media = write(tmp_path / "data", steps=8)
-    rng = random.Random(5)
-    files = sorted(media.glob("*.[pmw]*"))[:20]
-    for path in files:
-        path.write_bytes(damaged(path.read_bytes(), rng))
-    report = validate(load(tmp_path / "data"), workers=0)
-    assert report.errors > 5
-    assert {finding.code for finding in report.findings if finding.severity == "error"} <= {
-        *("media-empty", "media-truncated", "media-unreadable", "media-refused"),
-    }
 
 
 @pytest.mark.parametrize("said", [1.5, 4.0])

@@ -7,14 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from omnidata.errors import DataError, MediaError
 from omnidata.media import image
-from omnidata.tasks import get_task
 from omnidata.tasks.agentstudio.load import load
-from tests.loaders.agentstudio import SPACE, TASKS, TaskName, act, ground, single, trajectory, write
+from tests.loaders.agentstudio import TASKS, TaskName, act, ground, single, trajectory, write
 from tests.trees import codes
 
 NAN = float("nan")
@@ -197,31 +194,3 @@ def test_broken_parquet_is_one_error(tmp_path: Path, content: bytes) -> None:
     for named in (data, tmp_path):
         with pytest.raises(DataError, match="Parquet file cannot be read"):
             load(named, "groundui")
-
-
-texts = st.text(max_size=3)
-values: st.SearchStrategy[Any] = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | texts | st.sampled_from(SPACE),
-    lambda inner: (
-        st.lists(inner, max_size=4)
-        | st.dictionaries(st.sampled_from([*act(), "x", "y", "width", "height"]), inner, max_size=6)
-    ),
-    max_leaves=12,
-)
-
-
-@given(st.data())
-def test_any_change_of_a_row_gives_a_step_or_a_finding(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
-) -> None:
-    task = data.draw(st.sampled_from(TASKS))
-    row = dict(GOOD[task])
-    for key in data.draw(st.lists(st.sampled_from([*row, "obs_before_path", "image"]), max_size=3)):
-        row[key] = data.draw(values)
-    folder = tmp_path_factory.mktemp("any")
-    source = _load(folder, task, GOOD[task], row)
-    assert len(source.steps) + source.skipped == 2
-    assert not source.skipped or sum(f.severity == "error" for f in source.findings) >= 1
-    for step in source.steps:
-        assert get_task(task).target(step)
-        assert get_task(task).explanation(step, None, "", profile=get_task(task).default_profile)

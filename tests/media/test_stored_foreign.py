@@ -61,6 +61,7 @@ def check(path: Path) -> None:
 @pytest.mark.parametrize(
     "options",
     [
+        {"compression": "none", "use_dictionary": False, "row_group_size": 6},  # as omnidata writes
         {},
         {"compression": "gzip"},
         {"compression": "zstd", "row_group_size": 9},
