@@ -189,8 +189,8 @@ def test_before_pages_are_cut_their_pictures_are_read(tmp_path: Path) -> None:
     write_lines(tmp_path / "sample.jsonl", [row])
     (step,) = load("mind2web", tmp_path).steps
     assert step.action and step.action.start == (Box(8, 90, 24, 99, "px"),)
-    assert step.media["screenshot"]
-    assert step.media["screenshot"].path == "t1_u0.png"
+    shot = step.media["screenshot"]
+    assert shot and shot.path == "t1_u0.png"
 
 
 def test_plans_for_androidcontrol_are_no_data(tmp_path: Path) -> None:
@@ -205,23 +205,17 @@ def test_plans_for_androidcontrol_are_no_data(tmp_path: Path) -> None:
 
 
 def test_os_atlass_boxes_are_shares_of_the_picture(tmp_path: Path) -> None:
-    row = {"img_filename": "a.png", "bbox": [0.25, 0.5, 0.5, 1], "instruction": "open"}
-    write_lines(tmp_path / "amex_raw.json", [row, row | {"data_type": "text"}])
-    source = load("screenspot", tmp_path)
-    for step in source.steps:
-        assert step.action and step.action.start == (Box(0.25, 0.5, 0.5, 1, "rel"),)
-        assert "form" not in step.tags
-    assert right("screenspot", source, "(0.3, 0.75)", "screenspot")
-
-
-@pytest.mark.parametrize("box", [[0, 0, 1, 1], [0.0, 0.0, 1.0, 1.0], [0, 0.0, 1, 1]])
-def test_a_whole_picture_is_a_box_of_os_atlas_too(box: list[float], tmp_path: Path) -> None:
-    rows = [
-        {"img_filename": "a.png", "bbox": each, "instruction": "it"} for each in ([0.5] * 4, box)
-    ]
+    own = {"img_filename": "a.png", "instruction": "open"}
+    whole = ([0, 0, 1, 1], [0.0, 0.0, 1.0, 1.0], [0, 0.0, 1, 1])
+    boxes = [[0.25, 0.5, 0.5, 1]] * 2 + [*whole]
+    rows = [{**own, "bbox": box} for box in boxes]
+    rows[1]["data_type"] = "text"
     write_lines(tmp_path / "amex_raw.json", rows)
-    step = load("screenspot", tmp_path).steps[1]
-    assert step.action and step.action.start == (Box(0, 0, 1, 1, "rel"),)
+    source = load("screenspot", tmp_path)
+    found = [step.action and step.action.start for step in source.steps]
+    assert found == [(Box(0.25, 0.5, 0.5, 1, "rel"),)] * 2 + [(Box(0, 0, 1, 1, "rel"),)] * 3
+    assert not any("form" in step.tags for step in source.steps)
+    assert right("screenspot", source, "(0.3, 0.75)", "screenspot")
 
 
 def spoken(image: str, task: str, action: str, custom: str) -> dict[str, Any]:
@@ -262,20 +256,15 @@ def test_os_atlass_conversations_are_steps_of_episodes(tmp_path: Path) -> None:
     assert low.source["step_instructions"] == ["open the app."]
 
 
-def test_turns_may_have_roles_and_a_system(tmp_path: Path) -> None:
+@pytest.mark.parametrize("roles", [False, True])
+def test_os_atlass_rows_of_gui_odyssey_are_gui_odysseys(roles: bool, tmp_path: Path) -> None:
+    """The turns may have roles, and a system."""
     row = spoken("9187_0.png", "Post it.", "actions:\nSCROLL [UP]", "IMPOSSIBLE")
-    names = {"human": "user", "gpt": "assistant"}
-    turns = [{"role": names[one["from"]], "content": one["value"]} for one in row["conversations"]]
-    row["conversations"] = [{"role": "system", "content": "You are helpful."}, *turns]
-    write_lines(tmp_path / "rows.jsonl", [row])
+    if roles:
+        said = [turn["value"] for turn in row["conversations"]]
+        pairs = zip(("system", "user", "assistant"), ("You are helpful.", *said), strict=True)
+        row["conversations"] = [{"role": role, "content": text} for role, text in pairs]
+    write_lines(tmp_path / ("rows.jsonl" if roles else "gui_odyssey_test.jsonl"), [row])
     (step,) = load("gui-odyssey", tmp_path).steps
     assert (step.sample_id, step.instruction) == ("9187/0", "Post it.")
-    assert step.action and step.action.label == "SWIPE_UP"
-
-
-def test_os_atlass_rows_of_gui_odyssey_are_gui_odysseys(tmp_path: Path) -> None:
-    rows = [spoken("9187_0.png", "Post it.", "actions:\nSCROLL [UP]", "IMPOSSIBLE")]
-    write_lines(tmp_path / "gui_odyssey_test.jsonl", rows)
-    (step,) = load("gui-odyssey", tmp_path).steps
-    assert step.sample_id == "9187/0"
     assert step.action and step.action.label == "SWIPE_UP"
