@@ -315,12 +315,11 @@ def test_a_step_for_each_action(tmp_path: Path) -> None:
 
 
 def test_pictures_that_are_not_there_or_lie_outside_are_found(tmp_path: Path) -> None:
-    data = tmp_path / "data"
     (tmp_path / "out.png").write_bytes(b"x")
     shots = ["shots/0.png", "../out.png", "/etc/passwd", "file:///etc/passwd", "none.png"]
-    pictures(data, shots[:1])
+    pictures(tmp_path / "data", shots[:1])
     row = trajectory(*[act()] * 5, observations=shots)
-    source = load(write(data / "t.jsonl", row))
+    source = load(write(tmp_path / "data" / "t.jsonl", row))
     assert codes(source.findings) == {"path-unsafe": 3, "media-broken": 1}
     assert [step.screen != (0, 0) for step in source.steps] == [True, *[False] * 4]
 
@@ -430,11 +429,11 @@ def test_the_writer_refuses_what_would_lead_out_of_its_folder(tmp_path: Path) ->
     evil = Subtask("../x", "", "Word", evaluation="text")
     with pytest.raises(DataError, match="cannot name a file"):
         write_library(Library(tmp_path, {"../x": evil}), out)
-    pictures(tmp_path, ["tasks.jsonl.png", "a.png"])
+    pictures(tmp_path, ["a.png"])
+    (tmp_path / "tasks.jsonl").write_text("x")
     for name, error in (("../a.png", MediaError), ("none.png", MediaError)):
         with pytest.raises(error):
             copy_pictures(tmp_path, [name], out)
-    (tmp_path / "tasks.jsonl").write_text("x")
     with pytest.raises(DataError, match="is called"):
         copy_pictures(tmp_path, ["tasks.jsonl"], out)
     assert list(out.iterdir()) == []
