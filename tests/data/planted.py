@@ -15,7 +15,7 @@ from tests.data.tiny import SIZE, mp4, png, wav
 from tests.full import FULL
 
 STEPS = 3
-TIMES = 20 if FULL else 4
+TIMES = 20 if FULL else 3
 ENGLISH, CHINESE = "Open Settings and tap Share", "打开设置，然后点击“Share”"
 _TAP = Action("tap", (Box(10, 20, 30, 40, "px"),))
 

@@ -86,17 +86,10 @@ def test_a_list_that_is_none_is_one_refusal(hub: Hub, tree: str, body: bytes) ->
 @pytest.mark.parametrize(
     "paths",
     [
-        ["."],
-        [""],
-        ["a/"],
-        ["a//b"],
-        ["d/" * 65 + "a"],
-        ["./a"],
-        ["a", "a/b"],
-        ["A/b", "a"],
-        ["a", "A"],
+        ["."], [""], ["a/"], ["a//b"], ["d/" * 65 + "a"], ["./a"], ["a", "a/b"], ["A/b", "a"],
+        ["a", "A"], ["../up.json"], ["a/../../b"], ["/etc/x"], [".git/config"],
     ],
-)
+)  # fmt: skip
 def test_names_that_are_no_files_of_one_folder_are_one_refusal(
     hub: Hub, tree: str, paths: list[str]
 ) -> None:
