@@ -1,9 +1,8 @@
-"""What every dialect promises: what it writes it reads, and any text is read or refused in time."""
+"""What every dialect promises: what it writes it reads, and any text is read or refused."""
 
 from __future__ import annotations
 
 import json
-import time
 from contextlib import nullcontext, suppress
 from functools import cache
 from typing import Any, get_args
@@ -238,7 +237,8 @@ PIECES: dict[tuple[str, ...], tuple[str, ...]] = {
         "computer.terminate(status='", "0x" + "f" * 9, "\ud800", "-", " ", "pyautogui.write('",
         "pyautogui.write(message='", "pyautogui.press('a')\n", "```\n", " \n", "WAIT\n", "<think>",
         "TYPE [a]\n", "TYPE [\n", "x=1, ", "## Action:\nA\n```", "## Action", "</think>", "1",
-        "[1,", "x:", "(1,2)", "<point>", "<points x", "click(", "box:(",
+        "[1,", "x:", "(1,2)", "<point>", "<points x", "click(", "box:(", "actions:\nCLICK [[1",
+        "## Action:\nA\n``` \n", "<|box_start|>1",
     ),
     ("ui-tars",): (
         "Action: a('", "type(content='", "Action: click(", "'", "\\'", "('", "'))", "<point>",
@@ -303,43 +303,3 @@ def test_any_text_is_read_or_refused(name: str, rules: Rules, data: st.DataObjec
         assert get_dialect(name).read(text, FED, rules=rules).actions
     except UnreadError as error:
         assert str(error)
-
-
-# One of each reader.
-READERS = (
-    *("qwen3", "gui-owl-1.0", "gui-owl-1.5", "opencua", "kimi", "os-atlas-pro", "os-atlas-base"),
-    *("ui-tars-1.5", "ui-tars-2", "gui-r1", "agentcpm-gui", "claude-computer-20250124"),
-    *("openai-computer", "gemini-computer"),
-)
-AROUND = {
-    "os-atlas-pro": ("actions:\n", ""),
-    "ui-tars-1.5": ("Action: ", ""),
-    "gui-r1": ("<answer>", "'action': 'click'</answer>"),
-}
-SIZE = 300_000 if FULL else 60_000
-WHOLE = (
-    "pyautogui.click(" + "(" * SIZE,
-    "pyautogui.click(" + "x=1, " * (SIZE // 5) + ")",
-    "## Action:\nA\n```" + " \n" * (SIZE // 2),
-    "## Action" + " " * SIZE + "x",
-    "\n" * SIZE + "actions:" + " " * SIZE + "!",
-    "actions:\nCLICK [[" + "1" * SIZE,
-    "<|box_start|>" + "1" * SIZE + "<|box_end|>",
-    "<|box_start|>" * (SIZE // 13) + "\n<|box_end|>",
-    "<think>" * (SIZE // 7) + "</think>",
-    json.dumps({"action": "key", "text": "a+" * SIZE, "type": "keypress", "keys": "+" * 9}),
-    json.dumps({"name": "key_combination", "args": {"keys": "+" * SIZE}}),
-)
-
-
-@pytest.mark.parametrize("rules", get_args(Rules))
-@pytest.mark.parametrize("name", READERS)
-def test_reading_takes_linear_time(name: str, rules: Rules) -> None:
-    """Quadratic time would be more than ten seconds."""
-    repeated = [piece * (SIZE // len(piece)) for piece in pieces_of(name)]
-    before, after = AROUND.get(name, ("", ""))
-    for text in (*repeated, *(before + text + after for text in repeated if before), *WHOLE):
-        begin = time.process_time()
-        with suppress(UnreadError):
-            get_dialect(name).read(text, FED, rules=rules)
-        assert time.process_time() - begin < 3, text[:60]

@@ -1,4 +1,4 @@
-"""The real rows, the cases with released verdicts, and the responses that reports are made of."""
+"""The cases with released verdicts, and the responses that reports are made of."""
 
 from __future__ import annotations
 
@@ -20,14 +20,6 @@ FILES = {
     "critic": "metadata_success_detection.jsonl",
 }
 CASES = SHARED / "cases" / "agentstudio_sample.jsonl"
-
-
-def real_rows() -> dict[str, list[Row]]:
-    """The rows of the four sets."""
-    folder = SHARED / "data" / "agentstudio"
-    if not folder.is_dir():
-        pytest.skip(NO_SHARED)
-    return {name: _lines(folder / file) for name, file in FILES.items()}
 
 
 def shared_cases(kind: str) -> list[Row]:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from omnidata.metrics import episodes
 from omnidata.metrics.episodes import METRICS, StepVerdicts
 from omnidata.metrics.intervals import wilson
+from omnidata.tasks.published import read_published
 
 Row = tuple[bool, bool, bool]
 """Type match, exact match and format of one step."""
@@ -79,6 +80,18 @@ def test_the_table_is_the_mean_of_the_definitions_in_any_order_of_rows(
 def test_success_is_at_most_the_prefix_and_the_prefix_at_most_the_ratio(exact: list[bool]) -> None:
     success, prefix = episodes.success(exact), episodes.goal_progress_prefix(exact)
     assert 0 <= success <= prefix <= episodes.goal_progress_ratio(exact) <= 1
+
+
+def test_goal_progress_of_omniguis_table_3_is_no_ratio() -> None:
+    """Each right step adds at least 1 / its episode's length to a sum of ratios of correct steps.
+
+    So one model's ratios print as 0.0 only if its episodes have more than 95 steps; they have 3.6.
+    """
+    rows = read_published("omnidata.tasks.omnigui", "omnigui").of("main")
+    (row,) = (row for row in rows if row.model == "Baichuan-Omni-1.5" and "3" in row.source)
+    group, steps_per_episode = "cross_modal_discrimination", 2579 / 709
+    progress, exact = (row.values[group, name] for name in ("GP", "EM"))
+    assert (exact - 0.0005) * steps_per_episode / (progress + 0.0005) > 95
 
 
 @settings(deadline=None, max_examples=60)
