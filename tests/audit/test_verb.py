@@ -12,7 +12,7 @@ import pytest
 from omnidata.predictions import Prediction
 from omnidata.run.scoring import score
 from omnidata.tasks import get_task
-from tests.audit.planted import rows
+from tests.audit.planted import WORD, rows
 from tests.cli.running import as_json, omnidata
 from tests.loaders.agentstudio import REAL, TASKS, TaskName
 from tests.trees import NO_SHARED, SHARED, row, write_app, write_lines
@@ -29,12 +29,15 @@ def rules(found: dict[str, Any]) -> dict[str, float]:
     return {rule["name"]: rule["metric"] for rule in found["rules"]}
 
 
-def test_a_leak_is_exit_code_1_and_no_leak_is_0(tmp_path: Path, leaky: Path) -> None:
+def test_a_leak_is_named_with_exit_code_1_and_no_leak_is_0(tmp_path: Path) -> None:
     clean = write_lines(tmp_path / "clean.jsonl", rows("none", 0.5, count=60, seed=5))
     assert "no leak found" in omnidata("audit", "criticbench", clean).stdout
+    leaky = write_lines(tmp_path / "leaky.jsonl", rows("word", 0.75, count=200, seed=5))
     done = omnidata("audit", "criticbench", leaky, code=1)
     assert "LEAK" in done.stdout
-    assert "kind of part 2 from the end" in done.stdout
+    assert f'has "{WORD}" <= 0.50' in done.stdout
+    assert "class: baseline always-true" in done.stdout
+    assert "class: baseline always-false" in done.stdout
     assert "exceeds the best published accuracy" in done.stdout
     assert "on 350 other steps" in done.stderr
 

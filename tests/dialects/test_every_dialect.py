@@ -150,7 +150,7 @@ def lost(said: Action, read: Action, name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", dialects())
-@settings(max_examples=2000 if FULL else 50)
+@settings(max_examples=2000 if FULL else 25)
 @given(data=st.data())
 def test_what_is_written_is_read(name: str, data: st.DataObject) -> None:
     dialect = get_dialect(name)

@@ -111,7 +111,7 @@ def test_a_score_is_a_number_or_a_word(text: str, score: float) -> None:
 @pytest.mark.parametrize(
     "text",
     ["", "true", "FALSE", "None", "nan", "inf", "-inf", "1.01", "-0.1", "1,0", "(1.0,)", "0.0\n1.0",
-     "1.0 # ok", "10", "__import__('os')"],
+     "1.0 # ok", "10", "__import__('os')", "0_1", "\uff11", "1_0e-1", "0x1", "1 0"],
 )  # fmt: skip
 def test_what_is_no_score_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="score"):
@@ -248,12 +248,6 @@ def test_an_answer_without_code_says_why(text: str, why: str) -> None:
 def test_only_code_that_is_understood_is_as_the_prompt_asks() -> None:
     for text, good in (("```\npyautogui.click(1, 2)\n```", True), ("```\nimport os\n```", False)):
         assert parse(text).as_prompted is good
-
-
-@pytest.mark.parametrize("text", ["0_1", "\uff11", "1_0e-1", "true", "0x1", "", "1 0"])
-def test_what_python_alone_takes_for_a_number_is_no_score(text: str) -> None:
-    with pytest.raises(ValueError, match="it is not a score"):
-        read_score(text)
 
 
 def test_a_score_of_minus_zero_is_zero() -> None:

@@ -12,6 +12,7 @@ from omnidata.dialects import dialects
 from omnidata.registry import benchmarks
 from omnidata.tasks import get_task
 from tests.dialects.test_every_dialect import pieces_of
+from tests.full import FULL
 from tests.linear import ASCII, PAIRS, Frame, Reader, dialect_readers, grow, task_readers
 from tests.tasks.test_hostile_answers import UNITS, first_step
 
@@ -42,10 +43,17 @@ def steep(reader: Reader, runs: Iterable[str], frames: Iterable[Frame]) -> list[
     ]
 
 
+def every_run(reader: Reader) -> list[object]:
+    """In full, of all characters and all pairs of two, which takes minutes."""
+    if FULL:
+        return [*steep(reader, ASCII, reader.frames), *steep(reader, PAIRS, reader.frames[:1])]
+    return steep(reader, RUNS, reader.frames[:2])
+
+
 @pytest.mark.parametrize("name", dialects())
 def test_a_dialect_reads_every_run_in_linear_time(name: str) -> None:
     for reader in dialect_readers([name]):
-        assert not steep(reader, RUNS, reader.frames[:2])
+        assert not every_run(reader)
         assert not steep(reader, pieces_of(name), {("", ""), AROUND.get(name, ("", ""))})
         for before, run, after in KEYS_OF_TOOLS:
             assert not steep(reader, [run], [(before, after)])
@@ -54,27 +62,9 @@ def test_a_dialect_reads_every_run_in_linear_time(name: str) -> None:
 @pytest.mark.parametrize("name", benchmarks())
 def test_a_benchmark_reads_every_run_in_linear_time(tmp_path: Path, name: str) -> None:
     for reader in task_readers(tmp_path, [name]):
-        assert not steep(reader, RUNS, reader.frames[:2])
+        assert not every_run(reader)
         for before, run, after in UNITS[1:]:
             assert not steep(reader, [run], [(before, after)])
-
-
-@pytest.mark.full("every character and every pair of two takes minutes")
-@pytest.mark.parametrize("name", dialects())
-def test_a_dialect_reads_runs_of_all_characters_and_pairs_in_linear_time(name: str) -> None:
-    for reader in dialect_readers([name]):
-        assert not steep(reader, ASCII, reader.frames)
-        assert not steep(reader, PAIRS, reader.frames[:1])
-
-
-@pytest.mark.full("every character and every pair of two takes minutes")
-@pytest.mark.parametrize("name", benchmarks())
-def test_a_benchmark_reads_runs_of_all_characters_and_pairs_in_linear_time(
-    tmp_path: Path, name: str
-) -> None:
-    for reader in task_readers(tmp_path, [name]):
-        assert not steep(reader, ASCII, reader.frames)
-        assert not steep(reader, PAIRS, reader.frames[:1])
 
 
 def test_a_reader_that_is_not_linear_is_found() -> None:

@@ -110,15 +110,6 @@ def test_of_right_answers_that_are_as_frequent_the_first_is_the_majority(
         assert {answer(step) for step in steps} == {order[0].source["longer"]}
 
 
-def test_options_and_baselines_that_do_not_exist_are_refused(site: Path, rows: Path) -> None:
-    install(site)
-    with pytest.raises(UsageError, match="case"):
-        get_task("words", {"case": "upper"})
-    task: Asking = get_task("words")
-    with pytest.raises(UsageError, match="baseline:oracle"):
-        task.baseline("centre", task.load(rows).steps, {})
-
-
 def test_what_is_no_task_is_named_with_its_distribution_and_all_that_it_lacks(site: Path) -> None:
     install(site, points="words = words_plugin:nothing")
     with pytest.raises(

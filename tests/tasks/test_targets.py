@@ -24,6 +24,7 @@ from omnidata.actions import (
 from omnidata.tasks import get_task
 from omnidata.training.media_store import Sizing
 from omnidata.types import PLACE, Step
+from tests.goldens.worlds import WORLDS
 from tests.loaders.agentstudio import REAL, TaskName, act, ground, single, trajectory
 from tests.loaders.agentstudio import write as write_lines
 from tests.trees import NO_SHARED, SHARED, load_rows, row
@@ -287,6 +288,32 @@ def test_agentstudios_answers_have_the_form_of_their_prompts(
     assert target.text == text
     for profile in get_task(task).profiles.values():
         assert profile.judge(asked, target.text).values[0] is True
+
+
+UNMET = {"omnigui-release", "aitz", "aitz-fixed", "uground-ac", "agentcpm-ac", "agentnetbench"}
+"""Profiles that no answer satisfies at some steps, as released: their own tests say where."""
+AGENTCPM = "agentcpm", "gui-odyssey"
+
+
+@pytest.mark.parametrize(
+    "world", [world for world, (name, _) in WORLDS.items() if not get_task(name).benchmark.about]
+)
+def test_the_right_answer_is_right_in_every_unit_and_by_every_profile(
+    world: str, tmp_path: Path, sample: Path
+) -> None:
+    name, write = WORLDS[world]
+    data = sample if world == "omnigui" else write(tmp_path / "data")
+    units = get_task(name).benchmark.allowed.get("coordinates", ())
+    for task in [get_task(name, {"coordinates": unit}) for unit in units] or [get_task(name)]:
+        oracle = task.baseline("oracle", [], {})
+        for step in task.load(data, check_media=False).steps:
+            answer = oracle(step)
+            for profile in task.profiles.values():
+                if not answer or profile.name in UNMET or (profile.name, name) == AGENTCPM:
+                    continue
+                found = dict(zip(profile.values, profile.judge(step, answer).values, strict=True))
+                value = found.get("exact_match", found[profile.values[0]])
+                assert value is None or value == 1, (profile.name, step.sample_id, answer)
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason=NO_SHARED)
