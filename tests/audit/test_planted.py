@@ -150,9 +150,7 @@ def test_the_column_of_the_score_is_found_wherever_it_stands(
     assert (report.value, report.metric) == ("score", column)
 
 
-def test_an_option_that_takes_the_cue_out_of_the_prompt_takes_the_leak_away(
-    tmp_path: Path,
-) -> None:
+def test_an_option_that_takes_the_cue_out_of_the_prompt_takes_the_leak_away(tmp_path: Path) -> None:
     """What is found without the option, `test_a_planted_leak_is_found_and_named` shows."""
     given = rows("last part", 1.0, count=60, seed=5)
     assert not audited(tmp_path / "rows.jsonl", given, symmetric="true").leak

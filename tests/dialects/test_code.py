@@ -7,14 +7,7 @@ from typing import get_args
 import pytest
 
 from omnidata.actions import Action, Box, Point, Region, Screen
-from omnidata.dialects import (
-    Answer,
-    CannotSayError,
-    Platform,
-    Rules,
-    UnreadError,
-    get_dialect,
-)
+from omnidata.dialects import Answer, CannotSayError, Platform, Rules, UnreadError, get_dialect
 
 CODE = ("opencua", "aguvis", "kimi")
 OURS = (*CODE, "os-atlas-pro", "os-atlas-base", "os-atlas-base-4b")

@@ -12,24 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from omnidata.actions import (
-    Action,
-    Direction,
-    Kind,
-    Point,
-    Screen,
-    Status,
-    centre,
-    finger_way,
-)
-from omnidata.dialects import (
-    CannotSayError,
-    Platform,
-    Rules,
-    UnreadError,
-    dialects,
-    get_dialect,
-)
+from omnidata.actions import Action, Direction, Kind, Point, Screen, Status, centre, finger_way
+from omnidata.dialects import CannotSayError, Platform, Rules, UnreadError, dialects, get_dialect
 from tests.full import FULL
 
 FED: Screen = (1000, 800)

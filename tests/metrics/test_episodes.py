@@ -254,14 +254,6 @@ def test_of_no_steps_nothing_is_known() -> None:
     assert found["steps"] == found["episodes"] == found["whole_episodes"] == 0
 
 
-def test_steps_of_cut_episodes_count_for_steps_and_not_for_episodes() -> None:
-    right: Row = (True, True, True)
-    found = episodes.table(columns([([right, right], False)]))
-    assert (found["TM"], found["EM"]) == (1.0, 1.0)
-    assert (found["SR"], found["GP_ratio"], found["GP_prefix"]) == (None, None, None)
-    assert (found["episodes"], found["whole_episodes"]) == (1, 0)
-
-
 def test_intervals_of_episode_metrics_are_drawn_from_whole_episodes_only() -> None:
     right: Row = (True, True, True)
     held = [([right], True), ([right], True), ([right, right], False)]

@@ -12,15 +12,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from omnidata.actions import (
-    NUMBERS,
-    Action,
-    Box,
-    Point,
-    Region,
-    Screen,
-    Space,
-)
+from omnidata.actions import NUMBERS, Action, Box, Point, Region, Screen, Space
 from omnidata.tasks import get_task
 from omnidata.tasks.json_answers import Answer
 from omnidata.tasks.omnigui.answers import PredictedSpace, action_of, parse
@@ -308,11 +300,7 @@ def test_the_radius_of_a_point_target_is_the_same_all_around_on_any_screen(
 def test_a_lift_target_given_as_a_point_counts_within_140_units_too() -> None:
     action = Action.of("SWIPE_UP", (Box(0, 0, 720, 1600, "px"),), (Point(500, 500, "norm1000"),))
     for x, exact in ((640, True), (640.1, False)):
-        assert judge(action, SCREEN, Answer(3, (1, 1), (x, 500)), "norm1000") == (
-            True,
-            exact,
-            True,
-        )
+        assert judge(action, SCREEN, Answer(3, (1, 1), (x, 500)), "norm1000") == (True, exact, True)
 
 
 def typed(wanted: str, written: str) -> Match:

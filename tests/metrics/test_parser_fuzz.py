@@ -119,8 +119,7 @@ json_values = st.recursive(
     max_leaves=12,
 )
 pieces = st.lists(
-    st.sampled_from([*KEYS, *(f'"{key}": ' for key in KEYS), *WORDS, *NUMBERS, *NOISE]),
-    max_size=20,
+    st.sampled_from([*KEYS, *(f'"{key}": ' for key in KEYS), *WORDS, *NUMBERS, *NOISE]), max_size=20
 ).map("".join)
 
 

@@ -106,14 +106,6 @@ def test_every_output_is_read_and_judged_as_by_the_released_evaluator(
     assert wrong == []
 
 
-def test_the_cases_tell_right_answers_from_wrong_ones(cases: list[dict[str, Any]]) -> None:
-    """Agreement would be cheap if nearly all verdicts were the same."""
-    verdicts = [case["verdict"] for case in cases if case["verdict"]]
-    for name, least in (("type_match", 300), ("exact_match", 200)):
-        hits = sum(verdict[name] for verdict in verdicts)
-        assert least < hits < len(verdicts) - least, name
-
-
 def column(rows: list[dict[str, Any]], name: str) -> Floats:
     return np.array([row.get(name, False) for row in rows], dtype=np.float64)
 

@@ -14,16 +14,7 @@ from omnidata.tasks import get_task
 from omnidata.tasks.agentstudio.load import load
 from omnidata.tasks.asking import Asking
 from omnidata.types import Conversation, LoadedDataset, Step
-from tests.loaders.agentstudio import (
-    REAL,
-    SPACE,
-    TaskName,
-    act,
-    ground,
-    single,
-    trajectory,
-    write,
-)
+from tests.loaders.agentstudio import REAL, SPACE, TaskName, act, ground, single, trajectory, write
 from tests.trees import NO_SHARED, SHARED
 
 CASES = SHARED / "cases" / "agentstudio_sample.jsonl"

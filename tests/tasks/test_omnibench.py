@@ -24,8 +24,8 @@ SPACES = ("px", "norm1000", "rel")
 STEP = Step("a", "a", 0, 1, "i", (9, 9), {}, (), (), None, {}, {})
 
 
-def system_prompt(space: str = "px") -> str:
-    return get_task("omnibench", {"coordinates": space}).conversation(STEP)[0].parts[0].text
+def system_prompt() -> str:
+    return get_task("omnibench").conversation(STEP)[0].parts[0].text
 
 
 def texts(conversation: Conversation) -> list[str]:
@@ -43,7 +43,6 @@ def test_the_prompt_is_the_papers_but_for_what_names_controls() -> None:
     changed = [line for line in system_prompt().splitlines() if line not in kept]
     assert [line.split()[0] for line in changed] == ["-", "-", '"Status":', '"coordinates":']
     assert not re.search(r"ControlLabel|ControlText|annotat|\{apis\}|8 distinct", system_prompt())
-    assert len({system_prompt(space) for space in SPACES}) == 3
 
 
 def test_a_step_is_asked_about_with_its_screenshot_and_history(tmp_path: Path) -> None:
@@ -64,7 +63,6 @@ def test_the_options_change_the_prompt(tmp_path: Path) -> None:
     step = load(library(tmp_path)).steps[-1]
     options = [{}, {"history": "none"}, {"intent": "on"}, {"coordinates": "rel"}]
     tasks = [get_task("omnibench", each) for each in options]
-    assert len({"\n".join(texts(each.conversation(step))) for each in tasks}) == 4
     assert "<Step History:> none\n" in texts(tasks[1].conversation(step))[-1]
     assert "<Task intent:> Send a presentation\n" in texts(tasks[2].conversation(step))[-1]
     assert "from 0 to 1 along" in texts(tasks[3].conversation(step))[0]

@@ -22,7 +22,6 @@ from tests.loaders.phones import (
     cagui,
     episode,
     example,
-    forest,
     png,
     records,
     tree,
@@ -97,17 +96,6 @@ def test_places_are_in_the_unit_that_is_asked_for(tmp_path: Path) -> None:
     half = get_task("androidcontrol", {"coordinates": "px"}).target(step, size=(45, 100))
     assert half
     assert half.points == ((23, 50),)
-
-
-def test_pixels_are_those_of_the_picture_that_was_shown(tmp_path: Path) -> None:
-    task = get_task("androidcontrol", {"coordinates": "px"})
-    tree = forest(((0, 0, 10, 10), []))
-    (step,) = control(tmp_path, CLICK).steps
-    assert tree
-    text = '{"action_type":"click","coordinate":[90,200]}'
-    line = {"role": "screenshot", "width": 180, "height": 400, "original": [*SCREEN]}
-    assert values(task, "agentcpm-ac-fixed", step, text)[1] is False
-    assert values(task, "agentcpm-ac-fixed", step, text, parts=[line])[1] is True
 
 
 @pytest.mark.parametrize(

@@ -23,9 +23,8 @@ from omnidata.loaders.repository import load
 from omnidata.predictions import Prediction
 from omnidata.tasks import get_task
 from omnidata.types import MediaRef
-from tests import plugs
 from tests.full import FULL
-from tests.tasks.words import MEMBERS, PLUGIN, ROWS, install, told
+from tests.tasks.words import ROWS, install, told
 from tests.trees import row, write_rows
 
 
@@ -53,8 +52,7 @@ def test_its_media_stay_in_the_data_whatever_a_link_says(
 
 @pytest.mark.parametrize("verb", ["info", "score"])
 def test_its_overview_and_its_scorer_read_nothing_outside_the_data(
-    site: Path, rows: Path, tmp_path_factory: pytest.TempPathFactory,
-    capsys: pytest.CaptureFixture[str], verb: str,
+    site: Path, rows: Path, tmp_path_factory: pytest.TempPathFactory, verb: str,
 ) -> None:  # fmt: skip
     private = tmp_path_factory.mktemp("private") / "secret.jsonl"
     private.write_text('{"vote": "1", "is": 1}\n', encoding="utf-8")
@@ -69,8 +67,7 @@ def _peek(self, *given, **options):
 Letters.read = classmethod(_peek)
 type(Told.rollouts).score = _peek
 """.replace("LINK", f"__import__('pathlib').Path({str(link)!r})")
-    (site / "words_plugin.py").write_text(PLUGIN + MEMBERS + code, encoding="utf-8")
-    plugs.install(site, "omnidata-words", "omnidata.tasks", "words = words_plugin:Told")
+    install(site, code, points="words = words_plugin:Told")
     votes = [tmp_path_factory.mktemp("own") / "votes.jsonl"] * (verb == "score")
     for path in votes:
         path.write_text('{"vote": "1", "is": 1}\n', encoding="utf-8")
@@ -92,9 +89,7 @@ def shots(folder: Path, paths: list[str]) -> Path:
     return data
 
 
-def test_pictures_whose_paths_lead_out_of_the_data_are_findings(
-    site: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_pictures_whose_paths_lead_out_of_the_data_are_findings(site: Path, tmp_path: Path) -> None:
     install(site, points="shown = words_plugin:Shown")
     data = shots(tmp_path, [*UNSAFE, "a.png", UNSAFE[0]])
     source = get_task("shown").load(data)
@@ -252,16 +247,13 @@ def test_two_episodes_of_one_id_that_are_whole_are_not_torn(site: Path, tmp_path
     assert not get_task("walk").load(data).findings
 
 
-def test_a_plugin_says_itself_whether_a_folder_holds_its_data(
-    site: Path, rows: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (site / "words_plugin.py").write_text(
-        PLUGIN + "\n\nclass Folder(Words):\n"
+def test_a_plugin_says_itself_whether_a_folder_holds_its_data(site: Path, rows: Path) -> None:
+    code = (
+        "class Folder(Words):\n"
         "    def steps(self, data, note):\n"
-        '        return super().steps(data / "words.jsonl", note)\n',
-        encoding="utf-8",
+        '        return super().steps(data / "words.jsonl", note)\n'
     )
-    plugs.install(site, "omnidata-words", "omnidata.tasks", "words = words_plugin:Folder")
+    install(site, code, points="words = words_plugin:Folder")
     inner = rows.parent / "demo" / "data"
     inner.mkdir(parents=True)
     shutil.copy(rows, inner)
@@ -338,9 +330,7 @@ def test_the_name_of_a_builder_of_datasets_stays_its_own(
     assert '"csv" is a builder of `datasets` itself' in caplog.text
 
 
-def test_what_it_detects_is_found_without_its_name(
-    site: Path, rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_it_detects_is_found_without_its_name(site: Path, rows: Path, tmp_path: Path) -> None:
     install(site, points=KNOWN)
     assert recognise(rows) == ["words"]
     assert "2 episodes, 3 steps" in told("info", rows)
@@ -362,15 +352,14 @@ def test_what_it_detects_is_found_without_its_name(
 def test_its_own_remedy_stands_beside_the_names_of_tasks_whose_rows_lie_there(
     site: Path, rows: Path
 ) -> None:
-    (site / "words_plugin.py").write_text(
-        PLUGIN + "\n\nclass Near(Words):\n"
+    code = (
+        "class Near(Words):\n"
         "    def steps(self, data, note):\n"
         '        if not (data / "words.jsonl").is_file():\n'
         '            raise DataError("no words", where=str(data), remedy="name its folder words")\n'
-        "        return super().steps(data, note)\n",
-        encoding="utf-8",
+        "        return super().steps(data, note)\n"
     )
-    plugs.install(site, "omnidata-words", "omnidata.tasks", "words = words_plugin:Near")
+    install(site, code, points="words = words_plugin:Near")
     outer = rows.parent / "all"
     (outer / "words").mkdir(parents=True)
     rows.rename(outer / "words" / rows.name)
@@ -383,16 +372,15 @@ def test_its_own_remedy_stands_beside_the_names_of_tasks_whose_rows_lie_there(
 
 
 def test_one_that_reads_the_data_to_detect_them_is_asked_once(site: Path, rows: Path) -> None:
-    (site / "words_plugin.py").write_text(
-        PLUGIN + "\n\nfrom omnidata.loaders.load import load_data\n\n\nclass Reads(Words):\n"
+    code = (
+        "from omnidata.loaders.load import load_data\n\n\nclass Reads(Words):\n"
         "    def load(self, data, **given):\n"
         "        read = lambda: super(Reads, self).load(data, **given)\n"
         '        return load_data(data, "words", (), read, strict=False, check_media=False)\n\n'
         "    def detect(self, data):\n"
-        "        return bool(self.load(data).steps)\n",
-        encoding="utf-8",
+        "        return bool(self.load(data).steps)\n"
     )
-    plugs.install(site, "omnidata-words", "omnidata.tasks", "words = words_plugin:Reads")
+    install(site, code, points="words = words_plugin:Reads")
     assert recognise(rows) == ["words"]
     broken = rows.with_name("rows.json")
     broken.write_text("[]")
@@ -443,7 +431,6 @@ def test_rows_of_datasets_are_read_anew_with_other_code_in_a_second_module(
         "        for step in super().steps(data, note):\n"
         "            yield replace(step, instruction=words_text.text())\n"
     )
-    (site / "words_plugin.py").write_text(PLUGIN + code, encoding="utf-8")
-    plugs.install(site, "omnidata-words", "omnidata.tasks", "helped = words_plugin:Helped")
+    install(site, code, points="helped = words_plugin:Helped")
     assert set(read("one")) == {"one"}
     assert set(read("three")) == {"three"}

@@ -19,7 +19,7 @@ from tests.tasks.words import install, told
 
 
 def test_its_overview_and_its_scorer_serve_info_and_score(
-    site: Path, rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    site: Path, rows: Path, tmp_path: Path
 ) -> None:
     install(site, points="words = words_plugin:Told")
     votes = tmp_path / "votes.jsonl"
@@ -104,7 +104,7 @@ def test_its_published_rows_stand_beside_its_runs(site: Path, rows: Path, tmp_pa
 
 
 def test_what_is_said_of_episodes_has_the_names_of_its_own_metrics(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     odyssey.install(tmp_path / "site", monkeypatch)
     data = odyssey.write(tmp_path / "data", episodes=3)  # the second has an unusable target

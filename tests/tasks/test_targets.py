@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,17 +12,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from omnidata.actions import (
-    NUMBERS,
-    Action,
-    Box,
-    Point,
-    Region,
-    Screen,
-    Space,
-    convert,
-)
+from omnidata.actions import NUMBERS, Action, Box, Point, Region, Screen, Space, convert
 from omnidata.tasks import get_task
+from omnidata.tasks.asking import Asking
 from omnidata.training.media_store import Sizing
 from omnidata.types import PLACE, Step
 from tests.goldens.worlds import WORLDS
@@ -295,25 +288,53 @@ UNMET = {"omnigui-release", "aitz", "aitz-fixed", "uground-ac", "agentcpm-ac", "
 AGENTCPM = "agentcpm", "gui-odyssey"
 
 
-@pytest.mark.parametrize(
-    "world", [world for world, (name, _) in WORLDS.items() if not get_task(name).benchmark.about]
-)
+ASKED = [world for world, (name, _) in WORLDS.items() if not get_task(name).benchmark.about]
+
+
+def units_of(world: str) -> Sequence[str]:
+    return get_task(WORLDS[world][0]).benchmark.allowed.get("coordinates", ())
+
+
+def values_of(task: Asking, step: Step, text: str, receipt: Any = None) -> Iterator[float]:
+    """What each profile that can be satisfied says of an answer, where it judges the step."""
+    for profile in task.profiles.values():
+        if profile.name not in UNMET and (profile.name, task.name) != AGENTCPM:
+            values = profile.judge(step, text, receipt).values
+            found = dict(zip(profile.values, values, strict=True))
+            value = found.get("exact_match", found[profile.values[0]])
+            if value is not None:
+                yield float(value)
+
+
+@pytest.mark.parametrize("world", ASKED)
 def test_the_right_answer_is_right_in_every_unit_and_by_every_profile(
     world: str, tmp_path: Path, sample: Path
 ) -> None:
     name, write = WORLDS[world]
     data = sample if world == "omnigui" else write(tmp_path / "data")
-    units = get_task(name).benchmark.allowed.get("coordinates", ())
-    for task in [get_task(name, {"coordinates": unit}) for unit in units] or [get_task(name)]:
+    options = [{"coordinates": unit} for unit in units_of(world)] or [{}]
+    for task in [get_task(name, each) for each in options]:
         oracle = task.baseline("oracle", [], {})
         for step in task.load(data, check_media=False).steps:
-            answer = oracle(step)
-            for profile in task.profiles.values():
-                if not answer or profile.name in UNMET or (profile.name, name) == AGENTCPM:
-                    continue
-                found = dict(zip(profile.values, profile.judge(step, answer).values, strict=True))
-                value = found.get("exact_match", found[profile.values[0]])
-                assert value is None or value == 1, (profile.name, step.sample_id, answer)
+            if answer := oracle(step):
+                assert {*values_of(task, step, answer)} <= {1}, (step.sample_id, answer)
+
+
+@pytest.mark.parametrize("world", [world for world in ASKED[1:] if "px" in units_of(world)])
+def test_pixels_are_those_of_the_picture_that_the_model_was_shown(
+    world: str, tmp_path: Path
+) -> None:
+    name, write = WORLDS[world]
+    task = get_task(name, {"coordinates": "px"})
+    right, unresized = [], []
+    for step in task.load(write(tmp_path / "data"), check_media=False).steps:
+        half = (step.screen[0] // 2, step.screen[1] // 2)
+        target = task.target(step, size=half) if min(half) else None
+        if target and target.points:
+            right += values_of(task, step, target.text, receipt(half, step.screen))
+            unresized += values_of(task, step, target.text)
+    assert min(right) > 0.6  # AgentNetBench counts half a pixel of a tiny screen
+    assert sum(unresized) < len(right)
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason=NO_SHARED)
