@@ -9,21 +9,23 @@ from typing import Any
 import pytest
 
 from omnidata.tasks.agentstudio.rules import letters_of
+from tests.loaders.agentstudio import TaskName
 from tests.trees import NO_SHARED, SHARED
 
 Row = dict[str, Any]
 
-FILES = {
-    "groundui": "groundui_1k.jsonl",
-    "idm": "metadata_idm.jsonl",
-    "idmn2n": "metadata_idmn2n.jsonl",
-    "critic": "metadata_success_detection.jsonl",
+SETS: dict[str, TaskName] = {
+    "groundui": "groundui",
+    "idm": "idm-single",
+    "idmn2n": "idm-multiple",
+    "critic": "criticbench",
 }
+"""The task of each set of the cases."""
 CASES = SHARED / "cases" / "agentstudio_sample.jsonl"
 
 
 def shared_cases(kind: str) -> list[Row]:
-    """The lines of one type: "case" or "report"."""
+    """The lines of one type: "case", "prompt" or "report"."""
     if not CASES.exists():
         pytest.skip(NO_SHARED)
     return [line for line in _lines(CASES) if line["type"] == kind]

@@ -17,24 +17,18 @@ from omnidata.predictions import Prediction
 from omnidata.run.scoring import get_profile, score
 from omnidata.tasks.asking import Asking
 from omnidata.types import LoadedDataset
-from tests.metrics.agentstudio import FILES, Row, respond, shared_cases
-from tests.trees import NO_SHARED, SHARED
+from tests.loaders.agentstudio import REAL
+from tests.metrics.agentstudio import CASES, SETS, Row, respond, shared_cases
+from tests.trees import NO_SHARED
 
-ROWS = SHARED / "data" / "agentstudio"
-TASKS = {
-    "groundui": "groundui",
-    "idm": "idm-single",
-    "idmn2n": "idm-multiple",
-    "critic": "criticbench",
-}
-pytestmark = pytest.mark.skipif(not ROWS.is_dir(), reason=NO_SHARED)
+pytestmark = pytest.mark.skipif(not CASES.is_file(), reason=NO_SHARED)
 
 
 @pytest.fixture(scope="module")
 def sources() -> dict[str, LoadedDataset]:
     return {
-        name: omnidata.get_task(task).load(ROWS / FILES[name], check_media=False)
-        for name, task in TASKS.items()
+        name: omnidata.get_task(task).load(REAL[task], check_media=False)
+        for name, task in SETS.items()
     }
 
 
@@ -81,7 +75,7 @@ def test_scores_are_the_released_verdicts(
     wrong, checked = [], 0
     for (name, unit, number), cases in runs.items():
         options = {"coordinates": unit} if name == "groundui" else {}
-        task = omnidata.get_task(TASKS[name], options)
+        task = omnidata.get_task(SETS[name], options)
         texts = {row: case["response"] for row, case in cases.items()}
         _, lines = scored(task, sources[name], texts, tmp_path / f"{name}-{unit}-{number}")
         for row, case in cases.items():
@@ -119,7 +113,7 @@ def test_tables_are_the_released_reports(sources: dict[str, LoadedDataset], tmp_
             row: respond(report["set"], dict(source.steps[row].source), kinds[row])
             for row in range(count)
         }
-        task = omnidata.get_task(TASKS[report["set"]])
+        task = omnidata.get_task(SETS[report["set"]])
         results, _ = scored(task, source, texts, tmp_path / f"{report['set']}-{report['run']}")
         for name, value in report["metrics"].items():
             if name.endswith(":sum"):

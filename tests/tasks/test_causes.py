@@ -262,12 +262,10 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.world)
-def test_a_mutated_answer_is_named_as_its_mutation(
-    case: Case, tmp_path: Path, sample: Path
-) -> None:
+def test_a_mutated_answer_is_named_as_its_mutation(case: Case, tmp_path: Path, few: Path) -> None:
     name, write = WORLDS[case.world]
     task = get_task(name)
-    data = sample if name == "omnigui" else write(tmp_path / "data")
+    data = few if name == "omnigui" else write(tmp_path / "data")
     seen = check(task, task.load(data, check_media=False).steps, case)
     assert case.causes <= seen.keys()
 

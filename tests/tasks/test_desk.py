@@ -125,13 +125,6 @@ def test_the_prompt_shows_the_code_of_the_steps_before(tmp_path: Path) -> None:
     assert "1. pyautogui.press('a')\n2. (an action that cannot be shown)" in told.parts[1].text
 
 
-def test_opposite_scrolls_are_right_as_released_alone(tmp_path: Path) -> None:
-    step = steps_of("agentnet", trajectories(tmp_path)).steps[2]
-    said = "pyautogui.scroll(3)"
-    assert verdict("agentnet", "agentnetbench", step, said).values == (1.0,)
-    assert verdict("agentnet", "agentnetbench-fixed", step, said).values == (0.0,)
-
-
 def test_an_alternative_is_as_right_as_the_truth(tmp_path: Path) -> None:
     other = bench_step(0, click(), alternative_options=[[gold("press", keys=["f5"])]])
     step = steps_of("agentnet", bench(tmp_path, other)).steps[0]

@@ -162,15 +162,6 @@ def test_places_are_pixels_of_the_screenshot_as_it_is_shown(tmp_path: Path) -> N
     assert task.target(by, size=small) is None
 
 
-def test_an_answer_without_code_is_unparsed_with_the_reason(tmp_path: Path) -> None:
-    step = one(tmp_path, "DONE")
-    verdict = get_task("osworld").profiles["osworld-step"].judge(step, "I am done.")
-    assert (verdict.outcome, verdict.values) == ("unparsed", (False, False, False))
-    assert "no block" in verdict.reason
-    failed = get_task("osworld").profiles["osworld-step"].without_answer(step, "refused")
-    assert (failed.outcome, failed.values) == ("refused", (False, False, False))
-
-
 def test_a_typed_text_that_stands_for_a_place_is_none(tmp_path: Path) -> None:
     typed = "pyautogui.write('a <bbox> b')\npyautogui.click(3, 4)\npyautogui.write('<bbox>')"
     found = get_task("osworld").target(one(tmp_path, typed))

@@ -312,14 +312,6 @@ def test_its_cache_follows_its_rows_and_its_code(site: Path, rows: Path, tmp_pat
     assert built() == 3
 
 
-def test_its_media_are_a_column(site: Path, rows: Path) -> None:
-    install(site, points="shown = words_plugin:Shown")
-    (rows.parent / "media").mkdir()
-    Image.new("RGB", (8, 8)).save(rows.parent / "media" / "a.png")
-    found = omnidata.load_dataset("shown", rows, split="test", streaming=True)
-    assert isinstance(found.features["screenshot"], datasets.Image)
-
-
 def test_the_name_of_a_builder_of_datasets_stays_its_own(
     site: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
