@@ -89,7 +89,6 @@ def of_type(
 
 
 def scores(truth: list[Action], said: list[Action]) -> tuple[float, float]:
-    """As released, and as mended."""
     return judge([truth], said, "released"), judge([truth], said, "fixed")
 
 

@@ -45,12 +45,10 @@ def read(body: dict[str, Any], *, ascii_only: bool = True) -> Answer:
 
 
 def judge(action: Action, screen: Screen, given: Answer | None, space: PredictedSpace) -> Match:
-    """The verdict on an answer in a unit."""
     return judge_paper(action, screen, action_of(given, space) if given else None)
 
 
 def answer(action: Action, screen: Screen, *, space: Space = "norm1000") -> dict[str, Any]:
-    """The expert's answer to a step with this action."""
     step = Step("s", "e", 0, 1, "", screen, {}, (), (), action, {}, {})
     target = TASKS[space].target(step)
     assert target

@@ -35,7 +35,6 @@ MarkorCreateNote,0,,,0.0,medium
 
 
 def scores(data: Path, **options: Any) -> dict[str, Any]:
-    """The results of each agent."""
     scorer = get_task("androidworld").benchmark.rollouts
     assert scorer is not None
     found, _ = scorer.score(data, None, profile="androidworld", **options)

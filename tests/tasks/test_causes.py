@@ -418,8 +418,6 @@ def test_the_causes_of_a_plug_in_follow_its_verdict_and_the_reach_that_it_says(
 
 
 class Pressed(Rule[Action]):
-    """Takes every action, or none."""
-
     name = "pressed"
     totals = RowTotals()
 
@@ -440,7 +438,6 @@ class Pressing(Placing):
 
 
 def explain_press(wanted: dict[str, Any], said: dict[str, Any], *, right: bool) -> Explanation:
-    """Explain a verdict on an action in place of the wanted one."""
     task = Asking(Pressing(Pressed(right)))
     step = Step("1", "1", 0, 1, "do it", (100, 100), {}, (), (), None, {}, {})
     step = replace(step, action=task.parse(json.dumps(wanted), step).value)

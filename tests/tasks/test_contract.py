@@ -71,8 +71,6 @@ class Near(Rule[Action]):
 
 
 class TapOrBack(Speech):
-    """Taps, and going back."""
-
     asked = "action"
 
     def adopt(self, actions: Sequence[Action], step: Step, receipt: Receipt) -> ParsedAnswer[Any]:
@@ -91,8 +89,6 @@ def parsed(action: Action, step: Step, receipt: Receipt) -> ParsedAnswer[Action]
 
 
 class Buttons(Benchmark):
-    """Two buttons and a way back."""
-
     card = Card(title="Buttons", holds="tap or go back", platform="mobile", tags=("app",))
     allowed: Mapping[str, Sequence[str]] = {"history": ("gold", "none", "predicted")}
     question = "Goal: {instruction}\nDone:\n{history}\nNext?"
@@ -203,43 +199,16 @@ def test_pixels_of_a_resized_picture_are_judged_and_remembered_on_the_screen(row
     assert task.history_action(step, "nothing", receipt) is None
 
 
-def test_an_answer_is_explained_by_what_was_parsed(rows: Path) -> None:
-    task = buttons()
-    step = task.load(rows).steps[0]
-    text = '{"do": "tap", "at": [150, 300]}'
-    verdict = task.verdict(step, text)
-    found = task.explanation(step, verdict, text, profile="near")
-    assert found.mark == "near" and found.answer_label == "TAP"
-    assert found.overlays["screenshot"].answer == Point(150, 300, "px")
-
-
-@pytest.fixture
-def in_dialect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asking:
-    """The buttons in Qwen2.5-VL's words, which resizes pictures."""
+def test_an_answer_in_own_words_is_explained_by_the_receipt_that_it_was_judged_by(
+    rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     site = plugs.on_path(tmp_path / "site", "buttons", monkeypatch)
     plugs.install(site, "buttons", "omnidata.tasks", f"buttons = {__name__}:Buttons")
-    return get_task("buttons", {"dialect": "qwen2.5"})
-
-
-def test_a_dialects_answer_is_judged_as_actions(in_dialect: Asking, rows: Path) -> None:
-    task = in_dialect
-    step = task.load(rows).steps[0]
-    target = task.target(step)
-    assert target
-    verdict = task.profiles["near"].judge(step, target.text)
-    assert verdict.values[:2] == (True, True)
-    found = task.explanation(step, verdict, target.text, profile="near")
-    assert found.mark == "right" and found.overlays["screenshot"].answer
-
-
-def test_an_answer_in_own_words_is_explained_by_the_receipt_that_it_was_judged_by(
-    in_dialect: Asking, rows: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.setattr(TapOrBack, "question_kind", lambda *_: None)
-    task = in_dialect
+    task = get_task("buttons", {"dialect": "qwen2.5"})
     step, text = task.load(rows).steps[0], '{"do": "tap", "at": [150, 300]}'
     verdict = task.verdict(step, text)
     found = task.explanation(step, verdict, text, profile="near")
-    assert found.mark == "near"
+    assert (found.mark, found.answer_label) == ("near", "TAP")
     assert found.overlays["screenshot"].answer == Point(150, 300, "px")
     assert task.history_action(step, text) == Action("tap", (Point(150, 300, "px"),))

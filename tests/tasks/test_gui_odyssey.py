@@ -27,7 +27,6 @@ def load(data: Path, **options: str) -> LoadedDataset:
 
 
 def one(row: dict[str, Any]) -> Step:
-    """A step of that row alone."""
     return Step("E1/0", "E1", 0, 1, "Buy tea", SIZE, {}, (), (), None, {}, row)
 
 

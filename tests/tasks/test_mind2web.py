@@ -25,12 +25,10 @@ WIDE, HIGH = SIZE
 
 
 def one(folder: Path, **changes: Any) -> Step:
-    """The step of a row."""
     return get_task("mind2web").load(mind2web(folder, web_row(**changes))).steps[0]
 
 
 def typed_step(text: str) -> Step:
-    """A text is typed."""
     row = web_row(operation=json.loads(operation("TYPE", text)))
     action = Action("type", (Box(8, 9, 24, 18, "px"),), text=text)
     return Step("a", "a", 0, 1, "i", SIZE, {}, (), (), action, {}, {"row": row})

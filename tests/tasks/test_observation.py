@@ -74,7 +74,6 @@ def asked(data: Path, **options: str) -> tuple[Asking, Step]:
 
 
 def told(task: Asking, step: Step) -> str:
-    """The text of the prompt's tree."""
     (part,) = (part for part in task.conversation(step)[-1].parts if part.about)
     return part.text
 

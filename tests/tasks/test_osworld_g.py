@@ -25,7 +25,6 @@ from tests.trees import codes
 
 
 def one(folder: Path, kind: str = "bbox", **changes: Any) -> Step:
-    """The step of a row."""
     return get_task("osworld-g").load(osworld_g(folder, region("g1", kind, **changes))).steps[0]
 
 
@@ -34,7 +33,6 @@ def step_of(row: dict[str, Any]) -> Step:
 
 
 def judged(step: Step, text: str, profile: str = "osworld-g", **options: str) -> Any:
-    """Whether an answer is right."""
     return get_task("osworld-g", options).profiles[profile].judge(step, text).values[0]
 
 

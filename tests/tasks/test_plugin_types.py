@@ -20,7 +20,6 @@ from tests.trees import read_lines
 
 
 def step_of(instruction: str) -> Step:
-    """A step that shows nothing."""
     return Step("s", "e", 0, 1, instruction, (0, 0), {}, (), (), None, {}, {})
 
 
@@ -214,8 +213,6 @@ def test_a_target_of_other_types_is_refused_where_it_is_made(points: Any) -> Non
 
 
 class Exact(Rule[Any]):
-    """Calls nothing right."""
-
     name = "exact"
     totals = RowTotals()
 

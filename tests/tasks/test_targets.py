@@ -326,7 +326,8 @@ def test_pixels_are_those_of_the_picture_that_the_model_was_shown(
 ) -> None:
     name, write = WORLDS[world]
     task = get_task(name, {"coordinates": "px"})
-    right, unresized = [], []
+    right: list[float] = []
+    unresized: list[float] = []
     for step in task.load(write(tmp_path / "data"), check_media=False).steps:
         half = (step.screen[0] // 2, step.screen[1] // 2)
         target = task.target(step, size=half) if min(half) else None
