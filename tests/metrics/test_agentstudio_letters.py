@@ -96,27 +96,12 @@ READ: dict[str, str] = {
 }  # fmt: skip
 
 UNREAD = [
-    "C\nG\nA",
-    "The answer is C, G, A",
-    "Answer: click, type, scroll up",
-    "Answer: Click",
-    "Answer:\nclick\ntype",
-    "Answer: CGA",
-    "Answer: I think C",
-    "Answer: I'm not sure",
-    "Answer: i.e. nothing",
-    "Answer: E.g. nothing",
-    "Answer: T-shirt",
-    "Answer: A click\nB type",
-    "Answer: 1, 2, 3",
-    "Answer: \u212a",
-    "Answer: é",
-    "Answer:",
-    "Answer: and then",
-    "Answers: C",
-    "reanswer: C",
-    "",
-]
+    "C\nG\nA", "The answer is C, G, A", "Answer: click, type, scroll up", "Answer: Click",
+    "Answer:\nclick\ntype", "Answer: CGA", "Answer: I think C", "Answer: I'm not sure",
+    "Answer: i.e. nothing", "Answer: E.g. nothing", "Answer: T-shirt", "Answer: A click\nB type",
+    "Answer: 1, 2, 3", "Answer: \u212a", "Answer: é", "Answer:", "Answer: and then", "Answers: C",
+    "reanswer: C", "",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("text", READ)
