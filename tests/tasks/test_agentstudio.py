@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
 from tests.cli.running import as_json, here
 from tests.loaders.agentstudio import REAL
-from tests.trees import NO_SHARED, SHARED
+from tests.trees import NO_SHARED, SHARED, write_lines
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason=NO_SHARED)
@@ -36,8 +35,7 @@ def test_a_run_is_scored_with_the_instructions_that_it_was_asked_with(tmp_path: 
         }
         for n in range(3)
     ]  # fmt: skip
-    data = tmp_path / "rows.jsonl"
-    data.write_text("".join(json.dumps(line) + "\n" for line in rows), "utf-8")
+    data = write_lines(tmp_path / "rows.jsonl", rows)
     out = tmp_path / "run"
     asked: list[str | Path] = ["evaluate", "groundui", data, "--out", out, "--json"]
     asked += ["--model", "baseline:oracle"]

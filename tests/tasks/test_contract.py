@@ -13,9 +13,7 @@ import pytest
 from omnidata.actions import Action, Point, Screen, Space, centre
 from omnidata.dialects import CannotSayError, UnreadError
 from omnidata.errors import UsageError
-from omnidata.predictions import Prediction
 from omnidata.run.evaluate import evaluate
-from omnidata.run.scoring import get_profile, score
 from omnidata.tasks import get_task
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.benchmark import (
@@ -33,6 +31,7 @@ from omnidata.tasks.totals import Column, EpisodeTotals
 from omnidata.types import Completion, Step, Target, VerdictColumns
 from tests import plugs
 from tests.run.scripted import Scripted
+from tests.tasks.scored import scored
 from tests.trees import write_lines
 
 SCREEN = (200, 400)
@@ -170,9 +169,7 @@ def test_other_processes_do_not_judge_for_a_benchmark_that_its_name_does_not_lea
 ) -> None:
     task = Asking(Buttons(name, {}))
     steps = task.load(rows).steps
-    answers = [Prediction(sample_id=step.sample_id, output='{"do": "back"}') for step in steps]
-    whole = np.ones(3, dtype=np.bool_)
-    found = score(task, get_profile(task, None), steps, answers, whole=whole, workers=2)
+    found = scored(task, steps, ['{"do": "back"}'] * 3, workers=2)
     assert found["overall"]["Step"] == pytest.approx(1 / 3)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -165,16 +164,10 @@ def spots(tmp_path: Path) -> Path:
 
 def test_the_table_has_seeclicks_columns(tmp_path: Path) -> None:
     data = spots(tmp_path)
-    task = get_task("screenspot")
-    answers = tmp_path / "answers.jsonl"
     said = {"screenspot_web/0": "(0.25, 0.375)", "screenspot_mobile/0": "(0.125, 0.25)"}
-    answers.write_text(
-        "".join(
-            json.dumps({"sample_id": step.sample_id, "output": said.get(step.sample_id, "no")})
-            + "\n"
-            for step in task.load(data).steps
-        )
-    )
+    ids = [step.sample_id for step in get_task("screenspot").load(data).steps]
+    rows = [{"sample_id": own, "output": said.get(own, "no")} for own in ids]
+    answers = write_lines(tmp_path / "answers.jsonl", rows)
     found = as_json(here("score", "screenspot", data, answers, "--json"))
     assert found["overall"] == {"accuracy": 0.5, "text": 1.0, "icon": 0.0}
     assert found["macro"] == 0.5  # a text on either platform, and icons on two

@@ -7,21 +7,19 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnidata.predictions import Prediction
 from omnidata.registry import benchmarks
 from omnidata.run.run_files import read_run
-from omnidata.run.scoring import score
 from omnidata.tasks import get_task
 from omnidata.tasks.asking import Asking
 from omnidata.types import CAUSES, OUTCOMES, Step
 from tests.full import FULL
 from tests.loaders.every import rows_of
 from tests.metrics.mutations import KEYS, mutants
+from tests.tasks.scored import scored
 
 UNITS = (
     ("", "", ""),
@@ -156,10 +154,6 @@ def test_the_scores_of_every_answer_can_be_read_again(tmp_path: Path, name: str)
     task = get_task(name)
     step, _ = first_step(task, tmp_path / "data")
     steps = [replace(step, sample_id=str(number)) for number in range(len(TEXTS))]
-    answers = [
-        Prediction(sample_id=asked.sample_id, output=text)
-        for asked, text in zip(steps, TEXTS, strict=True)
-    ]
-    for profile in task.profiles.values():
-        score(task, profile, steps, answers, whole=np.ones(len(steps), np.bool_), out=tmp_path)
+    for profile in task.profiles:
+        scored(task, steps, TEXTS, profile, out=tmp_path)
         assert read_run(tmp_path).scores.keys() == {asked.sample_id for asked in steps}

@@ -19,7 +19,7 @@ from tests.cli.running import as_json, here
 from tests.data.tiny import SIZE
 from tests.loaders.neighbours import candidate, mind2web, operation, three_steps, web_row
 from tests.tasks.verbs import every_verb
-from tests.trees import codes
+from tests.trees import codes, write_lines
 
 WIDE, HIGH = SIZE
 
@@ -197,9 +197,8 @@ def test_the_totals_are_those_of_the_script(tmp_path: Path) -> None:
         {"sample_id": name, "output": target.text if target and name != "a/a-u1" else ""}
         for name, target in right.items()
     ]
-    path = tmp_path / "answers.jsonl"
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    found = as_json(here("score", "mind2web", data, path, "--json"))
+    answers = write_lines(tmp_path / "answers.jsonl", lines)
+    found = as_json(here("score", "mind2web", data, answers, "--json"))
     assert found["overall"]["Step SR"] == 3 / 4
     assert found["macro"]["Step SR"] == pytest.approx((2 / 3 + 1) / 2)
     assert found["SR"] == 0.5

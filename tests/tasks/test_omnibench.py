@@ -8,17 +8,15 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnidata.predictions import Prediction
-from omnidata.run.scoring import score
 from omnidata.tasks import get_task
 from omnidata.tasks.omnibench.load import load
 from omnidata.types import Conversation, LoadedDataset, Step
 from tests.loaders.omnibench import act, library, pictures, plain, task, trajectory, write
+from tests.tasks.scored import scored
 
 SPACES = ("px", "norm1000", "rel")
 STEP = Step("a", "a", 0, 1, "i", (9, 9), {}, (), (), None, {}, {})
@@ -85,9 +83,7 @@ def test_a_history_of_predictions_has_the_models_own_words(tmp_path: Path) -> No
 def results(source: LoadedDataset, name: str) -> dict[str, Any]:
     asked = get_task("omnibench")
     rule = asked.baseline(name, source.steps, {})
-    answers = [Prediction(sample_id=s.sample_id, output=rule(s)) for s in source.steps]
-    whole = np.ones(len(source.steps), dtype=np.bool_)
-    return score(asked, asked.profiles["omnibench-step"], source.steps, answers, whole=whole)
+    return scored(asked, source.steps, map(rule, source.steps), "omnibench-step")
 
 
 def test_the_table_is_by_tags_and_episodes(tmp_path: Path) -> None:

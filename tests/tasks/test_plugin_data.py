@@ -25,7 +25,7 @@ from omnidata.tasks import get_task
 from omnidata.types import MediaRef
 from tests.full import FULL
 from tests.tasks.words import ROWS, install, told
-from tests.trees import row, write_rows
+from tests.trees import row, write_lines, write_rows
 
 
 def test_its_media_stay_in_the_data_whatever_a_link_says(
@@ -80,9 +80,7 @@ UNSAFE = ["../../etc/passwd", "/tmp/secret.png", "https://x.org/a.png"]
 
 def shots(folder: Path, paths: list[str]) -> Path:
     """Rows that name these pictures, below media/."""
-    data = folder / "words.jsonl"
-    lines = [json.dumps(ROWS[0] | {"shot": path}) for path in paths]
-    data.write_text("\n".join(lines), encoding="utf-8")
+    data = write_lines(folder / "words.jsonl", [ROWS[0] | {"shot": path} for path in paths])
     (folder / "media").mkdir()
     for path in {"a.png", "b.png"} & {*paths}:
         Image.radial_gradient("L").save(folder / "media" / path)
@@ -138,9 +136,8 @@ def test_a_repeated_sample_id_is_a_finding_and_its_row_is_skipped(
 ) -> None:
     """The oracle has all that is left right, and no step is missing."""
     install(site)
-    data = tmp_path / "words.jsonl"
     rows = [ROWS[0], ROWS[1] | {"id": "words/0"}, ROWS[1], ROWS[1] | {"id": "words/0"}]
-    data.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    data = write_lines(tmp_path / "words.jsonl", rows)
     task = get_task("words")
     source = task.load(data)
     assert [step.sample_id for step in source.steps] == ["words/0", "words/2"]
@@ -176,16 +173,17 @@ def test_steps_with_a_repeated_id_are_scored_once(site: Path, rows: Path) -> Non
         ([("e", 0, "mail"), ("e", 1, ""), ("f", 0, "maps")], True),
         ([("e", 0, "mail"), ("e", 1, "mail"), ("f", 0, "maps")], False),
         ([("e", 0, "mail"), ("e", 0, "maps"), ("e", 1, "maps")], False),
+        ([("e", 0, "mail", 1), ("e", 1, "maps", 1)], False),  # whole episodes of one step
     ],
-    ids=["goes-and-comes", "without", "one-each", "two-of-one-id"],
+    ids=["goes-and-comes", "without", "one-each", "two-of-one-id", "whole"],
 )
 def test_an_episode_whose_app_changes_is_named(
-    site: Path, tmp_path: Path, places: list[tuple[str, int, str]], torn: bool
+    site: Path, tmp_path: Path, places: list[tuple[object, ...]], torn: bool
 ) -> None:
     install(site, points="walk = words_plugin:Walk")
-    data = tmp_path / "walk.jsonl"
-    rows = [ROWS[0] | {"episode": e, "step": n, "app": app} for e, n, app in places]
-    data.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    fields = ("episode", "step", "app", "held")
+    rows = [ROWS[0] | dict(zip(fields, place, strict=False)) for place in places]
+    data = write_lines(tmp_path / "walk.jsonl", rows)
     task = get_task("walk")
     found = [(one.code, one.where) for one in task.load(data).findings]
     assert found == ([("episode-torn", "e")] if torn else [])
@@ -196,10 +194,9 @@ def test_an_episode_whose_app_changes_is_named(
 
 def test_a_number_that_comes_twice_in_an_episode_is_named(site: Path, tmp_path: Path) -> None:
     install(site, points="walk = words_plugin:Walk")
-    data = tmp_path / "walk.jsonl"
     places = [("e", 0), ("e", 1), ("f", 0), ("e", 0), ("f", 1), ("e", 1)]
     rows = [ROWS[0] | {"episode": e, "step": n, "app": "mail"} for e, n in places]
-    data.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    data = write_lines(tmp_path / "walk.jsonl", rows)
     [found] = get_task("walk").load(data).findings
     assert (found.code, found.severity, found.where) == ("step-number-repeated", "error", "mail/e")
     assert found.what == (
@@ -228,23 +225,12 @@ def test_a_target_that_is_no_place_on_the_screen_is_named(
     site: Path, tmp_path: Path, box: list[object], unit: str, screen: list[int], code: str
 ) -> None:
     install(site, points="placed = words_plugin:Placed")
-    data = tmp_path / "words.jsonl"
     row = ROWS[0] | {"box": box, "unit": unit, "screen": screen}
-    data.write_text(json.dumps(row), encoding="utf-8")
+    data = write_lines(tmp_path / "words.jsonl", [row])
     found = get_task("placed").load(data).findings
     assert [(one.code, one.severity, one.sample_ids) for one in found] == (
         [(code, "warning", ("words/0",))] if code else []
     )
-
-
-def test_two_episodes_of_one_id_that_are_whole_are_not_torn(site: Path, tmp_path: Path) -> None:
-    """Rows of both are missing; the loader says that it has no more of them."""
-    install(site, points="walk = words_plugin:Walk")
-    data = tmp_path / "walk.jsonl"
-    places = [(0, "mail"), (1, "maps")]
-    rows = [ROWS[0] | {"episode": "e", "step": n, "app": app, "held": 1} for n, app in places]
-    data.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    assert not get_task("walk").load(data).findings
 
 
 def test_a_plugin_says_itself_whether_a_folder_holds_its_data(site: Path, rows: Path) -> None:
