@@ -10,7 +10,7 @@ import pytest
 
 from omnidata.tasks.agentstudio.rules import letters_of
 from tests.loaders.agentstudio import TaskName
-from tests.trees import NO_SHARED, SHARED
+from tests.trees import NO_SHARED, SHARED, read_lines
 
 Row = dict[str, Any]
 
@@ -28,11 +28,7 @@ def shared_cases(kind: str) -> list[Row]:
     """The lines of one type: "case", "prompt" or "report"."""
     if not CASES.exists():
         pytest.skip(NO_SHARED)
-    return [line for line in _lines(CASES) if line["type"] == kind]
-
-
-def _lines(path: Any) -> list[Row]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return [line for line in read_lines(CASES) if line["type"] == kind]
 
 
 def respond(name: str, row: Row, kind: str) -> str | None:

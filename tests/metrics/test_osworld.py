@@ -124,10 +124,6 @@ def test_any_text_is_a_score_or_refused(text: str) -> None:
         assert 0 <= read_score(text) <= 1
 
 
-def matched(reference: str, answer: str) -> tuple[bool | None, bool | None]:
-    return judge(actions_of(read_turn(reference)), actions_of(read_turn(answer)), SCREEN)
-
-
 RIGHT, KIND, WRONG, UNJUDGED = (True, True), (True, False), (False, False), (None, None)
 
 
@@ -191,7 +187,8 @@ RIGHT, KIND, WRONG, UNJUDGED = (True, True), (True, False), (False, False), (Non
 def test_an_answer_is_held_against_the_recorded_turn(
     reference: str, answer: str, expected: tuple[bool | None, bool | None]
 ) -> None:
-    assert matched(reference, answer) == expected
+    turns = (actions_of(read_turn(text)) for text in (reference, answer))
+    assert judge(*turns, SCREEN) == expected
 
 
 @pytest.mark.parametrize(("beyond", "exact"), [(0.0, True), (1e-6, False)])

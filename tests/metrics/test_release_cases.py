@@ -16,30 +16,13 @@ from omnidata.tasks.omnigui.load import load
 from omnidata.tasks.profile import Profile
 from omnidata.types import Step, VerdictColumns
 from tests.metrics.mutations import CASES, STEP_CASES
+from tests.trees import NO_SHARED, read_lines, write_rows
 from tests.trees import row as tree_row
-from tests.trees import write_rows
 
 AGGREGATE_CASES = CASES / "omnigui_aggregates_sample.jsonl"
+shared = pytest.mark.skipif(not CASES.is_dir(), reason=NO_SHARED)
 COORDINATES = {"normalized": "norm1000", "auto": "auto", "pixel": "px"}
 INFORMATIVE = {"duration", "reasoning", "confidence"}
-
-
-def read(name: str) -> list[dict[str, Any]]:
-    path = CASES / name
-    if not path.exists():
-        pytest.skip(f"{name} is not here: the shared cases are kept outside")
-    with path.open(encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
-
-
-@pytest.fixture(scope="module")
-def cases() -> list[dict[str, Any]]:
-    return read(STEP_CASES.name)
-
-
-@pytest.fixture(scope="module")
-def aggregates() -> list[dict[str, Any]]:
-    return read(AGGREGATE_CASES.name)
 
 
 def profile(coordinate_type: str) -> Profile:
@@ -52,20 +35,8 @@ PROFILES = {name: profile(name) for name in COORDINATES}
 
 def step(row: dict[str, Any]) -> Step:
     """The row as a step; what the released rules do not look at is left empty or wrong."""
-    return Step(
-        sample_id=str(row.get("ID")),
-        episode_id="",
-        step_index=0,
-        num_steps=1,
-        instruction="",
-        screen=(1, 1),
-        media={},
-        history=(),
-        history_screens=(),
-        action=None,
-        tags={"app": str(row.get("app"))},
-        source=row,
-    )
+    tags = {"app": str(row.get("app"))}
+    return Step(str(row.get("ID")), "", 0, 1, "", (1, 1), {}, (), (), None, tags, row)
 
 
 def truncated(parsed: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -88,11 +59,10 @@ def official(parsed: dict[str, Any] | None) -> dict[str, Any] | None:
     return kept
 
 
-def test_every_output_is_read_and_judged_as_by_the_released_evaluator(
-    cases: list[dict[str, Any]],
-) -> None:
+@shared
+def test_every_output_is_read_and_judged_as_by_the_released_evaluator() -> None:
     """Where it raises, the step is unparsed."""
-    wrong = []
+    cases, wrong = read_lines(STEP_CASES), []
     for case in cases:
         verdict = PROFILES[case["coordinate_type"]].judge(step(case["doc"]), case["output"])
         found = (*verdict.values[:2], truncated(verdict.parsed))
@@ -110,8 +80,10 @@ def column(rows: list[dict[str, Any]], name: str) -> Floats:
     return np.array([row.get(name, False) for row in rows], dtype=np.float64)
 
 
-def test_the_profiles_table_is_the_released_aggregate(aggregates: list[dict[str, Any]]) -> None:
+@shared
+def test_the_profiles_table_is_the_released_aggregate() -> None:
     """The cases distinguish the two readings of goal progress."""
+    aggregates = read_lines(AGGREGATE_CASES)
     assert len(aggregates) == 60
     ratios = 0
     for case in aggregates:

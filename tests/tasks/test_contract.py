@@ -32,7 +32,7 @@ from omnidata.types import Completion, Step, Target, VerdictColumns
 from tests import plugs
 from tests.run.scripted import Scripted
 from tests.tasks.scored import scored
-from tests.trees import write_lines
+from tests.trees import read_lines, write_lines
 
 SCREEN = (200, 400)
 ROWS: list[dict[str, Any]] = [
@@ -95,7 +95,7 @@ class Buttons(Benchmark):
     speech = TapOrBack()
 
     def steps(self, data: Path, note: Note) -> Iterable[Step | None]:
-        rows = [json.loads(line) for line in data.read_text(encoding="utf-8").splitlines()]
+        rows = read_lines(data)
         for name in dict.fromkeys(row["episode"] for row in rows):
             own = [row for row in rows if row["episode"] == name]
             actions = tuple(map(action_of, own))
@@ -133,8 +133,7 @@ def test_verdicts_add_up_by_the_columns_that_a_rule_declares(rows: Path, tmp_pat
     model = Scripted(lambda *_: Completion(text=next(answers)))
     found = evaluate(task, task.load(rows), model, tmp_path / "run")
     assert found["overall"] == pytest.approx({"Step": 2 / 3, "SR": 1 / 2})
-    lines = (tmp_path / "run" / "scores.jsonl").read_text(encoding="utf-8").splitlines()
-    unread = json.loads(lines[2])
+    unread = read_lines(tmp_path / "run" / "scores.jsonl")[2]
     assert unread["outcome"] == "unparsed" and unread["reason"].startswith("no action")
     assert unread["cause"] == "format"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -15,7 +14,7 @@ from omnidata.tasks import get_task
 from omnidata.tasks.omnigui.load import load
 from omnidata.types import Conversation, Part, Step
 from tests.data.tiny import wav
-from tests.trees import NO_SHARED, SHARED, row, write_rows
+from tests.trees import NO_SHARED, SHARED, read_lines, row, write_rows
 
 CASES = SHARED / "cases" / "omnigui_messages_sample.jsonl"
 HASHES = {
@@ -74,7 +73,7 @@ def _released(part: Part) -> dict[str, Any]:
 
 @pytest.mark.skipif(not CASES.is_file(), reason=NO_SHARED)
 def test_the_messages_of_the_release_are_reproduced(tmp_path: Path) -> None:
-    cases = [json.loads(line) for line in CASES.read_text(encoding="utf-8").splitlines()]
+    cases = read_lines(CASES)
     for number, case in enumerate(cases):
         voice = tmp_path / f"voice{number}"
         voice.mkdir()

@@ -19,10 +19,6 @@ from tests.tasks.words import PLUGIN, install, told
 from tests.trees import read_lines
 
 
-def step_of(instruction: str) -> Step:
-    return Step("s", "e", 0, 1, instruction, (0, 0), {}, (), (), None, {}, {})
-
-
 @pytest.mark.parametrize(
     ("field", "given", "expected"),
     [
@@ -265,5 +261,6 @@ def test_a_class_that_would_be_misread_is_refused_when_the_task_is_made(
 )
 def test_other_braces_of_a_question_stay_as_they_are(braces: str) -> None:
     kind = type("Bare", (Benchmark,), BARE | {"question": "{instruction}? As " + braces})
-    [message] = Asking(kind("bare", {})).conversation(step_of("Tea"))
+    step = Step("s", "e", 0, 1, "Tea", (0, 0), {}, (), (), None, {}, {})
+    [message] = Asking(kind("bare", {})).conversation(step)
     assert message.parts[-1].text == f"Tea? As {braces}"
