@@ -187,8 +187,8 @@ RIGHT, KIND, WRONG, UNJUDGED = (True, True), (True, False), (False, False), (Non
 def test_an_answer_is_held_against_the_recorded_turn(
     reference: str, answer: str, expected: tuple[bool | None, bool | None]
 ) -> None:
-    turns = (actions_of(read_turn(text)) for text in (reference, answer))
-    assert judge(*turns, SCREEN) == expected
+    wanted, said = (actions_of(read_turn(text)) for text in (reference, answer))
+    assert judge(wanted, said, SCREEN) == expected
 
 
 @pytest.mark.parametrize(("beyond", "exact"), [(0.0, True), (1e-6, False)])
