@@ -210,6 +210,8 @@ def test_every_kind_that_a_dialect_has_can_be_written_and_the_prompt_names_it(na
     for platform, kinds in dialect.says.items():
         told = dialect.vocabulary("action", platform, FED)
         assert (str(FED[1]) in told) == (dialect.frame.space == "px")
+        pointing = dialect.vocabulary("point", platform, FED)
+        assert re.search("click|point|element", pointing, re.I)
         for kind in kinds:
             made = []
             for form in forms.get(kind, ({}, at)):

@@ -36,7 +36,7 @@ def test_what_a_dialect_can_say_is_judged_as_in_the_tasks_own_words(
     own: Any = get_task(task)
     data = sample if world == "omnigui" else worlds.build(world, tmp_path)
     source = own.load(data, check_media=False)
-    steps = source.steps if FULL else [*source.steps[:20], *source.steps[-4:]]
+    steps = source.steps if FULL else [*source.steps[:40], *source.steps[-8:]]
     right = own.baseline("oracle", source.steps, {})
     wanted = {
         (rule, step.sample_id): dict(

@@ -219,6 +219,7 @@ BROKEN = (
     "click(start_box='(1,2)')",
     "Action: click(start_box=(1,2))",
     "Action: type(content='a)\n\nb')",
+    "Action: wait()" + " " * 100_001,
 )
 
 

@@ -351,6 +351,10 @@ def test_compatibility_forms_are_different_texts() -> None:
     assert typed("A", "Ａ") == TYPE_ONLY
 
 
+def test_no_text_is_not_the_text() -> None:
+    assert judge(Action("type", text="A"), SCREEN, Answer(7), "norm1000") == TYPE_ONLY
+
+
 def steps() -> list[Step]:
     """One step for each way in which a profile compares places and text."""
     box, point = Box(210, 786, 351, 850, "px"), Point(360, 800, "px")

@@ -315,8 +315,11 @@ def test_the_right_answer_is_right_in_every_unit_and_by_every_profile(
     options = [{"coordinates": unit} for unit in units_of(world)] or [{}]
     judged: set[float] = set()
     for task in [get_task(name, each) for each in options]:
+        steps = task.load(data, check_media=False).steps
         oracle = task.baseline("oracle", [], {})
-        for step in task.load(data, check_media=False).steps:
+        center = task.baseline("center", steps, {}) if "center" in task.baselines else oracle
+        for step in steps:
+            assert center(step) or not task.target(step)
             if answer := oracle(step):
                 judged.update(values_of(task, step, answer))
                 assert judged <= {1}, (step.sample_id, answer)
