@@ -36,7 +36,7 @@ _ACTIONS = (
 def answers(count: int) -> list[str]:
     """Calls that lack what they need, or have too much, in several forms."""
     draw = random.Random(0)
-    found = [*BEYOND, *(before + unit * 9 + after for before, unit, after in UNITS.values())]
+    found = [*BEYOND, *(before + unit * 9 + after for before, unit, after in UNITS)]
     for _ in range(count):
         given = {key: draw.choice(_VALUES) for key in draw.sample(_KEYS, draw.randint(0, 5))}
         action = draw.choice(_ACTIONS)
