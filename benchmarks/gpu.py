@@ -46,7 +46,15 @@ TOKENS = 32
 """About as many as an action in JSON has."""
 LEAK_STEPS = 2000
 TRAINED = 12
-LIMITS = {"busy": 200, "memory": 110, "train": 130, "attention": 130, "workers": 150}
+TRAINING_EPISODES = 24
+LIMITS = {
+    "busy": 200,
+    "memory": 110,
+    "train": 170,
+    "train-varlen": 170,
+    "attention": 240,
+    "workers": 270,
+}
 """Seconds that a part may take."""
 
 
@@ -410,7 +418,7 @@ def find_leak(given: argparse.Namespace, note: Note) -> None:
 # 4. Training.
 
 
-def train_large(given: argparse.Namespace, note: Note) -> None:
+def train_large(given: argparse.Namespace, note: Note, sight: str = "sdpa") -> None:
     """`train` of `examples/finetune.py` with LoRA: speed, memory, and the wait for the collator."""
     sys.path.insert(0, str(ROOT / "examples"))
     finetune, exporting = import_module("finetune"), import_module("exporting")
@@ -419,35 +427,48 @@ def train_large(given: argparse.Namespace, note: Note) -> None:
     clock: dict[str, list[float]] = {"begin": [], "end": []}
 
     class Clock(TrainerCallback):  # type: ignore[misc]  # theirs is not read
+        def on_train_begin(self, *_: Any, model: Any, **__: Any) -> None:
+            set_attention(model.get_base_model(), "sdpa", sight)
+
         def on_step_begin(self, *_: Any, **__: Any) -> None:
             clock["begin"].append(time.perf_counter())
 
         def on_step_end(self, *_: Any, **__: Any) -> None:
             synchronize()
             clock["end"].append(time.perf_counter())
+            report()
             if len(clock["end"]) == TRAINED:
-                report()
                 raise MeasuredError
 
     def report() -> None:
-        warm = 2
-        works = [e - b for b, e in zip(clock["begin"], clock["end"], strict=True)][warm:]
-        waits = [b - e for e, b in zip(clock["end"], clock["begin"][1:], strict=False)][warm:]
-        span = clock["end"][-1] - clock["end"][warm - 1]
+        warm = min(2, len(clock["end"]) - 1)
+        works = [e - b for b, e in zip(clock["begin"], clock["end"], strict=True)]
+        waits = [b - e for e, b in zip(clock["end"], clock["begin"][1:], strict=False)]
+        span = clock["end"][-1] - clock["begin"][warm]
+        done = len(works) - warm
         note(
             f"lora, batch {how.batch}, {how.workers} workers",
-            steps_per_s=round((TRAINED - warm) / span, 3),
-            rows_per_s=round(how.batch * (TRAINED - warm) / span, 3),
-            waiting_share=round(sum(waits) / span, 4),
-            working_s=round(statistics.median(works), 3),
-            peak_gib=peak_gib(),
+            steps=len(works),
+            until_first_step_s=round(clock["begin"][0] - began, 1),
+            first_step_s=round(works[0], 2),
+            steps_per_s=round(done / span, 3),
+            rows_per_s=round(how.batch * done / span, 3),
+            waiting_share=round(sum(waits[warm:]) / span, 4),
+            working_s=round(statistics.median(works[warm:]), 3),
+            peak_gib=round(torch.cuda.max_memory_allocated() / 2**30, 2) if on_gpu() else 0,
         )
 
-    source = data(given)
-    parts = exporting.exported(TASK, source, given.work / "export", "parquet", keep_leaks=True)
+    began = time.perf_counter()
+    folder = given.work / f"episodes-{sight}"
+    make_episodes(folder, Settings(distractors=1.0), episodes=TRAINING_EPISODES)
+    source = TASK.load(folder)
+    parts = exporting.exported(
+        TASK, source, given.work / f"export-{sight}", "parquet", keep_leaks=True
+    )
     how = argparse.Namespace(
         steps=TRAINED, batch=4, lr=1e-4, seed=0, workers=8, method="lora", format="parquet"
     )
+    note("export", s=round(time.perf_counter() - began, 1))
     with suppress(MeasuredError):
         finetune.train(TASK, parts, str(large(given)), {}, given.work / "tuned", how, [Clock()])
 
@@ -506,59 +527,135 @@ def compare_attention(given: argparse.Namespace, note: Note) -> None:
     from omnidata.adapters.hf.generation import generate
 
     steps = requests(full_steps(data(given), 8))
-    for size in (8, 1):
+    for size in (1, 8):
         options = {"batch_size": str(size), "max_new_tokens": str(TOKENS)}
         model = hf.load(str(large(given)), options)
         ask(model, steps[:1], GenerationParams(0.0, 1))
         pipeline, net = model._pipeline, model._model
         turns = [pipeline.decode(one.conversation, one.sample_id)[0] for one in steps[:size]]
         batch = pipeline.inputs.batch(turns)
+
+        def answer(
+            how: dict[str, Any], net: Any = net, pipeline: Any = pipeline, batch: Any = batch
+        ) -> tuple[list[str], Any, float]:
+            chosen = type(batch)(batch.tensors, {**batch.how, **how})
+            params = GenerationParams(0.0, TOKENS)
+            synchronize()
+            began = time.perf_counter()
+            with first_logits() as found:
+                answers = generate(net, pipeline.processor, chosen, params, threading.Event())
+            return [one.text or "" for one in answers], found[0], time.perf_counter() - began
+
         baseline = None
-        for name, attention, how in VARIANTS:
+        for name, (text, sight), how in VARIANTS:
             try:
-                net.set_attn_implementation(attention)
-                chosen = type(batch)(batch.tensors, {**batch.how, **how})
-                texts, times = [], []
-                for _ in range(2):
-                    synchronize()
-                    began = time.perf_counter()
-                    answers = generate(
-                        net, pipeline.processor, chosen, model.params, threading.Event()
-                    )
-                    times.append(time.perf_counter() - began)
-                    texts = [answer.text for answer in answers]
-                baseline = baseline or texts
+                set_attention(net, text, sight)
+                first = answer(how)[2]
+                texts, logits, again = answer(how)
+                baseline = baseline or (logits, texts)
                 note(
                     f"batch {size}, {name}",
-                    first_s=round(times[0], 2),
-                    again_s=round(times[1], 3),
-                    tokens_per_s=round(TOKENS * size / times[1], 1),
-                    equal_texts=sum(a == b for a, b in zip(texts, baseline, strict=True)),
+                    first_s=round(first, 2),
+                    again_s=round(again, 3),
+                    tokens_per_s=round(TOKENS * size / again, 1),
+                    **closeness(baseline, (logits, texts)),
                     peak_gib=peak_gib(),
                 )
+                if not how:
+                    with clock_parts(net) as parts:
+                        answer(how)
+                    note(f"batch {size}, {name}, parts in s", **parts)
             except Exception as error:
-                note(f"batch {size}, {name}", error=f"{type(error).__name__}: {error}"[:200])
-    net.set_attn_implementation("sdpa")
+                note(f"batch {size}, {name}", error=f"{type(error).__name__}: {error}"[:300])
+        set_attention(net, "sdpa", "sdpa")
     try:
         ids = [list(range(5, 200))] * 8
         made = net.generate_batch(inputs=ids, max_new_tokens=16)
         note("continuous batching, text alone", answers=len(made))
     except Exception as error:
-        note("continuous batching", error=f"{type(error).__name__}: {error}"[:200])
+        note("continuous batching", error=f"{type(error).__name__}: {error}"[:300])
 
 
-VARIANTS: tuple[tuple[str, str, dict[str, Any]], ...] = (
-    ("sdpa", "sdpa", {}),
-    ("eager", "eager", {}),
-    ("flash_attention_2", "flash_attention_2", {}),
-    ("flex_attention", "flex_attention", {}),
+VARIANTS: tuple[tuple[str, tuple[str, str], dict[str, Any]], ...] = (
+    ("sdpa", ("sdpa", "sdpa"), {}),
+    ("sdpa, pictures by torch's varlen_attn", ("sdpa", "flash_of_torch"), {}),
     (
-        "sdpa, static cache, no compilation",
-        "sdpa",
+        "the same, static cache, no compilation",
+        ("sdpa", "flash_of_torch"),
         {"cache_implementation": "static", "disable_compile": True},
     ),
-    ("sdpa, static cache, compiled", "sdpa", {"cache_implementation": "static"}),
+    (
+        "the same, static cache, compiled",
+        ("sdpa", "flash_of_torch"),
+        {"cache_implementation": "static"},
+    ),
+    ("eager", ("eager", "eager"), {}),
+    ("flash_attention_2", ("flash_attention_2", "flash_attention_2"), {}),
+    ("flex_attention", ("flex_attention", "flex_attention"), {}),
 )
+"""A name; the attention of the text model and of the tower for pictures; options of `generate`."""
+
+
+def set_attention(net: Any, text: str, sight: str) -> None:
+    """Choose the attention of the text model, and of the tower for pictures and clips."""
+    if sight == "flash_of_torch":
+        net.set_attn_implementation(text)
+        register_varlen()
+        net.model.visual.config._attn_implementation = sight
+    else:
+        net.set_attn_implementation(text)
+
+
+def register_varlen() -> None:
+    """Let transformers call torch's own kernel for sequences of several lengths.
+
+    A name with "flash" makes the tower hand over all windows in one call. Without it the tower
+    calls its attention window by window.
+    """
+    from torch.nn.attention.varlen import varlen_attn
+    from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+    def attend(
+        module: Any, query: Any, key: Any, value: Any, attention_mask: Any, **given: Any
+    ) -> tuple[Any, None]:
+        query, key, value = (one.squeeze(0).transpose(0, 1) for one in (query, key, value))
+        longest = int(given["max_length_q"])
+        limits = given["cu_seq_lens_q"].to(torch.int32)
+        made: Any = varlen_attn(query, key, value, limits, limits, longest, longest)
+        return made.unsqueeze(0), None
+
+    ALL_ATTENTION_FUNCTIONS.register("flash_of_torch", attend)
+
+
+@contextmanager
+def clock_parts(net: Any) -> Iterator[dict[str, float]]:
+    """Seconds in the towers, in the prompt and in the tokens after it, with a wait after each."""
+    spent: dict[str, float] = {"pictures and clips": 0, "sounds": 0, "prompt": 0, "tokens": 0}
+    begun: dict[str, float] = {}
+    hooks = []
+
+    def clock(part: Any, name: str) -> None:
+        def begin(*_: Any) -> None:
+            synchronize()
+            begun[name] = time.perf_counter()
+
+        def end(_: Any, __: Any, ___: Any) -> None:
+            synchronize()
+            key = "tokens" if name == "prompt" and spent["prompt"] else name
+            spent[key] = round(spent[key] + time.perf_counter() - begun[name], 3)
+
+        hooks.extend([part.register_forward_pre_hook(begin), part.register_forward_hook(end)])
+
+    clock(net.model.visual, "pictures and clips")
+    clock(net.model.audio_tower, "sounds")
+    clock(net.model.language_model, "prompt")
+    began = time.perf_counter()
+    try:
+        yield spent
+    finally:
+        spent["whole"] = round(time.perf_counter() - began, 3)
+        for hook in hooks:
+            hook.remove()
 
 
 # 6. Several workers.
@@ -609,6 +706,7 @@ PARTS: dict[str, Callable[[argparse.Namespace, Note], None]] = {
     "busy": keep_busy,
     "memory": fit_memory,
     "train": train_large,
+    "train-varlen": partial(train_large, sight="flash_of_torch"),
     "attention": compare_attention,
     "workers": share_gpu,
 }

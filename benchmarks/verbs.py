@@ -21,10 +21,10 @@ import numpy as np
 
 from omnidata.analysis.audit_learning import (
     CrossValidation,
-    features,
-    groups,
+    group_near_duplicates,
     permutation_test,
 )
+from omnidata.analysis.prompt_features import features
 from omnidata.data.segment.many import read_list, segment_all
 from omnidata.data.voice import render
 from omnidata.data.voice_engines import Espeak
@@ -123,7 +123,7 @@ def learning(source: LoadedDataset) -> Work:
         for n in range(5000)
     ]
     prompts = [task.conversation(step) for step in steps]
-    group = groups(steps, prompts)
+    group = group_near_duplicates(steps, prompts)
     hits = (draw.random((4, len(steps))) < 0.3).astype(np.float64)
     cv = CrossValidation.split(features(prompts), hits, group, seed=0)
     return lambda out, workers: permutation_test(cv, 1.1, seed=0, workers=workers)

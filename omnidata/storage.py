@@ -13,7 +13,7 @@ import secrets
 import shutil
 import stat
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from io import BufferedWriter
 from pathlib import Path
@@ -67,6 +67,13 @@ def is_unfinished(name: str) -> bool:
         (True, False)
     """
     return _UNFINISHED.fullmatch(name) is not None
+
+
+def holds_only(folder: Path, names: Collection[str]) -> bool:
+    """Return whether a folder, and no link to one, has files of these names and unfinished ones."""
+    if folder.is_symlink() or not folder.is_dir():
+        return False
+    return all(path.name in names or is_unfinished(path.name) for path in folder.iterdir())
 
 
 def file_name(text: str) -> str:

@@ -36,7 +36,7 @@ _ACTIONS = (
 def answers(count: int) -> list[str]:
     """Calls that lack what they need, or have too much, in several forms."""
     draw = random.Random(0)
-    found = [*BEYOND, *(before + unit * 9 + after for before, unit, after in UNITS.values())]
+    found = [*BEYOND, *(before + unit * 9 + after for before, unit, after in UNITS)]
     for _ in range(count):
         given = {key: draw.choice(_VALUES) for key in draw.sample(_KEYS, draw.randint(0, 5))}
         action = draw.choice(_ACTIONS)
@@ -79,7 +79,7 @@ def verb(out: Path, name: str, *arguments: object) -> None:
 
 def write(data: Path, out: Path) -> None:
     """Everything, in files below `out`, which is the current folder."""
-    texts = answers(40 if FULL else 12)
+    texts = answers(40 if FULL else 5)
     (out / "readings.txt").write_text(readings(texts), errors="backslashreplace")
     verb(out, "info", "info", "omnigui", data, "--json")
     steps = [line.split("\t")[0] for line in _ids(data)]

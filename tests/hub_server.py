@@ -92,10 +92,8 @@ class Hub:
         cuts: path -> bytes after which the connection is cut, once.
         altered: path -> what is served in place of the file; the listing stays as it was.
         lost: paths that are listed and not there.
-        failing: path -> a status that every read of it gets.
         blobs: uploaded large files, by SHA-256.
         instead: path of a URL -> an answer that is given in place of any other.
-        refused: a status that every upload of a large file gets; 0 for none.
     """
 
     url: str = ""
@@ -107,10 +105,8 @@ class Hub:
     cuts: dict[str, int] = field(default_factory=dict)
     altered: dict[str, bytes] = field(default_factory=dict)
     lost: set[str] = field(default_factory=set)
-    failing: dict[str, int] = field(default_factory=dict)
     blobs: dict[str, bytes] = field(default_factory=dict)
     instead: dict[str, Answer] = field(default_factory=dict)
-    refused: int = 0
 
     def add(self, name: str, files: Files, **about: Any) -> str:
         """Add a dataset with one commit; its SHA."""
@@ -137,10 +133,12 @@ def _is_lfs(path: str) -> bool:
     return path.endswith(_LFS)
 
 
-def _oid(path: str, content: bytes) -> str:
-    if _is_lfs(path):
-        return hashlib.sha256(content).hexdigest()
+def _blob(content: bytes) -> str:
     return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
+
+
+def _oid(path: str, content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest() if _is_lfs(path) else _blob(content)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -202,8 +200,6 @@ class _Handler(BaseHTTPRequestHandler):
         elif path == "/api/repos/create":
             self._create(json.loads(body))
         elif match := re.fullmatch(r"/lfs/([0-9a-f]{64})", path):
-            if self.hub.refused:
-                raise _AnswerError(self.hub.refused)
             self.hub.blobs[match[1]] = body
             raise _AnswerError(200)
         elif match := re.fullmatch(r"/datasets/([^/]+/[^/]+)\.git/info/lfs/objects/batch", path):
@@ -275,11 +271,10 @@ class _Handler(BaseHTTPRequestHandler):
                 top = "/".join(filter(None, (folder, above[0])))
                 entries[top] = {"type": "directory", "oid": "0" * 40, "size": 0, "path": top}
                 continue
-            blob = hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
-            entry = {"type": "file", "oid": blob, "size": len(content), "path": path}
+            size = len(content)
+            entry = {"type": "file", "oid": _blob(content), "size": size, "path": path}
             if _is_lfs(path):
-                lfs = {"oid": _oid(path, content), "size": len(content), "pointerSize": 130}
-                entry["lfs"] = lfs
+                entry["lfs"] = {"oid": _oid(path, content), "size": size, "pointerSize": 130}
             entries[path] = entry
         if folder and not entries:
             raise _AnswerError(404, "EntryNotFound")
@@ -294,8 +289,6 @@ class _Handler(BaseHTTPRequestHandler):
         sha = self._commit(repo, revision)
         if path not in repo.commits[sha] or path in self.hub.lost:
             raise _AnswerError(404, "EntryNotFound")
-        if status := self.hub.failing.get(path):
-            raise _AnswerError(status)
         content = repo.commits[sha][path]
         about = {"ETag": f'"{_oid(path, content)}"', "X-Repo-Commit": sha}
         self._content(path, self.hub.altered.get(path, content), about)

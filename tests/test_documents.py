@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import shlex
+import shutil
 import sys
 import tomllib
 from collections.abc import Sequence
+from importlib.metadata import version
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
@@ -30,8 +33,17 @@ README_COMMANDS = README.partition("## Six commands")[2].partition("```sh\n")[2]
 VERBS = ["demo", "info", "evaluate", "report", "report", "compare"]
 
 
+@pytest.fixture
+def beside_data(demo: Path, tmp_path: Path) -> None:
+    """Put the data that `omnidata demo` makes where it looks for those of an earlier call."""
+    home = tmp_path / "omnidata-demo"
+    shutil.copytree(demo, home / "data", copy_function=os.link)
+    (home / "demo.json").write_text(json.dumps({"seed": 0, "omnidata": version("omnidata")}))
+
+
 @pytest.mark.slow
-def test_the_readmes_commands_run_line_by_line_in_an_empty_folder(
+@pytest.mark.usefixtures("beside_data")
+def test_the_readmes_commands_run_line_by_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -200,7 +212,6 @@ def test_the_security_page_names_options_that_exist() -> None:
 
 @pytest.fixture(scope="module")
 def pictures() -> Any:
-    """The module that makes the pictures."""
     spec = spec_from_file_location("pictures", ROOT / "docs" / "_site" / "pictures.py")
     assert spec and spec.loader
     module = sys.modules["pictures"] = module_from_spec(spec)  # its dataclasses look there
@@ -209,6 +220,7 @@ def pictures() -> Any:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("beside_data")
 def test_no_picture_is_older_than_its_source(pictures: Any, tmp_path: Path) -> None:
     """Where it fails: `make pictures`, look at them, and commit them."""
     plots = find_spec("matplotlib") is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
@@ -38,13 +39,18 @@ def commands(page: Path) -> list[list[str]]:
     ]
 
 
-def make_demo(data: Path) -> None:
-    """Make what `omnidata demo` leaves, out of data that are there already."""
-    Path("omnidata-demo").mkdir()
-    Path("omnidata-demo/data").symlink_to(data)
-    for name in ("oracle", "center"):
-        command = f"evaluate omnigui omnidata-demo/data --model baseline:{name} --out"
-        here(*command.split(), f"omnidata-demo/runs/baseline-{name}-seed0")
+@pytest.fixture(scope="module")
+def made(demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `omnidata demo` leaves, out of data that are there already."""
+    home = tmp_path_factory.mktemp("howto")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(home)
+        Path("omnidata-demo").mkdir()
+        Path("omnidata-demo/data").symlink_to(demo)
+        for name in ("oracle", "center"):
+            command = f"evaluate omnigui omnidata-demo/data --model baseline:{name} --out"
+            here(*command.split(), f"omnidata-demo/runs/baseline-{name}-seed0")
+    return home / "omnidata-demo"
 
 
 @pytest.mark.parametrize(
@@ -55,13 +61,13 @@ def make_demo(data: Path) -> None:
     ],
 )  # fmt: skip
 def test_the_pages_commands_run_on_the_demo(
-    name: str, demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page = (DOCS / f"{name}.md").read_text("utf-8")
     if "--figures" in page:
         pytest.importorskip("matplotlib", reason="needs the extra `plots`")
     monkeypatch.chdir(tmp_path)
-    make_demo(demo)
+    shutil.copytree(made, "omnidata-demo", symlinks=True)
     found = [words for words in commands(DOCS / f"{name}.md") if words != ["demo"]]
     assert found
     printed = ""

@@ -41,7 +41,6 @@ def read(name: str) -> Any:
 
 @pytest.fixture(scope="module")
 def runner() -> Any:
-    """The module that `make notebooks` runs."""
     pytest.importorskip("nbclient", reason="needs the extra `dev`")
     spec = importlib.util.spec_from_file_location("notebooks_run", FOLDER / "run.py")
     assert spec and spec.loader

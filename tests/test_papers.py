@@ -100,7 +100,6 @@ def places(few: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pat
 
 
 def output(command: str, places: dict[str, Path], out: Path) -> str:
-    """What the command prints on stdout."""
     words = {"OUT": out / "out", "OUT.svg": out / "out.svg", "MODEL": "baseline:oracle"}
     argv = ({**places, **words}.get(word, word) for word in shlex.split(command)[1:])
     return here(*argv).stdout

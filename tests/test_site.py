@@ -235,12 +235,12 @@ def test_what_a_page_computes_is_what_it_says(page: Path) -> None:
     assert found.attempted > 1
 
 
-def test_the_reference_of_the_run_folder_names_every_field(sample: Path, tmp_path: Path) -> None:
+def test_the_reference_of_the_run_folder_names_every_field(few: Path, tmp_path: Path) -> None:
     import omnidata
 
     task = omnidata.get_task("omnigui")
     run = tmp_path / "run"
-    omnidata.evaluate(task, task.load(sample), "baseline:center", run)
+    omnidata.evaluate(task, task.load(few), "baseline:center", run)
     fields = set[str]()
     for name in ("run.json", "predictions.jsonl", "scores.jsonl", "results.json"):
         text = (run / name).read_text(encoding="utf-8")
@@ -302,7 +302,6 @@ def test_the_quickstarts_python_runs(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def benchmark_pages() -> dict[str, Path]:
-    """The page of every task that is ours."""
     from omnidata import registry
 
     tasks = {

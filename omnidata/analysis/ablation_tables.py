@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from omnidata.analysis.ablation import Ablation, Row
-from omnidata.analysis.comparison_tables import few, span
+from omnidata.analysis.comparison_tables import explain_too_few, format_interval
 from omnidata.analysis.inference import RESAMPLES
 from omnidata.errors import plural
 from omnidata.metrics.paired import Unit
@@ -59,7 +59,8 @@ def _cells(row: Row, levels: list[str], metric: str, unit: Unit) -> tuple[str, .
             continue
         change, q = sliced.metrics[metric], sliced.q[metric]
         sure = "*" if q is not None and q < _SURE else ""
-        cells.append(f"{number(change.difference, unit, sign=True)}{sure} ({span(change, unit)})")
+        difference = number(change.difference, unit, sign=True)
+        cells.append(f"{difference}{sure} ({format_interval(change, unit)})")
     return tuple(cells)
 
 
@@ -73,7 +74,7 @@ def notes(found: Ablation, *, by_level: bool = True) -> list[str]:
     lines += [f"{row.setting.name}: {warning}" for row in found.rows for warning in row.warnings]
     lines += [f"{metric}: left out, 0 in all runs" for metric in _zero(found)]
     shown = tables(found, by_level=by_level)
-    lines += filter(None, [few(shown)])
+    lines += filter(None, [explain_too_few(shown)])
     compared = {row.reference.name for row in found.rows if row.reference}
     lines.append(
         f"change: difference to {' or '.join(sorted(compared)) or 'nothing'} on the steps of both "

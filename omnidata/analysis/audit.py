@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from omnidata.analysis.audit_learning import (
     ALPHA,
@@ -18,14 +17,13 @@ from omnidata.analysis.audit_learning import (
     LINEAR,
     TREE,
     CrossValidation,
-    Features,
-    Ints,
     PermutationTest,
-    features,
-    groups,
+    group_near_duplicates,
     permutation_test,
 )
+from omnidata.analysis.prompt_features import features
 from omnidata.errors import DataError
+from omnidata.metrics.intervals import Floats, Ints
 from omnidata.predictions import Prediction
 from omnidata.run.engines import Cluster
 from omnidata.run.scoring import score
@@ -34,15 +32,14 @@ from omnidata.tasks.profile import Profile
 from omnidata.types import Progress, Step
 
 Kind = Literal["baseline", "constant", "learned"]
-Floats = npt.NDArray[np.float64]
 
-_CEILING = "oracle"
+_CEILING: Final = "oracle"
 """The baseline that looks at the target; its texts are right answers."""
 
-_TRIED = 100
-_CHOICES = 16
-_CARRIERS = 5
-_LEAST_GROUPS = 4 * FOLDS
+_TRIED: Final = 100
+_CHOICES: Final = 16
+_CARRIERS: Final = 5
+_LEAST_GROUPS: Final = 4 * FOLDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +151,9 @@ def audit(
         DataError: the profile judges no step.
         RunError: a process was lost.
     """
-    known = _baselines(task, profile, steps)
-    fixed = _constants(task, profile, steps, seed=seed)
-    judged = np.flatnonzero(~np.isnan(fixed[0].hits))
+    baselines = _baselines(task, profile, steps)
+    constants = _constants(task, profile, steps, seed=seed)
+    judged = np.flatnonzero(~np.isnan(constants[0].hits))
     if not len(judged):
         raise DataError(
             f"{profile.name} judges none of the {len(steps)} steps",
@@ -164,65 +161,45 @@ def audit(
             remedy="`omnidata info` lists what is wrong with the targets",
         )
     judge = partial(_judge, task, profile, steps)
-    rules = [judge(guess, "baseline") for guess in known]
-    rules += [judge(guess, "constant") for guess in _without_copies(fixed, known)[:1]]
-    unlearned = max(rules, key=lambda rule: rule.metric)
+    rules = [judge(guess, "baseline") for guess in baselines]
+    rules += [judge(guess, "constant") for guess in _without_copies(constants, baselines)[:1]]
     kept = [steps[number] for number in judged.tolist()]
     prompts = [task.conversation(step) for step in kept]
-    group = groups(kept, prompts)
-    few = max(_CHOICES, len(steps) // 10)
-    plain = [guess for guess in known if len(set(map(guess.answer, steps))) <= few]
-    offered = _choices([*plain, *_without_copies(fixed, plain)])
+    groups = group_near_duplicates(kept, prompts)
     report = Report(
         task=task.name,
         profile=profile.name,
         options=task.options,
         steps=len(steps),
         judged=len(judged),
-        groups=int(group.max()) + 1,
+        groups=int(groups.max()) + 1,
         value=profile.values[0],
         metric=_column(profile, rules),
         rules=rules,
-        unlearned=unlearned,
+        unlearned=max(rules, key=lambda rule: rule.metric),
     )
-    if len(offered) < 2 or report.groups < _LEAST_GROUPS or not (seen := features(prompts)).names:
+    choices = _choose(_learnable(baselines, constants, steps))
+    if len(choices) < 2 or report.groups < _LEAST_GROUPS:
         return report
-    hits = np.array([guess.hits[judged] for guess in offered])
-    cv = CrossValidation.split(seen, hits, group, seed=seed)
-    scores = cv.feature_scores().tolist()
-    ranked = _rank_features(seen, scores)
-    picks = {
-        f"{seen.names[ranked[0]]}, alone": cv.feature_picks()[:, ranked[0]],
-        **{name: cv.learned_picks(name) for name in (TREE, LINEAR)},
-    }
+    seen = features(prompts)
+    if not seen.names:
+        return report
+    hits = np.array([guess.hits[judged] for guess in choices])
+    cv = CrossValidation.split(seen, hits, groups, seed=seed)
     learned = [
-        judge(_combination(name, offered, judged, picked, steps), "learned")
-        for name, picked in picks.items()
+        judge(_combine(name, choices, judged, picks, steps), "learned")
+        for name, picks in _learned_picks(cv)
     ]
     best = max(learned, key=lambda rule: rule.metric)
     rules = [*rules, *learned]
     report = replace(report, rules=rules, learned=best, metric=_column(profile, rules))
-    if best.metric <= unlearned.metric:
+    if best.metric <= report.unlearned.metric:
         return report
-    luck = permutation_test(
+    chance = permutation_test(
         cv, best.metric, seed=seed, workers=workers, cluster=cluster, progress=progress
     )
-    report = replace(report, chance=luck)
-    if luck.p > ALPHA:
-        return report
-    better = [number for number in ranked[:_CARRIERS] if scores[number] > unlearned.metric]
-    return replace(
-        report,
-        leak=True,
-        carriers={seen.names[number]: scores[number] for number in better},
-        tree=cv.tree_text([guess.name.replace("\n", "\\n") for guess in offered]),
-    )
-
-
-def _rank_features(seen: Features, scores: Sequence[float]) -> list[int]:
-    """Return the numbers of the features, the best first; of equal ones that with fewest bins."""
-    levels = (seen.codes.max(axis=0) - seen.codes.min(axis=0)).tolist()
-    return sorted(range(len(scores)), key=lambda number: (-scores[number], levels[number]))
+    report = replace(report, chance=chance)
+    return report if chance.p > ALPHA else _describe_leak(report, cv, choices)
 
 
 def _baselines(task: Asking, profile: Profile, steps: Sequence[Step]) -> list[_Guess]:
@@ -266,26 +243,6 @@ def _without_copies(guesses: Sequence[_Guess], others: Sequence[_Guess]) -> list
     return [guess for guess in guesses if guess.hits.tobytes() not in seen]
 
 
-def _choices(guesses: Sequence[_Guess]) -> list[_Guess]:
-    """Return the few guesses that a classifier chooses from, which cover most steps.
-
-    The best is the first; each further one is right on the most steps not yet covered, at least 5
-    and 1 % of the steps.
-    """
-    hits = np.nan_to_num(np.array([guess.hits for guess in guesses])) > 0
-    least = max(5, hits.shape[1] // 100)
-    open_steps = np.ones(hits.shape[1], dtype=np.bool_)
-    chosen: list[int] = []
-    while len(chosen) < _CHOICES:
-        gains = (hits & open_steps).sum(axis=1)
-        best = int(gains.argmax())
-        if gains[best] < (least if chosen else 1):
-            break
-        chosen.append(best)
-        open_steps &= ~hits[best]
-    return [guesses[number] for number in chosen]
-
-
 def _judge(
     task: Asking, profile: Profile, steps: Sequence[Step], guess: _Guess, kind: Kind
 ) -> Rule:
@@ -311,13 +268,70 @@ def _column(profile: Profile, rules: Sequence[Rule]) -> str:
     return ""
 
 
-def _combination(
-    name: str, offered: Sequence[_Guess], judged: Ints, picks: Ints, steps: Sequence[Step]
+def _learnable(
+    baselines: Sequence[_Guess], constants: Sequence[_Guess], steps: Sequence[Step]
+) -> list[_Guess]:
+    """Return the constants, and the baselines that give few different answers."""
+    few = max(_CHOICES, len(steps) // 10)
+    plain = [guess for guess in baselines if len(set(map(guess.answer, steps))) <= few]
+    return [*plain, *_without_copies(constants, plain)]
+
+
+def _choose(guesses: Sequence[_Guess]) -> list[_Guess]:
+    """Return the few guesses that a classifier chooses from, which cover most steps.
+
+    The best is the first; each further one is right on the most steps not yet covered, at least 5
+    and 1 % of the steps.
+    """
+    hits = np.nan_to_num(np.array([guess.hits for guess in guesses])) > 0
+    least = max(5, hits.shape[1] // 100)
+    open_steps = np.ones(hits.shape[1], dtype=np.bool_)
+    chosen: list[int] = []
+    while len(chosen) < _CHOICES:
+        gains = (hits & open_steps).sum(axis=1)
+        best = int(gains.argmax())
+        if gains[best] < (least if chosen else 1):
+            break
+        chosen.append(best)
+        open_steps &= ~hits[best]
+    return [guesses[number] for number in chosen]
+
+
+def _learned_picks(cv: CrossValidation) -> Iterator[tuple[str, Ints]]:
+    """Yield each classifier's name and its pick for each prompt, (N,)."""
+    best = next(iter(_rank_features(cv)))
+    yield f"{cv.features.names[best]}, alone", cv.feature_picks()[:, best]
+    for name in (TREE, LINEAR):
+        yield name, cv.learned_picks(name)
+
+
+def _rank_features(cv: CrossValidation) -> dict[int, float]:
+    """Return the score of each feature, the best first; of equal ones that with fewest bins."""
+    scores = cv.feature_scores().tolist()
+    codes = cv.features.codes
+    bins = (codes.max(axis=0) - codes.min(axis=0)).tolist()
+    ranked = sorted(range(len(scores)), key=lambda number: (-scores[number], bins[number]))
+    return {number: scores[number] for number in ranked}
+
+
+def _describe_leak(report: Report, cv: CrossValidation, choices: Sequence[_Guess]) -> Report:
+    best = list(_rank_features(cv).items())[:_CARRIERS]
+    least = report.unlearned.metric
+    return replace(
+        report,
+        leak=True,
+        carriers={cv.features.names[number]: score for number, score in best if score > least},
+        tree=cv.tree_text([guess.name.replace("\n", "\\n") for guess in choices]),
+    )
+
+
+def _combine(
+    name: str, choices: Sequence[_Guess], judged: Ints, picks: Ints, steps: Sequence[Step]
 ) -> _Guess:
     """Return the picks as one guess; a step that is not judged gets the first choice."""
-    chosen = dict.fromkeys((step.sample_id for step in steps), offered[0])
-    hits = offered[0].hits.copy()
+    chosen = dict.fromkeys((step.sample_id for step in steps), choices[0])
+    hits = choices[0].hits.copy()
     for number, pick in zip(judged.tolist(), picks.tolist(), strict=True):
-        chosen[steps[number].sample_id] = offered[pick]
-        hits[number] = offered[pick].hits[number]
+        chosen[steps[number].sample_id] = choices[pick]
+        hits[number] = choices[pick].hits[number]
     return _Guess(name, lambda step: chosen[step.sample_id].answer(step), hits)

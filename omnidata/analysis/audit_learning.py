@@ -1,178 +1,67 @@
-"""Classifiers on the form of prompts: features, cross-validation and a permutation test.
-
-No medium is opened and no target is read: prompts with equal parts and texts have equal features.
-"""
+"""Classifiers on the form of prompts: folds of near-duplicates, cross-validation, chance."""
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
+from omnidata.analysis.prompt_features import Features
 from omnidata.errors import RunError
+from omnidata.metrics.intervals import Floats, Ints
 from omnidata.run.engines import Cluster, Lost, each
 from omnidata.types import Conversation, Progress, Step
 
-Kind = Literal["text", "image", "video", "audio"]
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+FOLDS: Final = 5
+TREE: Final = "tree of depth 3"
+LINEAR: Final = "linear classifier"
 
-MAX_BINS = 8
-MAX_TEXTS = 100
-_RARE = 5
-_LETTERS: Mapping[Kind, str] = {"text": "t", "image": "i", "video": "v", "audio": "a"}
-_LABEL = re.compile(r"^[^:,]{1,40}: ")
-
-FOLDS = 5
-TREE = "tree of depth 3"
-LINEAR = "linear classifier"
-
-SHUFFLES = 199
-ALPHA = 0.005
+SHUFFLES: Final = 199
+ALPHA: Final = 0.005
 
 
-@dataclass(frozen=True, slots=True)
-class Features:
-    """The features of N prompts, each in up to `MAX_BINS` bins.
+def group_near_duplicates(steps: Sequence[Step], prompts: Sequence[Conversation]) -> Ints:
+    """Return the group of near-duplicates of each step, (N,), numbered from 0.
 
-    Attributes:
-        names: of the F features.
-        bins: float64 (N, B), a column for each bin of each feature, 1 where a prompt is in it.
-        codes: int64 (N, F), the column of `bins` in which a feature of a prompt is 1.
-        numbers: float32 (N, P), the columns that a tree may split: numbers, and 0 or 1 for words.
-        columns: names of the P columns.
+    Steps of one group, instruction or prompt are near-duplicates. Instructions are compared without
+    case and space; an instruction of a fifth of the steps or more is a template, which joins
+    nothing. Prompts are compared in all their parts, media by hash if the data have it, else by
+    path.
+
+    Args:
+        steps: N of them.
+        prompts: of the steps.
     """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
 
-    names: list[str]
-    bins: Floats
-    codes: Ints
-    numbers: npt.NDArray[np.float32]
-    columns: list[str]
-
-
-def features(prompts: Sequence[Conversation]) -> Features:
-    """Return the features in which the prompts differ.
-
-    * numbers: messages, parts, parts of each kind, characters and lines of all texts, of the last
-      and of the one before it;
-    * words: the kind of each of the last three parts and the first two, the order of all;
-    * shared texts: whether a line, or an item of a list within a line, occurs, for those that at
-      least 5 prompts and 2 % of them have and as many lack; the `MAX_TEXTS` most even ones.
-
-    The order of parts has a letter for each (t, i, v, a); an order of fewer than 5 prompts counts
-    as "other". Of features that split the prompts in the same way, the first is kept.
-
-    Examples:
-        >>> from omnidata.types import Message, Part
-        >>> def prompt(*texts):
-        ...     return (Message("user", tuple(Part("text", text) for text in texts)),)
-        >>> found = features([prompt("a")] * 5 + [prompt("a", "b")] * 5)
-        >>> found.names, found.codes.ravel().tolist()
-        (['number of parts'], [0, 0, 0, 0, 0, 1, 1, 1, 1, 1])
-        >>> features([prompt(f"{number:03}") for number in range(50)]).names
-        []
-        >>> found = features([prompt("x" * number) for number in range(1, 200)])
-        >>> found.names, found.bins.sum(axis=0).tolist()
-        (['characters'], [24.0, 25.0, 25.0, 25.0, 25.0, 25.0, 25.0, 25.0])
-    """
-    described = [_describe(conversation) for conversation in prompts]
-    values = {name: np.array([row[name] for row in described]) for name in described[0]}
-    names: list[str] = []
-    codes: list[Ints] = []
-    numbers: dict[str, npt.NDArray[np.float32]] = {}
-    seen: set[bytes] = set()
-    for name, value in (values | _shared_texts(prompts)).items():
-        if value.dtype.kind == "U":
-            words, code, counts = np.unique(value, return_inverse=True, return_counts=True)
-            value = np.where(counts[code] < _RARE, "other", value)
-            words, code = np.unique(value, return_inverse=True)
-            split = {f"{name} = {word}": code == number for number, word in enumerate(words)}
-        else:
-            # Cuts are values that occur, so that frequent values stay in one bin.
-            cuts = np.unique(value)[1:]
-            if len(cuts) >= MAX_BINS:
-                inner = np.linspace(0, 1, MAX_BINS + 1)[1:-1]
-                cuts = np.unique(np.quantile(value, inner, method="inverted_cdf"))
-            _, code = np.unique(np.searchsorted(cuts, value, side="right"), return_inverse=True)
-            split = {name: value}
-        _, first, again = np.unique(code, return_index=True, return_inverse=True)
-        key = np.argsort(np.argsort(first))[again].tobytes()  # equal for equal partitions
-        if len(first) > 1 and key not in seen:
-            seen.add(key)
-            names.append(name)
-            codes.append(code)
-            numbers |= {column: part.astype(np.float32) for column, part in split.items()}
-    starts = np.cumsum([0, *(code.max() + 1 for code in codes)])
-    found = np.array(codes, dtype=np.int64).reshape(len(names), len(prompts)).T + starts[:-1]
-    bins = np.zeros((len(prompts), starts[-1]))
-    np.put_along_axis(bins, found, 1, axis=1)
-    table = np.array([*numbers.values()], dtype=np.float32).reshape(len(numbers), len(prompts)).T
-    return Features(names, bins, found, np.ascontiguousarray(table), list(numbers))
-
-
-def _describe(conversation: Conversation) -> dict[str, float | str]:
-    """Return the numbers and words of one prompt; the same names for every prompt."""
-    parts = [part for message in conversation for part in message.parts]
-    texts = [part.text for part in parts if part.kind == "text"]
-    kinds: list[Kind] = [part.media.kind if part.media else "text" for part in parts]
-    before = texts[-2] if len(texts) > 1 else ""
-    return {
-        "number of parts": float(len(parts)),
-        "number of messages": float(len(conversation)),
-        **{f"number of {kind} parts": float(kinds.count(kind)) for kind in _LETTERS},
-        "characters": float(sum(map(len, texts))),
-        "characters of the last text": float(len(texts[-1]) if texts else 0),
-        "characters of the text before": float(len(before)),
-        "lines": float(sum(text.count("\n") + 1 for text in texts)),
-        "lines of the last text": float(texts[-1].count("\n") + 1 if texts else 0),
-        **{
-            f"kind of part {n} from the end": kinds[-n] if len(kinds) >= n else "none"
-            for n in (1, 2, 3)
-        },
-        **{f"kind of part {n + 1}": kinds[n] if len(kinds) > n else "none" for n in range(2)},
-        "order of parts": "".join(_LETTERS[kind] for kind in kinds),
-    }
-
-
-def _shared_texts(prompts: Sequence[Conversation]) -> dict[str, Floats]:
-    """Return whether each prompt has each shared text, the most even texts first."""
-    held = [
-        {
-            text
-            for message in conversation
+    instructions = ["".join(step.instruction.casefold().split()) for step in steps]
+    counts = Counter(instructions)
+    # A graph whose first nodes are the steps, and whose other nodes are what they share.
+    shared: dict[Hashable, int] = {}
+    edges = []
+    for number, (step, text, prompt) in enumerate(zip(steps, instructions, prompts, strict=True)):
+        content = tuple(
+            (message.role, part.kind, part.text, part.media and (part.media.sha256 or part.media))
+            for message in prompt
             for part in message.parts
-            for text in segments(part.text)
-        }
-        for conversation in prompts
-    ]  # fmt: skip
-    total = len(prompts)
-    counts = Counter(text for texts in held for text in texts)
-    even = {text: min(n, total - n) for text, n in counts.items()}
-    least = max(_RARE, total // 50)
-    chosen = sorted((text for text, n in even.items() if n >= least), key=lambda t: (-even[t], t))
-    return {
-        f'has "{text}"': np.array([text in texts for texts in held], dtype=np.float64)
-        for text in chosen[:MAX_TEXTS]
-    }
-
-
-def segments(text: str) -> Iterator[str]:
-    """Yield the lines of a text, and the items of lines that are lists."""
-    for line in text.splitlines():
-        line = line.strip()
-        if line:
-            yield line
-            items = _LABEL.sub("", line).split(", ")
-            if len(items) > 1:
-                yield from (item.strip() for item in items)
+        )
+        keys: list[Hashable] = [("group", step.group), ("prompt", content)]
+        if text and counts[text] * FOLDS < len(steps):
+            keys.append(("instruction", text))
+        for key in keys:
+            edges.append((number, len(steps) + shared.setdefault(key, len(shared))))
+    size = len(steps) + len(shared)
+    graph = coo_array((np.ones(len(edges)), np.array(edges).T), shape=(size, size))
+    _, component = connected_components(graph, directed=False)
+    groups: Ints = component[: len(steps)].astype(np.int64)
+    return groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,9 +88,9 @@ class CrossValidation:
         """Draw the folds; the arguments are the attributes."""
         from sklearn.model_selection import GroupKFold
 
-        order = np.argsort(np.argsort(-hits.sum(axis=1), kind="stable"))
-        ranks = np.where(hits > 0, order[:, None], len(hits))
-        labels = np.where(ranks.min(axis=0) < len(hits), ranks.argmin(axis=0), -1)
+        order = np.argsort(-hits.sum(axis=1), kind="stable")  # the choices, the best first
+        is_right = hits[order] > 0
+        labels = np.where(is_right.any(axis=0), order[is_right.argmax(axis=0)], -1)
         folds = np.empty(len(groups), dtype=np.int64)
         splitter = GroupKFold(FOLDS, shuffle=True, random_state=seed)
         for fold, (_, test) in enumerate(splitter.split(folds, groups=groups)):
@@ -274,42 +163,6 @@ def _classifier(name: str) -> Any:
     if name == TREE:
         return DecisionTreeClassifier(max_depth=3, min_samples_leaf=5, random_state=0)
     return RidgeClassifier(alpha=10)
-
-
-def groups(steps: Sequence[Step], prompts: Sequence[Conversation]) -> Ints:
-    """Return the group of near-duplicates of each step, (N,), numbered from 0.
-
-    Steps of one group, instruction or prompt are near-duplicates. Instructions are compared without
-    case and space; an instruction of a fifth of the steps or more is a template, which joins
-    nothing. Prompts are compared in all their parts, media by hash if the data have it, else by
-    path.
-
-    Args:
-        steps: N of them.
-        prompts: of the steps.
-    """
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    instructions = ["".join(step.instruction.casefold().split()) for step in steps]
-    counts = Counter(instructions)
-    nodes: dict[Hashable, int] = {}  # steps are the first nodes; each joins a node of its group
-    edges = []
-    for number, (step, text, prompt) in enumerate(zip(steps, instructions, prompts, strict=True)):
-        content = tuple(
-            (message.role, part.kind, part.text, part.media and (part.media.sha256 or part.media))
-            for message in prompt
-            for part in message.parts
-        )
-        keys: list[Hashable] = [("group", step.group), ("prompt", content)]
-        if text and counts[text] * FOLDS < len(steps):
-            keys.append(("instruction", text))
-        edges += [(number, len(steps) + nodes.setdefault(key, len(nodes))) for key in keys]
-    size = len(steps) + len(nodes)
-    graph = coo_array((np.ones(len(edges)), np.array(edges).T), shape=(size, size))
-    _, found = connected_components(graph, directed=False)
-    numbers: Ints = found[: len(steps)].astype(np.int64)
-    return numbers
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from urllib.parse import quote
 
-from omnidata.analysis.comparison import Comparison, Direction, Flip, Pair, Slice
+from omnidata.analysis.comparison import Comparison, Direction, Flip, Slice
 from omnidata.analysis.inference import MIN_DIFFERING, MIN_EPISODES, Estimate
 from omnidata.errors import UsageError, plural
 from omnidata.metrics.paired import Unit
@@ -20,41 +20,20 @@ from omnidata.types import CAUSES
 
 Part = TextTable | str
 """A table, or a sentence in its place."""
-_FLIPS = 50
+
+_DIRECTIONS: Final[tuple[Direction, ...]] = ("right->wrong", "wrong->right")
+_MOST_FLIPS: Final = 50
 """So many of each direction are listed in tables; JSON has all."""
 
 
-def span(found: Estimate, unit: Unit) -> str:
-    """Return the interval of a difference, or in short why there is none (see `few`)."""
-    if found.ci95 is None:
-        if found.why.startswith("too few"):
-            return f"too few: {found.why.rpartition('(')[2].removesuffix(')')}"
-        return "no difference" if found.why == "no episode differs" else found.why
-    low, high = (number(end, unit, sign=True) for end in found.ci95)
-    return f"{low} to {high}"
-
-
-def few(tables: Iterable[Part]) -> str:
-    """Explain `too few` below tables that have it; empty for others."""
-    own = (each for each in tables if isinstance(each, TextTable))
-    cells = (cell.text for each in own for row in each.rows for cell in row.cells)
-    if not any(text.startswith("too few: ") or "(too few: " in text for text in cells):
-        return ""
-    return (
-        f"too few: no interval, as fewer than {MIN_EPISODES} groups are compared, or fewer "
-        f"than {MIN_DIFFERING} differ."
-    )
-
-
-def facts(found: Comparison) -> list[str]:
+def describe_runs(found: Comparison) -> list[str]:
     """Return lines that say which runs are compared, and on which steps."""
-    a, b = found.pair.a, found.pair.b
-    unit = "step" if found.pair.steps else "task"
-    episodes, groups = _sizes(found.pair)
+    unit = found.aligned.unit
+    episodes, groups = _sizes(found)
     lines = [
-        f"A: {a.name} ({a.path})",
-        f"B: {b.name} ({b.path})",
-        f"{a.task} by {a.profile}: {plural(len(found.pair.ids), unit)} in both runs",
+        f"A: {found.a.name} ({found.a.path})",
+        f"B: {found.b.name} ({found.b.path})",
+        f"{found.a.task} by {found.a.profile}: {plural(len(found.aligned.ids), unit)} in both runs",
     ]
     if groups < episodes:
         lines.append(
@@ -62,7 +41,7 @@ def facts(found: Comparison) -> list[str]:
             "the bootstrap resamples groups"
         )
     lines += found.warnings
-    if unjudged := len(found.pair.ids) - found.overall.steps:
+    if unjudged := found.unjudged():
         are = "is" if unjudged == 1 else "are"
         lines.append(f"{plural(unjudged, unit)} without a usable target {are} left out")
     for each in found.settings:
@@ -70,12 +49,166 @@ def facts(found: Comparison) -> list[str]:
     return lines
 
 
-def _sizes(compared: Pair) -> tuple[int, int]:
-    episodes = len({step.episode for step in compared.steps})
-    return episodes, len({step.group for step in compared.steps})
+def _sizes(found: Comparison) -> tuple[int, int]:
+    """Return the numbers of episodes and of groups of related episodes."""
+    steps = found.aligned.steps
+    return len({step.episode for step in steps}), len({step.group for step in steps})
 
 
-def method(found: Comparison, by: Sequence[str] = ()) -> str:
+# Tables of metrics and causes. Rows are pairs of an estimate and its cells.
+
+_Row = tuple[Estimate, Sequence[str]]
+_COMPARED: Final = ("A", "B", "B - A", "95 % interval")
+
+
+def tables(found: Comparison, by: Sequence[str] = (), *, wide: bool = True) -> list[Part]:
+    """Return the table of all steps, a table per metric and tag, and the causes.
+
+    A table whose rows would all be zero is a sentence that says so.
+
+    Args:
+        found: the comparison.
+        by: the tags, which the comparison has.
+        wide: with all columns; without, tables of short names fit 80 columns.
+
+    Raises:
+        UsageError: the comparison has no such tag.
+    """
+    known = _tags(found)
+    for tag in by:
+        if tag not in known:
+            raise UsageError(
+                "there is no such tag in the comparison",
+                where=f"--by {tag}",
+                expected=f"one of {', '.join(known)}" if known else "no --by: there are no tags",
+                remedy="" if known else "drop --by",
+            )
+    made = [_overall(found, wide=wide)]
+    for tag in by:
+        for metric, unit in found.columns.items():
+            made.append(_by_tag(found, tag, metric, unit, wide=wide))
+    if found.causes:
+        made.append(_causes(found, wide=wide))
+    return made
+
+
+def _tags(found: Comparison) -> list[str]:
+    return list(dict.fromkeys(each.axis for each in found.slices if each.axis))
+
+
+def _overall(found: Comparison, *, wide: bool) -> Part:
+    rows: list[_Row] = []
+    for metric, unit in found.columns.items():
+        value = found.overall.metrics[metric]
+        name = f"{metric} (%)" if unit == "share" else metric
+        sizes = _size_cells(found, value, found.overall) if wide else ()
+        rows.append((value, (name, *_cells(value, unit), number(value.p, "p"), *sizes)))
+    header = ("overall", *_COMPARED, "p", *(_size_headers(found) if wide else ()))
+    steps = plural(found.overall.steps, found.aligned.unit)
+    return _without_zeros(f"{found.a.task}, all {steps}", header, rows)
+
+
+def _by_tag(found: Comparison, tag: str, metric: str, unit: Unit, *, wide: bool) -> Part:
+    has_flips = wide and metric == found.flipping
+    header = [tag, *_COMPARED, *(("p", "q") if wide else ("q",))]
+    if has_flips:
+        header += ["only A right", "only B right", "McNemar p", "McNemar q"]
+    if wide:
+        header += _size_headers(found)
+    rows: list[_Row] = []
+    for name, each in found.by(tag).items():
+        value = each.metrics[metric]
+        cells = [name, *_cells(value, unit), *_p_cells(value, each.q[metric], wide=wide)]
+        if has_flips:
+            cells += _flip_cells(each)
+        if wide:
+            cells += _size_cells(found, value, each)
+        rows.append((value, cells))
+    title = f"{metric} by {tag}" + (" (%)" if unit == "share" else "")
+    return _without_zeros(title, header, rows)
+
+
+def _causes(found: Comparison, *, wide: bool) -> Part:
+    rows: list[_Row] = []
+    for name, each in found.causes.items():
+        label = CAUSES[name].partition(":")[0]
+        ps = _p_cells(each.share, each.q, wide=wide)
+        rows.append((each.share, (label, *_cells(each.share, "share"), *ps)))
+    header = ("", *_COMPARED, *(("p", "q") if wide else ("q",)))
+    return _without_zeros("wrong, by cause (% of all steps)", header, rows)
+
+
+def _cells(value: Estimate, unit: Unit) -> tuple[str, ...]:
+    return (
+        number(value.a, unit),
+        number(value.b, unit),
+        number(value.difference, unit, sign=True),
+        format_interval(value, unit),
+    )
+
+
+def format_interval(found: Estimate, unit: Unit) -> str:
+    """Return the interval of a difference, or why there is none (see `explain_too_few`)."""
+    if found.ci95:
+        low, high = (number(end, unit, sign=True) for end in found.ci95)
+        return f"{low} to {high}"
+    if found.why.startswith("too few"):
+        few = found.episodes if found.episodes < MIN_EPISODES else found.differing
+        return f"too few: {few}"
+    return "no difference" if found.why == "no episode differs" else found.why
+
+
+def _p_cells(value: Estimate, q: float | None, *, wide: bool) -> list[str]:
+    ps = [value.p, q] if wide else [q]
+    return [number(p, "p") for p in ps]
+
+
+def _flip_cells(each: Slice) -> Sequence[str]:
+    if each.flips is None:
+        return ("-",) * 4
+    counts = str(each.flips.a_only), str(each.flips.b_only)
+    return (*counts, number(each.flips.p, "p"), number(each.flips_q, "p"))
+
+
+def _size_headers(found: Comparison) -> tuple[str, ...]:
+    if not found.aligned.steps:
+        return ("tasks",)
+    episodes, groups = _sizes(found)
+    return ("groups" if groups < episodes else "episodes", "steps")
+
+
+def _size_cells(found: Comparison, value: Estimate, each: Slice) -> tuple[str, ...]:
+    return (str(value.episodes), str(each.steps))[: len(_size_headers(found))]
+
+
+def _without_zeros(title: str, header: Sequence[str], rows: Sequence[_Row]) -> Part:
+    """Leave rows out whose value is 0 in both runs, and name up to four of them."""
+    kept = [cells for value, cells in rows if not value.a == value.b == 0]
+    zero = [cells[0] for value, cells in rows if value.a == value.b == 0]
+    note = f"{plural(len(zero), 'row')} left out, 0 in both runs" if zero else ""
+    if 0 < len(zero) <= 4:
+        note += f": {', '.join(zero)}"
+    if not kept:
+        return f"{title}: {note or 'nothing to compare'}"
+    return TextTable(title, header, kept, notes=[note] if note else [])
+
+
+# Lines below the tables.
+
+
+def explain_too_few(parts: Iterable[Part]) -> str:
+    """Explain `too few` below tables that have it; empty for others."""
+    tables = (part for part in parts if isinstance(part, TextTable))
+    cells = (cell.text for table in tables for row in table.rows for cell in row.cells)
+    if not any("too few: " in text for text in cells):
+        return ""
+    return (
+        f"too few: no interval, as fewer than {MIN_EPISODES} groups are compared, or fewer "
+        f"than {MIN_DIFFERING} differ."
+    )
+
+
+def explain_columns(found: Comparison, by: Sequence[str] = ()) -> str:
     """Explain the columns in a few sentences."""
     text = (
         f"95 % interval: of B - A, percentiles of {found.resamples} paired bootstrap resamples of "
@@ -96,140 +229,21 @@ def method(found: Comparison, by: Sequence[str] = ()) -> str:
     return text
 
 
-def _axes_of(found: Comparison) -> list[str]:
-    return list(dict.fromkeys(each.axis for each in found.slices if each.axis))
-
-
-def blocks(found: Comparison, by: Sequence[str] = (), *, wide: bool = True) -> list[Part]:
-    """Return the table of all steps, a table per metric and tag, and the causes.
-
-    A table whose rows would all be zero is a sentence that says so.
-
-    Args:
-        found: the comparison.
-        by: the tags; see `_axes_of`.
-        wide: with all columns; without, tables of short names fit 80 columns.
-
-    Raises:
-        UsageError: the comparison has no such tag.
-    """
-    known = _axes_of(found)
-    for axis in by:
-        if axis not in known:
-            raise UsageError(
-                "there is no such tag in the comparison",
-                where=f"--by {axis}",
-                expected=f"one of {', '.join(known)}" if known else "no --by: there are no tags",
-                remedy="" if known else "drop --by",
-            )
-    rows = []
-    for metric, unit in found.columns.items():
-        value = found.overall.metrics[metric]
-        name = f"{metric} (%)" if unit == "share" else metric
-        sizes = _counts(found, value, found.overall) if wide else ()
-        rows.append((value, (name, *_cells(value, unit), number(value.p, "p"), *sizes)))
-    header = ("overall", *_COMPARED, "p", *(_size_headers(found) if wide else ()))
-    steps = plural(found.overall.steps, "step" if found.pair.steps else "task")
-    made = [_without_zeros(f"{found.pair.a.task}, all {steps}", header, rows)]
-    for axis in by:
-        made += [
-            _by_axis(found, axis, metric, unit, wide=wide) for metric, unit in found.columns.items()
-        ]
-    return [*made, _causes(found, wide=wide)] if found.causes else made
-
-
-def next_steps(found: Comparison, by: Sequence[str]) -> str:
+def name_other_tags(found: Comparison, by: Sequence[str]) -> str:
     """Name the tags that are not shown; empty if all are."""
-    more = [axis for axis in _axes_of(found) if axis not in by]
+    more = [tag for tag in _tags(found) if tag not in by]
     return f"breakdowns: --by {', --by '.join(more)}" if more else ""
 
 
-_COMPARED = ("A", "B", "B - A", "95 % interval")
-
-
-def flips_line(found: Comparison) -> str:
+def describe_flips(found: Comparison) -> str:
     """Return McNemar's test on all steps in words; empty if there is none."""
     flips = found.overall.flips
-    if not found.flipping or flips is None:
+    if flips is None:
         return ""
-    unit = "step" if found.pair.steps else "task"
     p = number(flips.p, "p")
     return (
-        f"{found.flipping}: {plural(flips.a_only, unit)} right only in A, {flips.b_only} only "
-        f"in B; McNemar p {p if p.startswith('<') else f'= {p}'}"
-    )
-
-
-def _by_axis(found: Comparison, axis: str, metric: str, unit: Unit, *, wide: bool) -> Part:
-    flips = wide and metric == found.flipping
-    header = [axis, *_COMPARED, *(("p", "q") if wide else ("q",))]
-    if flips:
-        header += ["only A right", "only B right", "McNemar p", "McNemar q"]
-    rows = []
-    for name, each in found.by(axis).items():
-        value = each.metrics[metric]
-        row = [name, *_cells(value, unit), *([number(value.p, "p")] if wide else [])]
-        row.append(number(each.q[metric], "p"))
-        if flips:
-            own = each.flips
-            tested = own and (
-                *(str(own.a_only), str(own.b_only)),
-                *(number(own.p, "p"), number(each.flips_q, "p")),
-            )
-            row += tested or ("-",) * 4
-        rows.append((value, (*row, *(_counts(found, value, each) if wide else ()))))
-    title = f"{metric} by {axis}" + (" (%)" if unit == "share" else "")
-    return _without_zeros(title, (*header, *(_size_headers(found) if wide else ())), rows)
-
-
-def _causes(found: Comparison, *, wide: bool) -> Part:
-    rows = [
-        (
-            each.share,
-            (
-                CAUSES[name].partition(":")[0],
-                *_cells(each.share, "share"),
-                *([number(each.share.p, "p")] if wide else []),
-                number(each.q, "p"),
-            ),
-        )
-        for name, each in found.causes.items()
-    ]
-    header = ("", *_COMPARED, *(("p", "q") if wide else ("q",)))
-    return _without_zeros("wrong, by cause (% of all steps)", header, rows)
-
-
-def _without_zeros(
-    title: str, header: Sequence[str], rows: Sequence[tuple[Estimate, Sequence[str]]]
-) -> Part:
-    """Leave rows out whose value is 0 in both runs, and name up to four of them."""
-    kept = [cells for value, cells in rows if not value.a == value.b == 0]
-    zero = [cells[0] for value, cells in rows if value.a == value.b == 0]
-    note = f"{plural(len(zero), 'row')} left out, 0 in both runs" if zero else ""
-    if 0 < len(zero) <= 4:
-        note += f": {', '.join(zero)}"
-    if not kept:
-        return f"{title}: {note or 'nothing to compare'}"
-    return TextTable(title, header, kept, notes=[note] if note else [])
-
-
-def _size_headers(found: Comparison) -> tuple[str, ...]:
-    if not found.pair.steps:
-        return ("tasks",)
-    episodes, groups = _sizes(found.pair)
-    return ("groups" if groups < episodes else "episodes", "steps")
-
-
-def _counts(found: Comparison, value: Estimate, each: Slice) -> tuple[str, ...]:
-    return (str(value.episodes), str(each.steps))[: len(_size_headers(found))]
-
-
-def _cells(value: Estimate, unit: Unit) -> tuple[str, ...]:
-    return (
-        number(value.a, unit),
-        number(value.b, unit),
-        number(value.difference, unit, sign=True),
-        span(value, unit),
+        f"{found.flipping}: {plural(flips.a_only, found.aligned.unit)} right only in A, "
+        f"{flips.b_only} only in B; McNemar p {p if p.startswith('<') else f'= {p}'}"
     )
 
 
@@ -250,7 +264,7 @@ class Reports:
         return [_link(report, page) for report, page in places if report]
 
 
-NO_REPORTS = Reports()
+NO_REPORTS: Final = Reports()
 
 
 def _link(report: Path, page: int) -> str:
@@ -261,37 +275,40 @@ def _link(report: Path, page: int) -> str:
     return quote(str(report / "steps" / f"{page}.html"))
 
 
-def flips(
-    found: Comparison, direction: Direction, reports: Reports = NO_REPORTS
-) -> list[tuple[str, list[str]]]:
-    """Return the first steps that flipped that way: sample id, and the addresses of its pages."""
-    chosen = [flip for flip in found.flips if flip.direction == direction]
-    lines = [(flip.sample_id, reports.links(flip)) for flip in chosen[:_FLIPS]]
-    if len(chosen) > _FLIPS:
-        lines.append((f"... and {len(chosen) - _FLIPS} more (all with --format json)", []))
-    return lines
+def list_flips(
+    found: Comparison, reports: Reports = NO_REPORTS
+) -> Iterator[tuple[str, list[tuple[str, list[str]]]]]:
+    """Yield each direction with its number of steps that flipped, and the first of these steps.
+
+    A step is its sample id and the addresses of its pages.
+    """
+    if not found.flipping:
+        return
+    for direction in _DIRECTIONS:
+        flips = [flip for flip in found.flips if flip.direction == direction]
+        lines = [(flip.sample_id, reports.links(flip)) for flip in flips[:_MOST_FLIPS]]
+        if more := len(flips) - len(lines):
+            lines.append((f"... and {more} more (all with --format json)", []))
+        yield f"{direction}: {len(flips)}", lines
+
+
+# Other formats.
 
 
 def markdown(found: Comparison, reports: Reports = NO_REPORTS, by: Sequence[str] = ()) -> str:
     """Return the comparison as Markdown."""
-    parts = ["\n".join(f"- {markdown_text(line)}" for line in facts(found))]
-    made = blocks(found, by)
+    made = tables(found, by)
+    parts = ["\n".join(f"- {markdown_text(line)}" for line in describe_runs(found))]
     parts += [markdown_text(one) if isinstance(one, str) else table_markdown(one) for one in made]
-    parts += [markdown_text(line)] if (line := flips_line(found)) else []
-    for direction in DIRECTIONS if found.flipping else ():
-        lines = [f"### {direction}: {count(found, direction)}", ""]
-        for name, links in flips(found, direction, reports):
+    if line := describe_flips(found):
+        parts.append(markdown_text(line))
+    for title, flips in list_flips(found, reports):
+        lines = [f"### {title}", ""]
+        for name, links in flips:
             lines.append(" ".join([f"- {markdown_text(name)}", *(f"<{link}>" for link in links)]))
         parts.append("\n".join(lines).rstrip())
-    return "\n\n".join([*parts, *filter(None, [few(made), method(found, by)])]) + "\n"
-
-
-DIRECTIONS: tuple[Direction, ...] = ("right->wrong", "wrong->right")
-
-
-def count(found: Comparison, direction: Direction) -> int:
-    """Return the number of steps that flipped that way."""
-    return sum(flip.direction == direction for flip in found.flips)
+    parts += [explain_too_few(made), explain_columns(found, by)]
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def as_csv(found: Comparison) -> str:

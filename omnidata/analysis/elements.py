@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import numpy.typing as npt
 
-from omnidata.analysis.comparison import check_ids, check_source, find_data
+from omnidata.analysis.alignment import load_data
 from omnidata.analysis.slices import (
     RunSlice,
     Values,
@@ -29,6 +28,7 @@ from omnidata.analysis.slices import (
     step_metric,
 )
 from omnidata.errors import RunError, UsageError, plural
+from omnidata.metrics.intervals import Floats, Ints, Mask
 from omnidata.metrics.row_tables import means
 from omnidata.run.run_files import Run
 from omnidata.table import Column, Head, Row, Table
@@ -60,12 +60,12 @@ class Clicks:
 
     run: Run
     steps: Sequence[Step]
-    sizes: npt.NDArray[np.float64]
-    right: npt.NDArray[np.float64]
-    owner: npt.NDArray[np.int64]
+    sizes: Floats
+    right: Floats
+    owner: Ints
     left_out: int
 
-    def values(self, mask: npt.NDArray[np.bool_], metric: str) -> Values:
+    def values(self, mask: Mask, metric: str) -> Values:
         """Return the number of the masked steps, the share that is right, and median sizes."""
         found = {"elements": int(mask.sum())}
         if not mask.any():
@@ -78,7 +78,7 @@ class Clicks:
         return {**share, **medians, **found}
 
 
-def clicks(run: Run, data: Path | None = None) -> Clicks:
+def read_clicks(run: Run, data: Path | None = None) -> Clicks:
     """Look up the elements that the run's steps are about.
 
     A step without an answer is wrong, as in the run's own strict score.
@@ -91,7 +91,6 @@ def clicks(run: Run, data: Path | None = None) -> Clicks:
         UsageError: the place of the data is unknown, or no target is an element.
         RunError: the data are not the run's, or its scores are not of steps.
     """
-    place = find_data([run], data)
     if run.profile not in run.asking.profiles:
         raise RunError(
             f"{run.profile} scores no steps",
@@ -99,16 +98,18 @@ def clicks(run: Run, data: Path | None = None) -> Clicks:
             expected=f"scores by {', '.join(run.asking.profiles)}",
             remedy=f"leave --by {AXIS} out",
         )
-    source = run.asking.load(place, check_media=False)
-    check_source(run, source)
-    check_ids(run, {step.sample_id for step in source.steps})
+    source = load_data(run, data)
     value = step_metric(run)[1]
     judged = [
         step for step in source.steps if run.scores.get(step.sample_id, {}).get(value) is not None
     ]
-    sizes = [element(run.asking, step) for step in judged]
-    known = [(step, size[0]) for step, size in zip(judged, sizes, strict=True) if size and size[0]]
-    if not known:
+    steps, sizes = [], []
+    for step in judged:
+        found = element(run.asking, step)
+        if found and found[0]:
+            steps.append(step)
+            sizes.append(found[0])
+    if not steps:
         raise UsageError(
             "no target of a judged step is an element whose size is known",
             where=f"--by {AXIS}",
@@ -117,11 +118,11 @@ def clicks(run: Run, data: Path | None = None) -> Clicks:
         )
     return Clicks(
         run,
-        [step for step, _ in known],
-        np.array([size for _, size in known], np.float64),
-        np.array([float(run.scores[step.sample_id][value]) for step, _ in known], np.float64),
-        number_keys(step.group for step, _ in known),
-        len(judged) - len(known),
+        steps,
+        np.array(sizes, np.float64),
+        np.array([run.scores[step.sample_id][value] for step in steps], np.float64),
+        number_keys(step.group for step in steps),
+        len(judged) - len(steps),
     )
 
 
@@ -131,10 +132,10 @@ def tables(
     """Return the share of right steps by the size of the element, and sizes by application.
 
     Args:
-        found: of one task and profile.
+        found: of runs of one task and profile.
         axes: tags to have a table by too; without any, and without applications, the axis of the
             main table.
-        with_published: whether published results by application stand beside them.
+        with_published: whether to add published results by application.
     """
     apps = [list(map(each.run.asking.benchmark.wordings.application, each.steps)) for each in found]
     made = [_by_size(found)]
@@ -160,9 +161,7 @@ def _by_size(found: Sequence[Clicks]) -> Table:
         for step, size in zip(each.steps, each.sizes.tolist(), strict=True)
     }
     sizes = sorted(size_of.values())
-    ends = [0, *(at for at, (a, b) in enumerate(pairwise(sizes), 1) if a < b)]
-    shares = (len(sizes) * part / BINS for part in range(BINS))
-    starts = sorted({sizes[min(ends, key=lambda at: abs(at - share))] for share in shares})
+    starts = _split(sizes)
     metric = step_metric(found[0].run)[0]
     slices = []
     for low, end in zip(starts, [*starts[1:], math.inf], strict=True):
@@ -171,8 +170,22 @@ def _by_size(found: Sequence[Clicks]) -> Table:
         values = [each.values((each.sizes >= low) & (each.sizes < end), metric) for each in found]
         slices.append(RunSlice(name, name, values))
     heads = _heads(found)
-    what, label = "Hit rate by element size", "Share of the screen (%)"
-    return _table(f"by-{AXIS}", what, label, heads, rows_of_groups(slices, heads), found)
+    return _table(
+        f"by-{AXIS}",
+        "Hit rate by element size",
+        "Share of the screen (%)",
+        heads,
+        rows_of_groups(slices, heads),
+        found,
+        intervals=True,
+    )
+
+
+def _split(sizes: Sequence[float]) -> list[float]:
+    """Return the smallest size of each row; `sizes` are in order, and equal ones share a row."""
+    cuts = [0, *(place for place, (a, b) in enumerate(pairwise(sizes), 1) if a < b)]
+    wanted = (len(sizes) * row / BINS for row in range(BINS))
+    return sorted({sizes[min(cuts, key=lambda cut: abs(cut - place))] for place in wanted})
 
 
 def _by_group(
@@ -225,6 +238,8 @@ def _table(
     rows: Sequence[Row],
     found: Sequence[Clicks],
     more: Sequence[str] = (),
+    *,
+    intervals: bool = False,
 ) -> Table:
     notes = ["Of several boxes that are alternatives, the largest is the element."]
     if left := max(each.left_out for each in found):
@@ -233,8 +248,8 @@ def _table(
             "click, or has no area, or whose screen's size is unknown."
         )
     runs = [each.run for each in found]
-    by_size = name == f"by-{AXIS}"
-    return make_table(name, what, runs, (label,), heads, rows, [*notes, *more], intervals=by_size)
+    notes += more
+    return make_table(name, what, runs, (label,), heads, rows, notes, intervals=intervals)
 
 
 def figure(found: Clicks, title: str) -> Figure:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from omnidata.analysis.comparison import check_ids, check_source, find_data, verdict_columns
+from omnidata.analysis.alignment import load_data, verdict_columns
 from omnidata.analysis.slices import make_cell, make_table, metric_column, run_labels
 from omnidata.errors import UsageError, plural
 from omnidata.loaders.steps import Positions, ids_of, select_steps
@@ -47,11 +47,8 @@ def correct_runs(runs: Sequence[Run], errata: Sequence[Errata], data: Path | Non
 def _entries(run: Run, errata: Sequence[Errata], data: Path | None) -> dict[str, Any]:
     if not errata:
         return {}
-    source = run.asking.load(find_data([run], data), check_media=False)
-    check_source(run, source)
-    names = ids_of(source.steps)
-    check_ids(run, set(names))
-    numbers = [number for number, name in enumerate(names) if name in run.scores]
+    source = load_data(run, data)
+    numbers = [number for number, name in enumerate(ids_of(source.steps)) if name in run.scores]
     steps = select_steps(source.steps, numbers)
     rows = verdict_columns(run, [*ids_of(steps)], whole_episodes(source.steps, steps))
     known = Positions(source.steps)

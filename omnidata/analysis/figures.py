@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from omnidata.analysis import elements
 from omnidata.analysis.elements import Clicks
@@ -44,6 +44,7 @@ _DASHES = ("-", "--", "-.", ":")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 _BARS = (("#0072B2", ""), ("#E69F00", "////"), ("#EDEDED", "...."), ("#009E73", "xxxx"))
 _TOGETHER = len(_COLOURS)
+"""Runs in one figure, at most: more cannot be distinguished."""
 _MOST_BARS = 60
 _SUFFIXES = (".png", ".svg")
 
@@ -86,12 +87,8 @@ def draw(runs: Sequence[Run], folder: Path, clicks: Sequence[Clicks] = ()) -> li
             expected="a folder that can be written",
             remedy="name another folder",
         ) from None
-    chosen = drawings(runs)
-    for each, (run, name, end) in zip(clicks, _each([each.run for each in clicks]), strict=True):
-        make = partial(elements.figure, each, _shorten(name, 64))
-        chosen.append(Drawing(f"{run.task}-{elements.AXIS}{end}", make))
     written = []
-    for drawing in chosen:
+    for drawing in drawings(runs, clicks):
         for suffix in _SUFFIXES:
             path = folder / f"{drawing.name}{suffix}"
             save(drawing.make, path)
@@ -99,14 +96,18 @@ def draw(runs: Sequence[Run], folder: Path, clicks: Sequence[Clicks] = ()) -> li
     return written
 
 
-def drawings(runs: Sequence[Run]) -> list[Drawing]:
-    """Return the figures of the runs, of each task and profile."""
+def drawings(runs: Sequence[Run], clicks: Sequence[Clicks] = ()) -> list[Drawing]:
+    """Return the figures of the runs, of each task and profile; arguments are those of `draw`."""
     found: list[Drawing] = []
     for same in by_profile(runs):
         several = len({run.profile for run in runs if run.task == same[0].task}) > 1
         prefix = f"{same[0].task}-{same[0].profile}" if several else same[0].task
         for make in (_radars, _bars, _turns, _costs, _trees, _reliabilities):
             found += [Drawing(f"{prefix}-{each.name}", each.make) for each in make(same)]
+    numbered = _number_files([each.run for each in clicks])
+    for each, (run, name, end) in zip(clicks, numbered, strict=True):
+        make_hits = partial(elements.figure, each, _shorten(name, 64))
+        found.append(Drawing(f"{run.task}-{elements.AXIS}{end}", make_hits))
     return found
 
 
@@ -114,180 +115,61 @@ def _with_names(runs: Sequence[Run]) -> list[tuple[Run, str]]:
     return list(zip(runs, run_names(runs), strict=True))
 
 
-def _each(runs: Sequence[Run]) -> Iterator[tuple[Run, str, str]]:
+def _number_files(runs: Sequence[Run]) -> Iterator[tuple[Run, str, str]]:
     """Yield each run with its name and the end of its file's name."""
-    for place, (run, name) in enumerate(_with_names(runs), 1):
-        yield run, name, f"-{place}" if len(runs) > 1 else ""
+    for nth, (run, name) in enumerate(_with_names(runs), 1):
+        yield run, name, f"-{nth}" if len(runs) > 1 else ""
 
 
-def _portions(found: Sequence[T]) -> Iterator[tuple[Sequence[T], str]]:
-    """Yield as many as a figure can tell apart, with the end of its file's name."""
-    for start in range(0, len(found), _TOGETHER):
-        end = f"-{start // _TOGETHER + 1}" if len(found) > _TOGETHER else ""
-        yield found[start : start + _TOGETHER], end
+def _split(lines: Sequence[T]) -> Iterator[tuple[Sequence[T], str]]:
+    """Yield as many lines as one figure can show, with the end of its file's name."""
+    for nth, start in enumerate(range(0, len(lines), _TOGETHER), 1):
+        yield lines[start : start + _TOGETHER], f"-{nth}" if len(lines) > _TOGETHER else ""
+
+
+# The main metric by group, a line per run (Figure 4).
 
 
 def _radars(runs: Sequence[Run]) -> Iterator[Drawing]:
     for spec in specs(runs[0]):
         if len(slice_runs(runs, spec.axis)[1:]) >= 3:
-            for part, end in _portions(_with_names(runs)):
-                yield Drawing(f"radar-{spec.axis}{end}", partial(radar, spec, part))
+            for part, end in _split(_with_names(runs)):
+                yield Drawing(f"radar-{spec.axis}{end}", partial(_draw_radar, spec, part))
 
 
-def _bars(runs: Sequence[Run]) -> Iterator[Drawing]:
-    for run, name, end in _each(runs):
-        axes = [axis for axis in ("app", specs(run)[0].axis) if run.results["by"].get(axis)]
-        if axes:
-            yield Drawing(f"bars-{axes[0]}{end}", partial(bars, run, axes[0], name))
-
-
-def _costs(runs: Sequence[Run]) -> Iterator[Drawing]:
-    """Yield a figure per currency, of runs whose whole cost is known.
-
-    Of runs on different steps there is none: they cost what their steps do.
-    """
-    points: dict[str, list[tuple[Run, str, float]]] = {}
-    for run, name in _with_names(runs) if not unlike(runs) else ():
-        if "cost" not in run.settings.get("usage", {}):
-            continue
-        usage = usage_of(run)
-        if usage.whole_cost and cell(run, "", "", main_metric(run)).value is not None:
-            points.setdefault(usage.currency, []).append((run, name, usage.whole_cost))
-    for currency, found in points.items():
-        mark = f"-{file_name(currency)}" if len(points) > 1 else ""
-        for part, end in _portions(found) if len(found) > 1 else ():
-            yield Drawing(f"cost{mark}{end}", partial(costs, part, currency))
-
-
-def _turns(runs: Sequence[Run]) -> Iterator[Drawing]:
-    found = curves(runs)
-    names = [name for _, name in _with_names([run for run, _ in found])]
-    rows = [(run, name, curve) for (run, curve), name in zip(found, names, strict=True)]
-    for part, end in _portions(rows):
-        yield Drawing(f"turns{end}", partial(turns, part))
-
-
-def _trees(runs: Sequence[Run]) -> Iterator[Drawing]:
-    for run, name, end in _each(runs):
-        if lengths := tree_lengths(run):
-            yield Drawing(f"trees{end}", partial(trees, lengths, name))
-
-
-def tree_lengths(run: Run) -> list[tuple[int, bool]]:
-    """Return the tokens of each tree in a prompt, and whether some of it was cut off."""
-    return [
-        (length, "left_out" in line)
-        for prediction in run.predictions.values()
-        for line in parts(prediction.receipt)
-        if isinstance(length := line.get("tokens"), int)
-    ]
-
-
-def _reliabilities(runs: Sequence[Run]) -> Iterator[Drawing]:
-    for run, name, end in _each(runs):
-        if "calibration" in run.results and (sure := _confidences(run)):
-            yield Drawing(f"reliability{end}", partial(reliabilities, sure, name))
-
-
-def _confidences(run: Run) -> list[tuple[float, bool]]:
-    found = []
-    for name, line in run.scores.items():
-        if (sure := line.get("confidence")) is None:
-            continue
-        if not 0 <= sure <= 1:
-            raise RunError(
-                f"a confidence is {sure!r:.40}",
-                where=f"{run.path / SCORES}: {name}",
-                expected="a number from 0 to 1",
-                remedy="score the run again",
-            )
-        found.append((float(sure), line.get("score") == 1))
-    return found
-
-
-def turns(rows: Sequence[tuple[Run, str, Sequence[float]]]) -> Figure:
-    """Draw the success within each number of turns, and the attempts that had as many (Figure 9).
-
-    Args:
-        rows: at most eight runs with their names and curves; these have one length.
-    """
+def _draw_radar(spec: TableSpec, runs: Sequence[tuple[Run, str]]) -> Figure:
+    """Draw the runs, at most eight, with their names."""
     from matplotlib.figure import Figure
 
-    made = Figure(figsize=(7.2, 6.0 + 0.22 * len(rows)), layout="constrained")
-    above, below = made.subplots(2, 1, sharex=True)
-    families, written = spellings([name for _, name, _ in rows])
-    most = len(rows[0][2])
-    for place, (run, name, curve) in enumerate(rows):
-        lengths = run.results["rollouts"].get("lengths", {})
-        whole = sum(lengths.values()) or 1
-        shares = [100 * lengths.get(str(turn), 0) / whole for turn in range(1, most + 1)]
-        for axes, values in ((above, [100 * value for value in curve]), (below, shares)):
-            axes.plot(
-                range(1, most + 1),
-                values,
-                color=_COLOURS[place],
-                linestyle=_DASHES[place % len(_DASHES)],
-                marker=_MARKERS[place],
-                markersize=4,
-                label=_shorten(written[name], 64) if axes is above else None,
-                drawstyle="steps-post" if axes is above else "default",
-            )
-    above.set_ylabel("success within so many turns (%)", fontsize=9)
-    below.set_ylabel("attempts with so many turns (%)", fontsize=9)
-    below.set_xlabel("turns")
-    for axes in (above, below):
-        axes.set_ylim(bottom=0)
-        axes.spines[["top", "right"]].set_visible(False)
-    run = rows[0][0]
-    made.suptitle(f"Turns of rollouts: {run.task}, {run.profile}", fontsize=11)
-    _legend(made, families)
-    return made
-
-
-def radar(spec: TableSpec, named: Sequence[tuple[Run, str]]) -> Figure:
-    """Draw the capability fingerprint (Figure 4): the main metric by group, a line per run.
-
-    Args:
-        spec: with three groups or more.
-        named: at most eight runs with their names.
-    """
-    from matplotlib.figure import Figure
-
-    runs = [run for run, _ in named]
-    metric = main_metric(runs[0])
-    groups = [each[:2] for each in slice_runs(runs, spec.axis, spec.groups)[1:]]
+    first = runs[0][0]
+    metric = main_metric(first)
+    groups = [part[:2] for part in slice_runs([run for run, _ in runs], spec.axis, spec.groups)[1:]]
     angles = [2 * math.pi * place / len(groups) for place in range(len(groups))]
     lines = [
-        [_percent(cell(run, spec.axis, group, metric).value) for group, _ in groups] for run in runs
+        [_percent(cell(run, spec.axis, group, metric).value) for group, _ in groups]
+        for run, _ in runs
     ]
     made = Figure(figsize=(6.4, 6.2 + 0.22 * len(runs)), layout="constrained")
     axes = made.add_subplot(projection="polar")
-    families, written = spellings([name for _, name in named] + [name for _, name in groups])
-    _web(
-        axes,
-        angles,
-        [written[each].replace(" ", "\n") for _, each in groups],
-        families,
-        _top(lines),
-    )
-    for place, (values, (_, name)) in enumerate(zip(lines, named, strict=True)):
+    families, written = spellings([name for _, name in runs] + [name for _, name in groups])
+    headers = [written[name].replace(" ", "\n") for _, name in groups]
+    _draw_web(axes, angles, headers, families, _top(lines))
+    for place, (values, (_, name)) in enumerate(zip(lines, runs, strict=True)):
         axes.plot(
             [*angles, angles[0]],
             [*values, values[0]],
-            color=_COLOURS[place],
-            linestyle=_DASHES[place % len(_DASHES)],
-            marker=_MARKERS[place],
+            **_look(place),
             markersize=9 - 0.7 * place,  # of lines that coincide all are seen
             linewidth=3.2 - 0.3 * place,
             label=_shorten(written[name], 64),
             clip_on=False,
         )
-    made.suptitle(f"{metric} by {spec.axis} (%): {runs[0].task}, {runs[0].profile}", fontsize=11)
-    _legend(made, families)
+    made.suptitle(f"{metric} by {spec.axis} (%): {first.task}, {first.profile}", fontsize=11)
+    _add_legend(made, families)
     return made
 
 
-def _web(
+def _draw_web(
     axes: Axes, angles: Sequence[float], headers: Sequence[str], families: Sequence[str], top: int
 ) -> None:
     axes.set_theta_offset(math.pi / 2)  # type: ignore[attr-defined]  # polar axes have it, which their type does not say
@@ -307,41 +189,20 @@ def _web(
     axes.spines["polar"].set_color("#c8c8c8")
 
 
-def _title(axes: Axes, text: str, families: Sequence[str]) -> None:
-    axes.set_title(text, fontsize=10, fontfamily=families, loc="left", parse_math=False)
+# Bars by group, a figure per run (Figure 5).
 
 
-def _legend(made: Figure, families: Sequence[str]) -> None:
-    legend = made.legend(
-        loc="outside lower center",
-        frameon=False,
-        fontsize=9,
-        handlelength=4,
-        ncols=1,
-        prop={"family": list(families), "size": 9},
-    )
-    for text in legend.get_texts():
-        text.set_parse_math(False)
+def _bars(runs: Sequence[Run]) -> Iterator[Drawing]:
+    for run, name, end in _number_files(runs):
+        axes = [axis for axis in ("app", specs(run)[0].axis) if run.results["by"].get(axis)]
+        if axes:
+            yield Drawing(f"bars-{axes[0]}{end}", partial(_draw_bars, run, axes[0], name))
 
 
-def _top(lines: Sequence[Sequence[float]]) -> int:
-    highest = max((value for line in lines for value in line if value == value), default=0.0)
-    return min(100, max(10, math.ceil(highest / 10) * 10))
+def _draw_bars(run: Run, axis: str, name: str) -> Figure:
+    """Draw the best group at the top, with dotted lines for all steps.
 
-
-def _percent(value: float | None) -> float:
-    return math.nan if value is None else 100 * value
-
-
-def bars(run: Run, axis: str, name: str) -> Figure:
-    """Draw bars by group (Figure 5), the best at the top, with dotted lines for all steps.
-
-    The sizes of the groups stand at the right.
-
-    Args:
-        run: the run.
-        axis: of its groups.
-        name: of the run.
+    The sizes of the groups are at the right.
     """
     from matplotlib.figure import Figure
 
@@ -351,15 +212,15 @@ def bars(run: Run, axis: str, name: str) -> Figure:
     axes = made.add_subplot()
     families, written = spellings([name, *groups])
     height = 0.8 / len(metrics)
-    drawn = [
+    values = [
         [_percent(cell(run, axis, group, metric).value) for group in groups] for metric in metrics
     ]
-    styles = zip(metrics, drawn, _BARS, strict=False)
-    for place, (metric, values, (colour, hatch)) in enumerate(styles):
+    for place, (metric, own) in enumerate(zip(metrics, values, strict=True)):
+        colour, hatch = _BARS[place]
         offset = (place - (len(metrics) - 1) / 2) * height
         axes.barh(
             [number + offset for number in range(len(groups))],
-            values,
+            own,
             height=height,
             color=colour,
             edgecolor="#333333",
@@ -367,7 +228,13 @@ def bars(run: Run, axis: str, name: str) -> Figure:
             hatch=hatch,
             label=metric,
         )
-    _averages(axes, run, metrics[:2])
+    wholes = {metric: cell(run, "", "", metric).value for metric in metrics}
+    for metric, style in zip(metrics, (":", (0, (1, 3))), strict=False):
+        if (whole := wholes[metric]) is not None:
+            axes.axvline(
+                100 * whole, linestyle=style, color="black", linewidth=1.2,
+                label=f"{metric} of all: {number(whole, 'share')}",
+            )  # fmt: skip
     axes.set_yticks(
         range(len(groups)),
         [_shorten(written[group], 32) for group in groups],
@@ -376,26 +243,166 @@ def bars(run: Run, axis: str, name: str) -> Figure:
         parse_math=False,
     )
     axes.set_ylim(len(groups) - 0.4, -0.6)
-    wholes = [_percent(cell(run, "", "", metric).value) for metric in metrics]
-    axes.set_xlim(0, _top([*drawn, wholes]))
+    axes.set_xlim(0, _top([*values, [_percent(whole) for whole in wholes.values()]]))
     axes.set_xlabel("%")
     axes.spines[["top"]].set_visible(False)
-    sides = axes.secondary_yaxis("right")
-    sides.set_yticks(range(len(groups)), [_sizes(run, axis, group) for group in groups], fontsize=8)
-    sides.tick_params(length=0)
-    sides.set_ylabel("/".join(count_names(list(run.results["by"][axis].values()))), fontsize=8)
-    _title(axes, f"{_shorten(written[name], 64)}: by {axis} ({run.task}, {run.profile})", families)
+    _add_sizes(axes, run, axis, groups)
+    _set_title(
+        axes, f"{_shorten(written[name], 64)}: by {axis} ({run.task}, {run.profile})", families
+    )
     made.legend(loc="outside lower center", ncols=6, frameon=False, fontsize=8)
     return made
 
 
-def trees(lengths: Sequence[tuple[int, bool]], name: str) -> Figure:
-    """Draw the lengths of accessibility trees (OSWorld, Figure 10), with their 90th percentile.
+def _bar_metrics(run: Run) -> list[str]:
+    """Return the shares that the paper's bars have, or else the first shares."""
+    shares = [name for name, unit in run.columns.items() if unit == "share"]
+    metrics = getattr(run.asking.profiles.get(run.profile), "metrics", {})
+    papers = [
+        name
+        for metric in ("EM", "GP", "SR")
+        for name in shares
+        if metrics.get(name, name).partition("_")[0] == metric
+    ]
+    return (papers or shares)[: len(_BARS)]
+
+
+def _add_sizes(axes: Axes, run: Run, axis: str, groups: Sequence[str]) -> None:
+    counts = run.results["by"][axis]
+    units = count_names([*counts.values()])
+    sizes = ["/".join(str(counts[group].get(unit, 0)) for unit in units) for group in groups]
+    side = axes.secondary_yaxis("right")
+    side.set_yticks(range(len(groups)), sizes, fontsize=8)
+    side.tick_params(length=0)
+    side.set_ylabel("/".join(units), fontsize=8)
+
+
+# Success and attempts by number of turns (OSWorld, Figure 9).
+
+
+def _turns(runs: Sequence[Run]) -> Iterator[Drawing]:
+    found = curves(runs)
+    names = run_names([run for run, _ in found])
+    rows = [(run, name, curve) for (run, curve), name in zip(found, names, strict=True)]
+    for part, end in _split(rows):
+        yield Drawing(f"turns{end}", partial(_draw_turns, part))
+
+
+def _draw_turns(rows: Sequence[tuple[Run, str, Sequence[float]]]) -> Figure:
+    """Draw the success within each number of turns, and the attempts that had as many.
 
     Args:
-        lengths: see `tree_lengths`; a tree that was cut counts as long as it is in the prompt.
-        name: of the run.
+        rows: at most eight runs with their names and curves; these have one length.
     """
+    from matplotlib.figure import Figure
+
+    made = Figure(figsize=(7.2, 6.0 + 0.22 * len(rows)), layout="constrained")
+    above, below = made.subplots(2, 1, sharex=True)
+    families, written = spellings([name for _, name, _ in rows])
+    turns = range(1, len(rows[0][2]) + 1)
+    for place, (run, name, curve) in enumerate(rows):
+        lengths = run.results["rollouts"].get("lengths", {})
+        whole = sum(lengths.values()) or 1
+        look = {**_look(place), "markersize": 4}
+        above.plot(
+            turns,
+            [100 * share for share in curve],
+            **look,
+            label=_shorten(written[name], 64),
+            drawstyle="steps-post",
+        )
+        below.plot(turns, [100 * lengths.get(str(turn), 0) / whole for turn in turns], **look)
+    above.set_ylabel("success within so many turns (%)", fontsize=9)
+    below.set_ylabel("attempts with so many turns (%)", fontsize=9)
+    below.set_xlabel("turns")
+    for axes in (above, below):
+        axes.set_ylim(bottom=0)
+        axes.spines[["top", "right"]].set_visible(False)
+    first = rows[0][0]
+    made.suptitle(f"Turns of rollouts: {first.task}, {first.profile}", fontsize=11)
+    _add_legend(made, families)
+    return made
+
+
+# The main metric against the cost of the run, with its 95 % interval.
+
+
+def _costs(runs: Sequence[Run]) -> Iterator[Drawing]:
+    """Yield a figure per currency, of runs whose whole cost is known.
+
+    Of runs on different steps there is none: they cost what their steps do.
+    """
+    points: dict[str, list[tuple[Run, str, float]]] = {}
+    for run, name in _with_names(runs) if not unlike(runs) else ():
+        if "cost" not in run.settings.get("usage", {}):
+            continue
+        usage = usage_of(run)
+        if usage.whole_cost and cell(run, "", "", main_metric(run)).value is not None:
+            points.setdefault(usage.currency, []).append((run, name, usage.whole_cost))
+    for currency, found in points.items():
+        mark = f"-{file_name(currency)}" if len(points) > 1 else ""
+        for part, end in _split(found) if len(found) > 1 else ():
+            yield Drawing(f"cost{mark}{end}", partial(_draw_costs, part, currency))
+
+
+def _draw_costs(points: Sequence[tuple[Run, str, float]], currency: str) -> Figure:
+    """Draw at most eight runs with their names and costs."""
+    from matplotlib.figure import Figure
+
+    first = points[0][0]
+    metric = main_metric(first)
+    scale = 100 if first.columns[metric] == "share" else 1
+    made = Figure(figsize=(6.4, 4.2 + 0.22 * len(points)), layout="constrained")
+    axes = made.add_subplot()
+    families, written = spellings([*(name for _, name, _ in points), currency])
+    for place, (run, name, cost) in enumerate(points):
+        found = cell(run, "", "", metric)
+        value = scale * (found.value or 0.0)
+        low, high = (scale * end for end in found.ci95) if found.ci95 else (value, value)
+        axes.errorbar(
+            [cost],
+            [value],
+            yerr=[[max(0.0, value - low)], [max(0.0, high - value)]],
+            **{**_look(place), "linestyle": ""},
+            markersize=8,
+            capsize=3,
+            label=_shorten(written[name], 64),
+        )
+    costly = [cost for *_, cost in points]
+    if max(costly) > 20 * min(costly):
+        axes.set_xscale("log")
+    else:
+        axes.set_xlim(left=0)
+    axes.set_xlabel(f"Cost of the run ({written[currency]})", fontfamily=families, parse_math=False)
+    axes.set_ylabel(f"{metric} (%)" if scale == 100 else metric)
+    axes.grid(color="#c8c8c8", linewidth=0.6)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.set_title(f"{metric} against cost: {first.task}, {first.profile}", fontsize=11)
+    _add_legend(made, families)
+    return made
+
+
+# The lengths of accessibility trees in prompts (OSWorld, Figure 10).
+
+
+def _trees(runs: Sequence[Run]) -> Iterator[Drawing]:
+    for run, name, end in _number_files(runs):
+        if lengths := tree_lengths(run):
+            yield Drawing(f"trees{end}", partial(_draw_trees, lengths, name))
+
+
+def tree_lengths(run: Run) -> list[tuple[int, bool]]:
+    """Return the tokens of each tree in a prompt, and whether some of it was cut off."""
+    return [
+        (length, "left_out" in line)
+        for prediction in run.predictions.values()
+        for line in parts(prediction.receipt)
+        if isinstance(length := line.get("tokens"), int)
+    ]
+
+
+def _draw_trees(lengths: Sequence[tuple[int, bool]], name: str) -> Figure:
+    """Draw the lengths, with their 90th percentile; a cut tree is as long as in the prompt."""
     import numpy as np
     from matplotlib.figure import Figure
 
@@ -409,22 +416,39 @@ def trees(lengths: Sequence[tuple[int, bool]], name: str) -> Figure:
     axes.axvline(most, color="black", linestyle="--", label=f"90 % have at most {most}")
     axes.set_xlabel("tokens of the accessibility tree, estimated")
     axes.set_ylabel("steps")
-    _title(
-        axes,
-        f"{_shorten(written[name], 64)}: {len(values)} trees, {cut} cut at the budget",
-        families,
-    )
+    title = f"{_shorten(written[name], 64)}: {len(values)} trees, {cut} cut at the budget"
+    _set_title(axes, title, families)
     axes.legend(frameon=False, fontsize=9)
     return made
 
 
-def reliabilities(sure: Sequence[tuple[float, bool]], name: str) -> Figure:
-    """Draw the reliability diagram: the share of right answers by confidence, in 15 bins.
+# The reliability diagram of a critic.
 
-    Args:
-        sure: see `_confidences`; not empty.
-        name: of the run.
-    """
+
+def _reliabilities(runs: Sequence[Run]) -> Iterator[Drawing]:
+    for run, name, end in _number_files(runs):
+        if "calibration" in run.results and (sure := _confidences(run)):
+            yield Drawing(f"reliability{end}", partial(_draw_reliability, sure, name))
+
+
+def _confidences(run: Run) -> list[tuple[float, bool]]:
+    found = []
+    for name, line in run.scores.items():
+        if (sure := line.get("confidence")) is None:
+            continue
+        if not 0 <= sure <= 1:
+            raise RunError(
+                f"a confidence is {sure!r:.40}",
+                where=f"{run.path / SCORES}: {name}",
+                expected="a number from 0 to 1",
+                remedy="score the run again",
+            )
+        found.append((float(sure), line.get("score") == 1))
+    return found
+
+
+def _draw_reliability(sure: Sequence[tuple[float, bool]], name: str) -> Figure:
+    """Draw the share of right answers by confidence, in 15 bins."""
     from matplotlib.figure import Figure
 
     stated, right = [each for each, _ in sure], [each for _, each in sure]
@@ -456,81 +480,49 @@ def reliabilities(sure: Sequence[tuple[float, bool]], name: str) -> Figure:
     axes.set_xlabel("confidence")
     axes.set_ylabel("share of right answers")
     error = expected_calibration_error(stated, right)
-    _title(axes, f"{_shorten(written[name], 40)}: {len(sure)} answers, ECE {error:.3f}", families)
+    _set_title(
+        axes, f"{_shorten(written[name], 40)}: {len(sure)} answers, ECE {error:.3f}", families
+    )
     axes.legend(frameon=False, fontsize=9)
     return made
 
 
-def _bar_metrics(run: Run) -> list[str]:
-    shares = [name for name, unit in run.columns.items() if unit == "share"]
-    metrics = getattr(run.asking.profiles.get(run.profile), "metrics", {})
-    papers = [
-        name
-        for metric in ("EM", "GP", "SR")
-        for name in shares
-        if metrics.get(name, name).partition("_")[0] == metric
-    ]
-    return papers or shares[: len(_BARS)]
+# What figures share.
 
 
-def _averages(axes: Axes, run: Run, metrics: Sequence[str]) -> None:
-    for metric, style in zip(metrics, (":", (0, (1, 3))), strict=False):
-        value = cell(run, "", "", metric).value
-        if value is not None:
-            axes.axvline(
-                100 * value, linestyle=style, color="black", linewidth=1.2,
-                label=f"{metric} of all: {number(value, 'share')}",
-            )  # fmt: skip
+def _look(place: int) -> dict[str, Any]:
+    """Return the colour, dashes and marker of a line."""
+    return {
+        "color": _COLOURS[place],
+        "linestyle": _DASHES[place % len(_DASHES)],
+        "marker": _MARKERS[place],
+    }
 
 
-def _sizes(run: Run, axis: str, group: str) -> str:
-    found = run.results["by"][axis][group]
-    of = count_names([*run.results["by"][axis].values()])
-    return "/".join(str(found.get(key, 0)) for key in of)
+def _set_title(axes: Axes, text: str, families: Sequence[str]) -> None:
+    axes.set_title(text, fontsize=10, fontfamily=families, loc="left", parse_math=False)
 
 
-def costs(points: Sequence[tuple[Run, str, float]], currency: str) -> Figure:
-    """Draw the main metric against the cost of the run, with its 95 % interval.
+def _add_legend(made: Figure, families: Sequence[str]) -> None:
+    legend = made.legend(
+        loc="outside lower center",
+        frameon=False,
+        fontsize=9,
+        handlelength=4,
+        ncols=1,
+        prop={"family": list(families), "size": 9},
+    )
+    for text in legend.get_texts():
+        text.set_parse_math(False)
 
-    Args:
-        points: run, name and cost; at most eight.
-        currency: of the costs.
-    """
-    from matplotlib.figure import Figure
 
-    first = points[0][0]
-    metric = main_metric(first)
-    scale = 100 if first.columns[metric] == "share" else 1
-    made = Figure(figsize=(6.4, 4.2 + 0.22 * len(points)), layout="constrained")
-    axes = made.add_subplot()
-    families, written = spellings([*(name for _, name, _ in points), currency])
-    for place, (run, name, cost) in enumerate(points):
-        found = cell(run, "", "", metric)
-        value = scale * (found.value or 0.0)
-        low, high = (scale * end for end in found.ci95) if found.ci95 else (value, value)
-        axes.errorbar(
-            [cost],
-            [value],
-            yerr=[[max(0.0, value - low)], [max(0.0, high - value)]],
-            color=_COLOURS[place],
-            marker=_MARKERS[place],
-            markersize=8,
-            linestyle="",
-            capsize=3,
-            label=_shorten(written[name], 64),
-        )
-    costly = [cost for *_, cost in points]
-    if max(costly) > 20 * min(costly):
-        axes.set_xscale("log")
-    else:
-        axes.set_xlim(left=0)
-    axes.set_xlabel(f"Cost of the run ({written[currency]})", fontfamily=families, parse_math=False)
-    axes.set_ylabel(f"{metric} (%)" if scale == 100 else metric)
-    axes.grid(color="#c8c8c8", linewidth=0.6)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.set_title(f"{metric} against cost: {first.task}, {first.profile}", fontsize=11)
-    _legend(made, families)
-    return made
+def _top(lines: Sequence[Sequence[float]]) -> int:
+    highest = max((value for line in lines for value in line if value == value), default=0.0)
+    return min(100, max(10, math.ceil(highest / 10) * 10))
+
+
+def _percent(value: float | None) -> float:
+    return math.nan if value is None else 100 * value
 
 
 def _shorten(name: str, longest: int) -> str:

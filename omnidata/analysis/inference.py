@@ -114,29 +114,29 @@ def estimate(sums: Sums, *, seed: int = 0, resamples: int = RESAMPLES) -> list[E
     Returns:
         One estimate per metric, in the order of `sums.uses`.
     """
-    a, b, frequency = _kinds(sums)
-    total_a, total_b = frequency @ a, frequency @ b
+    kinds = _find_kinds(sums)
+    rng = np.random.default_rng(seed)
     with np.errstate(divide="ignore", invalid="ignore"):
-        rates_a, rates_b = sums.rates(total_a), sums.rates(total_b)
-        found = rates_b - rates_a
-        rng = np.random.default_rng(seed)
-        spans = _intervals(a, b, frequency, sums.rates, rng, resamples)
-        ps = _permutation_test(a, b, frequency, sums.rates, found, rng, resamples)
+        rates_a, rates_b = sums.rates(kinds.count @ kinds.a), sums.rates(kinds.count @ kinds.b)
+        differences = rates_b - rates_a
+        intervals = _intervals(kinds, sums.rates, rng, resamples)
+        ps = _permutation_test(kinds, sums.rates, differences, rng, resamples)
     estimates = []
-    for metric, used in enumerate(sums.uses):
-        of_it = np.maximum(a[:, used[-1]], b[:, used[-1]]) > 0
-        differs = of_it & _differ(a[:, used], b[:, used])
-        episodes, differing = int(frequency @ of_it), int(frequency @ differs)
-        defined = bool(np.isfinite(found[metric]))
-        why = _why_not(episodes, differing, defined=defined)
-        low, high = spans[metric].tolist()
+    for metric, columns in enumerate(sums.uses):
+        denominator = columns[-1]
+        has_metric = (kinds.a[:, denominator] > 0) | (kinds.b[:, denominator] > 0)
+        differs = has_metric & _differ(kinds.a[:, columns], kinds.b[:, columns])
+        episodes, differing = int(kinds.count @ has_metric), int(kinds.count @ differs)
+        is_defined = bool(np.isfinite(differences[metric]))
+        why = _why_not(episodes, differing, is_defined=is_defined)
+        low, high = intervals[metric].tolist()
         estimates.append(
             Estimate(
                 _number(rates_a[metric]),
                 _number(rates_b[metric]),
-                _number(found[metric]),
+                _number(differences[metric]),
                 None if why else (low, high),
-                float(ps[metric]) if defined else None,
+                float(ps[metric]) if is_defined else None,
                 episodes,
                 differing,
                 why,
@@ -145,9 +145,9 @@ def estimate(sums: Sums, *, seed: int = 0, resamples: int = RESAMPLES) -> list[E
     return estimates
 
 
-def _why_not(episodes: int, differing: int, *, defined: bool) -> str:
+def _why_not(episodes: int, differing: int, *, is_defined: bool) -> str:
     """Return the reason if there is no interval, else an empty text."""
-    if not defined:
+    if not is_defined:
         return "undefined"
     if episodes < MIN_EPISODES:
         return f"too few episodes ({episodes})"
@@ -157,7 +157,27 @@ def _why_not(episodes: int, differing: int, *, defined: bool) -> str:
 
 
 def _number(value: float) -> float | None:
-    return None if value != value else float(value)
+    return None if np.isnan(value) else float(value)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kinds:
+    """Episodes with equal results in both runs are of one kind.
+
+    Attributes:
+        a, b: float64 (K, C), the sums of one episode of each kind.
+        count: int64 (K,), the number of episodes of each kind.
+    """
+
+    a: Floats
+    b: Floats
+    count: Ints
+
+
+def _find_kinds(sums: Sums) -> _Kinds:
+    rows, count = np.unique(np.column_stack([sums.a, sums.b]), axis=0, return_counts=True)
+    columns = sums.a.shape[1]
+    return _Kinds(rows[:, :columns], rows[:, columns:], count)
 
 
 def _differ(a: Floats, b: Floats) -> Mask:
@@ -165,74 +185,67 @@ def _differ(a: Floats, b: Floats) -> Mask:
     return np.asarray((np.abs(b - a) > TIE).any(axis=1), dtype=np.bool_)
 
 
-def _kinds(sums: Sums) -> tuple[Floats, Floats, Ints]:
-    """Return the distinct rows of both runs' sums, (K, C) each, and their frequencies (K,)."""
-    both = np.column_stack([sums.a, sums.b])
-    kinds, frequency = np.unique(both, axis=0, return_counts=True)
-    columns = sums.a.shape[1]
-    return kinds[:, :columns], kinds[:, columns:], frequency
-
-
-def portions(resamples: int, kinds: int) -> Iterator[int]:
-    """Yield the sizes of portions of the resamples, of so many numbers each, that fit in memory."""
-    size = max(1, _AT_ONCE // max(1, kinds))
+def portions(resamples: int, numbers: int) -> Iterator[int]:
+    """Yield the sizes of portions of resamples, of so many numbers each, that fit in memory."""
+    size = max(1, _AT_ONCE // max(1, numbers))
     for start in range(0, resamples, size):
         yield min(size, resamples - start)
 
 
-def _intervals(
-    a: Floats,
-    b: Floats,
-    frequency: Ints,
-    rates: Rates,
-    rng: np.random.Generator,
-    resamples: int,
-) -> Floats:
+def resample(count: Ints, rng: np.random.Generator, resamples: int) -> Iterator[Ints]:
+    """Yield how often each kind of episode is drawn in each resample, (S, K), portion by portion.
+
+    Args:
+        count: (K,), the number of episodes of each kind.
+        rng: draws.
+        resamples: in all.
+    """
+    episodes = count.sum()
+    for size in portions(resamples, len(count)):
+        yield rng.multinomial(episodes, count / episodes, size=size)
+
+
+def _intervals(kinds: _Kinds, rates: Rates, rng: np.random.Generator, resamples: int) -> Floats:
     """Return 95 % percentile intervals (M, 2) of the differences over resampled episodes."""
-    episodes = int(frequency.sum())
-    if not episodes:
-        return np.full((rates(frequency @ a).shape[-1], 2), np.nan)
-    found = []
-    for size in portions(resamples, len(frequency)):
-        draws = rng.multinomial(episodes, frequency / episodes, size=size)
-        found.append(rates(draws @ b) - rates(draws @ a))
-    differences = np.concatenate(found)
+    if not len(kinds.count):
+        return np.full((rates(kinds.count @ kinds.a).shape[-1], 2), np.nan)
+    differences = np.concatenate(
+        [
+            rates(counts @ kinds.b) - rates(counts @ kinds.a)
+            for counts in resample(kinds.count, rng, resamples)
+        ]
+    )
     # A draw may lack all episodes that have a metric.
-    usable = np.where(np.isfinite(differences), differences, np.nan)
-    usable[:, np.isnan(usable).all(axis=0)] = 0.0  # undefined in both runs, and unused
-    spans: Floats = np.nanpercentile(usable, [2.5, 97.5], axis=0).T
-    return spans
+    differences[~np.isfinite(differences)] = np.nan
+    differences[:, np.isnan(differences).all(axis=0)] = 0.0  # undefined in both runs, and unused
+    intervals: Floats = np.nanpercentile(differences, [2.5, 97.5], axis=0).T
+    return intervals
 
 
 def _permutation_test(
-    a: Floats,
-    b: Floats,
-    frequency: Ints,
-    rates: Rates,
-    found: Floats,
-    rng: np.random.Generator,
-    resamples: int,
+    kinds: _Kinds, rates: Rates, observed: Floats, rng: np.random.Generator, resamples: int
 ) -> Floats:
-    """Return the share (M,) of swaps whose difference is at least the one found, which is included.
+    """Return the share (M,) of swaps whose difference is at least the observed, which is one.
 
     All swaps are tried if there are no more than resamples.
     """
-    differ = _differ(a, b)
-    gained, often = (b - a)[differ], frequency[differ]
-    total_a, total_b = frequency @ a, frequency @ b
+    differ = _differ(kinds.a, kinds.b)
+    gained, count = (kinds.b - kinds.a)[differ], kinds.count[differ]
+    total_a, total_b = kinds.count @ kinds.a, kinds.count @ kinds.b
 
-    def count_extremes(swaps: Ints) -> Floats:
+    def count_extremes(swaps: Ints, gained: Floats) -> Floats:
+        """Return how many swaps (S, K) of rows of gains (K, C) are as extreme, (M,)."""
         moved = swaps @ gained
-        drawn = np.abs(rates(total_b - moved) - rates(total_a + moved))
-        counted: Floats = (~(drawn < np.abs(found) - TIE)).sum(axis=0).astype(np.float64)
-        return counted
+        differences = rates(total_b - moved) - rates(total_a + moved)
+        is_less = np.abs(differences) < np.abs(observed) - TIE
+        extremes: Floats = (~is_less).sum(axis=0).astype(np.float64)  # NaN counts as extreme
+        return extremes
 
-    episodes = int(often.sum())
+    episodes = int(count.sum())
     if episodes < resamples.bit_length():
-        gained = np.repeat(gained, often, axis=0)
-        every = np.arange(1 << episodes, dtype=np.int64)[:, None] >> np.arange(episodes) & 1
-        return count_extremes(every) / len(every)
-    times = np.ones(len(found))
-    for size in portions(resamples, len(often)):
-        times += count_extremes(rng.binomial(often, 0.5, size=(size, len(often))))
-    return times / (resamples + 1)
+        swaps = np.arange(1 << episodes, dtype=np.int64)[:, None] >> np.arange(episodes) & 1
+        return count_extremes(swaps, np.repeat(gained, count, axis=0)) / len(swaps)
+    extremes = np.ones(len(observed))
+    for size in portions(resamples, len(count)):
+        extremes += count_extremes(rng.binomial(count, 0.5, size=(size, len(count))), gained)
+    return extremes / (resamples + 1)

@@ -26,6 +26,8 @@ _SEED: Final = 0
 _COLOURS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 _MARKERS: Final = "os^Dv"
 _GROUPS: Final = len(_COLOURS) * len(_MARKERS)
+_LONGEST: Final = 40
+"""Characters of a name in the legend, at most."""
 
 
 def sample(sources: Mapping[str, LoadedDataset]) -> dict[str, list[str]]:
@@ -42,20 +44,19 @@ def sample(sources: Mapping[str, LoadedDataset]) -> dict[str, list[str]]:
     """
     import numpy as np
 
-    found: dict[str, list[str]] = {}
+    groups: dict[str, list[str]] = {}
     for name, source in sources.items():
         tag = _tag_of_groups(source) if len(sources) == 1 else None
-        texts: dict[str, str] = {}
+        group_of: dict[str, str] = {}
         for step in source.steps:
             if step.instruction.strip():
                 group = f"{tag}: {step.tags.get(tag, '(none)')}" if tag else name
-                texts.setdefault(step.instruction, group)
-        every = list(texts)
-        draw = np.random.default_rng(_SEED)
-        chosen = sorted(draw.permutation(len(every))[:SAMPLE])
-        for place in chosen:
-            found.setdefault(texts[every[place]], []).append(every[place])
-    return found
+                group_of.setdefault(step.instruction, group)
+        texts = list(group_of)
+        drawn = np.random.default_rng(_SEED).permutation(len(texts))[:SAMPLE]
+        for place in sorted(drawn.tolist()):
+            groups.setdefault(group_of[texts[place]], []).append(texts[place])
+    return groups
 
 
 def _tag_of_groups(source: LoadedDataset) -> str | None:
@@ -101,7 +102,7 @@ def figure(sources: Mapping[str, LoadedDataset]) -> Figure:
     from matplotlib.figure import Figure
 
     groups = sample(sources)
-    texts = [text for found in groups.values() for text in found]
+    texts = [text for own in groups.values() for text in own]
     if len(texts) < FEWEST:
         raise DataError(
             f"there are {len(texts)} different instructions",
@@ -109,13 +110,13 @@ def figure(sources: Mapping[str, LoadedDataset]) -> Figure:
             expected=f"{FEWEST} at least, for a map",
             remedy="leave --map out",
         )
-    found = places(texts)
+    positions = places(texts)
     made = Figure(figsize=(7, 6.4), layout="constrained")
     axes = made.add_subplot()
     families, written = spellings(groups)
     start = 0
     for number, (name, own) in enumerate(groups.items()):
-        part = found[start : start + len(own)]
+        part = positions[start : start + len(own)]
         start += len(own)
         axes.scatter(
             part[:, 0], part[:, 1], s=14, alpha=0.7, linewidths=0,
@@ -132,6 +133,3 @@ def figure(sources: Mapping[str, LoadedDataset]) -> Figure:
     for text in legend.get_texts():
         text.set_parse_math(False)
     return made
-
-
-_LONGEST: Final = 40

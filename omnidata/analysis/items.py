@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 
 from omnidata.actions import Action, Box, Point, centre, convert, is_on_screen
-from omnidata.analysis.comparison import align, find_data, measure_all
+from omnidata.analysis.alignment import align, load_data, measure
 from omnidata.analysis.inference import TIE
 from omnidata.analysis.runs import read_runs, warnings
 from omnidata.errors import DataError, RunError, UsageError, plural
@@ -117,13 +117,13 @@ def analyse(
         source: the dataset, if it is loaded.
 
     Raises:
-        RunError: see `omnidata.analysis.comparison.pair`; or no step is right or wrong.
+        RunError: see `omnidata.analysis.alignment.align`; or no step is right or wrong.
         UsageError: too few runs, a folder that is named twice, or data that cannot be found.
         DataError: the data cannot be read.
     """
     runs = several(folders)
     found = align(runs, data=data, source=source)
-    pairs, judged = measure_all(found)
+    pairs, judged = measure(found)
     if pairs[0].flips is None:
         raise RunError(
             f"the profile {runs[0].profile} does not judge steps as right or wrong",
@@ -274,11 +274,11 @@ def errata_lines(
         source: the dataset, if it is loaded.
 
     Raises:
-        DataError, UsageError: the data cannot be read or found.
+        DataError, RunError, UsageError: the data cannot be read, are not the runs' or are missing.
     """
     run = read_run(Path(found.strong[0]))
     if source is None:
-        source = run.asking.load(find_data([run], data), check_media=False)
+        source = load_data(run, data)
     places, targets = Positions(source.steps), Targets(run.asking, run.profile)
     about = {"errata": "candidates", "version": "1", "benchmark": found.task}
     lines: list[dict[str, Any]] = [{**about, "fingerprint": source.fingerprint}]

@@ -15,10 +15,8 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-import yaml
-
-from omnidata.analysis.report import card_text, eval_results
-from omnidata.loaders.fetch import SOURCE
+from omnidata.analysis.model_card import card_text, eval_results
+from omnidata.loaders.fetch_plan import SOURCE
 from omnidata.loaders.upload import Upload, check_name, upload
 from omnidata.run.run_files import Run, read_run
 from omnidata.run.run_info import ANSWERS, INFO, RESULTS, SCORES, read_info
@@ -28,14 +26,13 @@ _SNAPSHOT: Final = re.compile(r"/datasets--([\w.-]+?)--([\w.-]+)/snapshots/([0-9
 _HUB: Final = re.compile(r"hf://([\w.-]+/[\w.-]+)@[0-9a-f]{40}")
 _OK: Final = b'"delivery":"ok"'
 
-_TEXT: Final = """
-A run of [omnidata](https://pypi.org/project/omnidata/) on {task}: what the model answered
-(`{answers}`), how that was scored by the profile `{profile}` (`{scores}`, `{results}`), and the
-settings (`{info}`). The media are not part of it. Data: {data}; SHA-256 of the annotations:
-`{fingerprint}`.
+_INTRO: Final = """# {model} on {task}
 
-Score it again, from the answers: `omnidata score hf://{name}`
-"""
+A run of [omnidata](https://pypi.org/project/omnidata/) on {task}: the answers of the model
+(`{answers}`), their scores by the profile `{profile}` (`{scores}`, `{results}`), and the settings
+(`{info}`). The media are not included. Data: {data}; SHA-256 of the annotations: `{fingerprint}`.
+
+Score the answers again: `omnidata score hf://{name}`"""
 
 
 def push_run(
@@ -61,25 +58,26 @@ def push_run(
         DataError: see `omnidata.loaders.upload.upload`.
     """
     check_name(name)
-    info = _without_places(read_info(folder))
+    recorded = read_info(folder)
+    data = str(recorded.get("data") or "")
+    public = place_of(data)
+    info = {**_without_places(recorded), "data": public or None}
+    if merged := info.get("merged"):
+        info["merged"] = [Path(part).name for part in merged]
     run = replace(read_run(folder), settings=info)
-    data = str(info.get("data") or "")
     files: dict[str, bytes] = {}
     for path in (ANSWERS, SCORES, RESULTS):
         with open_own(folder / path, "rb") as file:
             files[path] = file.read()
-    server = str((read_info(folder).get("model_settings") or {}).get("base_url") or "")
+    server = str((recorded.get("model_settings") or {}).get("base_url") or "")
     places = {data: b"DATA", server: b"SERVER", urlsplit(server).netloc: b"SERVER"}
-    files[ANSWERS] = _without(files[ANSWERS], places)
-    place = place_of(data)
-    info |= {"data": place or None}
-    if merged := info.get("merged"):
-        info |= {"merged": [Path(part).name for part in merged]}
+    files[ANSWERS] = _hide_places(files[ANSWERS], places)
     files[INFO] = json.dumps(info, indent=1).encode() + b"\n"
-    files["README.md"] = _card(run, name, place).encode("utf-8", "backslashreplace")
-    if found := _HUB.match(place):
-        text = yaml.safe_dump(eval_results(run, found[1]), sort_keys=False, allow_unicode=True)
-        files[f".eval_results/{run.task}.yaml"] = text.encode()
+    hub = _HUB.match(public)
+    card = _card(run, name, public, {run.task: hub[1]} if hub else {})
+    files["README.md"] = card.encode("utf-8", "backslashreplace")
+    if hub:
+        files[f".eval_results/{run.task}.yaml"] = eval_results(run, hub[1]).encode()
     return upload(
         name,
         files,
@@ -136,7 +134,7 @@ def _name_of(value: Any) -> Any:
     return Path(value).name if is_path or (os.sep in value and Path(value).exists()) else value
 
 
-def _without(answers: bytes, places: Mapping[str, bytes]) -> bytes:
+def _hide_places(answers: bytes, places: Mapping[str, bytes]) -> bytes:
     """Return the lines of answers without folders and addresses in messages of errors.
 
     Args:
@@ -157,27 +155,24 @@ def _without(answers: bytes, places: Mapping[str, bytes]) -> bytes:
     return b"\n".join(lines)
 
 
-def _card(run: Run, name: str, place: str) -> str:
-    found = _HUB.match(place)
-    text = card_text([run], {run.task: found[1]} if found else {})
-    _, front, tables = text.split("---\n", 2)
-    metadata: dict[str, Any] = {
+def _card(run: Run, name: str, public: str, datasets: Mapping[str, str]) -> str:
+    metadata = {
         "tags": ["omnidata", run.task],
         "configs": [
             {"config_name": config, "data_files": path}
             for config, path in (("answers", ANSWERS), ("scores", SCORES))
         ],
     }
-    said = _TEXT.format(
+    intro = _INTRO.format(
+        model=run.name,
         task=run.task,
         answers=ANSWERS,
         scores=SCORES,
         results=RESULTS,
         info=INFO,
         profile=run.profile,
-        data=place or "not published, or unknown",
+        data=public or "not published, or unknown",
         fingerprint=run.fingerprint,
         name=name,
     )
-    extra = yaml.safe_dump(metadata, sort_keys=False)
-    return f"---\n{extra}{front}---\n# {run.name} on {run.task}\n{said}\n{tables}"
+    return card_text([run], datasets, metadata=metadata, intro=intro)

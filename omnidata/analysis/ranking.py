@@ -11,14 +11,21 @@ the true rank.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from omnidata.analysis.comparison import Aligned, align, correct_rows, measure_all
-from omnidata.analysis.inference import MIN_DIFFERING, MIN_EPISODES, RESAMPLES, TIE, portions
+from omnidata.analysis.alignment import Aligned, align, apply_errata, measure
+from omnidata.analysis.inference import (
+    MIN_DIFFERING,
+    MIN_EPISODES,
+    RESAMPLES,
+    TIE,
+    portions,
+    resample,
+)
 from omnidata.analysis.runs import labels, read_runs, warnings
 from omnidata.analysis.slices import main_metric
 from omnidata.errors import RunError, plural
@@ -104,14 +111,14 @@ def rank(
         errata: corrections of labels, by which all runs are judged.
 
     Raises:
-        RunError: see `omnidata.analysis.comparison.pair`; or a run has no value of the metric.
+        RunError: see `omnidata.analysis.alignment.align`; or a run has no value of the metric.
         UsageError: a folder is named twice, or the data cannot be found.
         DataError: the data cannot be read.
     """
     runs = read_runs(folders)
     found = align(runs, data=data, source=source)
     if errata:
-        found = replace(found, rows=correct_rows(runs, found.steps, found.rows, errata))
+        found = apply_errata(found, errata)
     sums = group_sums(found)
     values, groups = sums.values, sums.added.shape[1]
     why = f"too few groups of episodes ({groups})" if groups < MIN_EPISODES else ""
@@ -184,7 +191,7 @@ def group_sums(found: Aligned) -> GroupSums:
     Raises:
         RunError: a run has no value of the metric over the steps that all runs have.
     """
-    pairs, judged = measure_all(found)
+    pairs, judged = measure(found)
     both = [each.sums(judged) for each in pairs]
     names = list(pairs[0].columns)
     main = main_metric(found.runs[0])
@@ -265,13 +272,13 @@ def _bootstrap(sums: GroupSums, seed: int, resamples: int) -> Floats:
     """Return the metric of each run over draws of groups, (D, K)."""
     runs, groups, columns = sums.added.shape
     rows = sums.added.transpose(1, 0, 2).reshape(groups, runs * columns)
-    kinds, frequency = np.unique(rows, axis=0, return_counts=True)
-    rng = np.random.default_rng(seed)
-    found = []
-    for size in portions(resamples, len(kinds)):
-        often = rng.multinomial(groups, frequency / groups, size=size)
-        found.append(sums.of((often @ kinds).reshape(-1, runs, columns)))
-    return np.concatenate(found)
+    kinds, count = np.unique(rows, axis=0, return_counts=True)
+    return np.concatenate(
+        [
+            sums.of((often @ kinds).reshape(-1, runs, columns))
+            for often in resample(count, np.random.default_rng(seed), resamples)
+        ]
+    )
 
 
 def table(found: Ranking) -> TextTable:

@@ -12,7 +12,7 @@ from math import inf
 from statistics import StatisticsError, correlation
 from typing import Any, Final
 
-from omnidata.analysis.comparison import Pair, compare
+from omnidata.analysis.comparison import Comparison, compare
 from omnidata.analysis.inference import TIE, correct_p_values
 from omnidata.analysis.runs import usual
 from omnidata.analysis.slices import make_cell, make_table, run_names, title
@@ -206,9 +206,9 @@ def pairs(runs: Sequence[Run]) -> Table:
     for each, q in zip(found, qs, strict=True):
         value, flips = each.overall.metrics[metric], each.overall.flips
         difference = Cell(value.difference, value.ci95)
-        rest = value.p, q, _correlation(each.pair, metric), each.overall.steps, *(flips or ())
+        rest = value.p, q, _correlation(each, metric), each.overall.steps, *(flips or ())
         cells = (Cell(value.a), Cell(value.b), difference, *map(Cell, rest))
-        rows.append(Row((names[each.pair.a.path], names[each.pair.b.path]), cells))
+        rows.append(Row((names[each.a.path], names[each.b.path]), cells))
     return make_table(
         "pairs",
         f"Agents in pairs, {metric} on the tasks that both finished",
@@ -225,9 +225,9 @@ def pairs(runs: Sequence[Run]) -> Table:
     )
 
 
-def _correlation(compared: Pair, metric: str) -> float | None:
+def _correlation(found: Comparison, metric: str) -> float | None:
     """Return Pearson's correlation of two agents' scores (Table 16 of OSWorld), if they differ."""
-    a, b = (rows.values[metric] for rows in (compared.rows_a, compared.rows_b))
+    a, b = (rows.values[metric] for rows in found.aligned.rows)
     both = both_known(a, b)
     try:
         return correlation(a[both].tolist(), b[both].tolist())

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
-from omnidata.analysis.comparison import ANSWERED, Aligned, failures
+from omnidata.analysis.alignment import ANSWERED, Aligned, failures
 from omnidata.errors import UsageError, plural
 from omnidata.run.certificates import certificate_of
 from omnidata.run.differences import flatten, shorten
@@ -17,6 +17,7 @@ from omnidata.run.headlines import lines_of
 from omnidata.run.run_files import Run, read_run
 from omnidata.run.run_info import ANSWERS
 
+_OF_RUN = ("model", "dataset_fingerprint", "control", "selection")
 _OF_TASK = ("options", "where", "exclude", "limit", "shard", "seed", "generation")
 _OF_MODEL = ("model_options", "model_settings")
 _OF_STEPS = ("dataset_fingerprint", "where", "exclude", "limit", "shard")
@@ -66,13 +67,13 @@ def group_alike(runs: Sequence[Run], ignored: frozenset[str]) -> list[list[Run]]
     """
     groups: dict[str, list[Run]] = {}
     copied = [copy for copy, _ in copies(runs)]
+    ignores_options = any(name.startswith("options.") for name in ignored)
     for run in runs:
         if run.imported or run in copied:
             continue
-        own = ("model", "dataset_fingerprint", "control", "selection")
-        settings = _flat(run, (*own, *_OF_TASK, *_OF_MODEL))
+        settings = _flat(run, (*_OF_RUN, *_OF_TASK, *_OF_MODEL))
         kept = {name: value for name, value in settings.items() if name not in ignored}
-        if not any(name.startswith("options.") for name in ignored):
+        if not ignores_options:
             kept["prompt_hash"] = run.settings.get("prompt_hash")
         groups.setdefault(json.dumps(kept, sort_keys=True), []).append(run)
     return list(groups.values())
@@ -83,21 +84,21 @@ def copies(runs: Sequence[Run]) -> list[tuple[Run, Run]]:
 
     Two runs with the same settings, even with the same answers, differ in their timings.
     """
-    found: list[tuple[Run, Run]] = []
+    found = []
     for number, run in enumerate(runs):
-        for other in runs[:number]:
-            if "timings" in run.settings and _same(run, other):
-                found.append((run, other))
-                break
+        original = next((other for other in runs[:number] if _is_copy(run, other)), None)
+        if original:
+            found.append((run, original))
     return found
 
 
-def _same(run: Run, other: Run) -> bool:
+def _is_copy(run: Run, other: Run) -> bool:
+    if "timings" not in run.settings:
+        return False
     if run.profile != other.profile or run.settings != other.settings:
         return False
-    ours, theirs = (each.path / ANSWERS for each in (run, other))
     try:
-        return filecmp.cmp(ours, theirs, shallow=False)
+        return filecmp.cmp(run.path / ANSWERS, other.path / ANSWERS, shallow=False)
     except OSError:  # scores can be shown without their answers
         return run.results == other.results
 
@@ -113,49 +114,75 @@ def labels(runs: Sequence[Run]) -> list[tuple[str, str]]:
     Names of settings are as short as they can be without becoming ambiguous. Runs with equal
     settings have the part of the folder's name that differs.
     """
-    names = [run.name for run in runs]
-    settings = [_flat(run, _OF_TASK) for run in runs]
-    kept = _differing([each for run, each in zip(runs, settings, strict=True) if not run.imported])
-    shown = [{key: each[key] for key in kept if key in each} for each in settings]
-    for name in set(names):
-        same = [number for number, other in enumerate(names) if other == name]
-        own = [_flat(runs[number], _OF_MODEL) for number in same]
-        for number, each in zip(same, own, strict=True):
-            shown[number] |= {key: each[key] for key in _differing(own) if key in each}
-    texts = _texts(shown)
-    found = list(zip(names, texts, strict=True))
-    folders = _endings([run.path.resolve().as_posix() for run in runs], "/")
+    texts = _format_settings(_differing_settings(runs))
+    found = [(run.name, text) for run, text in zip(runs, texts, strict=True)]
+    often = Counter(found)
+    folders = [run.path.resolve().as_posix() for run in runs]
+    endings = _endings(folders, "/")
     return [
-        (name, ", ".join(filter(None, (text, folders[run.path.resolve().as_posix()]))))
-        if found.count((name, text)) > 1
+        (name, ", ".join(filter(None, (text, endings[folder]))))
+        if often[name, text] > 1
         else (name, text)
-        for (name, text), run in zip(found, runs, strict=True)
+        for (name, text), folder in zip(found, folders, strict=True)
     ]
 
 
-def _texts(settings: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the settings of each run as text.
+def _differing_settings(runs: Sequence[Run]) -> list[dict[str, Any]]:
+    """Return the settings of each run's task, and of its model, that other runs do not share.
 
-    A model's settings repeat the options that it was given; these are shown once.
+    Settings of models are compared with those of other runs of the model.
     """
+    settings = [_flat(run, _OF_TASK) for run in runs]
+    names = _differing([own for run, own in zip(runs, settings, strict=True) if not run.imported])
+    shown = [{name: own[name] for name in names if name in own} for own in settings]
+    by_model: dict[str, list[int]] = {}
+    for number, run in enumerate(runs):
+        by_model.setdefault(run.name, []).append(number)
+    for numbers in by_model.values():
+        settings = [_flat(runs[number], _OF_MODEL) for number in numbers]
+        names = _differing(settings)
+        for number, own in zip(numbers, settings, strict=True):
+            shown[number] |= {name: own[name] for name in names if name in own}
+    return shown
+
+
+def _flat(run: Run, keys: Sequence[str]) -> dict[str, Any]:
+    settings = flatten({key: run.settings.get(key) for key in keys})
+    return {name: value for name, value in settings.items() if value is not None}
+
+
+def _differing(settings: Sequence[Mapping[str, Any]]) -> list[str]:
+    names = dict.fromkeys(name for own in settings for name in own)
+    return [name for name in names if len({json.dumps(own.get(name)) for own in settings}) > 1]
+
+
+def _format_settings(settings: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the settings of each run as text."""
     columns: dict[str, dict[int, str]] = {}
-    for number, each in enumerate(settings):
-        for key, value in each.items():
-            columns.setdefault(key, {})[number] = _format_value(key, value)
-    last = {key: key.rpartition(".")[2] for key in columns}
-    for key in reversed(last):
-        others = [columns[other] for other in columns if other != key and last[other] == last[key]]
-        if any(columns[key].items() <= other.items() for other in others):
-            del columns[key]
-    names = _endings(columns)
+    for number, own in enumerate(settings):
+        for name, value in own.items():
+            columns.setdefault(name, {})[number] = _format_value(name, value)
+    kept = _without_repeated(columns)
+    short = _endings(kept)
     return [
         ", ".join(
-            said[number] if key in _UNNAMED else f"{names[key]}={said[number]}"
-            for key, said in columns.items()
-            if number in said
+            texts[number] if name in _UNNAMED else f"{short[name]}={texts[number]}"
+            for name, texts in kept.items()
+            if number in texts
         )
         for number in range(len(settings))
     ]
+
+
+def _without_repeated(columns: Mapping[str, Mapping[int, str]]) -> dict[str, Mapping[int, str]]:
+    """Leave out settings of a model that repeat the options that it was given."""
+    kept = dict(columns)
+    for name in reversed(list(columns)):
+        last = name.rpartition(".")[2]
+        others = [kept[other] for other in kept if other != name and other.split(".")[-1] == last]
+        if any(columns[name].items() <= other.items() for other in others):
+            del kept[name]
+    return kept
 
 
 def _format_value(key: str, value: Any) -> str:
@@ -164,16 +191,6 @@ def _format_value(key: str, value: Any) -> str:
     if key == "shard":
         return f"part {value[0]} of {value[1]}"
     return shorten(value if isinstance(value, str) else json.dumps(value))
-
-
-def _flat(run: Run, keys: Sequence[str]) -> dict[str, Any]:
-    said = flatten({key: run.settings.get(key) for key in keys})
-    return {name: value for name, value in said.items() if value is not None}
-
-
-def _differing(settings: Sequence[Mapping[str, Any]]) -> list[str]:
-    names = dict.fromkeys(name for each in settings for name in each)
-    return [name for name in names if len({json.dumps(each.get(name)) for each in settings}) > 1]
 
 
 def warnings(runs: Sequence[Run], aligned: Aligned | None = None) -> Iterator[str]:
@@ -193,7 +210,7 @@ def warnings(runs: Sequence[Run], aligned: Aligned | None = None) -> Iterator[st
             "own tables; do not compare their numbers"
         )
     apart = unlike(runs)
-    yield from (f"{runs[0].task}: {why}" for why in apart)
+    yield from (f"{runs[0].task}: {reason}" for reason in apart)
     if not apart and len(runs) > 1 and any(run.imported for run in runs):
         yield f"{runs[0].task}: imported answers name no data; their step ids fit the other runs"
     for copy, original in copies(runs):
@@ -229,7 +246,7 @@ def _warn_unanswered(run: Run) -> Iterator[str]:
 
 
 def _warn_left_out(found: Aligned) -> Iterator[str]:
-    unit = "task" if found.runs[0].offline_scorer else "step"
+    unit = found.unit
     listed = set().union(*(run.scores for run in found.runs))
     for run, own in zip(found.runs, found.answered, strict=True):
         if lacking := len(listed.difference(own)):
@@ -253,25 +270,37 @@ def unlike(runs: Sequence[Run]) -> list[str]:
     Raises:
         RunError: the scores of imported answers, or of those beside them, cannot be read.
     """
-    known: dict[str, list[Run]] = {}
+    return [*_differing_data(runs), *_differing_ids(runs)]
+
+
+def _differing_data(runs: Sequence[Run]) -> Iterator[str]:
+    groups: dict[str, list[Run]] = {}
     for run in runs:
         if not run.imported:
             key = json.dumps([run.settings.get(name) for name in _OF_STEPS], sort_keys=True)
-            known.setdefault(key, []).append(run)
-    reasons = []
+            groups.setdefault(key, []).append(run)
+    listed = []
+    for group in groups.values():
+        names = [str(run.path) for run in group[:_SHOWN]] + ["..."] * (len(group) > _SHOWN)
+        steps = group[0].results["counts"].get("steps", 0)
+        listed.append(f"{', '.join(names)} ({plural(steps, 'step')})")
     if len({run.fingerprint for run in runs if not run.imported}) > 1:
-        reasons.append(f"the runs are of different data: {_list_groups(known)}")
-    elif len(known) > 1:
-        reasons.append(f"the runs ask about different steps of the data: {_list_groups(known)}")
+        yield f"the runs are of different data: {'; '.join(listed)}"
+    elif len(groups) > 1:
+        yield f"the runs ask about different steps of the data: {'; '.join(listed)}"
+
+
+def _differing_ids(runs: Sequence[Run]) -> Iterator[str]:
+    """Compare the ids of imported answers, whose data are unknown, with those of all runs."""
     imported = [run for run in runs if run.imported]
-    if imported and len(runs) > 1 and len({frozenset(run.scores) for run in runs}) > 1:
-        most = usual([run.scores.keys() for run in runs])
-        odd = [run for run in imported if run.scores.keys() != most] or imported
-        names = ", ".join(str(run.path) for run in odd[:_SHOWN])
-        others = "the rest" if len(odd) < len(runs) else "each other"
-        what = "tasks" if any("tasks" in run.results["counts"] for run in imported) else "steps"
-        reasons.append(f"imported answers are to other {what} than {others}: {names}")
-    return reasons
+    if not imported or len(runs) == 1 or len({frozenset(run.scores) for run in runs}) == 1:
+        return
+    most = usual([run.scores.keys() for run in runs])
+    odd = [run for run in imported if run.scores.keys() != most] or imported
+    names = ", ".join(str(run.path) for run in odd[:_SHOWN])
+    others = "the rest" if len(odd) < len(runs) else "each other"
+    unit = "tasks" if any("tasks" in run.results["counts"] for run in imported) else "steps"
+    yield f"imported answers are to other {unit} than {others}: {names}"
 
 
 def usual(found: Sequence[Set[str]]) -> Set[str] | None:
@@ -282,34 +311,24 @@ def usual(found: Sequence[Set[str]]) -> Set[str] | None:
         (['a', 'b'], None)
     """
     often = Counter(map(frozenset, found))
-    first, *others = sorted(often, key=lambda each: (-often[each], -len(each)))
-    alike = [each for each in others if (often[each], len(each)) == (often[first], len(first))]
-    return None if alike else first
-
-
-def _list_groups(known: Mapping[str, Sequence[Run]]) -> str:
-    groups = []
-    for group in known.values():
-        names = [str(run.path) for run in group[:_SHOWN]] + ["..."] * (len(group) > _SHOWN)
-        steps = group[0].results["counts"].get("steps", 0)
-        groups.append(f"{', '.join(names)} ({plural(steps, 'step')})")
-    return "; ".join(groups)
+    ranks = {ids: (count, len(ids)) for ids, count in often.items()}
+    best = [ids for ids, rank in ranks.items() if rank == max(ranks.values())]
+    return best[0] if len(best) == 1 else None
 
 
 def _endings(names: Iterable[str], separator: str = ".") -> dict[str, str]:
-    """Each name's shortest ending that no other name has; of one that ends another, all of it.
+    """Return each name's shortest ending that no other name has, or else all of it.
 
     Examples:
         >>> _endings(["processor.size", "model.size", "options.voice"])
         {'processor.size': 'processor.size', 'model.size': 'model.size', 'options.voice': 'voice'}
     """
     parts = {name: name.split(separator) for name in names}
-    found = {}
+    endings = {}
     for name, own in parts.items():
         others = [each for other, each in parts.items() if other != name]
-        lengths = range(1, len(own) + 1)
-        length = next(
-            (n for n in lengths if all(each[-n:] != own[-n:] for each in others)), len(own)
-        )
-        found[name] = separator.join(own[-length:])
-    return found
+        length = 1
+        while length < len(own) and any(each[-length:] == own[-length:] for each in others):
+            length += 1
+        endings[name] = separator.join(own[-length:])
+    return endings

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from omnidata.analysis.comparison import check_ids, check_source, find_data
+from omnidata.analysis.alignment import check_data, find_data
 from omnidata.analysis.runs import group_alike, labels, unlike
 from omnidata.errors import OmnidataError, RunError
 from omnidata.run.run_files import Run
@@ -396,8 +396,7 @@ def run_data(run: Run, known: dict[Path, LoadedDataset]) -> LoadedDataset:
         place = find_data([run])
         if place not in known:
             known[place] = run.asking.load(place, check_media=False)
-        check_source(run, known[place])
-        check_ids(run, {step.sample_id for step in known[place].steps})
+        check_data(run, known[place])
     except OmnidataError as error:
         raise NotTracedError(
             error.what,

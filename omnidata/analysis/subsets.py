@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from omnidata.analysis.comparison import align
+from omnidata.analysis.alignment import align
 from omnidata.analysis.inference import MIN_EPISODES, TIE
 from omnidata.analysis.items import several
 from omnidata.analysis.ranking import GroupSums, group_sums, significant_order
@@ -110,7 +110,7 @@ def choose(
         seed: for the candidates.
 
     Raises:
-        RunError: see `omnidata.analysis.comparison.pair`; or the runs are scored task by task.
+        RunError: see `omnidata.analysis.alignment.align`; or the runs are scored task by task.
         UsageError: too few runs, a share smaller than any group, or no data.
         DataError: the data cannot be read.
     """

@@ -29,9 +29,10 @@ from omnidata.run.differences import flatten, shorten
 from omnidata.run.journal import TRANSIENT
 from omnidata.run.run_files import Run
 from omnidata.run.run_info import ANSWERS
-from omnidata.table import DASH, CellUnit, Column, Head, Row, Table
+from omnidata.table import DASH, Column, Head, Row, Table
 
 _TOKENS = ("input", "image", "audio", "video", "cached", "output")
+_PERCENTILES: Mapping[str, int] = {"median": 50, "p95": 95}
 _LEAST_S, _LEAST_COST = 1e-3, 1e-6
 """`run.json` is rounded to these; smaller values divide nothing."""
 
@@ -98,19 +99,20 @@ def usage_of(run: Run) -> Usage:
         tokens += used
         if line.latency_s > 0:
             latencies.append(line.latency_s)
-    said, took = run.settings.get("usage", {}), run.settings.get("timings", {}).get("ask_s", 0)
-    recorded, cost = said.get("unmetered"), said.get("cost")
-    has_clock = answers and took >= _LEAST_S and "merged" not in run.settings
+    recorded = run.settings.get("usage", {})
+    also_unmetered, cost = recorded.get("unmetered"), recorded.get("cost")
+    seconds = run.settings.get("timings", {}).get("ask_s", 0)
+    has_clock = answers and seconds >= _LEAST_S and "merged" not in run.settings
     return Usage(
-        answers,
-        cached,
-        max(unmetered, recorded if isinstance(recorded, int) else 0),
-        tokens,
-        np.array(latencies, dtype=np.float64),
-        3600 * answers / took if has_clock else None,
-        float(cost) if isinstance(cost, int | float) else None,
-        str(said.get("currency", "")),
-        str(said.get("prices_of", "")),
+        answers=answers,
+        cached=cached,
+        unmetered=max(unmetered, also_unmetered if isinstance(also_unmetered, int) else 0),
+        tokens=tokens,
+        latencies=np.array(latencies, dtype=np.float64),
+        per_hour=3600 * answers / seconds if has_clock else None,
+        cost=float(cost) if isinstance(cost, int | float) else None,
+        currency=str(recorded.get("currency", "")),
+        prices_of=str(recorded.get("prices_of", "")),
     )
 
 
@@ -123,27 +125,28 @@ def tables(runs: Sequence[Run]) -> list[Table]:
 
 def _cost(runs: Sequence[Run], usages: Sequence[Usage]) -> Table:
     metric = step_metric(runs[0])[0]
-    wanted: list[tuple[str, list[tuple[str, str, CellUnit]]]] = [
-        ("Answers", [("asked", "answers", "count"), ("per hour", "per_hour", "count")]),
-        ("Latency (s)", [(each, f"latency_{each}", "number") for each in ("median", "p95")]),
-        ("Tokens", [(each.capitalize(), f"{each}_tokens", "count") for each in _TOKENS]),
-    ]
+    wanted = {
+        "Answers": [Column("asked", "answers", "count"), Column("per hour", "per_hour", "count")],
+        "Latency (s)": [Column(name, f"latency_{name}", "number") for name in _PERCENTILES],
+        "Tokens": [Column(name.capitalize(), f"{name}_tokens", "count") for name in _TOKENS],
+    }
     for currency in dict.fromkeys(usage.currency for usage in usages if usage.cost is not None):
-        columns: list[tuple[str, str, CellUnit]] = [("whole", f"cost_{currency}", "money")]
-        columns.append((f"{metric} per {currency}", f"{metric}_per_{currency}", "number"))
-        wanted.append((f"Cost ({currency})", columns))
+        wanted[f"Cost ({currency})"] = [
+            Column("whole", f"cost_{currency}", "money"),
+            Column(f"{metric} per {currency}", f"{metric}_per_{currency}", "number"),
+        ]
     values = [_values(run, usage) for run, usage in zip(runs, usages, strict=True)]
     known = {name for own in values for name, value in own.items() if value is not None}
     heads = [
-        Head(header, tuple(Column(*each) for each in kept))
-        for header, columns in wanted
-        if (kept := [each for each in columns if each[1] in known])
+        Head(header, tuple(kept))
+        for header, columns in wanted.items()
+        if (kept := [column for column in columns if column.metric in known])
     ]
     headers, names = run_labels(runs)
     every = [column for head in heads for column in head.columns]
     rows = rows_of_runs([RunSlice("", "", values)], runs, names, every)
-    notes = _notes(runs, usages, metric)
-    return make_table("cost", "What the runs took", runs, headers, heads, rows, list(notes))
+    notes = list(_notes(runs, usages, metric))
+    return make_table("cost", "What the runs took", runs, headers, heads, rows, notes)
 
 
 def _values(run: Run, usage: Usage) -> dict[str, float | None]:
@@ -152,8 +155,9 @@ def _values(run: Run, usage: Usage) -> dict[str, float | None]:
         "per_hour": usage.per_hour,
         f"cost_{usage.currency}": usage.cost,
     }
-    for name, percent in (("median", 50), ("p95", 95)) if len(usage.latencies) else ():
-        found[f"latency_{name}"] = float(np.percentile(usage.latencies, percent))
+    if len(usage.latencies):
+        for name, percent in _PERCENTILES.items():
+            found[f"latency_{name}"] = float(np.percentile(usage.latencies, percent))
     for name in _TOKENS:
         found[f"{name}_tokens"] = getattr(usage.tokens, name) or None
     metric = step_metric(run)[0]

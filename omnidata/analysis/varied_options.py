@@ -59,23 +59,13 @@ def read_values(
         >>> read_values(["frames=4,8", "history_window=own,1"], {})
         {'frames': ['4', '8'], 'history_window': ['own', '1']}
     """
-
-    def meaning(name: str, value: str) -> str | float:
-        if name in allowed:
-            return value
-        if name in COMMON:
-            return split({name: value}, allowed)[1].get(name, "")
-        try:
-            return float(value)  # of a model's option
-        except ValueError:
-            return value
-
     options: dict[str, list[str]] = {}
     for text in given:
         name, _, listed = text.partition("=")
         values = [value.strip() for value in listed.split(",")]
         is_repeated = name in options or name in fixed
-        if is_repeated or len(values) < 2 or len({meaning(name, v) for v in values}) < len(values):
+        meanings = {_meaning(name, value, allowed) for value in values}
+        if is_repeated or len(values) < 2 or len(meanings) < len(values):
             raise UsageError(
                 "the option is given twice" if is_repeated else "two different values are needed",
                 where=f"--vary {text}",
@@ -83,6 +73,18 @@ def read_values(
             )
         options[name] = values
     return options
+
+
+def _meaning(name: str, value: str, allowed: Values) -> str | float:
+    """Return the value in one spelling; those of the task's own options have only one."""
+    if name in allowed:
+        return value
+    if name in COMMON:
+        return split({name: value}, allowed)[1].get(name, "")
+    try:
+        return float(value)  # of a model's option
+    except ValueError:
+        return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,28 +156,29 @@ def variants(
         )
     if not values:
         return []
-    first = {name: listed[0] for name, listed in values.items()}
     made: list[Varied] = []
     lines = []
-    every = (dict(zip(values, each, strict=True)) for each in product(*values.values()))
-    pairs = ((asked, _fit(asked, values, refusal)) for asked in every)
-    for asked, fitted in pairs if grid else _around_base(values, refusal):
-        if fitted != asked and (error := refusal(asked)) and fitted not in made:
+    for asked, fitted in (_grid if grid else _around_base)(values, refusal):
+        if fitted in made:
+            continue
+        if fitted != asked and (error := refusal(asked)):
             instead = f"it is run as {format_values(fitted)}" if fitted else "it is left out"
             lines.append(f"{format_values(asked)}: {error.what}; {instead}")
-        if fitted and fitted not in made:
+        if fitted:
             made.append(fitted)
+    first = _first_values(values)
     for name, listed in values.items():
         for value in listed:
-            asked = {**first, name: value}
-            if all(run.get(name) != value for run in made) and (error := refusal(asked)):
+            is_run = any(run.get(name) == value for run in made)
+            if not is_run and (error := refusal({**first, name: value})):
                 raise error
     for line in lines:
         note(line)
-    base = made[0]
-    changed = [{n: v for n, v in run.items() if base.get(n) != v} for run in made]
-    names = made if grid else [base, *changed[1:]]
-    return list(map(Variant, names, made))
+    if grid:
+        return [Variant(run, run) for run in made]
+    base, *others = made
+    changes = [{n: v for n, v in run.items() if base.get(n) != v} for run in others]
+    return list(map(Variant, [base, *changes], made))
 
 
 def format_values(varied: Varied) -> str:
@@ -183,35 +186,43 @@ def format_values(varied: Varied) -> str:
     return ", ".join(f"{name}={value}" for name, value in varied.items())
 
 
+def _first_values(values: Values) -> dict[str, str]:
+    return {name: listed[0] for name, listed in values.items()}
+
+
+def _grid(values: Values, refusal: Refusal) -> Iterator[tuple[Varied, Varied | None]]:
+    """Yield every combination, and the run in its place; None if there is none."""
+    for combination in product(*values.values()):
+        asked = dict(zip(values, combination, strict=True))
+        yield asked, _drop_meaningless(asked, values, refusal)
+
+
 def _around_base(values: Values, refusal: Refusal) -> Iterator[tuple[Varied, Varied | None]]:
-    """Yield the base and each combination that differs from it in one value, and their runs.
+    """Yield the base and each combination that differs from it in one value, as `_grid` does.
 
     Raises:
         OmnidataError: the base cannot be run.
     """
-    first = {name: listed[0] for name, listed in values.items()}
-    base = _fit(first, values, refusal)
+    first = _first_values(values)
+    base = _drop_meaningless(first, values, refusal)
     if base is None and (error := refusal(first)):
         raise error
     yield first, base
     for name, listed in values.items():
         for value in listed:
-            if base and base.get(name) == value:
-                continue
-            asked = {**first, name: value}
-            fitted = _fit(asked, values, refusal)
-            if not fitted or name not in fitted:
-                others = (
-                    _fit({**asked, other: each}, values, refusal)
-                    for other in values
-                    for each in values[other]
-                    if other != name
-                )
-                fitted = next((other for other in others if other and name in other), None)
-            yield asked, fitted
+            if base is None or base.get(name) != value:
+                asked = {**first, name: value}
+                yield asked, _find_company(name, asked, values, refusal)
 
 
-def _fit(asked: Varied, values: Values, refusal: Refusal) -> Varied | None:
+def _find_company(name: str, asked: Varied, values: Values, refusal: Refusal) -> Varied | None:
+    """Return the combination; if it refuses the option, with one other value that accepts it."""
+    changed = ({**asked, n: v} for n, listed in values.items() if n != name for v in listed)
+    runs = (_drop_meaningless(each, values, refusal) for each in (asked, *changed))
+    return next((run for run in runs if run and name in run), None)
+
+
+def _drop_meaningless(asked: Varied, values: Values, refusal: Refusal) -> Varied | None:
     """Return the combination without options that mean nothing in it; None if it cannot be run.
 
     An option means nothing if each of its values is refused because of it.
@@ -219,9 +230,9 @@ def _fit(asked: Varied, values: Values, refusal: Refusal) -> Varied | None:
     left = dict(asked)
     while error := refusal(left):
         name = _refused_option(error, left)
-        others = [{**left, name: value} for value in values[name]] if name else []
-        if len(left) == 1 or not others:
+        if not name or len(left) == 1:
             return None
+        others = ({**left, name: value} for value in values[name])
         if any(_refused_option(refusal(other), other) != name for other in others):
             return None
         del left[name]

@@ -25,12 +25,12 @@ def data_of(task: str | None, place: Path) -> Path:
         place: as the user named it: a path, a URL, a dataset of the Hub, or `auto`.
 
     Raises:
-        DataError: the Hub does not give the dataset, see `omnidata.loaders.fetch.local_place`.
+        DataError: the Hub does not give the dataset, see `omnidata.loaders.data_place.local_place`.
     """
     from omnidata.files import inside, real
 
     if not os.path.exists(place):  # noqa: PTH110  False for names that no file can have
-        from omnidata.loaders.fetch import local_place
+        from omnidata.loaders.data_place import local_place
 
         with terminal.resumable(), terminal.bytes_progress("fetching") as moves:
             place = local_place(place, task, terminal.note, moves)

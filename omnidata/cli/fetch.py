@@ -51,8 +51,9 @@ def fetch(
     Example: omnidata fetch s3://bucket/omnigui data/omnigui
     """
     from omnidata.loaders import hub
-    from omnidata.loaders.fetch import DATA, SOURCE, announce, fetched_folder, plan_fetch
+    from omnidata.loaders.fetch import DATA
     from omnidata.loaders.fetch import fetch as run
+    from omnidata.loaders.fetch_plan import SOURCE, announce, fetched_folder, plan_fetch
     from omnidata.storage import read_json
 
     with hub.sending_token(token):

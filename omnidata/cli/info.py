@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from omnidata.tasks.overview import View
     from omnidata.tasks.statistics import Statistics
     from omnidata.types import LoadedDataset
-    from omnidata.viewer.report_data import Book
+    from omnidata.viewer.book import Book
 
 
 _USAGE = (
@@ -473,7 +473,7 @@ def view(
 def _book(data: Path, task: str | None, of: Path | None, task_options: Mapping[str, str]) -> Book:
     from omnidata.run.run_files import read_run
     from omnidata.tasks import get_task
-    from omnidata.viewer.report_data import open_data, open_run
+    from omnidata.viewer.book import open_data, open_run
 
     if data.is_dir() and any((data / name).is_file() for name in _RUN):
         if task:

@@ -65,7 +65,7 @@ def report(
 
     Example: omnidata report runs/full --errors --by app
     """
-    from omnidata.analysis.elements import AXIS, clicks
+    from omnidata.analysis.elements import AXIS, read_clicks
     from omnidata.analysis.report import report as make
     from omnidata.analysis.runs import read_runs
     from omnidata.run.errata import read_all
@@ -94,7 +94,7 @@ def report(
         from omnidata.analysis.errata_tables import correct_runs
 
         found = correct_runs(found, corrected, data)
-    sized = [clicks(run, data) for run in found] if AXIS in by else []
+    sized = [read_clicks(run, data) for run in found] if AXIS in by else []
     axes = [axis for axis in by if axis != AXIS]
     made = make(found, with_published=published, by=axes, errors=errors, clicks=sized)
     # The files come first, so that an error comes before any table.
@@ -117,7 +117,7 @@ def report(
         for path in draw(found, figures, sized):
             terminal.note(f"figure: {path}")
     if card:
-        from omnidata.analysis.report import write_card
+        from omnidata.analysis.model_card import write_card
 
         for path in write_card(found, card, hub_datasets):
             terminal.note(f"card: {path}")
@@ -280,20 +280,24 @@ def _print(found: Comparison, reports: Reports, by: Sequence[str]) -> None:
     from omnidata.analysis import comparison_tables as shown
 
     is_wide = terminal.columns_of_stdout() >= 120  # tables have all their columns
-    made = shown.blocks(found, by, wide=is_wide)
-    for line in shown.facts(found):
+    made = shown.tables(found, by, wide=is_wide)
+    for line in shown.describe_runs(found):
         terminal.note(line)
     for each in made:
         if isinstance(each, str):
             terminal.note_prose(each)
         else:
             terminal.show_table(each)
-    if line := shown.flips_line(found):
+    if line := shown.describe_flips(found):
         terminal.say(line)
-    for direction in shown.DIRECTIONS if found.flipping else ():
-        terminal.say(f"{direction}: {shown.count(found, direction)}")
-        for name, links in shown.flips(found, direction, reports):
+    for title, flips in shown.list_flips(found, reports):
+        terminal.say(title)
+        for name, links in flips:
             terminal.say("  ".join(["", name, *links]))
-    ends = (shown.few(made), shown.method(found, by), shown.next_steps(found, by))
-    for line in filter(None, ends):
+    notes = (
+        shown.explain_too_few(made),
+        shown.explain_columns(found, by),
+        shown.name_other_tags(found, by),
+    )
+    for line in filter(None, notes):
         terminal.note_prose(line)

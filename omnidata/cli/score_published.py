@@ -23,7 +23,7 @@ def fetch_published(named: str, data: Path | None) -> tuple[str, Path, Path, Run
         DataError: it is no run, or its data cannot be downloaded.
         RunError: a file is broken, or the task or profile is unknown.
     """
-    from omnidata.loaders.fetch import AUTO
+    from omnidata.loaders.data_place import AUTO
     from omnidata.loaders.hub import copy_of, parse_address
     from omnidata.run.run_files import read_run
     from omnidata.run.run_info import ANSWERS, INFO, RESULTS, SCORES

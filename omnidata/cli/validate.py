@@ -13,7 +13,8 @@ from omnidata.cli.declare import option, repeatable, verb
 from omnidata.errors import plural
 
 if TYPE_CHECKING:
-    from omnidata.data.validate import Outcome, Report
+    from omnidata.data.media_outcomes import Outcome
+    from omnidata.data.validate import Report
     from omnidata.errors import Finding
 
 _HEAD = "Steps to leave out, by omnidata validate"
@@ -47,7 +48,8 @@ def validate(
 
     Example: omnidata validate omnigui DATA --errata ours.jsonl
     """
-    from omnidata.data.validate import LIMIT_S, key, look, references, report
+    from omnidata.data.media_outcomes import LIMIT_S, key, look, references
+    from omnidata.data.validate import report
     from omnidata.tasks import get_task
 
     if errata:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 import yaml
 
 from omnidata import registry
-from omnidata.data.convert_shards import Plan, Shard, slug
+from omnidata.data.convert_plan import Plan, slug
+from omnidata.data.convert_shards import Shard
 from omnidata.errors import plural
 from omnidata.jsontext import encode
 from omnidata.loaders.columns import (

@@ -12,19 +12,18 @@ from importlib.metadata import version
 from pathlib import Path
 
 from omnidata.data.card import Config, configs, readme
+from omnidata.data.convert_plan import Plan, survey
 from omnidata.data.convert_shards import (
     Layout,
-    Plan,
     RepositoryStaging,
     Shard,
     ShardJobs,
     portable,
-    survey,
     try_to_write,
     write_shard,
 )
 from omnidata.errors import Finding, RunError
-from omnidata.loaders.files import media_absent
+from omnidata.loaders.media_findings import media_absent
 from omnidata.loaders.repository import FORMAT, MANIFEST, Manifest
 from omnidata.loaders.rows import storable
 from omnidata.loaders.subsets import subsets

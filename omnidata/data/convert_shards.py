@@ -6,12 +6,11 @@ import hashlib
 import io
 import json
 import os
-import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,6 +20,7 @@ import pyarrow.parquet as pq
 
 from omnidata import media
 from omnidata.actions import Screen
+from omnidata.data.convert_plan import Plan
 from omnidata.errors import (
     DataError,
     Finding,
@@ -30,169 +30,28 @@ from omnidata.errors import (
     UsageError,
 )
 from omnidata.loaders import parquet
-from omnidata.loaders.columns import BELONGING, DETAILS, EPISODE, OPTIONAL, features
-from omnidata.loaders.files import medium_broken, refuse_closed, size_differs
+from omnidata.loaders.columns import EPISODE, features
+from omnidata.loaders.media_findings import medium_broken, size_differs
 from omnidata.loaders.repository import MANIFEST, read_manifest
-from omnidata.loaders.rows import has_rule, needs_details, needs_names, storable, to_row
+from omnidata.loaders.rows import storable, to_row
 from omnidata.loaders.steps import Positions, media_of
-from omnidata.media import unsafe
 from omnidata.storage import (
     PLAN,
     StagedFolder,
     atomic_write,
-    is_unfinished,
+    holds_only,
     open_own,
 )
-from omnidata.types import LoadedDataset, MediaRef, Modality, Step, VideoSegment
+from omnidata.types import LoadedDataset, MediaRef, Modality, Step
 
 if TYPE_CHECKING:
     import datasets
 
-# What goes into a repository for one medium: its bytes or its path, and what is known of it.
-
-_State = Literal["present", "silent", "corrupt", "missing", "unsafe"]
-
-
-@dataclass(frozen=True, slots=True)
-class _Facts:
-    state: _State  # see `COLUMNS["media[].state"]`
-    path: Path | None = None  # absolute; None where there is no file that may be opened
-    frames: int | None = None
-    seconds: float | None = None
-    size: Screen | None = None  # of a picture, in pixels
-    problem: str = ""  # why it is not whole
-
-
-def _look(ref: MediaRef) -> _Facts:
-    path = media.linkable(ref)
-    if path is None and ref.inline is None and ref.cell is None and not media.is_remote(ref):
-        return _Facts("unsafe", problem=f"the path {ref.path!r} leads outside its folder")
-    try:
-        found = media.examine(ref)
-    except MissingMediaError as error:
-        return _Facts("missing", path, problem=f"{error.what}: {ref.path}")
-    except MediaError as error:
-        return _Facts("corrupt", path, problem=f"{error.what}: {ref.path}")
-    if ref.kind == "image":
-        assert found.width
-        assert found.height
-        return _Facts("present", path, frames=1, size=(found.width, found.height))
-    state: _State = "silent" if ref.kind == "audio" and found.audio == "silent" else "present"
-    return _Facts(state, path, found.frames, found.seconds)
-
-
-def _media_columns(
-    step: Step, facts: Mapping[MediaRef, _Facts], *, embed: bool, roots: Sequence[Path]
-) -> dict[str, Any]:
-    # An embedded medium that is missing, and any that leads outside, has an empty column:
-    # `datasets` would look for its path anywhere, and embed what it finds.
-    row: dict[str, Any] = dict.fromkeys(step.media)
-    listed = []
-    for role, ref in step.media.items():
-        if ref is None:
-            continue
-        known = facts[ref]
-        entry = {
-            "role": role,
-            "path": storable(ref.path),
-            "root": None if embed else roots.index(ref.root),
-            "state": known.state,
-            "sha256": None,
-            "bytes": None,
-            "frames": known.frames,
-            "seconds": known.seconds,
-        }
-        listed.append(entry)
-        if not embed and known.path:
-            path = str(known.path)
-            if storable(path) != path:  # file systems take any bytes
-                continue  # Arrow has no such strings: the step comes back with the medium missing
-            row[role] = {"path": path}
-        if known.state in ("missing", "unsafe"):
-            continue
-        try:
-            if ref.inline is not None:
-                content = _waveform(ref)
-            else:
-                content = media.read_bytes(ref) if embed else media.read_stored(ref)
-        except MediaError:
-            continue
-        entry |= {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
-        if embed:
-            row[role] = {"bytes": content, "path": entry["path"] or f"{role}.wav"}
-    return {**row, "media": listed}
-
-
-def _waveform(ref: MediaRef) -> bytes:
-    import av
-
-    held: Any = ref.inline
-    try:
-        rate = int(held["sampling_rate"])
-        samples = media.samples(ref, rate=rate)
-    except (UsageError, LookupError, TypeError, ValueError, OverflowError):
-        raise MediaError("the samples have no rate", where=ref.path) from None
-    buffer = io.BytesIO()
-    with av.open(buffer, "w", format="wav", options={"fflags": "+bitexact"}) as container:
-        stream = container.add_stream("pcm_f32le", rate=rate, layout="mono")
-        frame = av.AudioFrame.from_ndarray(samples[None], format="flt", layout="mono")
-        frame.sample_rate = rate
-        container.mux(stream.encode(frame))
-        container.mux(stream.encode(None))
-    return buffer.getvalue()
-
-
-def _media_findings(steps: Iterable[Step], facts: Mapping[MediaRef, _Facts]) -> Iterator[Finding]:
-    """One finding per medium, at the step that names it first; loaders report unsafe paths."""
-    left = dict(facts)
-    for step in steps:
-        for role, ref in step.media.items():
-            found = None
-            if ref is None:
-                if role == "screenshot":
-                    yield medium_broken(step, role, "the row names no file", "a screenshot")
-            elif (known := left.pop(ref, None)) and known.problem:
-                found = medium_broken(step, role, known.problem, f"a whole {ref.kind} file")
-            elif known and known.size:
-                found = size_differs(step, role, known.size)
-            if ref and found and (ref.inline is not None or not media.unsafe(ref.path)):
-                yield found
-
-
-def portable(findings: Iterable[Finding], root: Path) -> Iterator[Finding]:
-    """Yield findings without the folder of the source, as text that can be written."""
-    own = f"{root}{os.sep}"
-    for found in findings:
-        texts = (found.where, found.what, found.expected, found.remedy)
-        where, what, expected, remedy = (storable(text.replace(own, "")) or "" for text in texts)
-        names = tuple(storable(name) or "" for name in found.sample_ids)
-        yield Finding(found.code, found.severity, where, what, expected, remedy, names)
-
-
-_SHARD_BYTES = 300 * 1024**2
-_SHARD_ROWS = 20_000
 _GROUP_BYTES = 32 * 1024**2
 _GROUP_ROWS = 50
 _GROUP_ROWS_LINKED = 5000
 _GROUP_ACTIONS = 50_000
 """Of all histories in a row group: each costs a kilobyte or so when rows become Arrow."""
-
-_UNKNOWN_BYTES = 1024**2  # of a medium of unknown size
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """A shard that is to be written.
-
-    Attributes:
-        folder: where it belongs, relative to the repository: one level per tag.
-        numbers: positions of its steps in the source.
-        stamp: hash of what it is made from, sizes and times of the media included.
-    """
-
-    folder: str
-    numbers: Sequence[int]
-    stamp: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,105 +77,6 @@ class Shard:
     size: int
     found: int
     findings: Sequence[Finding]
-
-
-class _Draft:
-    """A plan that grows."""
-
-    def __init__(self) -> None:
-        self.numbers = array("q")
-        self.size = 0
-        self.digest = hashlib.sha256()
-
-
-def survey(source: LoadedDataset, *, embed: bool) -> tuple[list[Plan], list[Path], list[str]]:
-    """Go through the steps once, before anything is written.
-
-    Returns:
-        The shards: steps with the same tags together, so that subsets share files; the folders of
-        the media, sorted; which of the columns `omnidata.loaders.columns.OPTIONAL` there are.
-
-    Raises:
-        UsageError: media are to be linked and have no files.
-        DataError: the media lie outside the source, in folders that are not allowed.
-    """
-    drafts: dict[str, list[_Draft]] = {}
-    optional = {EPISODE} if source.episode_rows else set()
-    names_may_differ = not has_rule(source)
-    before: Step | None = None
-    places: dict[tuple[Path, tuple[str, ...], bool], MediaRef] = {}
-    can_be_linked = True
-    for number, step in enumerate(source.steps):
-        if names_may_differ and needs_names(step):
-            optional.update(BELONGING)
-            names_may_differ = False
-        if DETAILS not in optional and needs_details(before, step):
-            optional.add(DETAILS)
-        before = step
-        refs = [ref for ref in step.media.values() if ref]
-        stats = list(map(_stat, refs))
-        size = sum(own for own, _ in stats) if embed else 0
-        of_tags = drafts.setdefault("/".join(slug(step.tags.get(tag)) for tag in source.tags), [])
-        last = of_tags[-1] if of_tags else None
-        if last is None or last.size + size > _SHARD_BYTES or len(last.numbers) >= _SHARD_ROWS:
-            of_tags.append(last := _Draft())
-        last.numbers.append(number)
-        last.size += size
-        lines = [f"{number} {step.sample_id}\n"]
-        for ref, known in zip(refs, stats, strict=True):
-            lines.append(f"{ref.root}/{ref.path} {ref.cell} {ref.sha256} {known}\n")
-            places.setdefault((ref.root, ref.within, ref.inline is None), ref)
-            if ref.cell or ref.inline is not None or media.is_remote(ref):
-                can_be_linked = False
-        last.digest.update("".join(lines).encode("utf-8", "backslashreplace"))
-    refuse_closed(places.values())
-    if not embed and not can_be_linked:
-        raise UsageError(
-            "some media are inside other files or rows and cannot be linked",
-            where=str(source.root),
-            expected="a source whose media are files",
-            remedy="use --embed",
-        )
-    plans = [
-        Plan(folder, draft.numbers, draft.digest.hexdigest())
-        for folder, of_tags in sorted(drafts.items())
-        for draft in of_tags
-    ]
-    columns = [name for name in OPTIONAL if name in optional]
-    return plans, sorted({root for root, _, _ in places}), columns
-
-
-@lru_cache(maxsize=4096)
-def slug(value: str | None) -> str:
-    """Return a tag's value as a folder's name that patterns and file systems read alike.
-
-    Examples:
-        >>> slug("TED"), slug(None), slug("a/b*")
-        ('TED', '-', 'a-b-~6921b784')
-    """
-    if value is None:
-        return "-"
-    if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,60}", value):
-        return value
-    readable = re.sub(r"[^A-Za-z0-9_-]", "-", value)[:60]
-    # `datasets` passes over folders that begin with two underscores.
-    start = "" if readable[:1].isalnum() else "x"
-    return f"{start}{readable}~{hashlib.sha256(value.encode('utf-8', 'replace')).hexdigest()[:8]}"
-
-
-def _stat(ref: MediaRef) -> tuple[int, int]:
-    """Return size and time of the file, unopened; an estimate where there is none."""
-    cut = ref.cell if isinstance(ref.cell, VideoSegment) else None
-    if ref.inline is not None or (ref.cell is not None and cut is None):
-        return _UNKNOWN_BYTES, 0
-    path = cut.shard if cut else ref.path
-    if unsafe(path):
-        return 0, 0
-    try:
-        found = os.stat(f"{ref.root}/{path}")  # noqa: PTH116  by the million
-    except (OSError, ValueError):  # a name that no file system can hold is a ValueError
-        return 0, 0
-    return (_UNKNOWN_BYTES if cut else found.st_size), found.st_mtime_ns
 
 
 @dataclass(frozen=True)
@@ -448,7 +208,7 @@ def write_shard(
     """
     plan, steps = job.plan, job.steps
     refs = list(dict.fromkeys(media_of(steps)))
-    facts = dict(zip(refs, media.in_threads(_look, refs, workers=threads), strict=True))
+    facts = dict(zip(refs, media.in_threads(_examine, refs, workers=threads), strict=True))
     folder = layout.out / "data" / plan.folder
     folder.mkdir(parents=True, exist_ok=True)
     partial = folder / f"{plan.stamp[:12]}.partial"
@@ -468,32 +228,25 @@ def write_shard(
     name = f"data/{plan.folder}/{plan.numbers[0]:07d}-{digest.hexdigest()[:16]}.parquet"
     partial.replace(layout.out / name)
     return Shard(
-        name,
-        plan.stamp,
-        digest.hexdigest(),
-        done,
-        num_bytes,
-        (layout.out / name).stat().st_size,
-        sum(known.state != "missing" for known in facts.values()),
-        list(portable(_media_findings(steps, facts), layout.root)),
+        file=name,
+        stamp=plan.stamp,
+        digest=digest.hexdigest(),
+        rows=done,
+        num_bytes=num_bytes,
+        size=(layout.out / name).stat().st_size,
+        found=sum(known.state != "missing" for known in facts.values()),
+        findings=list(portable(_media_findings(steps, facts), layout.root)),
     )
 
 
 def _groups(
     layout: Layout, job: ShardJob, facts: Mapping[MediaRef, _Facts]
 ) -> Iterator[list[dict[str, Any]]]:
+    """Yield the rows of each row group, within limits of rows, bytes and actions of histories."""
     most = _GROUP_ROWS if layout.embed else _GROUP_ROWS_LINKED
     rows: list[dict[str, Any]] = []
     size = actions = 0
-    for position, step, number in zip(job.plan.numbers, job.steps, job.rows, strict=True):
-        episode = job.episodes.get(step.episode)
-        row = {
-            **to_row(step, layout.tags, (*layout.optional, "history_screens")),
-            **({} if episode is None else {EPISODE: json.dumps(episode, ensure_ascii=True)}),
-            **_media_columns(step, facts, embed=layout.embed, roots=layout.roots),
-            "position": position,
-            "row": number,
-        }
+    for row, step in zip(_rows(layout, job, facts), job.steps, strict=True):
         weight = sum(entry["bytes"] or 0 for entry in row["media"]) if layout.embed else 0
         past = len(step.history)
         full = size + weight > _GROUP_BYTES or actions + past > _GROUP_ACTIONS
@@ -505,8 +258,23 @@ def _groups(
     yield rows
 
 
+def _rows(
+    layout: Layout, job: ShardJob, facts: Mapping[MediaRef, _Facts]
+) -> Iterator[dict[str, Any]]:
+    optional = (*layout.optional, "history_screens")
+    for position, step, number in zip(job.plan.numbers, job.steps, job.rows, strict=True):
+        episode = job.episodes.get(step.episode)
+        yield {
+            **to_row(step, layout.tags, optional),
+            **({} if episode is None else {EPISODE: json.dumps(episode, ensure_ascii=True)}),
+            **_media_columns(step, facts, embed=layout.embed, roots=layout.roots),
+            "position": position,
+            "row": number,
+        }
+
+
 def _canonical(row: Mapping[str, Any], roles: Iterable[str]) -> bytes:
-    """The row for its hash; `media` has the hashes of embedded media."""
+    """Return the row as bytes to hash; `media` has the hashes of embedded media."""
     held = dict(row)
     for role in roles:
         cell = row.get(role)
@@ -515,12 +283,140 @@ def _canonical(row: Mapping[str, Any], roles: Iterable[str]) -> bytes:
 
 
 def _older(features: Any) -> Any:
-    """The features with lists as `datasets` wrote them before version 4, which all can read."""
+    """Return the features with lists as `datasets` wrote them before version 4, for all readers."""
     if isinstance(features, dict):
         if features.get("_type") == "List":
             return [_older(features["feature"])]
         return {name: _older(value) for name, value in features.items()}
     return [_older(value) for value in features] if isinstance(features, list) else features
+
+
+# What goes into a repository for one medium: its bytes or its path, and what is known of it.
+
+_State = Literal["present", "silent", "corrupt", "missing", "unsafe"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    state: _State  # see `COLUMNS["media[].state"]`
+    path: Path | None = None  # absolute; None where there is no file that may be opened
+    frames: int | None = None
+    seconds: float | None = None
+    size: Screen | None = None  # of a picture, in pixels
+    problem: str = ""  # why it is not whole
+
+
+def _examine(ref: MediaRef) -> _Facts:
+    path = media.linkable(ref)
+    if path is None and ref.inline is None and ref.cell is None and not media.is_remote(ref):
+        return _Facts("unsafe", problem=f"the path {ref.path!r} leads outside its folder")
+    try:
+        found = media.examine(ref)
+    except MissingMediaError as error:
+        return _Facts("missing", path, problem=f"{error.what}: {ref.path}")
+    except MediaError as error:
+        return _Facts("corrupt", path, problem=f"{error.what}: {ref.path}")
+    if ref.kind == "image":
+        assert found.width
+        assert found.height
+        return _Facts("present", path, frames=1, size=(found.width, found.height))
+    state: _State = "silent" if ref.kind == "audio" and found.audio == "silent" else "present"
+    return _Facts(state, path, found.frames, found.seconds)
+
+
+def _media_columns(
+    step: Step, facts: Mapping[MediaRef, _Facts], *, embed: bool, roots: Sequence[Path]
+) -> dict[str, Any]:
+    """Return the columns of a step's media by role, and the column that lists them.
+
+    An embedded medium that is missing, and any that leads outside, has an empty column: `datasets`
+    would look for its path anywhere, and embed what it finds.
+    """
+    row: dict[str, Any] = dict.fromkeys(step.media)
+    listed = []
+    for role, ref in step.media.items():
+        if ref is None:
+            continue
+        known = facts[ref]
+        entry = {
+            "role": role,
+            "path": storable(ref.path),
+            "root": None if embed else roots.index(ref.root),
+            "state": known.state,
+            "sha256": None,
+            "bytes": None,
+            "frames": known.frames,
+            "seconds": known.seconds,
+        }
+        listed.append(entry)
+        if not embed and known.path:
+            path = str(known.path)
+            if storable(path) != path:  # file systems take any bytes
+                continue  # Arrow has no such strings: the step comes back with the medium missing
+            row[role] = {"path": path}
+        content = None if known.state in ("missing", "unsafe") else _content(ref, embed=embed)
+        if content is not None:
+            entry |= {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+            if embed:
+                row[role] = {"bytes": content, "path": entry["path"] or f"{role}.wav"}
+    return {**row, "media": listed}
+
+
+def _content(ref: MediaRef, *, embed: bool) -> bytes | None:
+    """Return the bytes that are embedded, or those of the linked file; None if unreadable."""
+    try:
+        if ref.inline is not None:
+            return _waveform(ref)
+        return media.read_bytes(ref) if embed else media.read_stored(ref)
+    except MediaError:
+        return None
+
+
+def _waveform(ref: MediaRef) -> bytes:
+    """Return samples that a row holds as a WAV file of 32-bit floats."""
+    import av
+
+    held: Any = ref.inline
+    try:
+        rate = int(held["sampling_rate"])
+        samples = media.samples(ref, rate=rate)
+    except (UsageError, LookupError, TypeError, ValueError, OverflowError):
+        raise MediaError("the samples have no rate", where=ref.path) from None
+    buffer = io.BytesIO()
+    with av.open(buffer, "w", format="wav", options={"fflags": "+bitexact"}) as container:
+        stream = container.add_stream("pcm_f32le", rate=rate, layout="mono")
+        frame = av.AudioFrame.from_ndarray(samples[None], format="flt", layout="mono")
+        frame.sample_rate = rate
+        container.mux(stream.encode(frame))
+        container.mux(stream.encode(None))
+    return buffer.getvalue()
+
+
+def _media_findings(steps: Iterable[Step], facts: Mapping[MediaRef, _Facts]) -> Iterator[Finding]:
+    """Yield one finding per medium, for its first step; loaders report unsafe paths."""
+    left = dict(facts)
+    for step in steps:
+        for role, ref in step.media.items():
+            found = None
+            if ref is None:
+                if role == "screenshot":
+                    yield medium_broken(step, role, "the row names no file", "a screenshot")
+            elif (known := left.pop(ref, None)) and known.problem:
+                found = medium_broken(step, role, known.problem, f"a whole {ref.kind} file")
+            elif known and known.size:
+                found = size_differs(step, role, known.size)
+            if ref and found and (ref.inline is not None or not media.unsafe(ref.path)):
+                yield found
+
+
+def portable(findings: Iterable[Finding], root: Path) -> Iterator[Finding]:
+    """Yield findings without the folder of the source, as text that can be written."""
+    own = f"{root}{os.sep}"
+    for found in findings:
+        texts = (found.where, found.what, found.expected, found.remedy)
+        where, what, expected, remedy = (storable(text.replace(own, "")) or "" for text in texts)
+        names = tuple(storable(name) or "" for name in found.sample_ids)
+        yield Finding(found.code, found.severity, where, what, expected, remedy, names)
 
 
 # A repository in the making.
@@ -538,12 +434,9 @@ class RepositoryStaging(StagedFolder):
 
     def is_ours(self, folder: Path) -> bool:
         """Return whether the folder has the files of a conversion and no others."""
-        if folder.is_symlink() or not folder.is_dir():
+        if not holds_only(folder, _OURS):
             return False
-        names = {path.name for path in folder.iterdir()}
-        if not all(name in _OURS or is_unfinished(name) for name in names):
-            return False
-        if PLAN in names or not names:
+        if (folder / PLAN).exists() or not any(folder.iterdir()):
             return True
         try:
             read_manifest(folder)

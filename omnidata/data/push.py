@@ -24,7 +24,7 @@ _SHARD: Final = re.compile(r"data/.+\.parquet")
 _FREE: Final = re.compile(
     r"(apache-2\.0|mit|bsd(-\d-clause)?|cc0-1\.0|cc-by(-sa)?-\d\.\d|openrail|odc-by|pddl|unlicense)"
 )
-"""Licences, by the Hub's names of them, under which anybody may hand on what was changed."""
+"""Licences, by the Hub's names, that allow anybody to publish changed data."""
 
 
 def push(
@@ -67,7 +67,7 @@ def push(
             expected="media in the rows",
             remedy="write it again with `omnidata convert --embed`",
         )
-    files = _files(folder, manifest)
+    files = _files_to_push(folder, manifest)
     _check_licence(folder, manifest, i_may=i_may)
     return upload(
         name,
@@ -153,24 +153,24 @@ Every number is shown without and with the corrections.
 """
 
 
-def _files(folder: Path, manifest: Manifest) -> dict[str, Path]:
+def _files_to_push(folder: Path, manifest: Manifest) -> dict[str, Path]:
     wanted = {README, MANIFEST, *manifest.shards}
     found = [*folder.rglob("*")]
     for each in found:
         check_link(each)
     there = {path.relative_to(folder).as_posix() for path in found if not path.is_dir()}
     licences = {path for path in there if _LICENCES.fullmatch(path)}
-    for path in sorted(wanted - there):
+    if missing := sorted(wanted - there):
         raise DataError(
             "a file of the repository is missing",
-            where=str(folder / path),
+            where=str(folder / missing[0]),
             expected="every file that omnidata.json names",
             remedy="convert the data again",
         )
-    for path in sorted(there - wanted - licences):
+    if others := sorted(there - wanted - licences):
         raise DataError(
             "this file does not belong to the repository",
-            where=str(folder / path),
+            where=str(folder / others[0]),
             expected="what `omnidata convert` wrote, and LICENSE",
             remedy="move it away: all pushed files are public",
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -41,7 +40,7 @@ class Labels:
     dependency: Dependency | None = None
 
     def over(self, other: Labels) -> Labels:
-        """These labels, and the other's where one is missing.
+        """Return these labels, and where one is missing that of another.
 
         Examples:
             >>> Labels(app="TED").over(Labels(app="ted", episode="T1"))
@@ -157,7 +156,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 _LATEST = 1e11
 """Seconds; beyond it, a clock counts something else."""
 
-Form = Literal["box", "point"]
+_Form = Literal["box", "point"]
 
 _TEXTS = ("app", "episode", "instruction_en", "instruction_zh")
 _CHOICES: Mapping[str, tuple[str, ...]] = {
@@ -239,24 +238,13 @@ def _read_event(row: Mapping[str, Any], header: _Header, where: str) -> Event:
 
 
 def _action(label: str, row: Mapping[str, Any], header: _Header, where: str) -> Action:
-    bare = Action.of(label)
-    swipe = bare.kind == "swipe"
-    placed = swipe or bare.kind in ("tap", "long_press")
-    given = [name for name in ("box", "point") if name in row]
-    if len(given) != int(placed):
-        raise DataError(
-            f"{label} with {' and '.join(given) or 'neither box nor point'}",
-            where=where,
-            expected="either box or point" if placed else "neither box nor point",
-            remedy="correct the line",
-        )
-    for key, wanted in (("to", swipe), ("text", bare.kind == "type")):
-        if key in row and not wanted:
+    kind = Action.of(label).kind
+    form = _form_of_place(label, row, where, is_placed=kind in ("tap", "long_press", "swipe"))
+    for key, allowed in (("to", kind == "swipe"), ("text", kind == "type")):
+        if key in row and not allowed:
             raise _bad(key, row[key], f"no {key} with {label}", where)
-    for key in ("text", "words"):
-        if (key in row or (key == "text" and bare.kind == "type")) and not isinstance(
-            row.get(key), str
-        ):
+    for key, needed in (("text", kind == "type"), ("words", False)):
+        if (needed or key in row) and not isinstance(row.get(key), str):
             raise _bad(key, row.get(key), "a text", where)
     if row.get("text") == "":
         raise _bad("text", "", "the typed text", where)
@@ -264,25 +252,40 @@ def _action(label: str, row: Mapping[str, Any], header: _Header, where: str) -> 
         raise _bad("unit", row["unit"], f"one of {', '.join(_CHOICES['unit'])}", where)
     unit = cast(Space, row.get("unit", header.unit))
     start: tuple[Region, ...] = ()
-    if placed:
-        form: Form = "box" if "box" in row else "point"
+    if form is not None:
         start = _regions(row[form], form, unit, header, where)
     end: tuple[Region, ...] = ()
     if "to" in row:
-        box = isinstance(row["to"], list) and len(row["to"]) == 4
-        end = (_region(row["to"], "box" if box else "point", unit, header, where),)
+        is_box = isinstance(row["to"], list) and len(row["to"]) == 4
+        end = (_region(row["to"], "box" if is_box else "point", unit, header, where),)
     return Action.of(label, start, end, text=row.get("text"), words=row.get("words"))
 
 
+def _form_of_place(
+    label: str, row: Mapping[str, Any], where: str, *, is_placed: bool
+) -> _Form | None:
+    """Return which of box and point a line has; None for an action without a place."""
+    forms: tuple[_Form, ...] = ("box", "point")
+    given = [form for form in forms if form in row]
+    if len(given) != int(is_placed):
+        raise DataError(
+            f"{label} with {' and '.join(given) or 'neither box nor point'}",
+            where=where,
+            expected="either box or point" if is_placed else "neither box nor point",
+            remedy="correct the line",
+        )
+    return given[0] if given else None
+
+
 def _regions(
-    value: object, form: Form, unit: Space, header: _Header, where: str
+    value: object, form: _Form, unit: Space, header: _Header, where: str
 ) -> tuple[Region, ...]:
     if form == "box" and isinstance(value, list) and value and isinstance(value[0], list):
         return tuple(_region(item, form, unit, header, where) for item in value)
     return (_region(value, form, unit, header, where),)
 
 
-def _region(value: object, form: Form, unit: Space, header: _Header, where: str) -> Region:
+def _region(value: object, form: _Form, unit: Space, header: _Header, where: str) -> Region:
     numbers = _numbers(value, 4 if form == "box" else 2, form, where)
     if unit == "px" and header.screen:
         unit = "rel"
@@ -310,7 +313,7 @@ def _numbers(value: object, count: int, name: str, where: str) -> list[float]:
     good = (
         isinstance(value, list)
         and len(value) == count
-        and all(_is_number(item) and abs(item) <= FARTHEST for item in value)
+        and all(is_number(item) and abs(item) <= FARTHEST for item in value)
     )
     if not good:
         raise _bad(name, value, f"{count} numbers, none beyond {FARTHEST}", where)
@@ -319,15 +322,9 @@ def _numbers(value: object, count: int, name: str, where: str) -> list[float]:
 
 def _seconds(row: Mapping[str, Any], name: str, where: str) -> float:
     value = row.get(name, 0)
-    if not _is_number(value) or abs(value) > _LATEST:
+    if not is_number(value) or not abs(value) <= _LATEST:  # which NaN is not either
         raise _bad(name, value, "seconds on the log's clock", where)
     return float(value)
-
-
-def _is_number(value: object) -> bool:
-    if not is_number(value):
-        return False
-    return isinstance(value, int) or math.isfinite(value)
 
 
 def _bad(name: str, value: object, expected: str, where: str) -> DataError:

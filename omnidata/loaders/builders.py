@@ -34,10 +34,10 @@ from omnidata import registry, remote
 from omnidata.errors import DataError, MediaError, UsageError
 from omnidata.files import bounds, following, remember_bounds
 from omnidata.loaders.columns import DETAILS, features
-from omnidata.loaders.fetch import local_place
-from omnidata.loaders.files import refuse_closed
+from omnidata.loaders.data_place import local_place
 from omnidata.loaders.hooks import explain_casts, module_of
 from omnidata.loaders.load import reading
+from omnidata.loaders.media_findings import refuse_closed
 from omnidata.loaders.reader_code import code_places
 from omnidata.loaders.repository import is_repository, open_dataset
 from omnidata.loaders.rows import needs_details, to_row
@@ -54,7 +54,7 @@ _BATCH, _BATCH_BYTES = 500, 32 * 1024**2  # rows, and bytes of the media in them
 _log = logging.getLogger("omnidata")
 
 __path__: list[str] = []
-"""A package, whose modules no folder holds: `_Modules` makes them."""
+"""Makes this module a package; `_Modules` makes the modules in it."""
 
 BUILDER = "TaskBuilder"
 """The name of the builder in its module."""
@@ -77,7 +77,7 @@ class Config(datasets.BuilderConfig):  # type: ignore[misc]  # it has no types
             self.name = ALL
 
     def create_config_id(self, config_kwargs: dict[str, Any], custom_features: Any = None) -> str:
-        """The beginning of the cache folder's name; the builder adds the fingerprint."""
+        """Return the beginning of the cache folder's name; the builder adds the fingerprint."""
         return f"{self.name}-"
 
 
@@ -141,18 +141,16 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
             return _load(type(self).__module__, str(root), self._content)
 
     def _info(self) -> datasets.DatasetInfo:
-        tags, roles, more = (
-            self.task.card.tags,
-            self.task.card.roles,
-            self.task.card.detailed_actions,
-        )
-        if tags is None or roles is None or more is None:
+        card = self.task.card
+        tags, roles, has_details = card.tags, card.roles, card.detailed_actions
+        if tags is None or roles is None or has_details is None:
             source = self._source(self._root(self.config))
             tags = source.tags if tags is None else tags
             roles = source.roles if roles is None else roles
-            pairs = pairwise(chain([None], source.steps))
-            more = any(starmap(needs_details, pairs)) if more is None else more
-        columns = features(tags, roles, optional=(DETAILS,) if more else ())
+            if has_details is None:
+                pairs = pairwise(chain([None], source.steps))
+                has_details = any(starmap(needs_details, pairs))
+        columns = features(tags, roles, optional=(DETAILS,) if has_details else ())
         return datasets.DatasetInfo(description=self.task.card.title, features=columns)
 
     def _split_generators(self, dl_manager: Any) -> list[datasets.SplitGenerator]:
@@ -181,7 +179,7 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
         steps = select_subset(source, subset)
         tags = source.tags if self.task.card.tags is None else self.task.card.tags
         schema = self.info.features.arrow_schema
-        more = {DETAILS}.intersection(schema.names)
+        optional = {DETAILS}.intersection(schema.names)
         for shard in shards:
             number, _, count = shard.partition("/")
             low, high = (len(steps) * (int(number) + end) // int(count) for end in (0, 1))
@@ -191,25 +189,35 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
                 media = {role: _medium(ref) for role, ref in step.media.items() if ref}
                 lost += sum(medium is None for medium in media.values())
                 size += sum(len(medium["bytes"] or b"") for medium in media.values() if medium)
-                rows.append(to_row(step, tags, more) | media)
+                rows.append(to_row(step, tags, optional) | media)
                 if len(rows) == _BATCH or size > _BATCH_BYTES or place == high:
                     yield (int(number), place), pa.Table.from_pylist(rows, schema=schema)
                     rows, size = [], 0
-            if lost and not self._has_reported_lost and not any(map(_count_lost, steps[:low])):
-                self._has_reported_lost = True
-                others = lost > sum(map(_count_lost, steps[low:high]))
-                _log.warning(
-                    "%s: %d%s of the media may not be opened, and the rows lack them; "
-                    "`omnidata validate %s %s` says why",
-                    root, max(lost, sum(map(_count_lost, steps))), " or more" if others else "",
-                    self.task.name, root,
-                )  # fmt: skip
+            if lost:
+                self._report_lost(root, steps, range(low, high), lost)
+
+    def _report_lost(self, root: str, steps: Sequence[Step], shard: range, lost: int) -> None:
+        """Report the media that rows lack, once: the shard with the first closed file counts all.
+
+        Any process makes any shard and sees only its own.
+        """
+        if self._has_reported_lost or any(map(_count_closed, steps[: shard.start])):
+            return
+        self._has_reported_lost = True
+        # Those in files of rows are only known once they are read.
+        has_others = lost > sum(map(_count_closed, steps[shard.start : shard.stop]))
+        _log.warning(
+            "%s: %d%s of the media may not be opened, and the rows lack them; "
+            "`omnidata validate %s %s` says why",
+            root, max(lost, sum(map(_count_closed, steps))), " or more" if has_others else "",
+            self.task.name, root,
+        )  # fmt: skip
 
 
 def _fingerprint(task: Benchmark, root: Path) -> str:
-    """SHA-256 over the annotations, the media's folder, and the code that reads them.
+    """Return SHA-256 over the annotations, the media's folder, and the code that reads them.
 
-    Of data on a store also over the listing, as their rows hold the media's bytes.
+    For data on a store also over the listing, as their rows hold the media's bytes.
     """
     with reading(root, task.data_of):
         digest = hashlib.sha256(task.fingerprint(root).encode())
@@ -241,11 +249,8 @@ def _load(module: str, root: str, fingerprint: str) -> LoadedDataset:
         return task.load(Path(root), check_media=False)
 
 
-def _count_lost(step: Step) -> int:
-    """Count the media of a step that are files which may not be opened.
-
-    The shard with the first one reports all, as any process makes any shard.
-    """
+def _count_closed(step: Step) -> int:
+    """Count the media of a step that are files which may not be opened."""
     return sum(
         linkable(ref) is None
         for ref in step.media.values()
@@ -267,6 +272,8 @@ def _medium(ref: MediaRef) -> dict[str, Any] | None:
 
 
 class _Modules(MetaPathFinder, Loader):
+    """Makes the module of a task's builder when it is imported."""
+
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
@@ -309,7 +316,7 @@ def load_dataset(
     Args:
         task: of ours or of another distribution, e.g. "omnigui".
         data: data that the task's loader reads; "hf://ORG/NAME@REVISION", or "auto" for the data
-            that `omnidata fetch` has put into the cache, see `omnidata.loaders.fetch.local_place`.
+            that `omnidata fetch` has put into the cache (see `data_place.local_place`).
         name: the subset: "all", or a value of a tag, e.g. an app or a platform.
         split: "test" for a `Dataset`; None for a `DatasetDict`.
         streaming: an `IterableDataset` (or a dict of them) that writes no cache.

@@ -14,7 +14,9 @@ from typing import Any, Final
 
 from omnidata import remote
 from omnidata.loaders import hub, transfers
-from omnidata.loaders.fetch import DATA, FORMAT, SOURCE, FetchStaging, local_place
+from omnidata.loaders.data_place import local_place
+from omnidata.loaders.fetch import DATA, FetchStaging
+from omnidata.loaders.fetch_plan import FORMAT, SOURCE
 from omnidata.storage import copy_file, read_json, write_json
 from omnidata.types import Progress
 

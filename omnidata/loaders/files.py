@@ -1,42 +1,30 @@
-"""Find a benchmark's files in nested folders, and check the media that they name."""
+"""Find a benchmark's files in nested folders, and read their rows."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import re
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
-from omnidata.actions import Screen
 from omnidata.errors import (
     DataError,
     Finding,
-    MediaError,
-    MissingMediaError,
     StoreError,
     plural,
 )
-from omnidata.files import STREAMED, bounds, inside, naming, open_file, outside, real
+from omnidata.files import STREAMED, bounds, inside, open_file, outside, real
 from omnidata.loaders import parquet
 from omnidata.loaders.row_files import Line, head_of, is_parquet, read_rows, readable
-from omnidata.loaders.steps import media_of
 from omnidata.media import (
-    around,
-    is_remote,
-    leads_outside,
-    picture_info,
-    resolve,
     unpack_command,
-    unpack_zip,
-    unsafe,
 )
-from omnidata.types import MediaRef, Step, VideoSegment
+from omnidata.types import MediaRef
 
 Look = Literal["known", "broken", "other"]
 
@@ -245,7 +233,7 @@ class RowFiles:
         """
         digest, root = hashlib.sha256(), data if data.is_dir() else data.parent
         for path in self.find(data):
-            digest.update(self._digest(path) if is_parquet(path) else _digest(path, root))
+            digest.update(self._digest_rows(path) if is_parquet(path) else _digest(path, root))
         return digest.hexdigest()
 
     def rows(self, paths: Iterable[Path], note: Callable[[Finding], None]) -> Iterator[Line]:
@@ -276,14 +264,10 @@ class RowFiles:
         except DataError:
             return "broken"
 
-    def _digest(self, path: Path) -> bytes:
+    def _digest_rows(self, path: Path) -> bytes:
         name = path.name.encode("utf-8", "surrogateescape") + b"\0"
         with parquet.open_checked(path) as file:
             return name + parquet.digest(path, file, readable(file, self.unread))
-
-
-JsonFiles = RowFiles
-"""The name that it had when all files were JSON."""
 
 
 def holds_rows(path: Path) -> bool:
@@ -344,172 +328,3 @@ def picture_of(line: Line, columns: Sequence[str], folders: Sequence[str]) -> Me
         return held
     name = next((line.row[column] for column in columns if line.row.get(column)), None)
     return MediaRef("image", images(line.path, folders), name) if isinstance(name, str) else None
-
-
-# Do the media that the rows name exist, and are the screenshots what the rows say?
-
-
-def check_media_files(
-    steps: Sequence[Step], note: Callable[[Finding], None], *, always_shown: bool = True
-) -> None:
-    """Check that every medium exists, and that every screenshot is whole and of the stated size.
-
-    Where nothing exists at all, the data is annotations alone, and one finding says so. Of data on
-    an object store only the listing is asked: to look into every screenshot is to fetch them all,
-    which `omnidata validate` does.
-
-    Args:
-        steps: of the dataset.
-        note: takes the findings.
-        always_shown: report steps without a screenshot; the loader has not.
-
-    Raises:
-        DataError: as `refuse_closed`.
-    """
-    refuse_closed(media_of(steps))
-    if not any(seen.there for seen in _look_at(steps, always_shown)):
-        note(media_absent(steps))
-        return
-    turned: list[str] = []
-    for seen in _look_at(steps, always_shown):
-        if seen.problem is not None:
-            note(seen.problem)
-        if seen.turned:
-            turned.append(seen.step.sample_id)
-    if turned:
-        note(media_turned(Counter(image=len(turned)), turned))
-
-
-class _Seen(NamedTuple):
-    step: Step
-    there: bool
-    problem: Finding | None = None
-    turned: bool = False
-
-
-def _look_at(steps: Sequence[Step], always_shown: bool) -> Iterator[_Seen]:
-    seen = set[int]()
-    for step in steps:
-        for role, ref in step.media.items():
-            if ref is None:
-                if role == "screenshot" and always_shown:
-                    what = "the row names no file"
-                    yield _Seen(step, False, medium_broken(step, role, what, "a screenshot"))
-                continue
-            if ref.inline is not None or (ref.cell is None and unsafe(ref.path)):
-                continue  # of what lies in a file of rows the path is a name, which nobody follows
-            # Of a million media two have the same hash once in ten million datasets, and the media
-            # themselves would take a gigabyte.
-            if (number := hash(ref)) in seen:
-                continue
-            seen.add(number)
-            try:
-                if isinstance(ref.cell, VideoSegment):
-                    resolve(around(ref, ref.cell), download=False)
-                elif ref.kind == "image" and not is_remote(ref):
-                    about = picture_info(ref)
-                    yield _Seen(step, True, size_differs(step, role, about.size), about.turned)
-                    continue
-                else:
-                    resolve(ref, download=False)
-                yield _Seen(step, True)
-            except MediaError as error:
-                what = f"{error.what}: {error.where}"
-                there = not isinstance(error, MissingMediaError)
-                yield _Seen(step, there, medium_broken(step, role, what, error.expected))
-
-
-def refuse_closed(refs: Iterable[MediaRef]) -> None:
-    """Refuse media in folders that the user has not allowed, before any work.
-
-    Every medium there would be refused: the folder is a link that leads outside the data, or one
-    that a linked repository lists.
-
-    Raises:
-        DataError: there are such folders; it names the options to type.
-    """
-    known: dict[tuple[Path, tuple[str, ...]], MediaRef] = {}
-    for ref in refs:
-        if ref.inline is None:
-            known.setdefault((ref.root, ref.within), ref)
-    if folders := sorted({str(ref.root) for ref in known.values() if leads_outside(ref)}):
-        leads = sorted({real(Path(folder)) for folder in folders})
-        raise DataError(
-            f"the media are outside the data, below {', '.join(leads)}",
-            where=", ".join(folders),
-            expected="media inside the named folder, after links are resolved",
-            remedy=naming(leads),
-        )
-
-
-def media_absent(steps: Sequence[Step]) -> Finding:
-    """Return the finding for data without any media."""
-    found = Counter((ref.root, ref.kind) for ref in media_of(steps))
-    roots: Counter[Path] = Counter()
-    for (root, _), count in found.items():
-        roots[root] += count
-    pictures = {kind for _, kind in found} == {"image"}
-    first = next(media_of(steps), None)
-    unpack = unpack_zip(first) if first else ""
-    return Finding(
-        "media-absent",
-        "warning",
-        str(roots.most_common(1)[0][0]) if roots else "media",
-        "none of the media that the rows name exist",
-        "screenshots" if pictures else "screenshots, clips and audio",
-        f"{unpack or 'fine for scoring'}; to ask a model, put the media below that folder",
-    )
-
-
-def medium_broken(step: Step, role: str, what: str, expected: str) -> Finding:
-    """Return the finding for a medium that no model can take."""
-    return Finding(
-        "media-broken",
-        "error",
-        step.sample_id,
-        f"{role.replace('_', ' ')}: {what}",
-        expected,
-        "restore the file; until then models that use it skip the step",
-        (step.sample_id,),
-    )
-
-
-def media_turned(counts: Mapping[str, int], sample_ids: Sequence[str]) -> Finding:
-    """Return the finding for pictures and clips that are stored rotated.
-
-    Args:
-        counts: of the media, by kind.
-        sample_ids: of steps that have them, at least one.
-    """
-    nouns = {"image": "picture", "video": "clip"}
-    media = [plural(counts[kind], noun) for kind, noun in nouns.items() if counts.get(kind)]
-    return Finding(
-        "media-turned",
-        "warning",
-        sample_ids[0],
-        f"{' and '.join(media)} with an orientation tag (EXIF, display matrix)",
-        "media stored as they are displayed",
-        "nothing, if the targets were made on media as viewers show them, which is how "
-        "they are read; "
-        "else remove the tags",
-        tuple(sample_ids),
-    )
-
-
-def size_differs(step: Step, role: str, size: Screen) -> Finding | None:
-    """Return the finding for a screenshot whose size differs from its row's.
-
-    Where the row states none, the size was read from the picture, or is unknown: (0, 0).
-    """
-    if role != "screenshot" or size == step.screen or not any(step.screen):
-        return None
-    return Finding(
-        "size-differs",
-        "warning",
-        step.sample_id,
-        f"the screenshot has {size[0]} x {size[1]} pixels, the row says "
-        f"{step.screen[0]} x {step.screen[1]}",
-        "the same size in both",
-        "correct the row: targets are in pixels of that size",
-        (step.sample_id,),
-    )

@@ -1,9 +1,9 @@
 """Texts of instructions: is one in the language that its data promise, and which file speaks it?
 
-A text's letters tell its language; no language is recognised. Names are the trouble: a Chinese
-instruction may hold English ones, and an English instruction Chinese ones. So Chinese is any text
-with a Chinese letter, unless it is Japanese or Korean, or that is one name; English is any text
-that is not mostly in another script.
+A text is judged by its letters alone. Names are the trouble: a Chinese instruction may hold English
+ones, and an English instruction Chinese ones. So Chinese is any text with a Chinese letter that is
+not Japanese or Korean, and any single word, which may be a name; English is any text that is not
+mostly in another script.
 
 `omnidata voice` writes a folder with a WAV file for each text, named after the text; a benchmark
 whose prompt has a spoken form looks there.
@@ -37,7 +37,7 @@ _PER_WORD = 4
 
 
 def has_chinese(text: str) -> bool:
-    """Whether there is a Chinese letter in a text.
+    """Return whether there is a Chinese letter in a text.
 
     Examples:
         >>> has_chinese("打开 TED"), has_chinese("Open TED")
@@ -50,8 +50,7 @@ def foreign(text: str, language: str) -> str:
     """Return why a text cannot be in a language; empty if it can, or if it is neither en nor zh.
 
     Args:
-        text: an instruction. What stands in quotation marks or brackets is passed over, unless it
-            is all.
+        text: an instruction. Quotations and brackets are ignored, unless there is nothing else.
         language: "en" or "zh".
 
     Examples:

@@ -23,20 +23,20 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 MAX_BYTES = 256 * 1024**2
-"""Of the rows that are read at once, unless they are a quarter of that in the file too."""
+"""Of the rows that are read at once, unless they take a quarter as much in the file."""
 
 _TIMES = 4
 _BATCH_ROWS = 128
 _SMALL = 100
-"""A column that takes less than this part of the limit is not looked at twice."""
+"""A column that takes less than a hundredth of the limit is not measured exactly."""
 _CELL_BYTES = 100
 """Of a value, when it becomes Python's."""
 _MOST_ROWS, _ROW_BYTES = 100_000, 8
-"""Rows that a file may have: so many, and one for every 8 bytes that it has."""
+"""A file may have so many rows, and one more for every 8 of its bytes."""
 
 
 def leaves(file: pq.ParquetFile) -> list[str]:
-    """Return the paths of the schema's columns, structs and lists taken apart."""
+    """Return the paths of the schema's leaves: the columns within structs and lists."""
     return [file.schema.column(number).path for number in range(len(file.schema))]
 
 
@@ -94,7 +94,7 @@ def check(
             packed = sum(chunk.total_compressed_size for chunk in chunks)
             most = max(MAX_BYTES, _TIMES * min(size, packed))
             if sum(column.pages.bytes + column.repeated for column in found) <= most:
-                continue
+                continue  # even if each reference were to the longest value
             needed = sum(column.read for column in found)
             if needed <= most:
                 needed += sum(column.expanded_bytes(path, file, group) for column in found)
@@ -165,6 +165,7 @@ class _Column:
 
 
 def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Yield the batch in parts that may be Python's values at once."""
     needed = batch.nbytes + _CELL_BYTES * sum(map(_cells, batch.columns))
     if needed <= MAX_BYTES:
         yield batch
@@ -177,6 +178,7 @@ def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def _cells(values: pa.Array) -> int:
+    """Count the values in an array, with those in structs and lists."""
     from pyarrow import types
 
     if types.is_struct(values.type):

@@ -163,6 +163,8 @@ class _DType:
 
 
 class _Machine:
+    """The stack, the marks and the memo that the operations of a pickle work on."""
+
     def __init__(self, records: Collection[str]) -> None:
         self._records = records
         self._stack: list[Any] = []
@@ -206,6 +208,7 @@ class _Machine:
         return value
 
     def _pop_mark(self) -> list[Any]:
+        """Return what was pushed since the last mark; the stack is again that of before."""
         items, self._stack = self._stack, self._marks.pop()
         return items
 
@@ -366,7 +369,7 @@ def _entries(items: list[Any]) -> dict[str, Any]:
 
 
 def _make_value(path: str, given: tuple[Any, ...]) -> Any:
-    """What one of the known names makes; nothing of theirs is called."""
+    """Return what a known name makes of its arguments, without calling it."""
     if path == _DATE and len(given) == 1:
         return datetime(*given)  # type: ignore[call-arg]  # noqa: DTZ001  # ten bytes
     if path == _ENCODE and given[1:] == ("latin1",) and isinstance(given[0], str):

@@ -32,7 +32,7 @@ from omnidata.errors import (
 )
 from omnidata.files import bounds, inside, naming, read_file, real, remember_bounds, staying_in
 from omnidata.loaders.columns import EPISODE, OPTIONAL, arrow_types
-from omnidata.loaders.files import check_media_files
+from omnidata.loaders.media_findings import check_media_files
 from omnidata.loaders.parquet import check, leaves, rows
 from omnidata.loaders.rows import RowReader, read_object
 from omnidata.loaders.steps import Numbers, Steps, row_ids, select_steps

@@ -154,7 +154,7 @@ def head_of(path: Path) -> bytes:
     """
     if is_parquet(path):
         found = path.stat()
-        return _columns(path, found.st_size, found.st_mtime_ns)
+        return _parquet_head(path, found.st_size, found.st_mtime_ns)
     try:
         with open_text(path, ANY) as file:
             return file.read(HEAD)
@@ -167,7 +167,7 @@ def head_of(path: Path) -> bytes:
 
 
 def _small_value(path: Path) -> Any:
-    """The JSON value that a small file is, which is opened once; BROKEN for all others."""
+    """Return the JSON value that a small file is, which is opened once; BROKEN for all others."""
     if path.suffix.lower() == ".parquet":
         return BROKEN
     with open_text(path, ANY) as file:
@@ -176,8 +176,8 @@ def _small_value(path: Path) -> Any:
 
 
 def _json_rows(path: Path) -> Iterator[Line]:
-    mark, by_line = _beginning(path)
-    if by_line:
+    mark, has_row_per_line = _look_at_beginning(path)
+    if has_row_per_line:
         yield from _lines(path)
     elif mark == b"[" and path.stat().st_size > AT_ONCE and is_json_array(path):
         with open_text(path, STREAMED) as file:
@@ -190,11 +190,12 @@ def _is_document(path: Path) -> bool:
     return path.suffix.lower() == ".json"
 
 
-def _beginning(path: Path) -> tuple[bytes, bool]:
-    """The first byte that is no blank, and whether the file has a row per line.
+def _look_at_beginning(path: Path) -> tuple[bytes, bool]:
+    """Return the first byte that is no blank, and whether the file has a row per line.
 
     It does if the first line is a JSON value and another follows, or if most of the first lines are
-    objects; one may be broken.
+    objects; one may be broken. A lone object too long to be read here is taken for a first line,
+    unless the name says that the file is one document.
     """
     texts: list[bytes] = []
     left = AT_ONCE
@@ -203,12 +204,13 @@ def _beginning(path: Path) -> tuple[bytes, bool]:
             left -= len(text)
             if text.strip():
                 texts.append(text)
-    if len(texts) < 2:  # nothing, one line, or a very long one
-        mark = b"".join(texts).strip()[:1]
-        return mark, (not texts or (not left and mark == b"{")) and not _is_document(path)
+    mark = b"".join(texts).strip()[:1]
+    if len(texts) < 2:
+        is_long_object = not left and mark == b"{"
+        return mark, (not texts or is_long_object) and not _is_document(path)
     values = [decode_utf8(text) for text in texts]
     objects = sum(isinstance(value, dict) for value in values)
-    return texts[0].strip()[:1], values[0] is not BROKEN or 2 * objects > len(values)
+    return mark, values[0] is not BROKEN or 2 * objects > len(values)
 
 
 def _lines(path: Path) -> Iterator[Line]:
@@ -244,6 +246,7 @@ def _document(path: Path, value: Any) -> Iterator[Line]:
 
 
 def _lists_in(value: Any) -> Mapping[str, list[Any]]:
+    """Return the lists of rows of an object that holds no others: one, or one for each split."""
     if not isinstance(value, dict):
         return {}
     lists = {
@@ -257,6 +260,7 @@ def _lists_in(value: Any) -> Mapping[str, list[Any]]:
 
 
 def _values(path: Path) -> Iterator[Line]:
+    """Yield objects that follow one another over as many lines as they like."""
     number = -1
     try:
         with open_text(path, STREAMED) as file:
@@ -286,7 +290,7 @@ def leaf_parts(leaf: str) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Columns:
+class _PictureColumns:
     """The columns of pictures: `bytes` in a struct, as the Hub writes, or named like a picture."""
 
     stored: Mapping[str, str]  # column -> where its pictures lie in the schema
@@ -294,7 +298,7 @@ class _Columns:
     leaves: Collection[str]  # of the schema, with bytes, which are never read with the rows
 
     @classmethod
-    def of(cls, file: pq.ParquetFile) -> _Columns:
+    def of(cls, file: pq.ParquetFile) -> _PictureColumns:
         stored, linked, leaves = {}, set(), set()
         for number, leaf in enumerate(parquet.leaves(file)):
             column, (name, *below) = file.schema.column(number), leaf_parts(leaf)
@@ -311,6 +315,7 @@ class _Columns:
 
 
 def _is_null(file: pq.ParquetFile, at: int) -> bool:
+    """Return whether a column has nulls alone, by the statistics of the file."""
     for number in range(file.num_row_groups):
         chunk = file.metadata.row_group(number).column(at)
         about = chunk.statistics
@@ -323,27 +328,28 @@ def _parquet_rows(path: Path, unread: Collection[str]) -> Iterator[Line]:
     # The Hub's cache links its files to others elsewhere, and the rows are from there too.
     real = path.resolve()
     with parquet.open_checked(path) as file:
-        columns = _Columns.of(file)
+        columns = _PictureColumns.of(file)
         for number, row in enumerate(parquet.rows(path, file, readable(file, unread))):
             pictures: dict[str, MediaRef | tuple[MediaRef, ...]] = {}
             for name, column in columns.stored.items():
                 held, stored = row.pop(name, None), ParquetLocation(real.name, column, number)
                 pictures[name] = _pictures(held, real, stored, is_list="." in column)
             for name in columns.linked:
-                row[name] = _names(row[name])
+                row[name] = _paths(row[name])
             yield Line(f"{path}, row {number}", path, number, _plain(row), pictures=pictures)
 
 
 def readable(file: pq.ParquetFile, unread: Collection[str] = ()) -> list[str]:
     """Return the leaves to read: all but the bytes of pictures, and `unread` columns."""
-    pictures = _Columns.of(file).leaves
+    pictures = _PictureColumns.of(file).leaves
     kept = (leaf for leaf in parquet.leaves(file) if leaf.split(".")[0] not in unread)
     return [leaf for leaf in kept if leaf not in pictures]
 
 
-def _names(held: Any) -> Any:
+def _paths(held: Any) -> Any:
+    """Return the paths of linked pictures, in lists as they are held."""
     if isinstance(held, list):
-        return [_names(item) for item in held]
+        return [_paths(item) for item in held]
     return held.get("path") if isinstance(held, dict) else held
 
 
@@ -364,6 +370,7 @@ def _reference(held: Any, real: Path, stored: ParquetLocation) -> MediaRef:
 
 
 def _plain(value: Any) -> Any:
+    """Return a value of Parquet as JSON has it, without nulls in objects."""
     if value is None or type(value) in _SCALARS:
         return value
     if isinstance(value, dict):
@@ -378,7 +385,8 @@ def _plain(value: Any) -> Any:
 
 
 @lru_cache(maxsize=64)
-def _columns(path: Path, size: int, modified: int) -> bytes:
+def _parquet_head(path: Path, _size: int, _modified: int) -> bytes:
+    """Return the head of a file, once as long as its size and time stay."""
     with parquet.open_checked(path) as file:
         names = dict.fromkeys(part for leaf in parquet.leaves(file) for part in leaf.split("."))
         text = " ".join(f'"{name}"' for name in names)

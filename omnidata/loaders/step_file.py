@@ -1,10 +1,8 @@
 """The file of many steps: an Arrow IPC file of our own, mapped into memory.
 
 A row is a step. Texts and numbers are columns of Arrow; what Arrow cannot hold exactly (actions,
-media, tags) is a cell of `marshal`, which keeps the type of every value and refuses what it does
-not know. The untouched row is a cell of MessagePack where it is JSON, so that a few of its values
-can be read without the others. Only files that this user's processes wrote are read
-(`omnidata.loaders.steps_cache` checks their size and CRC).
+media, tags, the untouched row) is a cell of bytes (`omnidata.loaders.step_cells`). Only files that
+this user's processes wrote are read (`omnidata.loaders.steps_cache` checks their size and CRC).
 
 A history is stored once: the row of a step whose history is that of the step before, with its
 action added, says so, and holds none.
@@ -22,22 +20,34 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
-from functools import lru_cache
 from itertools import pairwise, repeat
 from pathlib import Path
-from typing import IO, Any, Final, NamedTuple, TypedDict
+from typing import IO, Any, Final, NamedTuple
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from omnidata.actions import Action, Box, Point, Screen
+from omnidata.actions import Action, Screen
 from omnidata.errors import DataError
 from omnidata.files import bounds
 from omnidata.loaders.memory_limit import VARIABLE
+from omnidata.loaders.step_cells import (
+    CannotStoreError,
+    has_own_bounds,
+    plain_action,
+    plain_media,
+    read_row,
+    read_tags,
+    restore_action,
+    restore_media,
+    row_cell,
+    tags_cell,
+    to_cell,
+    unpacker_of,
+)
 from omnidata.loaders.step_folders import current_folder
-from omnidata.types import ByteRange, MediaRef, ParquetLocation, Step, VideoSegment
+from omnidata.types import Step
 
 Numbers = npt.NDArray[np.int64]
 
@@ -50,6 +60,9 @@ _SLOTS: Final = 64
 _VIEWS: Final = 16_384
 """Columns of batches whose buffers are kept."""
 
+_MOST: Final = 2**63
+"""The first whole number that no column takes."""
+
 _TEXTS: Final = ("sample_id", "episode_id", "instruction", "episode", "group")
 _INTEGERS: Final = ("step_index", "num_steps")
 _CELLS: Final = ("history", "history_screens", "action", "media", "tags", "source", "odd")
@@ -61,189 +74,6 @@ SCHEMA: Final = pa.schema(
         *((name, pa.large_binary()) for name in _CELLS),
     ]
 )
-_MOST: Final = 2**63
-
-
-class CannotStoreError(Exception):
-    """A value whose type or size the file does not know; its step stays in memory."""
-
-
-# Values as cells.
-
-_SCALARS: Final = frozenset[type]({str, int, float, bool, type(None), bytes})
-_SEQUENCES: Final = frozenset[type]({list, tuple, set, frozenset})
-
-
-def _check_plain(value: Any) -> None:
-    """Refuse what is none of the types of a cell; of a value's parts the simple ones first."""
-    kind = type(value)
-    if kind is dict:
-        if not _SCALARS.issuperset(map(type, value)):
-            raise CannotStoreError(value)
-        value = value.values()
-    elif kind not in _SEQUENCES:
-        if kind in _SCALARS:
-            return
-        raise CannotStoreError(value)
-    for each in value:
-        if type(each) not in _SCALARS:
-            _check_plain(each)
-
-
-def to_cell(value: Any, version: int = marshal.version) -> bytes:
-    """Encode a value exactly; `marshal` alone would take arrays for bytes.
-
-    Raises:
-        CannotStoreError: it holds another type than those of JSON, bytes, tuples and sets.
-    """
-    try:
-        _check_plain(value)
-        return marshal.dumps(value, version)
-    except (ValueError, RecursionError):  # too many levels
-        raise CannotStoreError(value) from None
-
-
-def _row_cell(row: Any) -> bytes:
-    """Encode an untouched row: MessagePack begins with no byte with which `marshal` begins one."""
-    with suppress(ValueError, OverflowError, RecursionError):  # lone surrogates, a large number
-        if _is_json(row):
-            return _pack(row)
-    return to_cell(row)
-
-
-def _is_json(value: Any) -> bool:
-    kind = type(value)
-    if kind is dict:
-        if not _KEYS.issuperset(map(type, value)):
-            return False
-        value = value.values()
-    elif kind is not list:
-        return kind in _SCALARS
-    return _SCALARS.issuperset(map(type, value)) or all(map(_is_json, value))
-
-
-_KEYS: Final = frozenset[type]({str})
-_MARSHALLED: Final = (ord("{"), ord("{") | 0x80)  # a dictionary, and one that others may refer to
-_pack = msgspec.msgpack.Encoder().encode
-_unpack = msgspec.msgpack.Decoder().decode
-
-
-def _row(cell: memoryview, unpack: Callable[[memoryview], Any] = _unpack) -> Any:
-    return marshal.loads(cell) if cell[0] in _MARSHALLED else unpack(cell)
-
-
-@lru_cache(maxsize=64)
-def _reader_of(keys: tuple[str, ...]) -> Callable[[memoryview], Any]:
-    row = TypedDict("row", dict.fromkeys(keys, Any), total=False)  # type: ignore[misc]  # any keys
-    return msgspec.msgpack.Decoder(row).decode
-
-
-def _plain_places(places: Any) -> tuple[tuple[Any, ...], ...]:
-    if type(places) is not tuple or not _PLACES.issuperset(map(type, places)):
-        raise CannotStoreError(places)
-    return tuple(map(msgspec.structs.astuple, places))
-
-
-_PLACES: Final = frozenset[type]({Point, Box})
-_DEFAULTS: Final = (None, *Action.__struct_defaults__)
-_PATH: Final = Action.__struct_fields__.index("path")
-_THEN: Final = Action.__struct_fields__.index("then")
-
-
-def _plain_action(action: Action | None) -> tuple[Any, ...] | None:
-    if action is None:
-        return None
-    if type(action) is not Action or type(action.then) is not tuple:
-        raise CannotStoreError(action)
-    values = list(msgspec.structs.astuple(action))
-    for number in (1, 2, _PATH):
-        if values[number] != ():
-            values[number] = _plain_places(values[number])
-    if action.then:
-        values[_THEN] = tuple(map(_plain_action, action.then))
-    end = len(values)
-    while end > 3 and values[end - 1] is _DEFAULTS[end - 1]:
-        end -= 1
-    return tuple(values[:end])
-
-
-def _action(values: tuple[Any, ...] | None) -> Action | None:
-    """Return an action out of its first values; the others are defaults."""
-    if values is None:
-        return None
-    kind, start, end = values[:3]
-    rest: Any = values[3:]
-    if len(values) > _PATH:
-        rest = [*rest]
-        rest[_PATH - 3] = _regions(values[_PATH])
-        if len(values) > _THEN:
-            rest[_THEN - 3] = tuple(map(_action, values[_THEN]))
-    return Action(kind, start and _regions(start), end and _regions(end), *rest)
-
-
-def _regions(places: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
-    return tuple([Point(*place) if len(place) == 3 else Box(*place) for place in places])
-
-
-_KINDS_OF_CELL: Final = (ParquetLocation, ByteRange, VideoSegment)
-_FIELDS: Final = {
-    kind: operator.attrgetter(*(field.name for field in fields(kind)))
-    for kind in (MediaRef, *_KINDS_OF_CELL)
-}
-_PATH_TYPE: Final = type(Path())
-
-
-def _plain_media(media: Mapping[str, MediaRef | None], within: tuple[str, ...]) -> dict[str, Any]:
-    if type(media) is not dict:
-        raise CannotStoreError(media)
-    held: dict[str, Any] = {}
-    for role, ref in media.items():
-        if ref is None:
-            held[role] = None
-            continue
-        if type(ref) is not MediaRef or type(ref.root) is not _PATH_TYPE:
-            raise CannotStoreError(ref)
-        kind, root, path, inline, cell, sha256, own, until, marks = _FIELDS[MediaRef](ref)
-        if cell is not None:
-            if type(cell) not in _KINDS_OF_CELL:
-                raise CannotStoreError(cell)
-            cell = _KINDS_OF_CELL.index(type(cell)), *_FIELDS[type(cell)](cell)
-        own = None if own is within or own == within else own
-        held[role] = kind, str(root), path, inline, cell, sha256, own, until, marks
-    return held
-
-
-_root = lru_cache(maxsize=4096)(Path)
-
-
-def _media(held: Mapping[str, Any], within: tuple[str, ...]) -> dict[str, MediaRef | None]:
-    media: dict[str, MediaRef | None] = {}
-    for role, values in held.items():
-        if values is None:
-            media[role] = None
-            continue
-        kind, root, path, inline, cell, sha256, own, until, marks = values
-        if cell is not None:
-            cell = _KINDS_OF_CELL[cell[0]](*cell[1:])
-        own = within if own is None else own
-        media[role] = MediaRef(kind, _root(root), path, inline, cell, sha256, own, until, marks)
-    return media
-
-
-@lru_cache(maxsize=4096)
-def _tags(cell: bytes) -> dict[str, str]:
-    """One object for the tags of all steps of an episode, as loaders make it."""
-    return dict(marshal.loads(cell))
-
-
-def _is_screen(value: Any) -> bool:
-    return (
-        type(value) is tuple
-        and len(value) == 2
-        and type(value[0]) is type(value[1]) is int
-        and min(value) >= 0
-        and max(value) < _MOST
-    )
 
 
 # Writing.
@@ -292,11 +122,8 @@ class StepWriter:
 
     def _row(self, step: Step) -> list[Any]:
         """Return the values of a row in the order of the columns."""
-        tags = step.tags
-        if type(tags) is not dict or type(step.source) is not dict:
+        if type(step.tags) is not dict or type(step.source) is not dict:
             raise CannotStoreError(step)
-        if not _SCALARS.issuperset(map(type, (*tags, *tags.values()))):
-            raise CannotStoreError(tags)
         row, odd = _plain_fields(step)
         last, (back, screens_back) = self._last, self._back
         if last and _extends(step.history, last.history, last.action, operator.is_):
@@ -308,18 +135,18 @@ class StepWriter:
             history_screens, screens_back = b"", screens_back + 1
         else:
             history_screens, screens_back = to_cell(_plain_screens(screens)), 0
-        media = _plain_media(step.media, self.within)
+        media = plain_media(step.media, self.within)
         row += (
             *(back, screens_back, history, history_screens),
-            to_cell(_plain_action(step.action)),
-            held := to_cell(media),
-            marshal.dumps(tuple(tags.items()), 2),  # the same bytes for the same tags
-            source := _row_cell(step.source) if self._sources else _EMPTY,
+            to_cell(plain_action(step.action)),
+            media_cell := to_cell(media),
+            tags_cell(step.tags),
+            source_cell := row_cell(step.source) if self._sources else _EMPTY,
             to_cell(odd) if odd else b"",
         )
         self._last, self._back = step, (back, screens_back)
-        self._bytes += len(held) + len(source)
-        if any(values and values[6] is not None for values in media.values()):
+        self._bytes += len(media_cell) + len(source_cell)
+        if has_own_bounds(media):
             self.is_movable = False
         return row
 
@@ -403,6 +230,16 @@ def _is_unicode(text: str) -> bool:
     return True
 
 
+def _is_screen(value: Any) -> bool:
+    return (
+        type(value) is tuple
+        and len(value) == 2
+        and type(value[0]) is type(value[1]) is int
+        and min(value) >= 0
+        and max(value) < _MOST
+    )
+
+
 def _same_screens(one: Screen, other: Screen) -> bool:
     return one is other or (one == other and _is_screen(one) and _is_screen(other))
 
@@ -418,7 +255,7 @@ def _extends(past: Any, before: Any, last: Any, is_same: Callable[[Any, Any], bo
 
 
 def _plain_history(past: Any) -> tuple[Any, ...]:
-    return tuple(map(_plain_action, _plain_screens(past)))
+    return tuple(map(plain_action, _plain_screens(past)))
 
 
 def _plain_screens(past: Any) -> tuple[Any, ...]:
@@ -615,7 +452,7 @@ class StepFile:
 
     def sources(self, rows: Iterable[int], keys: tuple[str, ...]) -> Iterator[Mapping[str, Any]]:
         """Yield the untouched rows with these of their keys; some have all."""
-        read = _reader_of(keys)
+        read = unpacker_of(keys)
         for row in rows:
             if row in self.in_memory:
                 yield self.in_memory[row].source
@@ -623,7 +460,7 @@ class StepFile:
             batch, place = self.batch_of(row)
             view = self.view(batch, "source")
             assert view is not None  # a cell is no null
-            yield _row(view.data[view.numbers[place] : view.numbers[place + 1]], read)
+            yield read_row(view.data[view.numbers[place] : view.numbers[place + 1]], read)
 
     def take(self, numbers: Numbers, *, sources: bool = True) -> StepFile:
         """Return some rows as bytes in memory.
@@ -768,15 +605,15 @@ class Block:
         if name in ("action", "media", "source"):
             view, ends = self._cells_of(name)
             edges = ends.tolist()
-            decode = _row if name == "source" else marshal.loads
+            decode = read_row if name == "source" else marshal.loads
             found = [decode(view[edges[place] : edges[place + 1]]) for place in places]
             if name == "media":
-                return [_media(held, self._file.within) for held in found]
+                return [restore_media(held, self._file.within) for held in found]
             if name == "action":
                 known = self._columns.setdefault(name, [_UNKNOWN] * self.length)
                 for place, values in zip(places, found, strict=True):
                     if known[place] is _UNKNOWN:
-                        known[place] = _action(values)
+                        known[place] = restore_action(values)
                 return known[places.start : places.stop]
             return found
         if name not in _CELLS and None not in (column := self.column(name)):
@@ -791,11 +628,11 @@ class Block:
             if value is not None and value is not _UNKNOWN:
                 return value
         if name == "source":
-            return _row(self._cell(place, name))
+            return read_row(self._cell(place, name))
         if name == "media":
-            return _media(marshal.loads(self._cell(place, name)), self._file.within)
+            return restore_media(marshal.loads(self._cell(place, name)), self._file.within)
         if name == "tags":
-            return _tags(bytes(self._cell(place, name)))
+            return read_tags(bytes(self._cell(place, name)))
         if name == "action":
             return self._action(place)
         if name in ("history", "history_screens"):
@@ -855,7 +692,7 @@ class Block:
             found = self._columns["action"] = [_UNKNOWN] * self.length
         action = found[place]
         if action is _UNKNOWN:
-            action = found[place] = _action(marshal.loads(self._cell(place, "action")))
+            action = found[place] = restore_action(marshal.loads(self._cell(place, "action")))
         return action  # type: ignore[no-any-return]  # marshal has no types
 
     def _past(self, place: int, name: str) -> tuple[Any, ...]:
@@ -881,7 +718,7 @@ class Block:
         """Return the history of a row: what it holds, or what rows of earlier blocks hold."""
         if not back:
             held = marshal.loads(self._cell(place, name))
-            return tuple(map(_action, held)) if name == "history" else held
+            return tuple(map(restore_action, held)) if name == "history" else held
         row = self._first + place
         of = "action" if name == "history" else "screen"
         first: tuple[Any, ...] = self._file.value(row - back, name)

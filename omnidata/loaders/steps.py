@@ -10,7 +10,6 @@ from __future__ import annotations
 import sys
 import zlib
 from array import array
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
@@ -22,6 +21,7 @@ import numpy.typing as npt
 
 from omnidata.errors import DataError, UsageError
 from omnidata.loaders.memory_limit import MemoryLimit, weight
+from omnidata.loaders.name_index import NameIndex
 from omnidata.types import IndexedSteps, MediaRef, Step
 
 if TYPE_CHECKING:
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
 Numbers = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
 
-_HALF = 0xFFFF_FFFF
-_NEAR = 64
-"""Names before and after the last one that are read at once, for those asked for in order."""
 _BESIDE_SOURCE = 1500
 """Bytes that a step takes beside its source and its history, about: a picture, an action, texts."""
 
@@ -70,7 +67,7 @@ class Steps(IndexedSteps):
     ) -> None:
         self._list: list[Step] | None = None
         self._numbers = numbers
-        self._places: Places | dict[str, int] | None = None
+        self._index: NameIndex | dict[str, int] | None = None
         self._are_different = checked
         if isinstance(held, Sequence):
             self._list = held if isinstance(held, list) else list(held)
@@ -220,15 +217,13 @@ class Steps(IndexedSteps):
 
     def position(self, sample_id: str) -> int | None:
         """Return the index of the step with an id, the first of several; None if there is none."""
-        if self._places is None:
+        if self._index is None:
             if self._list is None:
-                self._places = Places(self.sample_ids)
-            else:
-                own: dict[str, int] = {}
-                for number, step in enumerate(self._list):
-                    own.setdefault(step.sample_id, number)
-                self._places = own
-        return self._places.get(sample_id)
+                self._index = NameIndex(self.sample_ids)
+            else:  # backwards, so that the first of several comes last and stays
+                ids = [step.sample_id for step in reversed(self._list)]
+                self._index = dict(zip(ids, reversed(range(len(ids))), strict=True))
+        return self._index.get(sample_id)
 
     def positions(self, sample_ids: Sequence[str]) -> Iterable[int | None]:
         """Return the index of each id as `position`; those of neighbours are found at once."""
@@ -256,9 +251,9 @@ class Steps(IndexedSteps):
         if self._are_different:
             return []
         if self._list is None:
-            self._places = self._places or Places(self.sample_ids)
-            assert isinstance(self._places, Places)
-            found = self._places.repeated
+            self._index = self._index or NameIndex(self.sample_ids)
+            assert isinstance(self._index, NameIndex)
+            found = self._index.repeated
         else:
             met = set[str]()
             found = []
@@ -273,8 +268,7 @@ class Steps(IndexedSteps):
         """Return all steps but those at the given indices."""
         if not numbers:
             return self
-        kept = self.select(np.delete(np.arange(len(self)), numbers).tolist())
-        return kept
+        return self.select(np.delete(np.arange(len(self)), numbers).tolist())
 
     def pack(self, *, sources: bool = True) -> Steps:
         """Return the steps as bytes in memory, which are cheap to send to another process.
@@ -348,57 +342,6 @@ class Column(Sequence[Any]):
         return (file.value(row, name) for row in _in_parts(rows))
 
 
-class Places:
-    """The index of each name, by half of its hash: 8 bytes a name.
-
-    Args:
-        ids: the names; they may be read again.
-
-    Attributes:
-        repeated: indices of the names that an earlier one equals.
-    """
-
-    def __init__(self, ids: Sequence[str]) -> None:
-        self._ids = ids
-        hashes = np.fromiter((hash(name) & _HALF for name in ids), np.uint32, len(ids))
-        self._order = np.argsort(hashes, kind="stable").astype(np.uint32)
-        hashes = hashes[self._order]
-        self._hashes = hashes.data  # `bisect_left` is faster here than in an array of NumPy
-        self._last = 0
-        self._near: dict[str, int] = {}
-        self.repeated = self._find_repeated(np.flatnonzero(hashes[1:] == hashes[:-1]))
-
-    def _find_repeated(self, alike: Numbers) -> list[int]:
-        suspects = np.union1d(self._order[alike], self._order[alike + 1])
-        met, found = set[str](), list[int]()
-        for number in suspects.tolist():
-            name = self._ids[number]
-            if name in met:
-                found.append(number)
-            met.add(name)
-        return found
-
-    def get(self, sample_id: str) -> int | None:
-        """Return the first index of an id; near the last one asked for it is found at once."""
-        number = self._near.get(sample_id)
-        if number is not None:
-            return number
-        wanted = hash(sample_id) & _HALF
-        place = bisect_left(self._hashes, wanted)
-        while place < len(self._hashes) and self._hashes[place] == wanted:
-            number = int(self._order[place])
-            if self._ids[number] == sample_id:
-                # Of several with the same id the first is wanted, which need not be the nearest.
-                if not self.repeated and abs(number - self._last) <= _NEAR:
-                    first = max(0, number - _NEAR)
-                    names = self._ids[first : number + _NEAR]
-                    self._near = {name: each for each, name in enumerate(names, first)}
-                self._last = number
-                return number
-            place += 1
-        return None
-
-
 @lru_cache(maxsize=8)
 def _file_at(path: Path, within: tuple[str, ...]) -> StepFile:
     from omnidata.loaders.step_file import StepFile
@@ -430,12 +373,14 @@ def _weight(step: Step) -> int:
 
 
 def _drain(steps: list[Step]) -> Iterator[Step]:
+    """Yield the steps and forget each."""
     steps.reverse()
     while steps:
         yield steps.pop()
 
 
 def _in_parts(numbers: Numbers) -> Iterator[int]:
+    """Yield Python's numbers, without a list of all."""
     for start in range(0, len(numbers), 1024):
         yield from numbers[start : start + 1024].tolist()
 
@@ -451,7 +396,7 @@ def _renumber(codes: Codes) -> Codes:
     return np.argsort(np.argsort(first))[number].astype(np.int32)
 
 
-# What is asked of any sequence of steps.
+# Any sequence of steps.
 
 
 def ids_of(steps: Sequence[Step]) -> Iterable[str]:
@@ -491,12 +436,12 @@ def as_steps(steps: Sequence[Step]) -> Steps:
 class Positions:
     """The index of each step by its id; of steps with the same id, the first.
 
-    Attributes:
-        get: the number of the step that has an id; None where none has.
-        get_all: those of many ids, as `Steps.positions`.
-
     Args:
         steps: any.
+
+    Attributes:
+        get: `Steps.position`.
+        get_all: `Steps.positions`.
     """
 
     def __init__(self, steps: Sequence[Step]) -> None:
@@ -616,9 +561,8 @@ def can_be_sent(steps: Sequence[Step]) -> bool:
     own = as_steps(steps)
     file = own.file or own[:1].pack().file
     assert file is not None  # what is packed has one
-    first = file.in_memory
     try:
-        pickle.dumps(first)
+        pickle.dumps(file.in_memory)
     except Exception:  # a row of a plug-in may be any mapping
         return False
     return True

@@ -44,10 +44,10 @@ _FORMAT: Final = 1
 _NEW: Final = ".new-"
 _NAME: Final = re.compile("[0-9a-f]{16}-[0-9a-f]{32}")
 _RECENT_NS: Final = 2 * 10**9
-"""Some file systems tell times of files by two seconds: a file that was changed in these may change
-again and look the same."""
+"""Some file systems keep times of files in steps of two seconds: a file that was changed in these
+may change again and look the same."""
 _TICK_NS: Final = 5 * 10**7
-"""The clock by which a system notes changes may be so late."""
+"""The clock by which a system notes changes may be late by so much."""
 _NEIGHBOURS: Final = 200_000
 """So many files beside data that are a file are looked at; the data are not kept if there are more:
 the folder may be the user's home."""
@@ -141,7 +141,7 @@ def _sweep() -> None:
 
 
 def _prune(newest: Path) -> None:
-    """Remove what was not used for longest beyond the bytes that the cache may hold."""
+    """Remove the entries that were not used for longest, until the cache has room for the rest."""
     left = most_bytes()
     for entry in sorted(entries(), key=lambda entry: entry.path != newest):
         left -= entry.bytes
@@ -164,7 +164,7 @@ class Origin:
         data: as the user named them.
         beside: further files that are read.
         depends: options, and whatever else the steps follow from.
-        check_media: whether the findings tell of media.
+        check_media: whether media were checked for the findings.
     """
 
     task: str
@@ -318,15 +318,8 @@ def load(read: Callable[[], LoadedDataset], origin: Origin) -> LoadedDataset:
     if os.environ.get(NO_CACHE):
         return read()
     began = time.time_ns()
-    if _has_entries(origin.prefix):
-        from omnidata.loaders import steps_entry
-
-        with suppress(OSError, ValueError):
-            _check_owner(steps_folder())
-            name, _ = origin.key()
-            found = steps_entry.open_entry(steps_folder() / name, origin.task, origin.data)
-            if found is not None:
-                return found
+    if (kept := _open_kept(origin)) is not None:
+        return kept
     with writing_into(_new_folder) as folder:
         try:
             source = read()
@@ -340,6 +333,24 @@ def load(read: Callable[[], LoadedDataset], origin: Origin) -> LoadedDataset:
             return source
     _log.warning("%s: the disk is full, so the steps are not kept", steps_folder())
     return read()
+
+
+def _open_kept(origin: Origin) -> LoadedDataset | None:
+    if not _has_entries(origin.prefix):
+        return None
+    from omnidata.loaders import steps_entry
+
+    with suppress(OSError, ValueError):
+        _check_owner(steps_folder())
+        name, _ = origin.key()
+        return steps_entry.open_entry(steps_folder() / name, origin.task, origin.data)
+    return None
+
+
+def _has_entries(prefix: str) -> bool:
+    with suppress(OSError), os.scandir(steps_folder()) as found:
+        return any(entry.name.startswith(prefix) for entry in found)
+    return False
 
 
 def _new_folder() -> Path:
@@ -375,9 +386,3 @@ def _keep(source: LoadedDataset, origin: Origin, folder: Folder, began: int) -> 
             for entry in entries():
                 if entry.path == place:
                     report(entry)
-
-
-def _has_entries(prefix: str) -> bool:
-    with suppress(OSError), os.scandir(steps_folder()) as found:
-        return any(entry.name.startswith(prefix) for entry in found)
-    return False

@@ -20,7 +20,8 @@ import pyarrow as pa
 
 from omnidata.errors import Finding
 from omnidata.files import bounds
-from omnidata.loaders.step_file import CannotStoreError, StepFile, to_cell
+from omnidata.loaders.step_cells import CannotStoreError, to_cell
+from omnidata.loaders.step_file import StepFile
 from omnidata.loaders.step_folders import HEAD, Folder, file_facts
 from omnidata.loaders.steps import RowIds, Steps
 from omnidata.types import LoadedDataset

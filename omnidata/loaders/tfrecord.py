@@ -15,14 +15,16 @@ import re
 import struct
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
 from omnidata import remote
 from omnidata.errors import DataError
 from omnidata.loaders.files import Look
+from omnidata.loaders.protobuf import fields, floats, inner, to_signed, varints, whole
 from omnidata.media.unpacked import open_unpacked
 
 _MAX_RECORD = 256 * 1024**2
@@ -61,37 +63,43 @@ def records(path: Path) -> Iterator[Record]:
         DataError: the file cannot be read, ends too early, exceeds the limits of an unpacked file,
             or has a wrong checksum; the records before that were yielded.
     """
-    number = offset = 0
-    content = None
-    most_bytes = most_records = 0
-    while True:
+    with _read_errors(f"{path}, record 0"):
+        remote.fetch(path)  # all of it is read, from end to end
+        content, packed = open_unpacked(path), path.stat().st_size
+    most_bytes, most_records = (
+        MAX_UNPACKED + MAX_RATIO * packed,
+        MAX_RECORDS + packed // LEAST_PACKED,
+    )
+    offset = 0
+    for number in count():
         where = f"{path}, record {number}"
-        try:
-            if content is None:
-                remote.fetch(path)  # all of it is read, from end to end
-                content, taken = open_unpacked(path), path.stat().st_size
-                most_bytes = MAX_UNPACKED + MAX_RATIO * taken
-                most_records = MAX_RECORDS + taken // LEAST_PACKED
+        with _read_errors(where):
             head = content.read(offset, _HEAD)
-            if not head:
-                return
-            size = _size(head, where)
-            if number >= most_records:
-                raise _broken_file(where, f"a file of its size has at most {most_records} records")
-            if offset + size > most_bytes:
-                raise _broken_file(
-                    where, f"a file of its size unpacks to at most {most_bytes} bytes"
-                )
+        if not head:
+            return
+        size = _size(head, where)
+        if number >= most_records:
+            raise _broken_file(where, f"a file of its size has at most {most_records} records")
+        if offset + size > most_bytes:
+            raise _broken_file(where, f"a file of its size unpacks to at most {most_bytes} bytes")
+        with _read_errors(where):
             data = content.read(offset + _HEAD, size)
             check = content.read(offset + _HEAD + size, _TAIL)
-        except (OSError, EOFError, zlib.error) as error:
-            raise _broken_file(where, f"the file cannot be read ({error})") from None
         if missing := size + _TAIL - len(data) - len(check):
             raise _broken_file(where, f"the file ends {missing} bytes too early")
         if check != struct.pack("<I", _masked_crc(data)):
             raise _broken_file(where, "the checksum of its data is wrong")
         yield Record(number, offset + _HEAD, data)
-        number, offset = number + 1, offset + _HEAD + size + _TAIL
+        offset += _HEAD + size + _TAIL
+
+
+@contextmanager
+def _read_errors(where: str) -> Iterator[None]:
+    """Raise errors of reading and unpacking as a `DataError`."""
+    try:
+        yield
+    except (OSError, EOFError, zlib.error) as error:
+        raise _broken_file(where, f"the file cannot be read ({error})") from None
 
 
 def is_tfrecord(path: Path) -> bool:
@@ -121,7 +129,7 @@ def _size(head: bytes, where: str) -> int:
 
 
 def _masked_crc(data: bytes) -> int:
-    """The CRC-32C, turned by 15 bits and shifted, as TFRecords have it."""
+    """Return the CRC-32C, rotated by 15 bits, plus a constant: TensorFlow's mask."""
     from google_crc32c import value
 
     crc: int = value(data)
@@ -135,120 +143,6 @@ def _broken_file(where: str, what: str) -> DataError:
         expected="a complete TFRecord file, with or without gzip",
         remedy="download the file again, or remove it",
     )
-
-
-# Protocol buffers without their schemas: the fields of a message, and where they lie.
-#
-# The format is Google's (protobuf.dev, "Encoding"). Nothing is copied: a field that is not a
-# number stands for its place, by which a screenshot in a file of gigabytes is found.
-
-Value = int | slice
-"""A varint's number (unsigned), or where the bytes of a field of another type lie."""
-
-VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
-_SIZES = {FIXED64: 8, FIXED32: 4}
-_MAX_SHIFT = 63
-
-
-def whole(data: bytes) -> slice:
-    """All of the data."""
-    return slice(0, len(data))
-
-
-def fields(data: bytes, message: slice) -> Iterator[tuple[int, int, Value]]:
-    """Yield the fields of a message, in order: number, wire type, value.
-
-    Args:
-        data: what the message lies in.
-        message: where.
-
-    Raises:
-        ValueError: the bytes are no message.
-
-    Examples:
-        >>> list(fields(bytes([8, 150, 1, 18, 2, 72, 105]), slice(0, 7)))
-        [(1, 0, 150), (2, 2, slice(5, 7, None))]
-    """
-    at, end = message.start, message.stop
-    while at < end:
-        tag = data[at]  # nearly all tags and sizes are one byte
-        at += 1
-        if tag >= 0x80:
-            tag, at = _varint(data, at - 1, end)
-        number, kind = tag >> 3, tag & 7
-        if not number:
-            raise ValueError("a field has the number 0")
-        if kind == VARINT:
-            value, at = _varint(data, at, end)
-            yield number, kind, value
-            continue
-        if kind == BYTES:
-            size, at = _varint(data, at, end)
-        elif kind in _SIZES:
-            size = _SIZES[kind]
-        else:
-            raise ValueError(f"a field has the wire type {kind}")
-        if size > end - at:
-            raise ValueError("a field is longer than its message")
-        yield number, kind, slice(at, at + size)
-        at += size
-
-
-def inner(data: bytes, message: slice, wanted: int) -> Iterator[slice]:
-    """Where the fields of that number lie which are messages or bytes.
-
-    Raises:
-        ValueError: the bytes are no message.
-    """
-    for number, _, value in fields(data, message):
-        if number == wanted and isinstance(value, slice):
-            yield value
-
-
-def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
-    value = shift = 0
-    while at < end:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-        shift += 7
-        if shift > _MAX_SHIFT:
-            raise ValueError("a number has more than 64 bits")
-    raise ValueError("the message ends within a number")
-
-
-def _varints(data: bytes, value: Value) -> list[int]:
-    if isinstance(value, int):
-        return [value]
-    found, at = [], value.start
-    while at < value.stop:
-        number, at = _varint(data, at, value.stop)
-        found.append(number)
-    return found
-
-
-def floats(data: bytes, value: Value) -> list[float]:
-    """Return the 32-bit floats of one occurrence of a repeated field, packed or not.
-
-    Raises:
-        ValueError: the bytes are no numbers.
-    """
-    if isinstance(value, int) or (value.stop - value.start) % 4:
-        raise ValueError("a list of floats has another type")
-    return list(struct.unpack(f"<{(value.stop - value.start) // 4}f", data[value]))
-
-
-def to_signed(number: int, bits: int = 64) -> int:
-    """Return a varint as a signed number.
-
-    Examples:
-        >>> to_signed(2**64 - 1)
-        -1
-    """
-    number &= (1 << bits) - 1
-    return number - (1 << bits) if number >> (bits - 1) else number
 
 
 # TensorFlow's `tf.train.Example`: named lists of texts, whole numbers or 32-bit numbers.
@@ -311,25 +205,26 @@ def read_example(data: bytes) -> Example:
     texts: dict[str, list[slice]] = {}
     numbers: dict[str, list[float]] = {}
     for features in inner(data, whole(data), 1):
-        for count, entry in enumerate(inner(data, features, 1)):
-            if count == _MOST:
+        for number, entry in enumerate(inner(data, features, 1)):
+            if number == _MOST:
                 raise ValueError(f"it has more than {_MOST} features")
             name = "".join(
                 data[key].decode("utf-8", "surrogateescape") for key in inner(data, entry, 1)
             )
             numbers.setdefault(name, [])
             for feature in inner(data, entry, 2):
-                _read(data, feature, name, texts, numbers)
+                _read_feature(data, feature, name, texts, numbers)
     return Example(data, texts, {name: own for name, own in numbers.items() if name not in texts})
 
 
-def _read(
+def _read_feature(
     data: bytes,
     feature: slice,
     name: str,
     texts: dict[str, list[slice]],
     numbers: dict[str, list[float]],
 ) -> None:
+    """Add the values of a feature to the texts or the numbers of its name."""
     for kind, _, values in fields(data, feature):
         if not isinstance(values, slice):
             continue
@@ -344,7 +239,7 @@ def _read(
             if at == 1 and kind == _FLOATS:
                 numbers[name] += floats(data, value)
             elif at == 1 and kind == _NUMBERS:
-                numbers[name] += [to_signed(number) for number in _varints(data, value)]
+                numbers[name] += [to_signed(number) for number in varints(data, value)]
             _check_count(numbers[name])
 
 
@@ -373,9 +268,9 @@ def look(path: Path, features: frozenset[str]) -> Look:
     if not may_hold_records(path) or not is_tfrecord(path):
         return "other"
     try:
-        for record in records(path):
-            example = read_example(record.data)
-            return "known" if features <= {*example.texts, *example.numbers} else "other"
+        first = next(records(path), None)
+        example = read_example(first.data) if first else None
     except (DataError, ValueError):
         return "broken"
-    return "other"
+    known = example is not None and features <= {*example.texts, *example.numbers}
+    return "known" if known else "other"

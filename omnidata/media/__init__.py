@@ -17,6 +17,7 @@ from omnidata.media.encoding import (
     wav,
     within,
 )
+from omnidata.media.held import MediaInfo, hold, media_info
 from omnidata.media.paths import (
     DEFAULT_BUDGET,
     Budget,
@@ -41,13 +42,9 @@ from omnidata.media.picture import (
 )
 from omnidata.media.probing import (
     SILENCE,
-    MediaInfo,
     Probe,
     check,
     examine,
-    hold,
-    in_threads,
-    media_info,
     probe,
     stated_seconds,
 )
@@ -58,6 +55,7 @@ from omnidata.media.storage import (
     read_bytes,
     read_stored,
 )
+from omnidata.media.threads import in_threads
 
 __all__ = [
     "AUDIO_RATE",

@@ -14,16 +14,14 @@ from typing import TYPE_CHECKING, Literal
 
 from omnidata.errors import MediaError, UsageError
 from omnidata.media.containers import (
-    RECORDING,
     Decoded,
-    Turn,
     broken_media,
     decode,
-    turn_of,
     video_stream,
 )
-from omnidata.media.paths import DEFAULT_BUDGET, Budget
-from omnidata.media.sound import decode_sound, inline, join_sound
+from omnidata.media.paths import DEFAULT_BUDGET, RECORDING_BUDGET, Budget
+from omnidata.media.rotation import Turn, turn_of
+from omnidata.media.sound import decode_sound, inline_sound, join_sound
 from omnidata.media.storage import open_media
 from omnidata.types import MediaRef
 
@@ -33,82 +31,6 @@ if TYPE_CHECKING:
     from av.container import InputContainer
     from av.video.frame import VideoFrame
     from av.video.stream import VideoStream
-
-
-# A few frames of a long clip, without decoding all that lies between them.
-
-LONG = 300
-"""Frames from which on it is worth reading the packets first: ten seconds of a screen recording."""
-
-_SEEK_COST = 20  # frames that could be decoded in the time of one seek
-
-
-class Index:
-    """Display time and decoding order of a clip's frames, from its packets.
-
-    Attributes:
-        times: of the frames in the order in which they are shown, in the stream's time base.
-        seconds: from the first to the last frame.
-    """
-
-    def __init__(self, container: InputContainer, video: VideoStream, most: int) -> None:
-        times: list[int] = []
-        keys: list[int] = []
-        self.usable = container.format.name != "avi"  # its frames have no usable times
-        for packet in container.demux(video):
-            if not packet.size or packet.is_discard:
-                continue
-            if packet.pts is None:
-                self.usable = False
-                continue
-            times.append(packet.pts)
-            if len(times) > most:
-                break
-            if packet.is_keyframe:
-                keys.append(packet.pts)
-        self.times = sorted(times)
-        self._keys = sorted(keys)
-        base = float(video.time_base or 0)
-        self.seconds = (self.times[-1] - self.times[0]) * base if times else 0.0
-        # A keyframe must come first, and no two frames may claim one moment.
-        self.usable &= bool(keys) and self._keys[0] == self.times[0]
-        self.usable &= len(set(times)) == len(times)
-
-    def key_before(self, number: int) -> int:
-        """Return the time of the keyframe from which a frame can be decoded."""
-        return self._keys[bisect_right(self._keys, self.times[number]) - 1]
-
-    def pays(self, wanted: Sequence[int]) -> bool:
-        """Return whether seeking decodes much less than one pass from the beginning."""
-        decoded = 0
-        for number in wanted:
-            decoded += _SEEK_COST + number - bisect_right(self.times, self.key_before(number)) + 1
-        return self.usable and 2 * decoded < wanted[-1]
-
-
-def _sought_frames(
-    container: InputContainer, video: VideoStream, index: Index, wanted: Sequence[int]
-) -> Iterator[tuple[int, float, VideoFrame]]:
-    """Ends early where packets promise a frame that does not come; the caller must count."""
-    at: int | None = None
-    decoder: Iterator[VideoFrame] = iter(())
-    for number in wanted:
-        key = index.key_before(number)
-        alone = at is not None and key <= at
-        if not alone:
-            container.seek(key, stream=video, backward=True)
-            decoder = container.decode(video)
-        for frame in decoder:
-            at = frame.pts
-            if at == key:
-                alone = frame.key_frame  # packets are marked by the file, frames by the decoder
-            if at is None or at > index.times[number] or (at >= key and not alone):
-                return
-            if at == index.times[number]:
-                yield number, float(frame.time or 0.0), frame
-                break
-        else:
-            return
 
 
 MAX_FPS = 1000.0
@@ -198,7 +120,7 @@ def samples(
             "the sampling rate is not positive", where=f"samples(rate={rate})", expected="Hz"
         )
     if ref.inline is not None:
-        return join_sound(inline(ref, rate), ref, rate, budget)
+        return join_sound(inline_sound(ref, rate), ref, rate, budget)
     with open_media(ref, budget) as container:
         return join_sound(decode_sound(container, ref, rate, stream, budget), ref, rate, budget)
 
@@ -226,114 +148,20 @@ def check_choice(num_frames: int | None, fps: float | None, which: str | None) -
         )
 
 
-def _evenly(ref: MediaRef, num_frames: int, stream: int | None, budget: Budget) -> Frames:
-    """Spread by the count that the header states, or, where that is wrong, by the packets."""
-    with open_media(ref, budget) as container:
-        video = video_stream(container, ref, budget, stream)
-        stated = video.frames
-        seconds = (container.duration or 0) / 1e6
-        long = (stated or seconds * float(video.average_rate or 0)) >= LONG
-        choose = _jumping if long else _spread_over
-        found = choose(container, stated, ref, num_frames, stream, budget)
-    if found is None and long:
-        with open_media(ref, budget) as container:
-            found = _spread_over(container, stated, ref, num_frames, stream, budget)
-    if found is None:
-        count = _count(ref, budget, stream)
-        with open_media(ref, budget) as container:
-            found = _spread_over(container, count, ref, num_frames, stream, budget)
-        if found is None:
-            raise broken_media(
-                ref, "the clip ends early", f"{count} frames, as its packets promise"
-            )
-    return found
-
-
-def _jumping(
-    container: InputContainer,
-    stated: int,
-    ref: MediaRef,
-    num_frames: int,
-    stream: int | None,
-    budget: Budget,
-) -> Frames | None:
-    """Return the frames of a long clip by seeking; None where that does not pay or is not exact.
-
-    They are spread over as many as the header states, where it does.
-    """
-    video = video_stream(container, ref, budget, stream)
-    index = Index(container, video, budget.max_frames)
-    if len(index.times) > budget.max_frames or index.seconds > budget.max_seconds:
-        return None  # one pass says what is too much
-    if stated not in (0, len(index.times)):
-        return None
-    wanted = _spread(len(index.times), num_frames)
-    if not index.usable or not index.pays(wanted):
-        return None
-    try:
-        found = _stack(_sought_frames(container, video, index, wanted), video, ref, budget)
-    except MediaError:
-        return None  # one pass says what is wrong
-    return found if len(found.indices) == len(wanted) else None
-
-
-def _spread_over(
-    container: InputContainer,
-    count: int,
-    ref: MediaRef,
-    num_frames: int,
-    stream: int | None,
-    budget: Budget,
-) -> Frames | None:
-    if count < 1:
-        return None
-    video = video_stream(container, ref, budget, stream)
-    wanted = _spread(count, num_frames)
-    found = _stack(_at(decode(container, video, ref, budget), wanted), video, ref, budget)
-    return found if len(found.indices) == len(wanted) else None
-
-
 def recorded_seconds(ref: MediaRef) -> float:
     """Return the length of a recording by its header; nothing is decoded.
 
     Raises:
         MediaError: it is missing or no recording, or its header does not say.
     """
-    with open_media(ref, RECORDING) as container:
-        video = video_stream(container, ref, RECORDING, None)
+    with open_media(ref, RECORDING_BUDGET) as container:
+        video = video_stream(container, ref, RECORDING_BUDGET, None)
         base = video.time_base
         seconds = float(video.duration * base) if video.duration and base else 0.0
         seconds = seconds or (container.duration or 0) / 1e6
     if seconds <= 0:
         raise broken_media(ref, "the header does not say how long it is", "a complete recording")
     return seconds
-
-
-def _count(ref: MediaRef, budget: Budget, stream: int | None) -> int:
-    with open_media(ref, budget) as container:
-        video = video_stream(container, ref, budget, stream)
-        packets = (packet for packet in container.demux(video) if packet.size)
-        count = sum(not packet.is_discard for packet in packets)
-    if not count:
-        raise broken_media(ref, "the clip has no frames", "at least one frame")
-    return count
-
-
-def _spread(count: int, wanted: int) -> list[int]:
-    if wanted >= count:
-        return list(range(count))
-    step = (count - 1) / (wanted - 1) if wanted > 1 else 0.0
-    return [int(number * step) for number in range(wanted)]
-
-
-def _at(decoded: Iterator[Decoded], wanted: list[int]) -> Iterator[Decoded]:
-    left = set(wanted)
-    for found in decoded:
-        if found[0] in left:
-            yield found
-            left.discard(found[0])
-        if not left:
-            return
 
 
 def _sample_ticks(decoded: Iterator[Decoded], fps: float) -> Iterator[Decoded]:
@@ -383,3 +211,173 @@ def _stack(chosen: Iterator[Decoded], video: VideoStream, ref: MediaRef, budget:
         np.array(numbers, dtype=np.int64),
         (len(seconds) - 1) / span if span > 0 else own,
     )
+
+
+# Frames evenly spread.
+
+
+def _evenly(ref: MediaRef, num_frames: int, stream: int | None, budget: Budget) -> Frames:
+    """Spread by the count that the header states, or, where that is wrong, by the packets."""
+    with open_media(ref, budget) as container:
+        video = video_stream(container, ref, budget, stream)
+        stated = video.frames
+        seconds = (container.duration or 0) / 1e6
+        is_long = (stated or seconds * float(video.average_rate or 0)) >= _LONG
+        if is_long:
+            found = _seek_evenly(container, video, ref, num_frames, budget)
+        else:
+            found = _decode_evenly(container, video, stated, ref, num_frames, budget)
+    if found is None and is_long:
+        with open_media(ref, budget) as container:
+            video = video_stream(container, ref, budget, stream)
+            found = _decode_evenly(container, video, stated, ref, num_frames, budget)
+    if found is None:
+        count = _count_packets(ref, budget, stream)
+        with open_media(ref, budget) as container:
+            video = video_stream(container, ref, budget, stream)
+            found = _decode_evenly(container, video, count, ref, num_frames, budget)
+        if found is None:
+            raise broken_media(
+                ref, "the clip ends early", f"{count} frames, as its packets promise"
+            )
+    return found
+
+
+def _spread(count: int, wanted: int) -> list[int]:
+    if wanted >= count:
+        return list(range(count))
+    step = (count - 1) / (wanted - 1) if wanted > 1 else 0.0
+    return [int(number * step) for number in range(wanted)]
+
+
+def _decode_evenly(
+    container: InputContainer,
+    video: VideoStream,
+    count: int,
+    ref: MediaRef,
+    num_frames: int,
+    budget: Budget,
+) -> Frames | None:
+    """Spread frames over so many; None if the count is wrong."""
+    if count < 1:
+        return None
+    wanted = _spread(count, num_frames)
+    found = _stack(_at(decode(container, video, ref, budget), wanted), video, ref, budget)
+    return found if len(found.indices) == len(wanted) else None
+
+
+def _at(decoded: Iterator[Decoded], wanted: list[int]) -> Iterator[Decoded]:
+    chosen = set(wanted)
+    for found in decoded:
+        if found[0] in chosen:
+            yield found
+        if found[0] == wanted[-1]:
+            return
+
+
+def _count_packets(ref: MediaRef, budget: Budget, stream: int | None) -> int:
+    with open_media(ref, budget) as container:
+        video = video_stream(container, ref, budget, stream)
+        packets = (packet for packet in container.demux(video) if packet.size)
+        count = sum(not packet.is_discard for packet in packets)
+    if not count:
+        raise broken_media(ref, "the clip has no frames", "at least one frame")
+    return count
+
+
+# A few frames of a long clip, without decoding all that lies between them.
+
+_LONG = 300
+"""Frames from which on it is worth reading the packets first: ten seconds of a screen recording."""
+
+_SEEK_COST = 20  # frames that could be decoded in the time of one seek
+
+
+def _seek_evenly(
+    container: InputContainer, video: VideoStream, ref: MediaRef, num_frames: int, budget: Budget
+) -> Frames | None:
+    """Return the frames of a long clip by seeking; None where that does not pay or is not exact.
+
+    They are spread over as many as the header states, where it does.
+    """
+    index = _Index(container, video, budget.max_frames)
+    if len(index.times) > budget.max_frames or index.seconds > budget.max_seconds:
+        return None  # one pass says what is too much
+    if video.frames not in (0, len(index.times)):
+        return None
+    wanted = _spread(len(index.times), num_frames)
+    if not index.usable or not index.pays(wanted):
+        return None
+    try:
+        found = _stack(_sought_frames(container, video, index, wanted), video, ref, budget)
+    except MediaError:
+        return None  # one pass says what is wrong
+    return found if len(found.indices) == len(wanted) else None
+
+
+class _Index:
+    """Display time and decoding order of a clip's frames, from its packets.
+
+    Attributes:
+        times: of the frames in the order in which they are shown, in the stream's time base.
+        seconds: from the first to the last frame.
+        usable: whether every frame has a time of its own, and the first is a keyframe.
+    """
+
+    def __init__(self, container: InputContainer, video: VideoStream, most: int) -> None:
+        times: list[int] = []
+        keys: list[int] = []
+        self.usable = container.format.name != "avi"  # its frames have no usable times
+        for packet in container.demux(video):
+            if not packet.size or packet.is_discard:
+                continue
+            if packet.pts is None:
+                self.usable = False
+                continue
+            times.append(packet.pts)
+            if len(times) > most:
+                break
+            if packet.is_keyframe:
+                keys.append(packet.pts)
+        self.times = sorted(times)
+        self._keys = sorted(keys)
+        base = float(video.time_base or 0)
+        self.seconds = (self.times[-1] - self.times[0]) * base if times else 0.0
+        self.usable &= bool(keys) and self._keys[0] == self.times[0]
+        self.usable &= len(set(times)) == len(times)
+
+    def key_before(self, number: int) -> int:
+        """Return the time of the keyframe from which a frame can be decoded."""
+        return self._keys[bisect_right(self._keys, self.times[number]) - 1]
+
+    def pays(self, wanted: Sequence[int]) -> bool:
+        """Return whether seeking decodes much less than one pass from the beginning."""
+        decoded = 0
+        for number in wanted:
+            decoded += _SEEK_COST + number - bisect_right(self.times, self.key_before(number)) + 1
+        return 2 * decoded < wanted[-1]
+
+
+def _sought_frames(
+    container: InputContainer, video: VideoStream, index: _Index, wanted: Sequence[int]
+) -> Iterator[tuple[int, float, VideoFrame]]:
+    """Yield the wanted frames, or fewer if packets promised frames that do not come."""
+    at: int | None = None
+    decoder: Iterator[VideoFrame] = iter(())
+    for number in wanted:
+        key, time = index.key_before(number), index.times[number]
+        has_key = at is not None and key <= at
+        if not has_key:
+            container.seek(key, stream=video, backward=True)
+            decoder = container.decode(video)
+        for frame in decoder:
+            at = frame.pts
+            if at == key:
+                has_key = frame.key_frame  # packets are marked by the file, frames by the decoder
+            if at is None or at > time or (at >= key and not has_key):
+                return
+            if at == time:
+                yield number, float(frame.time or 0.0), frame
+                break
+        else:
+            return

@@ -30,7 +30,6 @@ Samples: TypeAlias = "npt.NDArray[np.float64]"
 AUDIO_RATE = 16_000
 """Samples per second of every track that is written here."""
 
-
 _UP = 2
 """The filter that stores a row as its difference from the one above (PNG, section 9.2)."""
 
@@ -67,26 +66,6 @@ def _chunk(kind: bytes, data: bytes) -> bytes:
     """Length, kind, data, and the sum over the last two (PNG, section 5.3)."""
     check = zlib.crc32(data, zlib.crc32(kind))
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", check)
-
-
-def wav(samples: npt.NDArray[np.float32], rate: int) -> bytes:
-    """Encode one channel of sound as a WAV file with 16-bit samples.
-
-    Samples that were 16-bit numbers before come out as they were.
-
-    Args:
-        samples: float32 (N,), full scale at -1 and 1; what lies beyond is clipped.
-        rate: samples per second, in Hz.
-
-    Examples:
-        >>> import numpy as np
-        >>> wav(np.array([0, 0.5, -1, 2], np.float32), 16_000)[-8:].hex(" ", 2)
-        '0000 0040 0080 ff7f'
-    """
-    import numpy as np
-
-    numbers = np.rint(samples * np.float32(32768)).clip(-32768, 32767).astype("<i2")
-    return _wav_file(numbers.tobytes(), rate)
 
 
 def within(size: Screen, longest: int | None) -> Screen:
@@ -183,6 +162,26 @@ def encode_mp4(
             heard.sample_rate = AUDIO_RATE
             container.mux([*track.encode(heard), *track.encode(None)])
     return buffer.getvalue()
+
+
+def wav(samples: npt.NDArray[np.float32], rate: int) -> bytes:
+    """Encode one channel of sound as a WAV file with 16-bit samples.
+
+    Samples that were 16-bit numbers before come out as they were.
+
+    Args:
+        samples: float32 (N,), full scale at -1 and 1; what lies beyond is clipped.
+        rate: samples per second, in Hz.
+
+    Examples:
+        >>> import numpy as np
+        >>> wav(np.array([0, 0.5, -1, 2], np.float32), 16_000)[-8:].hex(" ", 2)
+        '0000 0040 0080 ff7f'
+    """
+    import numpy as np
+
+    numbers = np.rint(samples * np.float32(32768)).clip(-32768, 32767).astype("<i2")
+    return _wav_file(numbers.tobytes(), rate)
 
 
 def encode_wav(samples: Samples) -> bytes:

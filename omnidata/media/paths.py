@@ -45,6 +45,8 @@ class Budget:
 
 
 DEFAULT_BUDGET = Budget()
+RECORDING_BUDGET = Budget(max_bytes=1 << 40)
+"""What lies around a cut may be as large as it likes: only a part of it is decoded."""
 
 
 def _sha256(path: Path) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from omnidata.actions import Screen
@@ -33,6 +33,28 @@ class Placement:
     scale: float
     left: int
     top: int
+
+    @classmethod
+    def fit(cls, screen: Screen, size: Screen) -> Placement:
+        """Return the placement of a screen that fills a picture as far as its proportions allow.
+
+        Args:
+            screen: width and height of the original in pixels.
+            size: width and height of the picture in pixels.
+
+        Examples:
+            >>> Placement.fit((720, 1600), (448, 448)).extent
+            (202, 448)
+        """
+        corner = cls(screen, min(size[0] / screen[0], size[1] / screen[1]), 0, 0)
+        width, height = corner.extent
+        return replace(corner, left=(size[0] - width) // 2, top=(size[1] - height) // 2)
+
+    @property
+    def extent(self) -> Screen:
+        """Width and height of the screen within the picture, in picture pixels."""
+        width, height = (max(1, round(side * self.scale)) for side in self.screen)
+        return width, height
 
     def to_screen(self, x: float, y: float) -> tuple[float, float]:
         """Convert a point of the picture to pixels of the screen.
@@ -124,7 +146,7 @@ def image(ref: MediaRef, *, size: Screen | None = None, budget: Budget = DEFAULT
         rgb = picture.decode()
         if size is None or size == screen:
             return Picture(np.asarray(rgb), Placement(screen, 1.0, 0, 0))
-        placement = _fit(screen, size)
+        placement = Placement.fit(screen, size)
         return Picture(np.asarray(_pad(rgb, size, placement)), placement)
 
 
@@ -152,23 +174,16 @@ def letterbox(
     screen = frames.shape[2], frames.shape[1]
     if size is None or size == screen:
         return frames, Placement(screen, 1.0, 0, 0)
-    placement = _fit(screen, size)
+    placement = Placement.fit(screen, size)
     fitted = [np.asarray(_pad(Image.fromarray(frame), size, placement)) for frame in frames]
     return np.stack(fitted), placement
-
-
-def _fit(screen: Screen, size: Screen) -> Placement:
-    scale = min(size[0] / screen[0], size[1] / screen[1])
-    width, height = (max(1, round(extent * scale)) for extent in screen)
-    return Placement(screen, scale, (size[0] - width) // 2, (size[1] - height) // 2)
 
 
 def _pad(rgb: Image, size: Screen, placement: Placement) -> Image:
     from PIL import Image
 
-    width, height = (max(1, round(extent * placement.scale)) for extent in rgb.size)
     canvas = Image.new("RGB", size)
-    resized = rgb.resize((width, height), Image.Resampling.BICUBIC)
+    resized = rgb.resize(placement.extent, Image.Resampling.BICUBIC)
     canvas.paste(resized, (placement.left, placement.top))
     return canvas
 

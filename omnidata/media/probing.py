@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-import os
-from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from omnidata.errors import MediaError, MissingMediaError
 from omnidata.media.containers import (
-    Turn,
     audio_stream,
     broken_media,
     decode,
     first_frame,
-    turn_of,
     video_stream,
 )
 from omnidata.media.decoding import samples
 from omnidata.media.paths import DEFAULT_BUDGET, Budget
 from omnidata.media.picture import image, image_size, picture_info
-from omnidata.media.storage import InMemoryMedia, open_media, read_and_hash, upright
+from omnidata.media.rotation import Turn, turn_of
+from omnidata.media.storage import open_media
 from omnidata.media.truncation import corruption, missing_bytes
 from omnidata.types import MediaRef, VideoSegment
 
@@ -205,6 +201,8 @@ def _clip(ref: MediaRef, budget: Budget) -> Probe:
 
 
 class _Moves:
+    """Whether one of the frames it sees differs from the first."""
+
     def __init__(self, video: VideoStream) -> None:
         from av.video.reformatter import VideoReformatter
 
@@ -240,7 +238,7 @@ def _differ(apart: npt.NDArray[np.int16]) -> bool:
 
 
 def _header_seconds(stream: VideoStream | AudioStream, container: InputContainer) -> float | None:
-    """Seconds by the stream's header, where that is no guess of FFmpeg's."""
+    """Return seconds by the stream's header, where that is no guess of FFmpeg's."""
     guessed = container.format.name in ("mp3", "aac")
     if guessed or stream.duration is None or stream.time_base is None:
         return None
@@ -266,12 +264,12 @@ def stated_seconds(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> float |
         return len(_wave(ref, budget)) / _RATE
     with open_media(ref, budget) as container:
         if ref.kind == "video":
-            said = _header_seconds(video_stream(container, ref, budget, None), container)
+            stated = _header_seconds(video_stream(container, ref, budget, None), container)
         else:
-            said = _header_seconds(audio_stream(container, ref, None), container)
-        if said is None and container.format.name.startswith(_SPARSE) and container.duration:
+            stated = _header_seconds(audio_stream(container, ref, None), container)
+        if stated is None and container.format.name.startswith(_SPARSE) and container.duration:
             return container.duration / 1e6
-        return said
+        return stated
 
 
 def _track(ref: MediaRef, budget: Budget) -> Probe:
@@ -316,7 +314,7 @@ def _unheard(ref: MediaRef, budget: Budget) -> AudioState:
 
 
 def _loudness(wave: npt.NDArray[np.float32]) -> AudioState:
-    """Measured from the mean of the samples, which is inaudible."""
+    """Return whether a track is silent around the mean of its samples, which is inaudible."""
     import numpy as np
 
     apart = float(np.abs(wave - wave.mean(dtype=np.float64)).max())
@@ -348,158 +346,3 @@ def check(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> None:
             first_frame(container, ref, budget)
         else:
             next(container.decode(audio_stream(container, ref, None)))
-
-
-# One look at a medium that is to be passed on as it is: read once, opened, not decoded.
-
-_PICTURES = {b"\x89PNG": "png", b"\xff\xd8\xff": "jpeg"}
-_CONTAINERS = {"mov,mp4,m4a,3gp,3g2,mj2": "mp4", "matroska,webm": "mkv"}
-_SUBTYPES = {
-    **{"mov": "quicktime", "mkv": "x-matroska", "avi": "x-msvideo"},
-    **{"mp3": "mpeg", "m4a": "mp4"},
-}
-"""Where the media type is not named like the format."""
-
-
-@dataclass(frozen=True, slots=True)
-class MediaInfo:
-    """Format and size of a medium, by its content; None if unknown or not applicable.
-
-    Attributes:
-        format: png, jpeg, webp; mp4, mov, mkv, webm, avi; wav, mp3, m4a, ogg, flac, aac.
-        mime: the media type, e.g. "image/png".
-        codec: FFmpeg's name of a clip's or a track's codec.
-        width, height: of a picture or a clip, in pixels.
-        seconds: of a clip or a track, by its header.
-        pictures: whether there is a stream of pictures in it.
-    """
-
-    format: str
-    mime: str
-    codec: str | None = None
-    width: int | None = None
-    height: int | None = None
-    seconds: float | None = None
-    pictures: bool = True
-
-
-def hold(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> InMemoryMedia:
-    """Read a medium into memory, upright, and check that it is complete.
-
-    Args:
-        ref: a medium with bytes of its own, not one that a row holds inline.
-        budget: limits.
-
-    Raises:
-        MediaError: it is missing or refused, or ends before its own header says.
-    """
-    content, digest = read_and_hash(ref, budget=budget)
-    held = InMemoryMedia(
-        ref.kind,
-        ref.root,
-        ref.path,
-        cell=ref.cell,
-        sha256=digest,
-        within=ref.within,
-        content=content,
-    )
-    # What is cut is written anew: it is the file that it is cut from that may end too early.
-    anew = ref.until < 1 and not isinstance(ref.cell, VideoSegment)
-    own = replace(ref, until=1.0) if anew else held
-    if missing_bytes(own, budget=budget):
-        examine(own, budget=budget)  # raises, but for a JPEG with something behind its end
-    shown = upright(held, content, budget)
-    if shown is content:
-        return held
-    digest = hashlib.sha256(shown).hexdigest()
-    return replace(held, content=shown, sha256=digest, as_stored=False)
-
-
-def media_info(held: InMemoryMedia, *, budget: Budget = DEFAULT_BUDGET) -> MediaInfo:
-    """Return format and size of a medium, and check that it opens (a clip: its first frame).
-
-    Raises:
-        MediaError: it is not what its kind promises.
-    """
-    if held.kind == "image":
-        size = image_size(held, budget=budget)
-        names = (name for start, name in _PICTURES.items() if held.content.startswith(start))
-        name = next(names, "webp")
-        return MediaInfo(name, f"image/{name}", width=size[0], height=size[1])
-    with open_media(held, budget, at_a_glance=True) as container:
-        stream: VideoStream | AudioStream
-        width: int | None = None
-        height: int | None = None
-        if held.kind == "video":
-            stream, frame = first_frame(container, held, budget)
-            width, height = turn_of(frame).size(
-                stream.codec_context.width, stream.codec_context.height
-            )
-        else:
-            stream = audio_stream(container, held, None)
-            next(container.decode(stream))
-        name = _container_format(held, container)
-        return MediaInfo(
-            name,
-            f"{held.kind}/{_SUBTYPES.get(name, name)}",
-            stream.codec_context.name,
-            width,
-            height,
-            None if container.duration is None else container.duration / 1e6,
-            bool(container.streams.video),
-        )
-
-
-def _container_format(held: InMemoryMedia, container: InputContainer) -> str:
-    name = _CONTAINERS.get(container.format.name, container.format.name)
-    head = held.content[:64]
-    if name == "mp4" and held.kind == "audio":
-        return "m4a"
-    if name == "mp4" and (head[4:8] != b"ftyp" or head[8:12] == b"qt  "):
-        return "mov"
-    return "webm" if name == "mkv" and b"webm" in head else name
-
-
-_TOGETHER: Final = 20
-"""Media that a thread looks at before it hands them over: a look at a missing file costs less than
-to wake who waits for it."""
-
-
-def in_threads(
-    look: Callable[[Item], Result],
-    items: Sequence[Item],
-    *,
-    workers: int | None = None,
-    ahead: int = 1000,
-) -> Generator[Result, None, None]:
-    """Call a function for each medium in threads; yield the results in order.
-
-    In threads: decoders and hashes release the interpreter, and bytes need no copy between
-    processes. Closing the generator early cancels the calls that have not begun.
-
-    Args:
-        look: the function.
-        items: what it is called with, such as references.
-        workers: threads; one per core if None.
-        ahead: so many results wait to be taken at most. A million calls that wait take more memory
-            than what they give.
-    """
-    # Before the threads: an import that several of them begin at once fails.
-    import av  # noqa: F401  for the threads
-    from PIL import Image  # noqa: F401  for the threads
-
-    threads = workers or os.cpu_count() or 1
-    size = max(1, min(_TOGETHER, len(items) // (4 * threads)))
-    firsts = range(0, len(items), size)
-    calls = max(1, ahead // size)
-
-    def look_at(first: int) -> list[Result]:
-        return [look(item) for item in items[first : first + size]]
-
-    pool = ThreadPoolExecutor(threads)
-    try:
-        for begin in range(0, len(firsts), calls):
-            for found in pool.map(look_at, firsts[begin : begin + calls]):
-                yield from found
-    finally:
-        pool.shutdown(cancel_futures=True)

@@ -175,7 +175,7 @@ def _mix(frame: AudioFrame) -> npt.NDArray[np.float32]:
     return mixed
 
 
-def inline(ref: MediaRef, rate: int) -> Iterator[npt.NDArray[np.float32]]:
+def inline_sound(ref: MediaRef, rate: int) -> Iterator[npt.NDArray[np.float32]]:
     """Return the samples that a row contains, `{"array": [...], "sampling_rate": Hz}`."""
     import numpy as np
     from av.audio.frame import AudioFrame

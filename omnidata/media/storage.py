@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 
 from omnidata.errors import MediaError
 from omnidata.files import ANY
-from omnidata.media.beginning import beginning
-from omnidata.media.containers import is_turned, open_container, read_cut
+from omnidata.media.containers import open_container
+from omnidata.media.cuts import beginning, read_cut
 from omnidata.media.encoding import png
+from omnidata.media.marks import read_marked
 from omnidata.media.parquet_cells import read_cell
 from omnidata.media.paths import (
     DEFAULT_BUDGET,
@@ -27,7 +28,8 @@ from omnidata.media.paths import (
     spelling_on_disk,
     unreadable_bytes,
 )
-from omnidata.media.picture_file import read_marked, read_upright
+from omnidata.media.picture_file import read_upright
+from omnidata.media.rotation import is_turned
 from omnidata.media.unpacked import open_unpacked
 from omnidata.types import ByteRange, MediaRef, VideoSegment
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -65,40 +65,40 @@ def merge(
     judge = get_profile(task, profile)
     source = task.load(recorded_data(infos[0], runs[0], data), check_media=False)
     steps = recorded_steps(whole, source, runs[0])
-    with ExitStack() as files:
+    with ExitStack() as files, _new_folder(out) as folder:
         answers = [
-            _answers(run, recorded_steps(info, source, run), task, files)
+            _read_answers(run, recorded_steps(info, source, run), task, files)
             for run, info in zip(runs, infos, strict=True)
         ]
-        unfinished = out.with_name(f".{out.name}.unfinished")
-        shutil.rmtree(unfinished, ignore_errors=True)  # what an interrupted call left
-        unfinished.mkdir(parents=True)
-        try:
-            lines = unfinished / ANSWERS
-            with atomic_write(lines) as file:
-                for name in ids_of(steps):
-                    part = next((part for part in answers if name in part), None)
-                    if part is None:  # it is behind the end of a rollout
-                        continue
-                    file.write(encode(part.line(name)) + b"\n")
-            _join_attempts(runs, unfinished / "attempts.jsonl")
-            results = score(
-                task,
-                judge,
-                steps,
-                predictions.read(lines, of_run=True),
-                whole=whole_episodes(source.steps, steps),
-                out=unfinished,
-                source=source,
-            )
-            write_info(unfinished, whole | _facts(infos, runs, source, len(steps)))
-            if out.exists():
-                out.rmdir()
-            unfinished.rename(out)
-        except BaseException:
-            shutil.rmtree(unfinished, ignore_errors=True)
-            raise
+        _join_answers(answers, steps, folder / ANSWERS)
+        _join_attempts(runs, folder / "attempts.jsonl")
+        results = score(
+            task,
+            judge,
+            steps,
+            predictions.read(folder / ANSWERS, of_run=True),
+            whole=whole_episodes(source.steps, steps),
+            out=folder,
+            source=source,
+        )
+        write_info(folder, whole | _facts(infos, runs, source, len(steps)))
     return results
+
+
+@contextmanager
+def _new_folder(out: Path) -> Iterator[Path]:
+    """Yield a hidden folder, which becomes `out` at the end of the block; an error removes it."""
+    unfinished = out.with_name(f".{out.name}.unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)  # what an interrupted call left
+    unfinished.mkdir(parents=True)
+    try:
+        yield unfinished
+        if out.exists():  # empty
+            out.rmdir()
+        unfinished.rename(out)
+    except BaseException:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        raise
 
 
 def _check_parts(runs: Sequence[Path], infos: Sequence[Info]) -> None:
@@ -134,7 +134,6 @@ def _check_parts(runs: Sequence[Path], infos: Sequence[Info]) -> None:
 
 
 def _check_alike(one: Path, first: Info, other: Path, info: Info) -> None:
-
     def settings(recorded: Info) -> Info:
         own = {key: value for key, value in recorded.items() if key not in (*FACTS, *_APART)}
         return {**own, "number of parts": recorded["shard"][1]}
@@ -159,7 +158,7 @@ def _check_alike(one: Path, first: Info, other: Path, info: Info) -> None:
         )
 
 
-def _answers(run: Path, steps: Sequence[Step], task: Asking, files: ExitStack) -> Answers:
+def _read_answers(run: Path, steps: Sequence[Step], task: Asking, files: ExitStack) -> Answers:
     path = run / ANSWERS
     found = Answers(path, steps)
     files.callback(found.close)
@@ -180,6 +179,15 @@ def _answers(run: Path, steps: Sequence[Step], task: Asking, files: ExitStack) -
             remedy="repeat its command, which resumes it",
         )
     return found
+
+
+def _join_answers(answers: Sequence[Answers], steps: Sequence[Step], path: Path) -> None:
+    """Write the lines of all parts in the order of the steps."""
+    with atomic_write(path) as file:
+        for name in ids_of(steps):
+            part = next((part for part in answers if name in part), None)
+            if part is not None:  # else the step is behind the end of a rollout
+                file.write(encode(part.line(name)) + b"\n")
 
 
 def _join_attempts(runs: Sequence[Path], path: Path) -> None:

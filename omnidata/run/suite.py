@@ -15,7 +15,7 @@ import msgspec
 
 from omnidata.errors import OmnidataError, UsageError
 from omnidata.files import read_settings
-from omnidata.loaders.fetch import local_place
+from omnidata.loaders.data_place import local_place
 from omnidata.run.asker import OpenModel, Recipe
 from omnidata.run.cost import Limits
 from omnidata.run.engines import Cluster

@@ -26,15 +26,11 @@ from omnidata.loaders.episode_tree import (
     EPISODE_COLUMNS,
     STEP_COLUMNS,
     TARGET_COLUMNS,
-    Media,
-    TreeEpisode,
-    TreeStep,
-    TreeWriter,
-    check_name,
     instructions,
     label,
 )
 from omnidata.loaders.steps import media_of
+from omnidata.loaders.tree_writer import Media, TreeEpisode, TreeStep, TreeWriter, check_name
 from omnidata.media import file_or_bytes, image, picture_info, png, samples, wav
 from omnidata.predictions import Prediction
 from omnidata.remote import display_path

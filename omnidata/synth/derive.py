@@ -21,7 +21,7 @@ from statistics import median_low
 from typing import Any, Final, Literal
 
 from omnidata.actions import Action, history_text
-from omnidata.analysis.audit_learning import segments
+from omnidata.analysis.prompt_features import segments
 from omnidata.errors import DataError, Finding, MediaError, UsageError, plural
 from omnidata.jsontext import encode
 from omnidata.loaders.instructions import foreign

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-from omnidata.loaders.episode_tree import TreeEpisode
+from omnidata.loaders.tree_writer import TreeEpisode
 from omnidata.metrics.classification import Confusion
 from omnidata.metrics.intervals import share
 from omnidata.predictions import Prediction

@@ -24,6 +24,7 @@ from omnidata.run.engines.ray import wait_until_seen
 from omnidata.storage import (
     PLAN,
     StagedFolder,
+    holds_only,
     is_unfinished,
     read_json,
     remove_folders_first,
@@ -190,7 +191,7 @@ class SynthStaging(StagedFolder):
         """
         if not self.path.exists() and not self.path.is_symlink():
             self.path.mkdir()
-        if _is_new(self.path):
+        if holds_only(self.path, ()):
             write_json(self.path / PLAN, self.plan)
             return
         there = read_json(self.path / PLAN)
@@ -226,12 +227,6 @@ class SynthStaging(StagedFolder):
                 path.unlink(missing_ok=True)
         self.move()
         return report
-
-
-def _is_new(folder: Path) -> bool:
-    if folder.is_symlink() or not folder.is_dir():
-        return False
-    return all(is_unfinished(path.name) for path in folder.iterdir())
 
 
 # A tree of episodes with a report, in the making.

@@ -12,7 +12,7 @@ from typing import Any
 
 from omnidata.actions import Action, Screen, centre, is_on_screen
 from omnidata.errors import DataError, MediaError
-from omnidata.loaders.episode_tree import TreeEpisode
+from omnidata.loaders.tree_writer import TreeEpisode
 from omnidata.media import file_or_bytes, read_bytes
 from omnidata.metrics.intervals import share
 from omnidata.predictions import Prediction

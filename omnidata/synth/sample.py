@@ -17,8 +17,9 @@ import numpy as np
 from PIL import Image
 
 from omnidata.actions import Action, Box
-from omnidata.loaders.episode_tree import Dimension, TreeEpisode, TreeStep, TreeWriter
+from omnidata.loaders.episode_tree import Dimension
 from omnidata.loaders.instructions import Language
+from omnidata.loaders.tree_writer import TreeEpisode, TreeStep, TreeWriter
 from omnidata.media import encode_wav, png
 from omnidata.synth import sounds
 from omnidata.synth.drawing import COMPLETE

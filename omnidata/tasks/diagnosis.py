@@ -196,21 +196,39 @@ def place_cause(
     away = _outside(off, regions, screen, reach)
     if away <= 0:
         return None
-    if away > _NEAR and _may_be_right(own, scales, _bounds(regions, screen, reach)):
-        nearest, found = math.inf, None
-        scales = {own.space: scales[own.space], **scales}
-        for x, y, order in ((own.x, own.y, ""), (own.y, own.x, "y before x")):
-            for unit, scale in scales.items():
-                pair = scale_pair(x, y, scale) if order or unit != own.space else None
-                if pair and (near := _inside(*pair, regions, screen, reach)) < nearest - _SLACK:
-                    nearest, found = near, (order, unit)
-        if found:
-            order, unit = found
-            if unit == own.space:
-                return Diagnosis("axes_swapped", order)
-            return Diagnosis("other_unit", f"{unit}, {order}" if order else unit)
+    if away > _NEAR and (found := _other_reading(own, scales, regions, screen, reach)):
+        return found
     far = _diagonals(off, regions)
     return Diagnosis("near_miss" if away <= _NEAR else "wrong_element", distance=far)
+
+
+def _other_reading(
+    own: Point,
+    scales: Mapping[Space, Scale | None],
+    regions: Sequence[Region],
+    screen: Screen,
+    reach: float,
+) -> Diagnosis | None:
+    """Return the unit or the order of axes in which a place is right; None if there is none.
+
+    Where several are right, it is the nearest one: without swapped axes and in its own unit first.
+    """
+    if not _may_be_right(own, scales, _bounds(regions, screen, reach)):
+        return None
+    nearest, found = math.inf, None
+    for x, y, order in ((own.x, own.y, ""), (own.y, own.x, "y before x")):
+        for unit in (own.space, *(unit for unit in scales if unit != own.space)):
+            if unit == own.space and not order:
+                continue  # as it was read, it is wrong
+            pair = scale_pair(x, y, scales[unit])
+            if pair and (near := _inside(*pair, regions, screen, reach)) < nearest - _SLACK:
+                nearest, found = near, (order, unit)
+    if found is None:
+        return None
+    order, unit = found
+    if unit == own.space:
+        return Diagnosis("axes_swapped", order)
+    return Diagnosis("other_unit", f"{unit}, {order}" if order else unit)
 
 
 _UNSCALED: Final[Scale] = (1, 1), (1, 1)

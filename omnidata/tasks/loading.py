@@ -11,6 +11,7 @@ from typing import Any, Final
 from omnidata.actions import Action, Screen
 from omnidata.errors import DataError, Finding
 from omnidata.loaders import files
+from omnidata.loaders.media_findings import check_media_files
 from omnidata.loaders.steps import Positions, Steps, number_steps, row_ids
 from omnidata.types import LoadedDataset, MediaRef, Modality, Step
 
@@ -69,7 +70,7 @@ def read_steps(
         shown = (item for step in steps for item in step.media.items())
         roles = {role: ref.kind for role, ref in shown if ref}
     if check_media and roles:
-        files.check_media_files(steps, findings.append, always_shown="screenshot" in roles)
+        check_media_files(steps, findings.append, always_shown="screenshot" in roles)
     return LoadedDataset(
         name,
         data,

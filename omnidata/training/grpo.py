@@ -32,7 +32,7 @@ from omnidata.jsontext import json_lines
 from omnidata.run.selection import Split
 from omnidata.storage import read_json
 from omnidata.tasks.asking import Asking
-from omnidata.training.export import REPORT, REWARD
+from omnidata.training.export_files import REPORT, REWARD
 from omnidata.training.formats.base import screenshot_size
 from omnidata.training.reward_files import TrlReward, load_reward
 from omnidata.training.rewards import Reward

@@ -26,7 +26,7 @@ from omnidata.tasks.asking import Asking
 from omnidata.tasks.common_options import AT_LOADING
 from omnidata.training.datasets import steps_for_workers
 from omnidata.training.examples import Example, read
-from omnidata.training.export import REPORT
+from omnidata.training.export_files import REPORT
 from omnidata.training.formats import AnswerFormat, find_format
 from omnidata.types import Conversation, LoadedDataset, Message, Step
 

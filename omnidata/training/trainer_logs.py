@@ -31,7 +31,7 @@ from omnidata.run.logs import recognise
 from omnidata.run.selection import SPLITS
 from omnidata.tasks.asking import Asking
 from omnidata.training.examples import read
-from omnidata.training.export import REPORT
+from omnidata.training.export_files import REPORT
 from omnidata.training.formats import Format, formats, get_format
 from omnidata.types import PLACE, LoadedDataset, Step
 

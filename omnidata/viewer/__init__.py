@@ -35,7 +35,7 @@ def write(
         path: a file ending in `.html`, which will hold everything (docs/view.md describes clips
             and sounds); or a folder, which will hold a file per page.
         data: the dataset; its recorded place if None.
-        files: as of `omnidata.viewer.report_data.open_run`.
+        files: as of `omnidata.viewer.book.open_run`.
         errata: corrections of labels to show on the pages of steps, in order.
         progress: called with (done, total).
 
@@ -44,8 +44,8 @@ def write(
             `open_run`.
         RunError, DataError: the data are missing, or not those of the run.
     """
+    from omnidata.viewer.book import open_run
     from omnidata.viewer.outputs import write_file, write_folder
-    from omnidata.viewer.report_data import open_run
 
     book = open_run(run, data=data, files=files)
     book = replace(book, corrections=corrections_in_order(errata))

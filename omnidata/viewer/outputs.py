@@ -14,6 +14,7 @@ from omnidata.errors import MediaError
 from omnidata.media import in_threads
 from omnidata.storage import StagedFolder, atomic_write, wrap_os_error
 from omnidata.types import Progress
+from omnidata.viewer.book import Book
 from omnidata.viewer.html import Pages, asset, encode
 from omnidata.viewer.media_index import (
     content,
@@ -24,7 +25,6 @@ from omnidata.viewer.media_index import (
     name_of,
     thumbnail,
 )
-from omnidata.viewer.report_data import Book
 
 MOST_HELD: Final = 24 * 1024**2
 """Bytes of clips and sounds in one file, at most: if they have more, all are linked."""

@@ -21,9 +21,9 @@ from aiohttp.http_exceptions import HttpProcessingError
 from omnidata.errors import MediaError, StoreError
 from omnidata.media import resolve
 from omnidata.types import Modality
+from omnidata.viewer.book import Book
 from omnidata.viewer.html import Pages, asset, encode, policy
 from omnidata.viewer.media_index import HEAD, ON_SERVER, content, is_turned, mime_of, thumbnail
-from omnidata.viewer.report_data import Book
 
 HOST: Final = "127.0.0.1"
 _KEPT: Final = 512

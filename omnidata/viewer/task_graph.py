@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from omnidata.graphs import Graph
 from omnidata.types import TaskDiagram
 
 LIMIT: Final = 100
@@ -65,38 +66,43 @@ def drawing(task: TaskDiagram) -> Drawing:
     columns: dict[int, list[str]] = {}
     for node, depth in graph.depths().items():
         columns.setdefault(depth, []).append(node)
-    row: dict[str, float] = {}
-    most = max(map(len, columns.values()))
-    for depth in sorted(columns):
-        nodes = columns[depth]
-
-        def mean(node: str) -> float:
-            before = [row[other] for other in graph.predecessors[node]]
-            return sum(before) / len(before) if before else 0.0
-
-        nodes.sort(key=mean)
-        for place, node in enumerate(nodes):
-            row[node] = place + (most - len(nodes)) / 2
-    names = dict.fromkeys(task.groups.values())
-    groups = {name: place % COLOURS for place, name in enumerate(names)}
+    rows = _rows(graph, [columns[depth] for depth in sorted(columns)])
     places = {
-        node: (_EDGE + (depth - 1) * (_WIDE + _GAP), _EDGE + row[node] * (_HIGH + _BETWEEN))
+        node: (_EDGE + (depth - 1) * (_WIDE + _GAP), _EDGE + rows[node] * (_HIGH + _BETWEEN))
         for node, depth in graph.depths().items()
     }
-    made = []
+    names = dict.fromkeys(task.groups.values())
+    groups = {name: number % COLOURS for number, name in enumerate(names)}
+    nodes = []
     for node in graph.nodes:
         label, group = task.labels.get(node, node), task.groups.get(node, "")
         lines = textwrap.wrap(label, _LETTERS, max_lines=_LINES, placeholder=" …") or [node]
         title = f"{label} ({group})" if group else label
         colour = groups.get(group, COLOURS)
-        made.append(Node(*places[node], _WIDE, _HIGH, lines, title, colour))
+        nodes.append(Node(*places[node], _WIDE, _HIGH, lines, title, colour))
+    most = max(map(len, columns.values()))
     return Drawing(
         len(columns) * (_WIDE + _GAP) - _GAP + 2 * _EDGE,
         most * (_HIGH + _BETWEEN) - _BETWEEN + 2 * _EDGE,
-        made,
+        nodes,
         [_edge(places[first], places[second]) for first, second in graph.edges],
         groups,
     )
+
+
+def _rows(graph: Graph, columns: Sequence[Sequence[str]]) -> dict[str, float]:
+    """Return the height of each node, in rows; columns are centred."""
+    rows: dict[str, float] = {}
+
+    def mean(node: str) -> float:
+        before = [rows[other] for other in graph.predecessors[node]]
+        return sum(before) / len(before) if before else 0.0
+
+    most = max(map(len, columns))
+    for nodes in columns:
+        top = (most - len(nodes)) / 2
+        rows |= {node: top + place for place, node in enumerate(sorted(nodes, key=mean))}
+    return rows
 
 
 def _edge(first: tuple[float, float], second: tuple[float, float]) -> tuple[str, str]:

@@ -70,14 +70,12 @@ def _row(draw: random.Random, cue: Cue, shown: bool, label: bool) -> dict[str, A
 
 
 def shuffled(given: Sequence[dict[str, Any]], seed: int) -> list[dict[str, Any]]:
-    """The rows with their labels dealt out anew."""
     labels = [row["is_success"] for row in given]
     random.Random(seed).shuffle(labels)
     return [{**row, "is_success": label} for row, label in zip(given, labels, strict=True)]
 
 
 def audited(path: Path, given: Sequence[dict[str, Any]], **options: str) -> Report:
-    """The audit of a file with these rows."""
     task = get_task("criticbench", options)
     source = task.load(write_lines(path, given), check_media=False)
     assert len(source.steps) == len(given)

@@ -28,30 +28,17 @@ NAMES = {
 }
 
 
-IN_GATE: list[tuple[Cue, float, int]] = [("word", 0.75, 200)]
-LEAKS = [
-    *IN_GATE,
-    *(
-        (cue, *other)
-        for cue in CUES
-        for other in ((1.0, 60), (0.65, 500), (0.75, 200))
-        if (cue, *other) not in IN_GATE
-    ),
-]
-
-
-@pytest.mark.parametrize("leak", in_gate(LEAKS, len(IN_GATE), "seconds of learning"))
-def test_a_planted_leak_is_found_and_named(tmp_path: Path, leak: tuple[Cue, float, int]) -> None:
-    cue, strength, count = leak
+@pytest.mark.full("seconds of learning; test_verb.py finds one")
+@pytest.mark.parametrize("cue", CUES)
+@pytest.mark.parametrize(("strength", "count"), [(1.0, 60), (0.65, 500), (0.75, 200)])
+def test_a_planted_leak_is_found_and_named(
+    tmp_path: Path, cue: Cue, strength: float, count: int
+) -> None:
     report = audited(tmp_path / "rows.jsonl", rows(cue, strength, count=count, seed=5))
     assert report.leak
     assert report.learned is not None
     assert report.learned.metric == pytest.approx(strength, abs=0.07)
     assert next(iter(report.carriers)) in NAMES[cue]
-    if cue == "word":
-        assert f'has "{WORD}" <= 0.50' in report.tree
-        assert "class: baseline always-true" in report.tree
-        assert "class: baseline always-false" in report.tree
 
 
 @pytest.mark.parametrize("cue", in_gate(CUES, 1, "seconds of learning"))
@@ -163,9 +150,7 @@ def test_the_column_of_the_score_is_found_wherever_it_stands(
     assert (report.value, report.metric) == ("score", column)
 
 
-def test_an_option_that_takes_the_cue_out_of_the_prompt_takes_the_leak_away(
-    tmp_path: Path,
-) -> None:
+def test_an_option_that_takes_the_cue_out_of_the_prompt_takes_the_leak_away(tmp_path: Path) -> None:
     """What is found without the option, `test_a_planted_leak_is_found_and_named` shows."""
     given = rows("last part", 1.0, count=60, seed=5)
     assert not audited(tmp_path / "rows.jsonl", given, symmetric="true").leak

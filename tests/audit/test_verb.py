@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from omnidata.predictions import Prediction
-from omnidata.run.scoring import score
 from omnidata.tasks import get_task
-from tests.audit.planted import rows
+from tests.audit.planted import WORD, rows
 from tests.cli.running import as_json, omnidata
 from tests.loaders.agentstudio import REAL, TASKS, TaskName
+from tests.tasks.scored import scored
 from tests.trees import NO_SHARED, SHARED, row, write_app, write_lines
 
 real = pytest.mark.skipif(not SHARED.is_dir(), reason=NO_SHARED)
@@ -29,12 +28,15 @@ def rules(found: dict[str, Any]) -> dict[str, float]:
     return {rule["name"]: rule["metric"] for rule in found["rules"]}
 
 
-def test_a_leak_is_exit_code_1_and_no_leak_is_0(tmp_path: Path, leaky: Path) -> None:
+def test_a_leak_is_named_with_exit_code_1_and_no_leak_is_0(tmp_path: Path) -> None:
     clean = write_lines(tmp_path / "clean.jsonl", rows("none", 0.5, count=60, seed=5))
     assert "no leak found" in omnidata("audit", "criticbench", clean).stdout
+    leaky = write_lines(tmp_path / "leaky.jsonl", rows("word", 0.75, count=200, seed=5))
     done = omnidata("audit", "criticbench", leaky, code=1)
     assert "LEAK" in done.stdout
-    assert "kind of part 2 from the end" in done.stdout
+    assert f'has "{WORD}" <= 0.50' in done.stdout
+    assert "class: baseline always-true" in done.stdout
+    assert "class: baseline always-false" in done.stdout
     assert "exceeds the best published accuracy" in done.stdout
     assert "on 350 other steps" in done.stderr
 
@@ -104,10 +106,9 @@ def test_a_profiles_first_value_is_that_of_its_first_column(name: TaskName) -> N
     task = get_task(name)
     steps = task.load(REAL[name], check_media=False).steps
     rule = task.baseline(task.baselines[1], steps, {})
-    said = [Prediction(sample_id=step.sample_id, output=rule(step)) for step in steps]
     for profile in task.profiles.values():
         values = [profile.judge(step, rule(step)).values[0] for step in steps]
-        table = score(task, profile, steps, said, whole=np.ones(len(steps), dtype=np.bool_))
+        table = scored(task, steps, map(rule, steps), profile.name)
         mean = float(np.nanmean(np.array(values, dtype=np.float64)))
         assert table["overall"][next(iter(profile.columns))] == pytest.approx(mean)
 

@@ -19,7 +19,7 @@ from aiohttp import web
 from PIL import Image, ImageDraw, ImageFont
 
 from omnidata.certify.exhibits import spoken_digits
-from tests.adapters.servers import Asked, Fault
+from tests.adapters.servers import Asked, ChatCompletions, Fault
 
 _GLYPHS = "0123456789AB"
 _RATE = 16_000
@@ -93,28 +93,12 @@ class Watching:
         said = written if heard.keeps_special else _SPECIAL.sub("", written)
         for stop in heard.stop:
             said = said.partition(stop)[0]
-        whole = len(words) <= heard.limit
+        finish = "stop" if len(words) <= heard.limit else "length"
         tokens = sum(map(_count, (text for _, text in heard.turns)))
         tokens += 100 * len(heard.pictures) * heard.counts_pictures
-        written_tokens = _count(written)
-        return {
-            "id": "1",
-            "object": "chat.completion",
-            "created": 1,
-            "model": "m",
-            "choices": [
-                {
-                    "index": 0,
-                    "message": {"role": "assistant", "content": said},
-                    "finish_reason": "stop" if whole else "length",
-                }
-            ],
-            "usage": {
-                "prompt_tokens": tokens,
-                "completion_tokens": written_tokens,
-                "total_tokens": tokens + written_tokens,
-            },
-        }
+        counts = {"prompt_tokens": tokens, "completion_tokens": _count(written)}
+        usage = {**counts, "total_tokens": sum(counts.values())}
+        return ChatCompletions().reply(asked, said, Fault(finish=finish)) | {"usage": usage}
 
 
 def _count(text: str) -> int:
@@ -431,121 +415,79 @@ def _places(cause: str) -> dict[str, str]:
     return {f"place-{name}": cause for name in _SCREENS}
 
 
+def _seen(change: Callable[[Picture], Picture]) -> Callable[[Heard], Heard]:
+    """Change every picture."""
+    return lambda heard: replace(heard, pictures=[*map(change, heard.pictures)])
+
+
+def _swap_colours(heard: Heard) -> Heard:
+    return _seen(_bgr)(heard) if "colour" in _asked(heard) else heard
+
+
+def _limit_answer(heard: Heard) -> Heard:
+    return replace(heard, limit=min(heard.limit, 64))
+
+
+def _draw_always(heard: Heard) -> Heard:
+    return replace(heard, temperature=1.0, seed=heard.seed or _NOISE.randrange(10**9))
+
+
 FAULTS: Mapping[str, tuple[Callable[[Heard], Heard], str, Mapping[str, str]]] = {
-    "resize": (lambda h: replace(h, pictures=[*map(_halve, h.pictures)]), "I", _places("resized")),
-    "pad": (lambda h: replace(h, pictures=[*map(_pad, h.pictures)]), "I", _places("padded")),
-    "limit pixels": (
-        lambda h: replace(h, pictures=[*map(_limit, h.pictures)]),
-        "I",
-        {f"place-{name}": "resized" for name in ("phone", "landscape", "4k", "turned")},
-    ),
-    "crop": (lambda h: replace(h, pictures=[*map(_crop, h.pictures)]), "I", {"edges": "cropped"}),
+    "resize": (_seen(_halve), "I", _places("resized")),
+    "pad": (_seen(_pad), "I", _places("padded")),
+    "limit pixels": (_seen(_limit), "I", {
+        f"place-{name}": "resized" for name in ("phone", "landscape", "4k", "turned")
+    }),
+    "crop": (_seen(_crop), "I", {"edges": "cropped"}),
     "units": (_in_thousandths, "I", _places("units")),
     "swap x and y": (lambda h: replace(h, answer=_swap), "I", _places("swapped")),
-    "BGR": (
-        lambda h: replace(h, pictures=[*map(_bgr, h.pictures)]) if "colour" in _asked(h) else h,
-        "I",
-        {"colours": "colours_swapped", "colours-jpeg": "colours_swapped"},
-    ),
-    "BGR of JPEG alone": (
-        lambda h: replace(h, pictures=[_bgr(p) if p.format == "JPEG" else p for p in h.pictures]),
-        "I",
-        {"colours-jpeg": "colours_swapped"},
-    ),
-    "swap order": (
-        lambda h: replace(h, pictures=h.pictures[::-1]),
-        "I",
-        {"several-pictures": "picture_order"},
-    ),
-    "first picture only": (
-        lambda h: replace(h, pictures=h.pictures[:1]),
-        "I",
-        {"several-pictures": "first_picture_only"},
-    ),
-    "drop pictures of text": (
-        lambda h: replace(h, pictures=()) if _is_of_text(h) else h,
-        "I",
-        {"tokens": "picture_costs_nothing"},
-    ),
-    "drop sound": (
-        lambda h: replace(h, sound=None),
-        "A",
-        dict.fromkeys(("beeps", "long-sound", "pitch", "speech"), "sound_lost"),
-    ),
-    "drop sound beside a clip": (
-        lambda h: replace(h, sound=None) if h.clip else h,
-        "V,A",
-        {"sound-beside-clip": "sound_lost"},
-    ),
-    "cut at 30 s": (
-        lambda h: replace(h, sound=_cut(h.sound, 30)),
-        "A",
-        dict.fromkeys(("long-sound", "speech"), "sound_cut_30"),
-    ),
-    "cut at 28 s": (
-        lambda h: replace(h, sound=_cut(h.sound, 28)),
-        "A",
-        dict.fromkeys(("long-sound", "speech"), "sound_cut"),
-    ),
-    "refuse sound and clips": (
-        lambda h: _refuse() if h.clip or h.sound is not None else h,
-        "V,A",
-        dict.fromkeys(_HEARD, "refused"),
-    ),
-    "first frame only": (
-        lambda h: replace(h, clip=h.clip[:1]),
-        "V",
-        {"frames": "first_frame_only"},
-    ),
+    "BGR": (_swap_colours, "I", dict.fromkeys(("colours", "colours-jpeg"), "colours_swapped")),
+    "BGR of JPEG alone": (_seen(lambda p: _bgr(p) if p.format == "JPEG" else p), "I",
+                          {"colours-jpeg": "colours_swapped"}),
+    "swap order": (lambda h: replace(h, pictures=h.pictures[::-1]), "I",
+                   {"several-pictures": "picture_order"}),
+    "first picture only": (lambda h: replace(h, pictures=h.pictures[:1]), "I",
+                           {"several-pictures": "first_picture_only"}),
+    "drop pictures of text": (lambda h: replace(h, pictures=()) if _is_of_text(h) else h, "I",
+                              {"tokens": "picture_costs_nothing"}),
+    "drop sound": (lambda h: replace(h, sound=None), "A",
+                   dict.fromkeys(("beeps", "long-sound", "pitch", "speech"), "sound_lost")),
+    "drop sound beside a clip": (lambda h: replace(h, sound=None) if h.clip else h, "V,A",
+                                 {"sound-beside-clip": "sound_lost"}),
+    "cut at 30 s": (lambda h: replace(h, sound=_cut(h.sound, 30)), "A",
+                    dict.fromkeys(("long-sound", "speech"), "sound_cut_30")),
+    "cut at 28 s": (lambda h: replace(h, sound=_cut(h.sound, 28)), "A",
+                    dict.fromkeys(("long-sound", "speech"), "sound_cut")),
+    "refuse sound and clips": (lambda h: _refuse() if h.clip or h.sound is not None else h, "V,A",
+                               dict.fromkeys(_HEARD, "refused")),
+    "first frame only": (lambda h: replace(h, clip=h.clip[:1]), "V",
+                         {"frames": "first_frame_only"}),
     "few frames": (lambda h: replace(h, clip=h.clip[::8]), "V", {"frames": "frames_lost"}),
-    "lose frame times": (
-        lambda h: replace(h, clip=[(time / 2, shown) for time, shown in h.clip]),
-        "V",
-        {"frame-times": "frame_times"},
-    ),
+    "lose frame times": (lambda h: replace(h, clip=[(t / 2, shown) for t, shown in h.clip]), "V",
+                         {"frame-times": "frame_times"}),
     "transcode": (
         lambda h: replace(h, track=None, clip=[(t, _resize(s, 1 / 2, 1 / 2)) for t, s in h.clip]),
-        "V",
-        {"track": "track_lost"},
+        "V", {"track": "track_lost"},
     ),
-    "ignore system": (
-        lambda h: replace(h, turns=[turn for turn in h.turns if turn[0] != "system"]),
-        "",
-        {"system": "system_ignored"},
-    ),
+    "ignore system": (lambda h: replace(h, turns=[turn for turn in h.turns if turn[0] != "system"]),
+                      "", {"system": "system_ignored"}),
     "drop history": (
         lambda h: replace(h, turns=h.turns[-1:]) if "did you choose" in _asked(h) else h,
-        "",
-        {"history": "history_dropped"},
+        "", {"history": "history_dropped"},
     ),
     "ignore a given beginning": (
         lambda h: replace(h, turns=h.turns[:1]) if h.turns[-1][0] == "assistant" else h,
-        "",
-        {"prefix": "prefix_ignored"},
+        "", {"prefix": "prefix_ignored"},
     ),
     "ignore stop": (lambda h: replace(h, stop=()), "", {"stop": "stop_ignored"}),
     "ignore the limit": (lambda h: replace(h, limit=10**6), "", {"limit": "limit_ignored"}),
-    "strip special tokens": (
-        lambda h: replace(h, keeps_special=False),
-        "",
-        {"special-tokens": "special_tokens_lost"},
-    ),
-    "cap tokens": (
-        lambda h: replace(h, limit=min(h.limit, 64)),
-        "",
-        {"long-answer": "output_capped"},
-    ),
-    "ignore seed": (
-        lambda h: replace(h, seed=_NOISE.randrange(10**9)),
-        "",
-        {"seed": "seed_ignored"},
-    ),
-    "change answers at temperature 0": (
-        lambda h: replace(h, temperature=1.0, seed=h.seed or _NOISE.randrange(10**9)),
-        "",
-        {"repeat": "not_deterministic"},
-    ),
-}
+    "strip special tokens": (lambda h: replace(h, keeps_special=False), "",
+                             {"special-tokens": "special_tokens_lost"}),
+    "cap tokens": (_limit_answer, "", {"long-answer": "output_capped"}),
+    "ignore seed": (lambda h: replace(h, seed=_NOISE.randrange(10**9)), "",
+                    {"seed": "seed_ignored"}),
+    "change answers at temperature 0": (_draw_always, "", {"repeat": "not_deterministic"}),
+}  # fmt: skip
 """What happens to a request, the modalities to send, and the cause that each probe must name."""
 
 

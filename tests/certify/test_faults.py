@@ -6,7 +6,7 @@ import json
 import random
 import re
 from collections import ChainMap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
@@ -24,11 +24,16 @@ from tests.full import in_gate
 
 
 def ask(
-    fault: Callable[[Heard], Heard], out: Path, letters: str, video: str = "native"
+    fault: Callable[[Heard], Heard],
+    out: Path,
+    letters: str,
+    video: str = "native",
+    attempts: int = 6,
 ) -> Certificate:
     with running(Watching(fault)) as server:
         model = Recipe("openai:m", {"video": video}, base_url=f"{server.url}/v1")
-        return certify(model, out, modalities=letters, limits=Limits(concurrency=8))
+        limits = Limits(concurrency=8, attempts=attempts)
+        return certify(model, out, modalities=letters, limits=limits)
 
 
 @pytest.fixture(autouse=True)
@@ -43,6 +48,12 @@ TOGETHER: list[tuple[str, ...]] = [
     ("units", "BGR of JPEG alone"),
     ("swap x and y", "drop pictures of text"),
     ("transcode", "lose frame times", "drop sound beside a clip"),
+    ("limit pixels", "few frames", "cut at 30 s"),
+    ("crop", "cap tokens", "cut at 28 s"),
+    (
+        *("ignore system", "drop history", "ignore a given beginning", "ignore stop"),
+        *("ignore the limit", "strip special tokens", "ignore seed"),
+    ),
 ]
 """Faults that fail different probes."""
 ALONE: list[tuple[str, ...]] = [
@@ -79,7 +90,7 @@ def test_a_right_server_passes(video: str, letters: str, tmp_path: Path) -> None
     assert "EMPTY" not in (tmp_path / "certificate.json").read_text("utf-8")
 
 
-@pytest.mark.parametrize("text", ["4", "6", "left", "No", "9" * 400])
+@pytest.mark.parametrize("text", ["4", "6", "left", "9" * 400])
 def test_a_model_that_always_says_the_same_shows_nothing_of_its_server(
     text: str, tmp_path: Path
 ) -> None:
@@ -89,20 +100,42 @@ def test_a_model_that_always_says_the_same_shows_nothing_of_its_server(
     assert passed <= {"repeat", "seed"}
 
 
-def test_a_model_that_hears_one_beep_less_shows_no_cut(tmp_path: Path) -> None:
-    def miss_one(heard: Heard) -> str:
-        text = answer_of(heard)
-        return str(int(text) - 1) if text in "23456" else text
+def answering(change: Callable[[str], str]) -> Callable[[Heard], Heard]:
+    """A model whose answers are changed in one way."""
+    return lambda heard: replace(heard, answer=lambda asked: change(answer_of(asked)))
 
-    found = ask(lambda heard: replace(heard, answer=miss_one), tmp_path, "A")
+
+UNCOUNTED = "pictures arrive, but the server does not count their tokens"
+NO_FAULTS: Mapping[str, tuple[Callable[[Heard], Heard], str, dict[str, str]]] = {
+    "a model that hears one beep less": (
+        answering(lambda text: str(int(text) - 1) if text in "23456" else text), "A", {}
+    ),
+    "one channel of sound": (lambda heard: replace(heard, sound=mix(heard.sound)), "A",
+                             {"sides": ""}),
+    "thoughts without an end": (answering(lambda _: "<think>Is it 4, or 6? " * 200), "A",
+                                {"beeps": "4 of 4 answers are cut: turn thoughts off"}),
+    "a model that leaves special tokens out": (
+        answering(lambda text: re.sub("<.*?>", "", text)), "", {"special-tokens": ""}
+    ),
+    "a model that counts to a hundred alone": (
+        answering(lambda text: text.partition(" 101")[0]), "", {}
+    ),
+    "pictures that arrive uncounted": (
+        lambda heard: replace(heard, counts_pictures=False), "I", {"tokens": UNCOUNTED}
+    ),
+}  # fmt: skip
+"""What happens to a request or an answer, the modalities to send, and what is unclear, and why."""
+
+
+@pytest.mark.parametrize("name", NO_FAULTS)
+def test_what_the_server_cannot_help_is_unclear_and_no_fault(name: str, tmp_path: Path) -> None:
+    change, letters, unclear = NO_FAULTS[name]
+    found = ask(change, tmp_path, letters)
     assert found.faults == []
-
-
-def test_one_channel_of_sound_is_no_fault_of_the_server(tmp_path: Path) -> None:
-    found = ask(lambda heard: replace(heard, sound=mix(heard.sound)), tmp_path, "A")
-    states = {finding.probe: finding.state for finding in found.findings}
-    assert {name for name, state in states.items() if state != "pass"} == {"sides"}
-    assert states["sides"] == "unclear"
+    findings = {finding.probe: finding for finding in found.findings}
+    for probe, why in unclear.items():
+        assert findings[probe].state == "unclear"
+        assert why in findings[probe].why
 
 
 def test_no_certificate_is_written_where_nothing_is_answered(tmp_path: Path) -> None:
@@ -136,18 +169,8 @@ def test_a_server_without_pictures_is_asked_the_rest(tmp_path: Path) -> None:
     ],
 )
 def test_answers_among_other_words_are_read(form: str, tmp_path: Path) -> None:
-    found = ask(
-        lambda heard: replace(heard, answer=lambda h: form.format(answer_of(h))), tmp_path, "A"
-    )
+    found = ask(answering(form.format), tmp_path, "")
     assert {finding.state for finding in found.findings} == {"pass"}
-
-
-def test_thoughts_without_an_end_are_no_answer(tmp_path: Path) -> None:
-    thought = "<think>Is it 4, or 6? " * 200
-    found = ask(lambda heard: replace(heard, answer=lambda _: thought), tmp_path, "A")
-    assert found.faults == []
-    whys = {finding.probe: finding.why for finding in found.findings}
-    assert whys["beeps"] == "4 of 4 answers are cut: turn thoughts off"
 
 
 @pytest.mark.parametrize(
@@ -170,34 +193,6 @@ def test_a_refused_input_fails_and_a_refused_setting_is_left_out(
     assert {finding.probe for finding in found.faults} == refused
     left_out = {finding.probe for finding in found.findings if finding.state == "left out"}
     assert left_out == (set() if refused else {"special-tokens", "stop"})
-
-
-def test_a_model_that_leaves_special_tokens_out_shows_no_fault(tmp_path: Path) -> None:
-    def omit(heard: Heard) -> str:
-        return re.sub("<.*?>", "", answer_of(heard))
-
-    found = ask(lambda heard: replace(heard, answer=omit), tmp_path, "")
-    states = {finding.probe: finding.state for finding in found.findings}
-    assert states["special-tokens"] == "unclear"
-    assert found.faults == []
-
-
-def test_a_model_that_counts_to_a_hundred_alone_shows_no_cap(tmp_path: Path) -> None:
-    def stop_early(heard: Heard) -> str:
-        return answer_of(heard).partition(" 101")[0]
-
-    found = ask(lambda heard: replace(heard, answer=stop_early), tmp_path, "")
-    assert found.faults == []
-
-
-def test_pictures_that_arrive_uncounted_are_not_lost(tmp_path: Path) -> None:
-    found = ask(lambda heard: replace(heard, counts_pictures=False), tmp_path, "I")
-    assert found.faults == []
-    [tokens] = [finding for finding in found.findings if finding.probe == "tokens"]
-    assert (tokens.state, tokens.why) == (
-        "unclear",
-        "pictures arrive, but the server does not count their tokens",
-    )
 
 
 def test_a_limit_holds_for_all_probes_together(tmp_path: Path) -> None:
@@ -245,9 +240,7 @@ def test_one_reply_that_is_lost_changes_no_repeated_answer(tmp_path: Path) -> No
             raise web.HTTPInternalServerError
         return heard
 
-    with running(Watching(lose_one)) as server:
-        model = Recipe("openai:m", base_url=f"{server.url}/v1")
-        found = certify(model, tmp_path, modalities="", limits=Limits(attempts=1))
+    found = ask(lose_one, tmp_path, "", attempts=1)
     [repeat] = [finding for finding in found.findings if finding.probe == "repeat"]
     assert (repeat.state, repeat.right, repeat.asked) == ("pass", 3, 3)
     assert found.faults == []

@@ -21,11 +21,9 @@ def server(script: Script = lambda number: WAIT) -> Iterator[Server]:
 
 
 def evaluate(asked: Server, data: Path, *more: str | Path) -> list[str | Path]:
-    """The command that asks the server's model."""
     address = ["--model", "openai:tiny", "--base-url", f"{asked.url}/v1"]
     return ["evaluate", "omnigui", data, *address, *more]
 
 
 def info(run: Path) -> Any:
-    """The content of `run.json`."""
     return json.loads((run / "run.json").read_text())

@@ -46,8 +46,6 @@ _NEED_TORCH = ("omnidata.torch", "omnidata.training", "omnidata.adapters.hf.gene
 
 
 class Nursery(NamedTuple):
-    """What is asked of the process, and what it answers; it ends when nothing more can be asked."""
-
     orders: IO[str]
     answers: IO[str]
 
@@ -118,7 +116,6 @@ def _serve(orders: IO[str], answers: IO[str]) -> None:
 
 
 def _tell(ends: dict[int, int]) -> None:
-    """What the children that have ended ended with."""
     for child in list(ends):
         ended, status = os.waitpid(child, os.WNOHANG)
         if ended:

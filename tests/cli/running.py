@@ -36,7 +36,6 @@ def begin() -> None:
 
 
 def end() -> None:
-    """Let it end."""
     while _NURSERIES:
         for pipe in _NURSERIES.pop():
             pipe.close()
@@ -118,12 +117,10 @@ class Started:
         self.send_signal(signal.SIGKILL)
 
     def said(self) -> tuple[str, str]:
-        """Its output and its notes so far."""
         out, err = (path.read_text() for path in self._said)
         return out, err
 
     def communicate(self, timeout: float = TIMEOUT_S) -> tuple[str, str]:
-        """Its output and its notes, when it has ended."""
         self.wait(timeout)
         said = self.said()
         self._folder.cleanup()
@@ -188,7 +185,6 @@ def omnidata_apart(*arguments: object, code: int = 0) -> subprocess.CompletedPro
 
 
 def command_group() -> Any:
-    """Return the parser of the command line: a group of verbs."""
     return typer.main.get_command(make_app())
 
 

@@ -18,17 +18,16 @@ from tests.trees import read_lines
 
 
 def called(*words: str | Path, code: int = 0) -> tuple[Any, str]:
-    """What a command prints as JSON, and its notes."""
     done = here(*words, "--json", code=code)
     return (as_json(done) if done.stdout else None), done.stderr
 
 
 def test_from_requests_to_the_table_and_back_to_live(
-    sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    few: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     run, prices = tmp_path / "run", prices_file(tmp_path)
-    asked = ("omnigui", sample, "--model", "openai:m", "-T", "modalities=I", "--limit", "6")
+    asked = ("omnigui", few, "--model", "openai:m", "-T", "modalities=I", "--limit", "6")
     write = ("batch", "write", *asked, "--out", run, "--per-file", "4")
     first, notes = called(*write, "--prices", prices)
     assert [file["requests"] for file in first["files"]] == [4, 2]
@@ -64,7 +63,7 @@ def test_from_requests_to_the_table_and_back_to_live(
     # The run is resumed and scored like any other.
     live, _ = called("evaluate", *asked, "--out", run)
     assert live["overall"] == whole["overall"]
-    assert called("score", "omnigui", sample, run)[0]["overall"] == whole["overall"]
+    assert called("score", "omnigui", few, run)[0]["overall"] == whole["overall"]
     assert not called(*write, "--only", "missing")[0]["new"]
 
 
@@ -77,8 +76,8 @@ def test_from_requests_to_the_table_and_back_to_live(
     ],
 )
 def test_what_cannot_be_written_is_said(
-    sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], why: str
+    few: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], why: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert why in called("batch", "write", "omnigui", sample, *words, code=2)[1]
+    assert why in called("batch", "write", "omnigui", few, *words, code=2)[1]
     assert not (tmp_path / "RUN").exists()

@@ -6,14 +6,11 @@ import contextlib
 import fcntl
 import json
 import os
-import re
 import shutil
-import signal
 import struct
 import subprocess
 import sys
 import termios
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
@@ -56,11 +53,11 @@ def in_a_terminal(columns: int, *arguments: str | Path, notes: bool = False) -> 
     return said.decode().replace("\r\n", "\n")
 
 
-def test_a_table_keeps_to_the_terminal_and_is_whole_in_a_wide_one(sample: Path) -> None:
-    whole = omnidata("info", "omnigui", sample)
+def test_a_table_keeps_to_the_terminal_and_is_whole_in_a_wide_one(few: Path) -> None:
+    whole = omnidata("info", "omnigui", few)
     assert "loc: localization, sem: semantic understanding" in whole.stderr
     assert max(map(len, whole.stdout.splitlines())) > 80
-    cut = in_a_terminal(80, "info", "omnigui", sample)
+    cut = in_a_terminal(80, "info", "omnigui", few)
     tables = [line.rstrip() for line in cut.splitlines() if "rows skipped" not in line]
     assert max(map(len, tables)) <= 80
     assert {*whole.stdout.replace("─", "").split()} - {*cut.split()} <= {"episodes"}
@@ -79,14 +76,6 @@ def test_doctors_table_keeps_to_the_terminal_and_cuts_nothing(columns: int) -> N
     short = {word for word in words if len(word) < 20 and "─" not in word}
     assert len(short) > 20
     assert columns < 80 or short <= {*cut.split()}
-
-
-def test_a_comparison_keeps_to_a_narrow_terminal(few: Path, tmp_path: Path) -> None:
-    runs = [tmp_path / name for name in ("oracle", "center")]
-    for run in runs:
-        model = ("--model", f"baseline:{run.name}")
-        omnidata("evaluate", "omnigui", few, *model, "--out", run)
-    assert max(map(len, in_a_terminal(60, "compare", *runs).splitlines())) <= 60
 
 
 def test_without_a_terminal_tables_keep_to_columns_and_lose_no_number(
@@ -126,10 +115,10 @@ def test_a_missing_interval_is_a_dash_and_the_reason_is_said(sample: Path, tmp_p
     assert card.read_text("utf-8").count("ci95") == 3  # SR, EM and GP
 
 
-def test_the_tables_of_a_report_keep_to_the_terminal_too(sample: Path, tmp_path: Path) -> None:
+def test_the_tables_of_a_report_keep_to_the_terminal_too(few: Path, tmp_path: Path) -> None:
     made = tmp_path / "a-run"
     rules = ("--profile", "omnigui-release")
-    omnidata("evaluate", "omnigui", sample, "--model", "baseline:oracle", *rules, "--out", made)
+    omnidata("evaluate", "omnigui", few, "--model", "baseline:oracle", *rules, "--out", made)
     whole = omnidata("report", made, "--published").stdout
     assert max(map(len, whole.splitlines())) > 100
     cut = in_a_terminal(80, "report", made, "--published", notes=True)
@@ -138,18 +127,9 @@ def test_the_tables_of_a_report_keep_to_the_terminal_too(sample: Path, tmp_path:
     assert {*whole.replace("-", "").split()} <= {*cut.replace("-", "").split()}
 
 
-def test_the_version_is_that_of_the_package() -> None:
-    from importlib.metadata import version
-
-    said = omnidata("--version").stdout
-    # The commit is that of a checkout or a release; a copy of the files has none.
-    assert re.fullmatch(rf"omnidata {re.escape(version('omnidata'))}( \(commit \S+\))?\n", said)
-
-
 def test_a_demo_makes_data_and_two_runs_and_a_second_one_uses_them(
     tmp_path: Path, sample: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With two episodes of another dataset, which are there at once."""
 
     def write(out: Path, **_: Any) -> Path:
         return small(out, sample, "C001", "C007")
@@ -176,9 +156,9 @@ def test_a_demo_makes_data_and_two_runs_and_a_second_one_uses_them(
     assert "Not a directory" in here("demo", "--out", tmp_path / "file", code=2).stderr
 
 
-def test_evaluate_prints_a_table_and_leaves_a_run_folder(sample: Path, tmp_path: Path) -> None:
+def test_evaluate_prints_a_table_and_leaves_a_run_folder(few: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
-    done = omnidata("evaluate", "omnigui", sample, "--model", "baseline:majority", "--out", run)
+    done = omnidata("evaluate", "omnigui", few, "--model", "baseline:majority", "--out", run)
     assert done.stdout.splitlines()[0].startswith("omnigui by omnigui-paper (%)")
     assert "TM: type match, EM: exact match" in done.stderr
     for name in ("TM", "EM", "SR", "GP", "overall", "95 % interval", "dimension: localization"):
@@ -188,46 +168,26 @@ def test_evaluate_prints_a_table_and_leaves_a_run_folder(sample: Path, tmp_path:
     assert {path.name for path in run.iterdir()} >= {"run.json", "predictions.jsonl"}
 
 
-def test_score_reads_a_run_with_any_profile(sample: Path, tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    made = as_json(
-        omnidata(
-            "evaluate", "omnigui", sample, "--model", "baseline:random", "--out", run,
-            "--where", "language=en", "--limit", "20", "--json",
-        )
-    )  # fmt: skip
-    assert made["outcomes"] == {"ok": 20}
-    assert as_json(omnidata("score", "omnigui", sample, run, "--json")) == made
-    release = as_json(
-        omnidata(
-            "score", "omnigui", sample, run, "--profile", "omnigui-release", "--json",
-            "--out", tmp_path / "release",
-        )
-    )  # fmt: skip
-    assert release["profile"] == "omnigui-release"
-    assert json.loads((tmp_path / "release" / "results.json").read_text()) == release
-    on_all = omnidata("score", "omnigui", sample, run / "predictions.jsonl", "--json", code=1)
-    assert as_json(on_all)["outcomes"]["missing"] == len(load(sample).steps) - 20
+def test_score_reads_a_run_with_any_profile(few: Path, tmp_path: Path) -> None:
+    run, release = tmp_path / "run", tmp_path / "release"
+    chosen = ("--where", "language=en", "--limit", "9", "--json")
+    model = ("--model", "baseline:random", "--out", run)
+    made = as_json(omnidata("evaluate", "omnigui", few, *model, *chosen))
+    assert made["outcomes"] == {"ok": 9}
+    assert as_json(omnidata("score", "omnigui", few, run, "--json")) == made
+    rules = ("--profile", "omnigui-release", "--json", "--out", release)
+    released = as_json(omnidata("score", "omnigui", few, run, *rules))
+    assert released["profile"] == "omnigui-release"
+    assert json.loads((release / "results.json").read_text()) == released
+    on_all = omnidata("score", "omnigui", few, run / "predictions.jsonl", "--json", code=1)
+    assert as_json(on_all)["outcomes"]["missing"] == len(load(few).steps) - 9
 
 
-def test_a_run_on_other_data_is_not_scored(sample: Path, tmp_path: Path) -> None:
+def test_a_run_on_other_data_is_not_scored(few: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
-    omnidata("evaluate", "omnigui", sample, "--model", "baseline:center", "--out", run)
+    omnidata("evaluate", "omnigui", few, "--model", "baseline:center", "--out", run)
     other = write_rows(tmp_path / "steps.json", [row()])
-    done = omnidata("score", "omnigui", other, run, code=2)
-    assert "other annotations" in done.stderr
-
-
-def test_info_counts_and_lists_findings(sample: Path, tmp_path: Path) -> None:
-    data = as_json(omnidata("info", sample, "--json"))
-    assert data["steps"] == data["counts"]["total"]["steps"] >= 100
-    assert data["findings"] == []
-    rows = [row("A"), row("A"), row("B", result_action_type=12)]
-    broken = omnidata("info", write_app(tmp_path / "TED", rows), code=1)
-    assert "step-repeated" in broken.stderr
-    assert "TED/B/0" in broken.stderr
-    assert "2 steps, 1 row skipped, 1 step without a usable target" in broken.stdout
-    omnidata("info", tmp_path / "TED", "--strict", code=2)
+    assert "other annotations" in omnidata("score", "omnigui", other, run, code=2).stderr
 
 
 def test_control_characters_of_the_data_never_reach_the_terminal(tmp_path: Path) -> None:
@@ -241,38 +201,25 @@ def test_control_characters_of_the_data_never_reach_the_terminal(tmp_path: Path)
     assert r"\x1b[2J\ud800" in run.stdout
 
 
-def test_info_without_data_lists_what_is_supported() -> None:
-    supported = as_json(omnidata("info", "--json"))
-    assert supported["tasks"]["omnigui"]["default_profile"] == "omnigui-paper"
-    assert "modalities=IAV|IV|IA|I" in omnidata("info").stdout
-
-
-DEPENDENCIES = {"critical": "cri", "supportive": "sup", "present": "pre"}
-
-
 def test_the_counts_are_compared_with_table7(tmp_path: Path) -> None:
     """A dataset with the published counts passes; one with an episode less does not."""
     levels = []
     for each in table7()["apps"]:
-        name = each["app"].replace("/", "_")
+        app = tmp_path / each["app"].replace("/", "_")
         dimensions = [d for d, key in DIMENSIONS.items() for _ in range(each[key])]
-        dependency = [d for d, key in DEPENDENCIES.items() for _ in range(each[key])]
-        extra = each["steps"] - each["episodes"]
+        dependency = [d for d in ("critical", "supportive", "present") for _ in range(each[d[:3]])]
         rows = [row(f"E{n}", 0) for n in range(each["episodes"])]
-        rows += [row("E0", step + 1) for step in range(extra)]
-        write_app(tmp_path / name, rows)
-        (tmp_path / name / "localization.jsonl").unlink()
+        rows += [row("E0", step) for step in range(1, each["steps"] - each["episodes"] + 1)]
+        write_app(app, rows)
+        lines: dict[str, list[dict[str, Any]]] = {dimension: [] for dimension in dimensions}
         for number, (dimension, level) in enumerate(zip(dimensions, dependency, strict=True)):
-            line = {
-                "ID": f"E{number}",
-                "app": each["app"],
-                "instruction_zh": "点",
-                "language": None,
-            }
-            line["instruction_en"] = "tap"
-            with (tmp_path / name / f"{dimension}.jsonl").open("a") as file:
-                file.write(json.dumps(line) + "\n")
-            levels.append({"app": each["app"], "ID": f"E{number}", "dependency": level})
+            own = {"ID": f"E{number}", "app": each["app"]}
+            told = {"instruction_zh": "点", "instruction_en": "tap", "language": None}
+            lines[dimension].append(own | told)
+            levels.append(own | {"dependency": level})
+        (app / "localization.jsonl").unlink()
+        for dimension, found in lines.items():
+            write_lines(app / f"{dimension}.jsonl", found)
     write_lines(tmp_path / "dependency.jsonl", levels)
     done = omnidata("info", tmp_path, "--expect", "table7")
     assert "all counts agree with Table 7" in done.stdout
@@ -291,36 +238,7 @@ def test_strict_evaluation_stops_at_a_finding(few: Path, tmp_path: Path) -> None
     assert "--strict" in omnidata(*arguments, "--strict", code=2).stderr
 
 
-def test_unanswered_steps_exit_with_1_and_are_scored(sample: Path, tmp_path: Path) -> None:
-    first = load(sample).steps[0].sample_id
-    answers = write_lines(tmp_path / "p.jsonl", [{"sample_id": first, "output": "x"}])
-    done = omnidata(
-        "evaluate", "omnigui", sample, "--model", f"replay:{answers}", "--out", tmp_path / "run",
-        "--json", code=1,
-    )  # fmt: skip
-    assert as_json(done)["outcomes"]["unparsed"] == 1
-    assert as_json(done)["outcomes"]["api_error"] > 99
-
-
-def test_an_interrupt_exits_with_130_and_says_how_to_go_on(tmp_path: Path) -> None:
-    steps = [row("E", number, app="ted") for number in range(12_000)]
-    data = write_rows(tmp_path / "steps.json", steps)
-    run = tmp_path / "run"
-    asked = ("--model", "baseline:random", "--out", run, "-T", "history=none")
-    with Started("evaluate", "omnigui", data, *asked) as command:
-        lines = run / "predictions.jsonl"
-        deadline = time.monotonic() + 60
-        while not (lines.exists() and lines.stat().st_size) and time.monotonic() < deadline:
-            time.sleep(0.01)
-        command.send_signal(signal.SIGINT)
-        _, errors = command.communicate(timeout=60)
-    assert command.returncode == 130
-    assert "the same command resumes" in errors
-    assert "Traceback" not in errors
-    assert 0 < len(lines.read_bytes().splitlines()) < len(steps)
-
-
-def test_scores_are_not_written_over_other_things(few: Path, tmp_path: Path) -> None:
+def test_scores_go_into_their_own_run_under_every_path_alone(few: Path, tmp_path: Path) -> None:
     run, other = tmp_path / "run", tmp_path / "other.jsonl"
     omnidata("evaluate", "omnigui", few, "--model", "baseline:center", "--out", run)
     before = (run / "results.json").read_bytes()
@@ -332,26 +250,19 @@ def test_scores_are_not_written_over_other_things(few: Path, tmp_path: Path) -> 
     omnidata("score", "omnigui", few, run, "--out", run)
     for _ in "twice":
         omnidata("score", "omnigui", few, other, "--out", tmp_path / "scores", code=1)
-
-
-def test_an_app_is_chosen_under_any_of_its_spellings(tmp_path: Path) -> None:
-    data = write_rows(tmp_path / "steps.json", [row(app="googletranslate"), row("B", app="ted")])
-    done = omnidata(
-        "evaluate", "omnigui", data, "--model", "baseline:oracle", "--out", tmp_path / "run",
-        "--where", "app=GTrans", "--json",
-    )  # fmt: skip
-    assert as_json(done)["counts"]["steps"] == 1
-
-
-def test_a_run_is_itself_under_every_path(few: Path, tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    omnidata("evaluate", "omnigui", few, "--model", "baseline:center", "--out", run)
     (tmp_path / "link").symlink_to(run)
     omnidata("score", "omnigui", few, tmp_path / "link", "--out", run)
     omnidata("score", "omnigui", few, run / "predictions.jsonl", "--out", tmp_path / "link")
     (run / "other.jsonl").write_text("")
     omnidata("score", "omnigui", few, run / "other.jsonl", "--out", run, code=2)
     omnidata("score", "omnigui", few, run, "--out", tmp_path, code=2)
+
+
+def test_an_app_is_chosen_under_any_of_its_spellings(tmp_path: Path) -> None:
+    data = write_rows(tmp_path / "steps.json", [row(app="googletranslate"), row("B", app="ted")])
+    model = ("--model", "baseline:oracle", "--out", tmp_path / "run")
+    done = omnidata("evaluate", "omnigui", data, *model, "--where", "app=GTrans", "--json")
+    assert as_json(done)["counts"]["steps"] == 1
 
 
 @pytest.fixture
@@ -420,10 +331,10 @@ def test_ctrl_c_while_the_command_line_is_imported_is_no_traceback(tmp_path: Pat
 
 
 @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs a folder without files")
-def test_a_folder_that_cannot_be_written_is_not_called_busy(sample: Path) -> None:
-    done = here("convert", "omnigui", sample, "/proc/out", code=2)
+def test_a_folder_that_cannot_be_written_is_not_called_busy(few: Path) -> None:
+    done = here("convert", "omnigui", few, "/proc/out", code=2)
     assert "/proc" in done.stderr and "another process" not in done.stderr
-    done = here("info", "omnigui", sample, "--plot", "/proc/figure.png", code=2)
+    done = here("info", "omnigui", few, "--plot", "/proc/figure.png", code=2)
     assert "no figure can be written there" in done.stderr and not done.stdout
 
 

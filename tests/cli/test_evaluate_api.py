@@ -33,12 +33,12 @@ def prices(tmp_path: Path) -> Path:
 
 
 def test_a_model_behind_http_is_asked_within_its_limits(
-    sample: Path, tmp_path: Path, prices: Path
+    few: Path, tmp_path: Path, prices: Path
 ) -> None:
     run = tmp_path / "run"
     with server(lambda number: Fault(text=WAIT.text, delay_s=0.05)) as asked:
         done = omnidata(
-            *evaluate(asked, sample), "--out", run, "--limit", "8", "--json",
+            *evaluate(asked, few), "--out", run, "--limit", "8", "--json",
             "--concurrency", "2", "--prices", prices, "-T", "modalities=I",
         )  # fmt: skip
     assert as_json(done)["outcomes"] == {"ok": 8}
@@ -49,10 +49,10 @@ def test_a_model_behind_http_is_asked_within_its_limits(
 
 
 def test_a_dry_run_shows_what_the_server_would_see_and_sends_nothing(
-    sample: Path, tmp_path: Path
+    few: Path, tmp_path: Path
 ) -> None:
     with server() as asked:
-        arguments = evaluate(asked, sample, "--out", tmp_path / "run")
+        arguments = evaluate(asked, few, "--out", tmp_path / "run")
         arguments += ["-M", "frame_times=false", "--limit", "1"]
         seen = as_json(omnidata(*arguments, "--dry-run", "--json"))
         printed = omnidata(*arguments, "--dry-run").stdout
@@ -75,11 +75,11 @@ def test_a_dry_run_shows_what_the_server_would_see_and_sends_nothing(
 
 @pytest.mark.parametrize("spec", ["openai:gpt-4o", "gemini:gemini-2.5-pro", "gemini-2.5-pro"])
 def test_a_dry_run_needs_no_key_and_a_run_does(
-    sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spec: str
+    few: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spec: str
 ) -> None:
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "GEMINI_API_KEY", "GOOGLE_API_KEY"):
         monkeypatch.delenv(name, raising=False)
-    arguments = ("evaluate", "omnigui", sample, "--model", spec, "--out", tmp_path / "run")
+    arguments = ("evaluate", "omnigui", few, "--model", spec, "--out", tmp_path / "run")
     seen = as_json(omnidata(*arguments, "--limit", "1", "--dry-run", "--json"))
     assert seen["bytes"] > 1000
     assert "there is no key" in omnidata(*arguments, "--limit", "1", code=2).stderr
@@ -87,11 +87,11 @@ def test_a_dry_run_needs_no_key_and_a_run_does(
 
 
 def test_the_estimate_counts_what_is_left_and_learns_from_answers(
-    sample: Path, tmp_path: Path, prices: Path
+    few: Path, tmp_path: Path, prices: Path
 ) -> None:
-    steps = len(load(sample).steps)
+    steps = len(load(few).steps)
     with server() as asked:
-        arguments = evaluate(asked, sample, "--out", tmp_path / "run")
+        arguments = evaluate(asked, few, "--out", tmp_path / "run")
         arguments += ["--prices", prices, "-T", "modalities=I"]
         guessed = as_json(omnidata(*arguments, "--dry-run", "--json"))
         omnidata(*arguments, "--limit", "5")
@@ -109,9 +109,9 @@ def test_the_estimate_counts_what_is_left_and_learns_from_answers(
     assert f"cost: {1.2 * left:.2f} EUR (prices of 2026-11-01" in printed
 
 
-def test_a_dry_run_of_a_baseline_says_that_it_sends_nothing(sample: Path, tmp_path: Path) -> None:
+def test_a_dry_run_of_a_baseline_says_that_it_sends_nothing(few: Path, tmp_path: Path) -> None:
     done = omnidata(
-        "evaluate", "omnigui", sample, "--model", "baseline:center", "--out", tmp_path / "run",
+        "evaluate", "omnigui", few, "--model", "baseline:center", "--out", tmp_path / "run",
         "--dry-run",
     )  # fmt: skip
     assert "to send: nothing, a baseline answers on this machine" in done.stdout
@@ -120,10 +120,10 @@ def test_a_dry_run_of_a_baseline_says_that_it_sends_nothing(sample: Path, tmp_pa
     assert not (tmp_path / "run").exists()
 
 
-def test_a_budget_ends_a_run_which_goes_on_with_a_larger_one(sample: Path, tmp_path: Path) -> None:
+def test_a_budget_ends_a_run_which_goes_on_with_a_larger_one(few: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     with server() as asked:
-        arguments = evaluate(asked, sample, "--out", run, "--limit", "20")
+        arguments = evaluate(asked, few, "--out", run, "--limit", "20")
         arguments += ["--concurrency", "1", "-T", "modalities=I"]
         done = omnidata(*arguments, "--max-tokens", "1000", code=1)
         assert asked.count == 9  # 110 tokens each
@@ -135,9 +135,9 @@ def test_a_budget_ends_a_run_which_goes_on_with_a_larger_one(sample: Path, tmp_p
         assert asked.count == 20
 
 
-def test_a_budget_holds_for_many_requests_at_a_time(sample: Path, tmp_path: Path) -> None:
+def test_a_budget_holds_for_many_requests_at_a_time(few: Path, tmp_path: Path) -> None:
     with server(lambda number: Fault(text=WAIT.text, delay_s=0.02)) as asked:
-        arguments = evaluate(asked, sample, "--out", tmp_path / "run", "-T", "modalities=I")
+        arguments = evaluate(asked, few, "--out", tmp_path / "run", "-T", "modalities=I")
         done = omnidata(*arguments, "--max-tokens", "2000", "--concurrency", "16", code=1)
         assert asked.count == 18  # 110 tokens each
         assert asked.most > 1
@@ -145,10 +145,10 @@ def test_a_budget_holds_for_many_requests_at_a_time(sample: Path, tmp_path: Path
 
 
 def test_a_limit_on_the_cost_needs_a_price_before_the_first_request(
-    sample: Path, tmp_path: Path, prices: Path
+    few: Path, tmp_path: Path, prices: Path
 ) -> None:
     with server() as asked:
-        arguments = evaluate(asked, sample, "--out", tmp_path / "run", "--max-cost", "1")
+        arguments = evaluate(asked, few, "--out", tmp_path / "run", "--max-cost", "1")
         other = ["--model", "openai:x", "--prices", str(prices)]
         for more in ([], other):
             assert "has no price" in omnidata(*arguments, *more, code=2).stderr
@@ -156,9 +156,9 @@ def test_a_limit_on_the_cost_needs_a_price_before_the_first_request(
     assert not (tmp_path / "run").exists()
 
 
-def test_answers_out_of_the_cache_are_not_asked_or_paid_again(sample: Path, tmp_path: Path) -> None:
+def test_answers_out_of_the_cache_are_not_asked_or_paid_again(few: Path, tmp_path: Path) -> None:
     with server() as asked:
-        arguments = evaluate(asked, sample, "--limit", "6", "--json")
+        arguments = evaluate(asked, few, "--limit", "6", "--json")
         arguments += ["--cache", tmp_path / "answers.db", "-T", "modalities=I"]
         first = omnidata(*arguments, "--out", tmp_path / "1")
         sent = asked.count
@@ -170,11 +170,11 @@ def test_answers_out_of_the_cache_are_not_asked_or_paid_again(sample: Path, tmp_
     assert info(tmp_path / "2")["usage"]["requests"] == 0
 
 
-def test_a_damaged_cache_is_an_error_and_nothing_is_asked(sample: Path, tmp_path: Path) -> None:
+def test_a_damaged_cache_is_an_error_and_nothing_is_asked(few: Path, tmp_path: Path) -> None:
     (tmp_path / "answers.db").write_text("no database " * 1000)
     with server() as asked:
         done = omnidata(
-            *evaluate(asked, sample), "--out", tmp_path / "run",
+            *evaluate(asked, few), "--out", tmp_path / "run",
             "--cache", tmp_path / "answers.db", code=2,
         )  # fmt: skip
         assert asked.count == 0
@@ -183,10 +183,10 @@ def test_a_damaged_cache_is_an_error_and_nothing_is_asked(sample: Path, tmp_path
 
 
 def test_steps_asked_with_less_than_their_media_are_counted_and_exit_with_1(
-    sample: Path, tmp_path: Path
+    few: Path, tmp_path: Path
 ) -> None:
     with server() as asked:
-        arguments = evaluate(asked, sample, "--limit", "4")
+        arguments = evaluate(asked, few, "--limit", "4")
         arguments += ["-M", "accepts=image,video"]
         refused = omnidata(*arguments, "--out", tmp_path / "1", code=2)
         assert asked.count == 0
@@ -202,20 +202,20 @@ def test_steps_asked_with_less_than_their_media_are_counted_and_exit_with_1(
      ("--concurrency", "0"), ("--timeout", "nan"), ("--prices", "none.toml")],
 )  # fmt: skip
 def test_a_limit_that_makes_no_sense_is_refused(
-    sample: Path, tmp_path: Path, flag: str, value: str
+    few: Path, tmp_path: Path, flag: str, value: str
 ) -> None:
     out = tmp_path / "run"
     omnidata(
-        "evaluate", "omnigui", sample, "--model", "baseline:center", "--out", out, flag, value,
+        "evaluate", "omnigui", few, "--model", "baseline:center", "--out", out, flag, value,
         code=2,
     )  # fmt: skip
     assert not out.exists()
 
 
-def test_the_command_printed_at_an_interrupt_goes_on(sample: Path, tmp_path: Path) -> None:
+def test_the_command_printed_at_an_interrupt_goes_on(few: Path, tmp_path: Path) -> None:
     run = tmp_path / "a run; with 'signs'"
     with server(lambda number: Fault(text=WAIT.text, delay_s=0.05)) as asked:
-        arguments = [*map(str, evaluate(asked, sample, "--out", run, "--limit", "40"))]
+        arguments = [*map(str, evaluate(asked, few, "--out", run, "--limit", "28"))]
         arguments += ["--concurrency", "1", "-T", "modalities=I"]
         with Started(*arguments) as command:
             deadline = time.monotonic() + 60
@@ -228,10 +228,10 @@ def test_the_command_printed_at_an_interrupt_goes_on(sample: Path, tmp_path: Pat
         program, *again = shlex.split(line.partition("resumes: ")[2])
         assert (program, again) == ("omnidata", arguments)
         done = len(read_lines(run / "predictions.jsonl"))
-        assert 4 <= done < 40
+        assert 4 <= done < 28
         omnidata(*again)
-        assert asked.count <= 41
-    assert len({line["sample_id"] for line in read_lines(run / "predictions.jsonl")}) == 40
+        assert asked.count <= 29
+    assert len({line["sample_id"] for line in read_lines(run / "predictions.jsonl")}) == 28
 
 
 CALL = (
@@ -240,21 +240,19 @@ CALL = (
 ROW = '[agent]\nwire = "openai"\nmodel = "tiny"\nbase_url = "{}"\nkey_optional = true\n'
 
 
-def test_a_preset_names_the_dialect_in_which_its_model_is_asked(
-    sample: Path, tmp_path: Path
-) -> None:
+def test_a_preset_names_the_dialect_in_which_its_model_is_asked(few: Path, tmp_path: Path) -> None:
     table, out = tmp_path / "models.toml", tmp_path / "run"
     with server(lambda number: Fault(text=CALL)) as asked:
         table.write_text(ROW.format(f"{asked.url}/v1") + 'dialect = "qwen3"\n')
         model = ("--model", "agent", "--models", table, "--limit", "4")
-        whole = ("evaluate", "omnigui", sample, *model)
+        whole = ("evaluate", "omnigui", few, *model)
         done = omnidata(*whole, "--out", out, "--json")
         assert "agent is asked in its dialect, qwen3; -T dialect=unified uses" in done.stderr
         assert as_json(done)["dialect"]["read"] == 4
         assert info(out)["options"]["dialect"] == "qwen3"
         assert "mobile_use" in str(asked.asked[0].payload)
         omnidata(*whole, "--out", out)  # resumes
-        again = omnidata("score", "omnigui", sample, out, "--json")
+        again = omnidata("score", "omnigui", few, out, "--json")
         assert as_json(again)["dialect"]["name"] == "qwen3"
         assert asked.count == 4
 
@@ -266,7 +264,7 @@ def test_a_preset_names_the_dialect_in_which_its_model_is_asked(
 
         suite = tmp_path / "suite.toml"
         suite.write_text(
-            f'out = "runs"\n[[tasks]]\ntask = "omnigui"\ndata = "{sample}"\nlimit = 2\n'
+            f'out = "runs"\n[[tasks]]\ntask = "omnigui"\ndata = "{few}"\nlimit = 2\n'
             '[[models]]\nmodel = "agent"\nmodels = "models.toml"\n'
             '[[models]]\nmodel = "baseline:center"\n'
         )
@@ -279,11 +277,11 @@ def test_a_preset_names_the_dialect_in_which_its_model_is_asked(
     assert "agent is asked in the words of idm-single, not in its dialect qwen3: " in said
 
 
-def test_a_preset_of_an_unknown_dialect_is_refused_by_name(sample: Path, tmp_path: Path) -> None:
+def test_a_preset_of_an_unknown_dialect_is_refused_by_name(few: Path, tmp_path: Path) -> None:
     table = tmp_path / "models.toml"
     table.write_text(ROW.format("http://127.0.0.1:9/v1") + 'dialect = "qwen9"\n')
     said = omnidata(
-        "evaluate", "omnigui", sample, "--model", "agent", "--models", table, "--out", "x", code=2
+        "evaluate", "omnigui", few, "--model", "agent", "--models", table, "--out", "x", code=2
     ).stderr
     assert "[agent] dialect = 'qwen9' in the table of models" in said
     assert "qwen3" in said

@@ -64,12 +64,6 @@ def test_verbs_that_read_data_print_few_lines(data: Path, tmp_path: Path) -> Non
         assert not any("fly_7" in line for line in unusable(done.stderr)), command
 
 
-def test_all_lists_each_finding_of_a_verb(data: Path, tmp_path: Path) -> None:
-    answers = write_lines(tmp_path / "a.jsonl", [{"sample_id": "0/0", "output": "?"}])
-    done = omnidata("score", "androidcontrol", data, answers, "--all", code=1)
-    assert sum("[action-unusable]" in line for line in done.stderr.splitlines()) == COUNT
-
-
 def test_each_wording_of_a_code_is_counted_as_a_whole(tmp_path: Path) -> None:
     """Four wordings that alternate; the fourth is none of the three that have a line."""
     agents = ("Ann", "Bob", "Cid", "Dan")

@@ -200,12 +200,6 @@ def test_answers_to_other_steps_and_answers_cut_off_name_no_dialect(
 # Steps that are lost.
 
 
-def sized(folder: Path, *, known: int, unknown: int) -> Path:
-    """Rows of clicks, some of them without the size of their screenshots."""
-    rows = [phones.episode(phones.CLICK, number=n) for n in range(known + unknown)]
-    return phones.records(folder / "android_control-00000-of-00001", *rows).parent
-
-
 def test_a_score_over_no_step_says_so(tmp_path: Path) -> None:
     acting = {"action_type": "fly_away"}
     rows = [phones.episode(acting, acting, acting)]

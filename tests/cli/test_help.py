@@ -33,12 +33,10 @@ GROUPS = [path[:1] for path in VERBS if len(path) > 1]
 
 
 def shown(path: tuple[str, ...]) -> str:
-    """The help in a terminal of 80 columns."""
     return help_text(*path, width=80)
 
 
 def examples(text: str) -> list[str]:
-    """The commands below `Example:`."""
     block = re.search(r"^Examples?:\n((?:  .*\n)+)", text, re.MULTILINE)
     assert block, "there is no example"
     commands = re.sub(r" \\\n +", " ", block[1])
@@ -60,12 +58,16 @@ def test_every_example_parses(path: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("path", VERBS, ids=" ".join)
-def test_every_argument_and_option_has_a_help_text(path: tuple[str, ...]) -> None:
+def test_the_purpose_is_a_line_and_every_argument_and_option_has_a_help_text(
+    path: tuple[str, ...],
+) -> None:
     command = VERBS[path]
     context = command.context_class(command)
     without = [one.name for one in command.get_params(context) if not getattr(one, "help", "")]
     assert not without
     assert "as_json" in [one.name for one in command.params]
+    first = (command.help or "").split("\n\n")[0]
+    assert "\n" not in first.strip() and first.strip().endswith(".")
 
 
 @pytest.mark.parametrize("path", [(), *dict.fromkeys(GROUPS), *VERBS], ids=" ".join)
@@ -74,12 +76,6 @@ def test_help_uses_plain_words_and_fits_80_columns(path: tuple[str, ...]) -> Non
     assert max(map(len, text.splitlines())) <= 80
     words = re.sub(r"--[\w-]+", "", text).lower()
     assert not [word for word in BANNED if re.search(rf"\b{word}\b", " ".join(words.split()))]
-
-
-@pytest.mark.parametrize("path", VERBS, ids=" ".join)
-def test_the_purpose_is_one_line(path: tuple[str, ...]) -> None:
-    first = (VERBS[path].help or "").split("\n\n")[0]
-    assert "\n" not in first.strip() and first.strip().endswith(".")
 
 
 def test_options_stand_in_groups() -> None:

@@ -13,8 +13,8 @@ from tests.cli.running import as_json, omnidata
 from tests.trees import read_lines, write_lines
 
 
-def test_parts_run_apart_and_joined_are_the_whole_run(sample: Path, tmp_path: Path) -> None:
-    arguments: list[str | Path] = ["evaluate", "omnigui", sample, "--json"]
+def test_parts_run_apart_and_joined_are_the_whole_run(few: Path, tmp_path: Path) -> None:
+    arguments: list[str | Path] = ["evaluate", "omnigui", few, "--json"]
     arguments += ["--model", "baseline:majority"]
     whole = as_json(omnidata(*arguments, "--out", tmp_path / "whole"))
     for number in (1, 2, 3):
@@ -27,35 +27,35 @@ def test_parts_run_apart_and_joined_are_the_whole_run(sample: Path, tmp_path: Pa
     joined = omnidata("merge", *parts, "--out", tmp_path / "joined", "--json")
     assert as_json(joined) == whole
     assert f"run folder: {tmp_path / 'joined'}" in joined.stderr
-    again = as_json(omnidata("score", "omnigui", sample, tmp_path / "joined", "--json"))
+    again = as_json(omnidata("score", "omnigui", few, tmp_path / "joined", "--json"))
     assert again == whole
     assert as_json(omnidata(*arguments, "--out", tmp_path / "joined")) == whole
-    part = as_json(omnidata("score", "omnigui", sample, parts[0], "--json"))
+    part = as_json(omnidata("score", "omnigui", few, parts[0], "--json"))
     assert part["counts"]["steps"] == len(read_lines(parts[0] / "predictions.jsonl"))
     assert part["outcomes"].get("missing", 0) == 0
 
 
-def test_a_failed_step_of_a_part_makes_the_whole_exit_with_1(sample: Path, tmp_path: Path) -> None:
+def test_a_failed_step_of_a_part_makes_the_whole_exit_with_1(few: Path, tmp_path: Path) -> None:
     lines = tmp_path / "empty.jsonl"
     lines.write_text("")
     for number in (1, 2):
         omnidata(
-            "evaluate", "omnigui", sample, "--model", f"replay:{lines}",
+            "evaluate", "omnigui", few, "--model", f"replay:{lines}",
             "--shard", f"{number}/2", "--out", tmp_path / str(number), code=1,
         )  # fmt: skip
     parts = (tmp_path / "1", tmp_path / "2", "--out", tmp_path / "3")
-    assert "none of 149 steps was answered" in omnidata("merge", *parts, code=1).stderr
-    line = {"sample_id": load(sample).steps[0].sample_id, "output": "?"}
+    assert "none of 28 steps was answered" in omnidata("merge", *parts, code=1).stderr
+    line = {"sample_id": load(few).steps[0].sample_id, "output": "?"}
     write_lines(lines, [line])
     for number in (4, 5):
         omnidata(
-            "evaluate", "omnigui", sample, "--model", f"replay:{lines}",
+            "evaluate", "omnigui", few, "--model", f"replay:{lines}",
             "--shard", f"{number - 3}/2", "--out", tmp_path / str(number), code=1,
         )  # fmt: skip
     done = omnidata("merge", tmp_path / "4", tmp_path / "5", "--out", tmp_path / "6", code=1)
     assert "api_error" in done.stderr
     assert "overall" in done.stdout
-    assert "148 of 149 steps have no full answer (148 api_error)" in " ".join(done.stdout.split())
+    assert "27 of 28 steps have no full answer (27 api_error)" in " ".join(done.stdout.split())
 
 
 SUITE = """
@@ -84,9 +84,9 @@ limits = { concurrency = 1, timeout = 20 }
 """
 
 
-def test_a_suite_is_models_by_tasks_by_options_and_resumes(sample: Path, tmp_path: Path) -> None:
+def test_a_suite_is_models_by_tasks_by_options_and_resumes(few: Path, tmp_path: Path) -> None:
     file = tmp_path / "suite.toml"
-    (tmp_path / "DATA").symlink_to(sample)
+    (tmp_path / "DATA").symlink_to(few)
     with server(lambda number: Fault(text='{"action_type": -1}')) as asked:
         file.write_text(SUITE.replace("URL", f"{asked.url}/v1"))
         done = omnidata("suite", file)
@@ -113,7 +113,7 @@ def test_a_suite_is_models_by_tasks_by_options_and_resumes(sample: Path, tmp_pat
     assert all(cell["results"]["outcomes"] == {"ok": 3} for cell in cells)
 
 
-def test_a_failing_cell_does_not_stop_the_others(sample: Path, tmp_path: Path) -> None:
+def test_a_failing_cell_does_not_stop_the_others(few: Path, tmp_path: Path) -> None:
     lines = tmp_path / "empty.jsonl"
     lines.write_text("")
     file = tmp_path / "suite.toml"
@@ -126,7 +126,7 @@ def test_a_failing_cell_does_not_stop_the_others(sample: Path, tmp_path: Path) -
         [[tasks]]
         task = "omnigui"
         name = "there"
-        data = "{sample}"
+        data = "{few}"
         [[models]]
         model = "baseline:nobody"
         [[models]]

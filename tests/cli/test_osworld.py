@@ -15,7 +15,7 @@ from omnidata.media import probe
 from omnidata.tasks import get_task
 from omnidata.tasks.osworld.load import dump
 from tests.cli.running import EXPORT, as_json, omnidata
-from tests.loaders.osworld import RUN, SIZES, line, plain, recording, results, rollout
+from tests.loaders.osworld import RUN, line, plain, recording, results, rollout
 from tests.trees import read_lines
 
 OTHER = "computer_13/som/agent"
@@ -70,14 +70,6 @@ def test_a_tree_is_scored_by_the_sets_that_its_domains_are_of(tmp_path: Path) ->
     (tmp_path / "out" / "osworld" / "mine.txt").write_text("")
     again = omnidata("score", "osworld", tree, *every, "--out", tmp_path / "out", code=2).stderr
     assert "the folder holds other files" in again
-
-
-def test_a_whole_set_of_results_is_scored_over_all_of_it(tmp_path: Path) -> None:
-    texts = {domain: ["1.0"] * 2 + ["0.0"] * (size - 2) for domain, size in SIZES.items()}
-    found = scored(results(tmp_path, RUN, texts))
-    assert found["overall"] == {"SR_finished": 20 / 369, "SR_all": 20 / 369}
-    assert found["by"]["group"]["Daily"]["SR_all"] == pytest.approx(6 / 78)
-    assert found["counts"]["absent"] == 0
 
 
 def test_several_agents_are_never_pooled(tmp_path: Path) -> None:
@@ -260,28 +252,20 @@ def test_agents_of_another_suite_are_scored_over_the_tasks_of_all_of_them(tmp_pa
 def test_a_list_in_the_tree_says_the_tasks(tmp_path: Path, place: str) -> None:
     tree = suite(tmp_path)
     tasks = {domain: [f"{domain}-{n}" for n in range(4)] for domain in SUITE}
-    listed(tree / place, tasks)
+    path = listed(tree / place, tasks)
     (tree / RUN / "clock" / "clock-3").mkdir()  # which was begun
     (tree / "evaluation_examples" / "settings" / "proxy").mkdir(parents=True)  # no rollout
     done = omnidata("score", "osworld", tree, "--json")
     assert as_json(done)["overall"]["SR_all"] == 21 / 28
     assert (as_json(done)["counts"]["unfinished"], as_json(done)["counts"]["absent"]) == (1, 6)
     assert "domain-unknown" not in done.stderr
-
-
-def test_ids_may_be_numbers(tmp_path: Path) -> None:
-    for number in (1, 2):
-        rollout(tmp_path, line(), place=f"{RUN}/notepad/{number}", result=str(number - 1))
-    tasks: Any = {"notepad": [1, 2, 3, 4]}
-    listed(tmp_path, tasks)
-    assert scored(tmp_path)["overall"] == {"SR_finished": 0.5, "SR_all": 0.25}
-
-
-def test_a_broken_list_in_the_tree_is_refused_where_rates_are_made(tmp_path: Path) -> None:
-    tree = suite(tmp_path)
-    (listed(tree, {})).write_text("[]")
+    rollout(tree, line(), place=f"{RUN}/notepad/7", result="0")
+    numbers: Any = {"notepad": [7, 8]}
+    path.write_text(json.dumps(numbers))
+    assert scored(tree)["overall"] == {"SR_finished": 0.0, "SR_all": 0.0}
+    path.write_text("[]")
     assert "it is not a list of tasks" in omnidata("score", "osworld", tree, code=2).stderr
-    assert as_json(omnidata("info", "osworld", tree, "--json"))["tasks"] == 21
+    assert as_json(omnidata("info", "osworld", tree, "--json"))["tasks"] == 23
 
 
 def test_a_list_that_the_user_names_says_the_tasks(tmp_path: Path) -> None:
@@ -310,8 +294,6 @@ def test_a_list_that_the_user_names_says_the_tasks(tmp_path: Path) -> None:
     ):
         told = omnidata("score", "osworld", tree, "-T", f"examples={value}", code=2).stderr
         assert says in " ".join(told.split())
-    told = omnidata("score", "osworld", tree, "-T", "history=none", code=2).stderr
-    assert "this option is for answers of a model" in told
 
 
 def test_examples_say_what_another_suites_tasks_are(tmp_path: Path) -> None:
@@ -404,13 +386,6 @@ def test_a_result_above_the_examples_is_none_of_them(tmp_path: Path) -> None:
     assert "result-outside" in done.stderr
 
 
-def test_a_folder_beside_a_rollouts_is_one_that_was_begun(tmp_path: Path) -> None:
-    """Of another suite too, whose domains nobody knows."""
-    found = scored(results(tmp_path, RUN, {"notes": ["1.0", None], "clock": ["1.0"]}))
-    assert (found["counts"]["tasks"], found["counts"]["unfinished"]) == (3, 1)
-    assert found["overall"] == {"SR_finished": 1.0, "SR_all": 2 / 3}
-
-
 def test_published_rates_beside_ours_say_over_how_many_tasks_each_is(tmp_path: Path) -> None:
     omnidata("score", "osworld", suite(tmp_path / "tree"), "--out", tmp_path / "out")
     told = omnidata("report", tmp_path / "out", "--published").stdout
@@ -470,7 +445,7 @@ def test_a_tree_goes_into_parquet_and_back_with_its_clips(tmp_path: Path) -> Non
     data, out = plain(tmp_path / "tree"), tmp_path / "parquet"
     made = get_task("osworld").load(data)
     linked = omnidata("convert", "osworld", data, tmp_path / "no", "--link", code=2)
-    assert "cannot be linked" in linked.stderr
+    assert "cannot be linked" in linked.stderr and "--embed" in linked.stderr
     omnidata("convert", "osworld", data, out, "--embed")
     shutil.rmtree(data)
     back = get_task("osworld").load(out)

@@ -124,12 +124,6 @@ def test_every_verb_works_on_what_records_hold(control: Path, tmp_path: Path) ->
         assert all((out / row["images"][0]).read_bytes()[:4] == b"\x89PNG" for row in rows)
 
 
-def test_pictures_within_records_cannot_be_linked(control: Path, tmp_path: Path) -> None:
-    done = omnidata("convert", "androidcontrol", control, tmp_path / "out", "--link", code=2)
-    assert "cannot be linked" in done.stderr
-    assert "--embed" in done.stderr
-
-
 def test_a_cut_file_is_an_error_with_its_record_and_not_a_traceback(control: Path) -> None:
     (path,) = control.iterdir()
     path.write_bytes(path.read_bytes()[:-200])

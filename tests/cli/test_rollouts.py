@@ -170,7 +170,6 @@ def agents(tmp_path: Path) -> list[Path]:
 
 
 def table(name: str, *runs: Path, by: Sequence[str] = ()) -> dict[tuple[str, str, str], Any]:
-    """By row, group and metric the value."""
     (found,) = [each for each in report([*map(read_run, runs)], by=by).tables if each.name == name]
     return {(one["row"], one["group"], one["metric"]): one["value"] for one in found.records()}
 

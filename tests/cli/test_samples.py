@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,9 +12,9 @@ import pytest
 
 from tests.adapters.servers import Asked, ChatCompletions, Fault, Server, running
 from tests.cli.asking import evaluate, info
-from tests.cli.running import EXPORT, Started, as_json, omnidata
+from tests.cli.running import EXPORT, as_json, omnidata
 from tests.export.small import TAP, rows, studio, tree
-from tests.trees import read_lines
+from tests.trees import read_lines, write_lines
 
 RIGHT = '{"action_type":0,"coordinate":[278,200]}'
 BESIDE = '{"action_type":0,"coordinate":[290,210]}'
@@ -85,9 +83,12 @@ def test_k_answers_a_step_and_what_they_say_together(data: Path, tmp_path: Path)
             "sample_id": "App/E00/0", "answers": 3, "read": 3, "right": 2,
             "agreement": pytest.approx(1 / 3), "majority": 1, "votes": 2,
         }  # fmt: skip
-        again = as_json(omnidata(*command(asked, data, run)))
+        whole = command(asked, data, run)
+        assert as_json(omnidata(*whole)) == said
+        printed = omnidata(*[word for word in whole if word != "--json"]).stdout
         assert asked.count == 6
-    assert again == said
+    assert "3 samples of 2 steps (%)" in printed
+    assert "agreement: 16.7% of the pairs of answers" in " ".join(printed.split())
 
 
 def test_every_sample_is_a_run_like_any_other_and_what_is_chosen_says_so(
@@ -106,14 +107,8 @@ def test_every_sample_is_a_run_like_any_other_and_what_is_chosen_says_so(
         omnidata("compare", run, chosen, "--json")
         omnidata("report", chosen, "--html", tmp_path / "pages.html")
         assert "majority of 3" in (tmp_path / "pages.html").read_text("utf-8")
-        resumed = [
-            *evaluate(asked, data, "--out", chosen),
-            "-T",
-            "modalities=I",
-            "-M",
-            "temperature=0.7",
-        ]
-        done = omnidata(*resumed, code=2)
+        own = ("-T", "modalities=I", "-M", "temperature=0.7")
+        done = omnidata(*evaluate(asked, data, "--out", chosen), *own, code=2)
         assert "answers chosen from other runs" in " ".join(done.stderr.split())
         usage = read_lines(chosen / "predictions.jsonl")[0]["usage"]
         assert usage["prompt_tokens"] == 300  # what the choice took
@@ -172,28 +167,6 @@ def test_a_failure_is_no_answer_and_is_asked_again(data: Path, tmp_path: Path) -
     assert table["k"]["3"]["pass@k"] == 1.0
 
 
-def test_ctrl_c_loses_no_answer_and_the_same_command_goes_on(data: Path, tmp_path: Path) -> None:
-    run = tmp_path / "run"
-
-    def slow(number: int) -> Fault:
-        return Fault(delay_s=30.0 if number == 5 else 0.0)
-
-    with running(Drawing(by_seed), slow) as asked:
-        words = command(asked, data, run, "--concurrency", "1")
-        with Started(*words) as process:
-            while asked.count < 6:  # the last of the third sample is under way
-                assert process.poll() is None
-                time.sleep(0.02)
-            process.send_signal(signal.SIGINT)
-            _, said = process.communicate(timeout=100)
-            assert process.wait() == 130
-        assert "the same command resumes" in said
-        assert not (run / "samples.json").exists()
-        table = as_json(omnidata(*words))["samples"]
-        assert asked.count == 7
-    assert table["k"]["3"]["pass@k"] == 1.0
-
-
 def test_a_step_without_an_answer_has_no_majority(data: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     with server(lambda episode, sample: None if episode else by_seed(episode, sample)) as asked:
@@ -206,18 +179,14 @@ def test_a_step_without_an_answer_has_no_majority(data: Path, tmp_path: Path) ->
 
 def test_a_verifier_chooses_the_best_answer(data: Path, tmp_path: Path) -> None:
     run, scores = tmp_path / "run", tmp_path / "scores.jsonl"
-    told = [
-        ("App/E00/0", 1, 0.9),
-        ("App/E00/0", 3, 0.2),
-        ("App/E01/0", 1, 0.1),
-        ("App/E01/0", 3, 0.8),
-    ]
-    scores.write_text(
-        "".join(
-            json.dumps({"sample_id": name, "sample": number, "score": score}) + "\n"
-            for name, number, score in told
-        )
-    )
+    told = {
+        ("App/E00/0", 1): 0.9,
+        ("App/E00/0", 3): 0.2,
+        ("App/E01/0", 1): 0.1,
+        ("App/E01/0", 3): 0.8,
+    }
+    lines = [{"sample_id": own, "sample": n, "score": score} for (own, n), score in told.items()]
+    write_lines(scores, lines)
     with server() as asked:
         table = as_json(omnidata(*command(asked, data, run, "--verifier", scores)))["samples"]
     assert table["best"]["overall"]["EM"] == 1.0
@@ -244,11 +213,3 @@ def test_what_cannot_be_meant_is_bad_usage(
         done = omnidata(*whole, code=2)
         assert asked.count == 0
     assert said in " ".join(done.stderr.split())
-
-
-def test_the_table_is_printed(data: Path, tmp_path: Path) -> None:
-    with server() as asked:
-        whole = [word for word in command(asked, data, tmp_path / "run") if word != "--json"]
-        said = omnidata(*whole).stdout
-    assert "3 samples of 2 steps (%)" in said
-    assert "agreement: 16.7% of the pairs of answers" in " ".join(said.split())

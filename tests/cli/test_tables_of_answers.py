@@ -109,18 +109,8 @@ def test_an_answer_that_a_cell_cuts_off_is_truncated(tmp_path: Path) -> None:
     data = screenspot(tmp_path / "data", *SPOTS)
     whole = middle(SPOTS[0], 64, 36) + " " * 40_000
     table = dumped(tmp_path, "xlsx", [whole[:32_767], *["x"] * 3], order=[0, 1, 2, 3])
-    done = omnidata(
-        "score",
-        "screenspot",
-        data,
-        table,
-        "--from",
-        "vlmevalkit",
-        "-T",
-        "coordinates=rel",
-        "--json",
-        code=1,
-    )
+    how = ("--from", "vlmevalkit", "-T", "coordinates=rel", "--json")
+    done = omnidata("score", "screenspot", data, table, *how, code=1)
     assert as_json(done)["outcomes"]["truncated"] == 1
 
 

@@ -37,7 +37,6 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def export(data: Path, out: Path, form: str, *options: str) -> Path:
-    """All steps as one file of rows."""
     split = ("--split", "train=1")
     omnidata(*EXPORT, "androidcontrol", data, out, "--format", form, *split, *options)
     return out

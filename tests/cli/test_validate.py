@@ -22,13 +22,20 @@ def validate(data: Path, *options: str | Path, code: int = 0) -> CompletedProces
     return omnidata("validate", "omnigui", data, "--workers", "1", *options, code=code)
 
 
-def test_clean_data_exit_with_0(tmp_path: Path) -> None:
-    write(tmp_path / "data")
-    done = validate(tmp_path / "data")
-    assert done.stdout == (
+def test_data_without_an_error_exit_with_0(tmp_path: Path) -> None:
+    media, data, bad = write(tmp_path / "data"), tmp_path / "data", tmp_path / "bad.txt"
+    assert validate(data, "--timeout", "inf", "--quarantine", bad).stdout == (
         "0 errors, 0 warnings, 0 unusable steps; checked 3 steps of 1 episode and their media: "
         "3 image, 3 video, 3 audio\n"
     )
+    model = ("--model", "baseline:oracle", "--out", tmp_path / "run", "--json")
+    evaluated = as_json(omnidata("evaluate", "omnigui", data, "--exclude", bad, *model))
+    assert evaluated["counts"]["steps"] == 3, "a quarantine of nothing leaves nothing out"
+    (media / "3.mp4").write_bytes(mp4(1, moves=False))
+    assert "clip-frozen" in validate(data, "--timeout", "1e9").stdout
+    for path in media.glob("*.[pmw]*"):
+        path.unlink()
+    assert "0 image, 0 video, 0 audio" in validate(data).stdout
 
 
 def test_a_finding_is_a_line_with_code_severity_place_and_remedy(tmp_path: Path) -> None:
@@ -43,12 +50,6 @@ def test_a_finding_is_a_line_with_code_severity_place_and_remedy(tmp_path: Path)
     assert second.startswith("warning [clip-frozen] App/E/2: video: all 9 frames are the same")
     assert summary[0].startswith("1 error, 1 warning, 1 unusable step; ")
     assert summary[1:] == ["  1 media-missing", "  1 clip-frozen"]
-
-
-def test_warnings_alone_exit_with_0(tmp_path: Path) -> None:
-    media = write(tmp_path / "data")
-    (media / "3.mp4").write_bytes(mp4(1, moves=False))
-    assert "clip-frozen" in validate(tmp_path / "data").stdout
 
 
 def test_json_has_findings_summary_and_what_was_checked(tmp_path: Path) -> None:
@@ -77,15 +78,6 @@ def test_what_is_in_quarantine_is_left_out_by_evaluate(tmp_path: Path) -> None:
     results = as_json(omnidata("evaluate", "omnigui", data, "--exclude", bad, *model))
     assert results["outcomes"] == {"ok": 2}
     validate(data, "--quarantine", bad, code=1)  # its own file, again
-
-
-def test_a_quarantine_of_nothing_leaves_nothing_out(tmp_path: Path) -> None:
-    write(tmp_path / "data")
-    bad = tmp_path / "bad.txt"
-    validate(tmp_path / "data", "--quarantine", bad)
-    model = ("--model", "baseline:oracle", "--out", tmp_path / "run", "--json")
-    command = ("evaluate", "omnigui", tmp_path / "data", "--exclude", bad, *model)
-    assert as_json(omnidata(*command))["counts"]["steps"] == 3
 
 
 def test_a_quarantine_never_replaces_other_files(tmp_path: Path) -> None:
@@ -131,19 +123,6 @@ def test_a_quarantine_that_cannot_be_written_is_told_before_media_are_looked_at(
     assert done.stdout == ""
 
 
-@pytest.mark.parametrize("limit", ["inf", "1e9"])
-def test_a_medium_may_take_any_time(tmp_path: Path, limit: str) -> None:
-    write(tmp_path / "data")
-    validate(tmp_path / "data", "--timeout", limit)
-
-
-def test_annotations_alone_are_not_said_to_have_been_looked_at(tmp_path: Path) -> None:
-    media = write(tmp_path / "data")
-    for path in media.glob("*.[pmw]*"):
-        path.unlink()
-    assert "0 image, 0 video, 0 audio" in validate(tmp_path / "data").stdout
-
-
 def test_control_characters_and_line_breaks_stay_inside_their_line(tmp_path: Path) -> None:
     data = write_rows(
         tmp_path / "steps.json",
@@ -152,7 +131,7 @@ def test_control_characters_and_line_breaks_stay_inside_their_line(tmp_path: Pat
     media = write(tmp_path / "tree")
     (media / "1.png").unlink()
     for place in (data, tmp_path / "tree"):
-        text = omnidata("validate", "omnigui", place, code=1).stdout
+        text = validate(place, code=1).stdout
         assert "\x1b" not in text
         assert "\x07" not in text
         begins = ("error [", "warning [", "  ")

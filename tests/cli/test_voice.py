@@ -48,10 +48,10 @@ def test_a_failing_command_is_located(tmp_path: Path) -> None:
 
 
 def test_a_missing_extra_is_named_with_its_remedy(
-    sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    few: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "espeakng_loader", None)
-    told = here("voice", "omnigui", sample, tmp_path / "out", code=2).stderr
+    told = here("voice", "omnigui", few, tmp_path / "out", code=2).stderr
     assert "pip install 'omnidata[voice]'" in told
     assert "Traceback" not in told
 

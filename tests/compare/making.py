@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from omnidata.run.evaluate import evaluate
 from omnidata.tasks import get_task
 from omnidata.types import LoadedDataset, Step
-from tests.trees import row, write_lines, write_rows
+from tests.report.made import replay
+from tests.trees import row, write_rows
 
 Says = Literal["right", "elsewhere", "other", "fails"]
 """An exact match; the right primitive in a wrong place; another primitive; no answer."""
@@ -41,12 +41,10 @@ def data(folder: Path, *, episodes: int, steps: int = 2, **changes: Any) -> Path
 
 
 def loaded(place: Path) -> LoadedDataset:
-    """The data, as every run has them."""
     return get_task("omnigui").load(place, check_media=False)
 
 
 def lines(source: LoadedDataset, says: Callable[[Step], Says]) -> list[dict[str, str]]:
-    """The predictions; none where it fails."""
     return [
         {"sample_id": step.sample_id, "output": TEXTS[said]}
         for step in source.steps
@@ -55,9 +53,5 @@ def lines(source: LoadedDataset, says: Callable[[Step], Says]) -> list[dict[str,
 
 
 def run(out: Path, source: LoadedDataset, says: Callable[[Step], Says], **settings: Any) -> Path:
-    """A run folder whose model says that."""
-    out.parent.mkdir(parents=True, exist_ok=True)
-    answers = write_lines(out.with_suffix(".jsonl"), lines(source, says))
-    options = settings.pop("options", {})
-    evaluate(get_task("omnigui", options), source, f"replay:{answers}", out, **settings)
-    return out
+    asking = get_task("omnigui", settings.pop("options", {}))
+    return replay(out, asking, source, [TEXTS.get(says(step)) for step in source.steps], **settings)

@@ -21,7 +21,7 @@ from omnidata.tasks import get_task
 from omnidata.types import LoadedDataset, Step
 from tests.cli.running import here
 from tests.compare.making import TEXTS, data, loaded
-from tests.trees import write_lines
+from tests.report.made import replay
 
 EPISODES = 20
 NEARBY = '{"action_type": 0, "coordinate": [20, 25]}'  # of "elsewhere", by 20 thousandths
@@ -33,15 +33,11 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> LoadedDataset:
 
 
 def place(step: Step) -> int:
-    """Of the step in the data, from 0; two of each episode."""
     return 2 * int(step.episode_id.removeprefix("E")) + step.step_index
 
 
 def write(out: Path, source: LoadedDataset, text: Callable[[int], str]) -> Path:
-    lines = [{"sample_id": s.sample_id, "output": text(place(s))} for s in source.steps]
-    answers = write_lines(out.with_suffix(".jsonl"), lines)
-    evaluate(get_task("omnigui"), source, f"replay:{answers}", out)
-    return out
+    return replay(out, get_task("omnigui"), source, [text(place(s)) for s in source.steps])
 
 
 @pytest.fixture(scope="module")

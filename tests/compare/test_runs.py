@@ -23,6 +23,7 @@ from tests.compare.making import LEVELS, Says, data, lines, loaded, run
 from tests.conftest import Once
 from tests.loaders import agentstudio as rows
 from tests.loaders.omnibench import APPS, INTRODUCTION, task, write
+from tests.report.made import replay
 from tests.trees import row, write_lines, write_rows
 
 
@@ -60,7 +61,7 @@ def quick(a: Path, b: Path, **how: Any) -> Comparison:
 
 
 def assert_values_are_those_of_the_tables(found: Comparison) -> None:
-    for side, own in (("a", found.pair.a), ("b", found.pair.b)):
+    for side, own in (("a", found.a), ("b", found.b)):
         tables: Mapping[str, Any] = own.results
         for each in found.slices:
             table = tables["by"][each.axis][each.group] if each.axis else tables["overall"]
@@ -115,7 +116,8 @@ def test_only_steps_that_both_runs_have_count(source: LoadedDataset, tmp_path: P
     a = run(tmp_path / "a", source, better, limit=41)
     b = run(tmp_path / "b", source, worse, exclude=frozenset({source.steps[0].sample_id}))
     found = quick(a, b)
-    assert (len(found.pair.ids), found.pair.only_a, found.pair.only_b) == (40, 1, 31)
+    assert len(found.aligned.ids) == 40
+    assert found.unshared() == {"only_a": 1, "only_b": 31, "neither": 0}
     assert found.overall.metrics["EM"].episodes == 21
     assert found.overall.metrics["SR"].episodes == 19
     told = " ".join(found.warnings)
@@ -158,7 +160,6 @@ def test_what_twins_share_in_another_order_is_no_difference(tmp_path: Path) -> N
 
 
 def some(step: Step, right: tuple[int, ...]) -> Says:
-    """So many steps of each twin are right."""
     return "right" if step.step_index < right[number(step) % 4] else "other"
 
 
@@ -167,7 +168,7 @@ def test_failures_count_as_wrong_and_are_counted(source: LoadedDataset, tmp_path
     b = run(tmp_path / "b", source, lambda step: "fails" if number(step) < 9 else "right")
     found = quick(a, b)
     assert found.overall.metrics["EM"].b == pytest.approx(27 / 36)
-    assert found.pair.failures() == ({}, {"api_error": 18})
+    assert found.failures() == [{}, {"api_error": 18}]
     assert "failed steps of run B count as wrong: 18 api_error" in found.warnings
     assert found.flips[0].b == "api_error"
 
@@ -186,7 +187,7 @@ def test_imported_answers_are_compared_with_a_run_and_each_other(
 ) -> None:
     log = imported(source, tmp_path / "log", worse, missing=5)
     found = quick(pair[0], log)
-    assert (len(found.pair.ids), found.pair.only_a) == (67, 5)
+    assert (len(found.aligned.ids), found.unshared()["only_a"]) == (67, 5)
     assert not found.settings
     assert any("run B is imported" in warning for warning in found.warnings)
     same = quick(pair[1], log)
@@ -221,15 +222,6 @@ def test_all_equal_runs_are_said_to_be_equal(pair: tuple[Path, Path]) -> None:
         for value in each.metrics.values():
             assert (value.difference, value.p, value.ci95) == (0.0, 1.0, None)
     assert not found.flips and not found.settings
-
-
-def test_one_episode_is_too_few(tmp_path: Path) -> None:
-    source = loaded(data(tmp_path / "data", episodes=1))
-    a = run(tmp_path / "a", source, lambda step: "right")
-    b = run(tmp_path / "b", source, lambda step: "other")
-    only = quick(a, b).overall
-    assert only.metrics["EM"].why == "too few episodes (1)"
-    assert (only.metrics["EM"].difference, only.metrics["EM"].p) == (-1.0, 1.0)
 
 
 def test_steps_that_no_rule_can_judge_are_left_out(tmp_path: Path) -> None:
@@ -322,27 +314,12 @@ def studio(
         rows.write(place, *given)
     asking = get_task(name)
     source = asking.load(place, check_media=False)
-    said = [
-        {"sample_id": step.sample_id, "output": text}
-        for step, text in zip(source.steps, texts, strict=True)
-    ]
-    answers = write_lines(folder / f"{name}-{label}.answers.jsonl", said)
-    evaluate(asking, source, f"replay:{answers}", folder / f"{name}-{label}")
-    return folder / f"{name}-{label}"
+    return replay(folder / f"{name}-{label}", asking, source, texts)
 
 
 def acts(number: int) -> list[dict[str, Any]]:
     """Two actions on screens that no other row shows."""
     return [rows.act(3 * number), rows.act(3 * number + 1)]
-
-
-def test_rows_of_one_recording_count_once_when_runs_are_compared(tmp_path: Path) -> None:
-    given = [rows.trajectory(*acts(n // 4)) for n in range(24)]
-    right, wrong = "Answer:\nA\nA", "Answer:\nA\nB"
-    a = studio(tmp_path, "idm-multiple", given, [right] * 24)
-    b = studio(tmp_path, "idm-multiple", given, [wrong] * 8 + [right] * 16, "b")
-    accuracy = quick(a, b).overall.metrics["accuracy"]
-    assert (accuracy.episodes, accuracy.differing) == (6, 2)
 
 
 def test_letters_are_compared_by_accuracy_and_edit_distance(tmp_path: Path) -> None:
@@ -390,7 +367,7 @@ def test_task_graphs_are_compared_without_steps_or_data(tmp_path: Path) -> None:
         (scored,), _ = scorer.score(place, answers, profile="omnibench-paper")
         write_scored(tmp_path / name, scored)
     found = quick(tmp_path / "a", tmp_path / "b")
-    assert (len(found.pair.ids), found.pair.only_a) == (11, 1)
+    assert (len(found.aligned.ids), found.unshared()["only_a"]) == (11, 1)
     assert list(found.columns) == ["CR", "LC"]
     assert found.overall.metrics["CR"].difference == pytest.approx(1 / 12 - 4 / 12)
     assert not found.flips and found.overall.flips is None

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from omnidata.actions import Action, Box
-from omnidata.loaders.episode_tree import TreeEpisode, TreeStep, TreeWriter
+from omnidata.loaders.tree_writer import TreeEpisode, TreeStep, TreeWriter
 from tests.data.tiny import SIZE, mp4, png, wav
 from tests.full import FULL
 
 STEPS = 3
-TIMES = 20 if FULL else 4
+TIMES = 20 if FULL else 3
 ENGLISH, CHINESE = "Open Settings and tap Share", "打开设置，然后点击“Share”"
 _TAP = Action("tap", (Box(10, 20, 30, 40, "px"),))
 

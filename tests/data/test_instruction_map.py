@@ -12,16 +12,20 @@ from tests.loaders.agentstudio import ground, write
 
 
 def test_each_dataset_gives_as_many_different_instructions(tmp_path: Path) -> None:
-    rows = [ground(image=f"{n}.png", instruction=f"Click on {n}") for n in range(350)]
+    rows = [ground(image=f"{n}.png", instruction=f"Click ${n}_{{") for n in range(350)]
     many = write(tmp_path / "many.jsonl", *rows, *rows[:9])
     texts = {"web": "abc", "mobile": "de"}
     few = [ground(instruction=text, platform=key) for key in texts for text in texts[key] + "a"]
     mixed = write(tmp_path / "few.jsonl", *few)
     both = drawn(tmp_path, "groundui", many, "groundui", mixed)
     assert "GroundUI: many.jsonl (300)" in both and "GroundUI: few.jsonl (5)" in both
-    assert drawn(tmp_path, "groundui", many, "groundui", mixed) == both
     groups = drawn(tmp_path, "groundui", mixed)
     assert "platform: web (3)" in groups and "platform: mobile (2)" in groups
+    assert drawn(tmp_path, "groundui", mixed) == groups
+    one = write(tmp_path / "one.jsonl", ground(instruction="点击"))
+    done = here("info", "groundui", one, "--map", tmp_path / "none.svg", code=2)
+    assert "there are 1 different instructions" in done.stderr
+    assert not (tmp_path / "none.svg").exists()
 
 
 def drawn(folder: Path, *data: str | Path) -> str:
@@ -38,13 +42,3 @@ def test_what_is_worded_alike_lies_together() -> None:
     apart = np.linalg.norm(centres[0] - centres[1])
     assert apart > np.linalg.norm(found[:8] - centres[0], axis=1).mean()
     np.testing.assert_array_equal(places(texts), found)
-
-
-def test_a_map_of_several_datasets_is_drawn(tmp_path: Path) -> None:
-    rows = [ground(image=f"{n}.png", instruction=f"Click ${n}_{{") for n in range(4)]
-    data = write(tmp_path / "a.jsonl", *rows)
-    other = write(tmp_path / "b.jsonl", ground(instruction="点击"))
-    assert "GroundUI: a.jsonl (4)" in drawn(tmp_path, "groundui", data, "groundui", other)
-    done = here("info", "groundui", other, "--map", tmp_path / "none.svg", code=2)
-    assert "there are 1 different instructions" in done.stderr
-    assert not (tmp_path / "none.svg").exists()

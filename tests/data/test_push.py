@@ -14,13 +14,15 @@ from omnidata.analysis.publish import push_run
 from omnidata.data.convert import convert
 from omnidata.data.push import push
 from omnidata.errors import DataError, RunError, UsageError
-from omnidata.loaders.fetch import local_place
+from omnidata.loaders.data_place import local_place
+from omnidata.loaders.hub import sending_token
+from omnidata.run.asker import Recipe
 from omnidata.run.evaluate import evaluate
 from omnidata.run.run_files import read_run
 from omnidata.run.run_info import read_info
 from omnidata.tasks import get_task
 from tests.cli.running import here
-from tests.hub_server import TOKEN, Hub
+from tests.hub_server import TOKEN, Hub, files_of
 from tests.loaders.desk import screenspot, spot
 from tests.loaders.phones import cagui, zoo_episode
 
@@ -51,11 +53,6 @@ def licensed(folder: Path, licence: str) -> Path:
     return folder
 
 
-def contents(folder: Path) -> dict[str, bytes]:
-    found = (path for path in folder.rglob("*") if path.is_file())
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in found}
-
-
 def test_what_is_pushed_is_there_in_one_commit_and_plain_datasets_opens_it(
     hub: Hub, repository: Path, tmp_path: Path
 ) -> None:
@@ -63,19 +60,13 @@ def test_what_is_pushed_is_there_in_one_commit_and_plain_datasets_opens_it(
     done = push(repository, NAME, private=True)
     repo = hub.repos[NAME]
     assert repo.private and done.new
-    assert repo.files == contents(repository)
+    assert repo.files == files_of(repository)
     assert len(repo.messages) == 1
-    place = local_place_with_token(f"hf://{NAME}")
+    with sending_token():
+        place = local_place(f"hf://{NAME}")
     assert len(get_task("screenspot").load(place).steps) == 2
     loaded = datasets.load_dataset(NAME, split="test", token=TOKEN, cache_dir=str(tmp_path / "c"))
     assert {*loaded["instruction"]} == {spot()["instruction"], "Open it"}
-
-
-def local_place_with_token(data: str) -> Path:
-    from omnidata.loaders.hub import sending_token
-
-    with sending_token():
-        return local_place(data)
 
 
 def test_again_there_is_nothing_to_do_and_a_change_is_all_that_is_sent(
@@ -90,7 +81,7 @@ def test_again_there_is_nothing_to_do_and_a_change_is_all_that_is_sent(
     changed = push(repository, NAME)
     assert list(changed.sent) == ["README.md"]
     assert changed.removed == ["data/a/old-1.parquet"]
-    assert hub.repos[NAME].files == contents(repository)
+    assert hub.repos[NAME].files == files_of(repository)
 
 
 def test_an_interrupted_push_sends_no_large_file_twice(
@@ -107,7 +98,7 @@ def test_an_interrupted_push_sends_no_large_file_twice(
     puts = sum(line.startswith("PUT") for line in hub.seen)
     push(repository, NAME)
     assert sum(line.startswith("PUT") for line in hub.seen) == puts
-    assert hub.repos[NAME].files == contents(repository)
+    assert hub.repos[NAME].files == files_of(repository)
 
 
 def interrupted(preupload: Any) -> Any:
@@ -128,7 +119,7 @@ def test_a_pull_request_leaves_the_branch_and_is_gone_on_with(hub: Hub, reposito
     assert done.url.endswith("/discussions/1")
     repo = hub.repos[NAME]
     assert repo.files == {"README.md": b"somebody's", "thesis.pdf": b"x"}
-    assert contents(repository).items() <= repo.commits[repo.refs["refs/pr/1"]].items()
+    assert files_of(repository).items() <= repo.commits[repo.refs["refs/pr/1"]].items()
     assert push(repository, NAME, pull_request=True).sent == {}
     assert len(repo.requests) == 1
 
@@ -228,19 +219,11 @@ RUN = "me/run"
 def run(hub: Hub, tmp_path: Path) -> Path:
     """A run on a dataset of the Hub."""
     folder = screenspot(tmp_path / "here", spot(), spot(instruction="Open it"))
-    hub.add("org/spots", contents(folder))
+    hub.add("org/spots", files_of(folder))
     task = get_task("screenspot")
-    data = local_place("hf://org/spots")
-    out = tmp_path / "run"
-    model = adapter()
-    evaluate(task, task.load(data), model, out)
-    return out
-
-
-def adapter() -> Any:
-    from omnidata.run.asker import Recipe
-
-    return Recipe("baseline:oracle", {})
+    source = task.load(local_place("hf://org/spots"))
+    evaluate(task, source, Recipe("baseline:oracle", {}), tmp_path / "run")
+    return tmp_path / "run"
 
 
 def test_a_run_goes_without_media_and_without_folders_of_this_machine(
@@ -276,13 +259,9 @@ def test_a_run_goes_without_paths_of_options_and_the_servers_address(
     info["model_settings"] = {"wire": "openai", "base_url": server}
     (run / "run.json").write_text(json.dumps(info))
     first, second = (run / "predictions.jsonl").read_text().splitlines()
-    failed = json.loads(second) | {
-        "delivery": "api_error",
-        "output": None,
-        "error": f"{server}: 10.0.0.7:8000 is away",
-    }
-    lines = f"{first}\n{json.dumps(failed, separators=(',', ':'))}\n"
-    (run / "predictions.jsonl").write_text(lines)
+    failed = {"delivery": "api_error", "output": None, "error": f"{server}: 10.0.0.7:8000 is away"}
+    line = json.dumps(json.loads(second) | failed, separators=(",", ":"))
+    (run / "predictions.jsonl").write_text(f"{first}\n{line}\n")
     push_run(run, RUN)
     files = hub.repos[RUN].files
     told = b"".join(files.values())
@@ -296,13 +275,16 @@ def test_a_run_goes_without_paths_of_options_and_the_servers_address(
 
 def test_somebody_elses_run_is_verified(hub: Hub, run: Path) -> None:
     push_run(run, RUN)
-    done = here("score", f"hf://{RUN}")
-    assert "the published results follow from the published answers" in done.stderr
-    results = json.loads(hub.repos[RUN].files["results.json"])
+    said = here("score", f"hf://{RUN}").stderr
+    assert "the published results follow from the published answers" in said
+    files = hub.repos[RUN].files
+    results = json.loads(files["results.json"])
     results["overall"] = dict.fromkeys(results["overall"], 0.5)
-    told = {"results.json": json.dumps(results).encode()}
-    hub.repos[RUN].commit({**hub.repos[RUN].files, **told})
+    hub.repos[RUN].commit({**files, "results.json": json.dumps(results).encode()})
     assert "published 0.5, computed 1.0" in here("score", f"hf://{RUN}", code=1).stderr
+    other = next(name for name in get_task("screenspot").profiles if name != read_run(run).profile)
+    told = here("score", f"hf://{RUN}", "--profile", other).stderr
+    assert "not compared: the published results" in told and "follow from" not in told
 
 
 @pytest.mark.parametrize(
@@ -314,36 +296,18 @@ def test_somebody_elses_run_is_verified(hub: Hub, run: Path) -> None:
         ("results.json", b'": 1.0', b'": 1' + b"0" * 400, 2, "results.json"),
         ("results.json", b'e": "screenspot",\n "o', b'e": "all",\n "o', 2, 'has no profile "all"'),
         ("scores.jsonl", b"true", b"false", 1, "the score of "),
-        (
-            "run.json",
-            b'"options": {',
-            b'"options": {"fancy": "1", ',
-            0,
-            "options of the run, not checked: fancy",
-        ),
+        ("run.json", b'"options": {', b'"options": {"fancy": "1", ', 0,
+         "options of the run, not checked: fancy"),
     ],
-)
+)  # fmt: skip
 def test_whatever_was_published_otherwise_is_said(
-    hub: Hub,
-    run: Path,
-    name: str,
-    old: bytes,
-    new: bytes,
-    code: int,
-    said: str,
+    hub: Hub, run: Path, name: str, old: bytes, new: bytes, code: int, said: str
 ) -> None:
     push_run(run, RUN)
     files = hub.repos[RUN].files
     assert old in files[name]
     hub.repos[RUN].commit({**files, name: files[name].replace(old, new)})
     assert said in here("score", f"hf://{RUN}", code=code).stderr
-
-
-def test_by_another_profile_nothing_is_compared(hub: Hub, run: Path) -> None:
-    push_run(run, RUN)
-    other = next(name for name in get_task("screenspot").profiles if name != read_run(run).profile)
-    told = here("score", f"hf://{RUN}", "--profile", other).stderr
-    assert "not compared: the published results" in told and "follow from" not in told
 
 
 def test_a_hostile_run_opens_nothing_here(hub: Hub, run: Path, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -213,19 +213,14 @@ def test_datasets_stand_beside_each_other(tmp_path: Path) -> None:
     assert r"element, \% of the screen" in latex
 
 
-def heights(panel: Any) -> Sequence[float]:
-    return [patch.get_height() for patch in panel.patches]
-
-
 def test_the_figure_of_any_dataset_draws_what_is_counted() -> None:
     data = source(
         *(step("A", index, tap(Box(0, 0, 10, 10, "px")), app="$a_{") for index in range(3)),
         step("B", 0, Action("wait"), app="b"),
     )
     found = statistics(get_task("omnigui"), data)
-    panels = {panel.get_title("left"): panel for panel in figure(data, found).axes}
+    panels: Any = {panel.get_title("left"): panel for panel in figure(data, found).axes}
     assert panels.keys() == {"actions", "steps by app", *found.measures}
-    bars: Sequence[Any] = panels["steps by app"].patches
-    assert [bar.get_width() for bar in bars] == [3, 1]
-    assert sum(heights(panels[STEPS])) == 2
-    assert sum(heights(panels[SHARE])) == 3
+    assert [bar.get_width() for bar in panels["steps by app"].patches] == [3, 1]
+    sums = {name: sum(bar.get_height() for bar in panels[name].patches) for name in (STEPS, SHARE)}
+    assert sums == {STEPS: 2, SHARE: 3}

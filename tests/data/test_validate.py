@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import random
+import json
 import struct
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,13 +15,13 @@ from omnidata import following
 from omnidata.actions import Action
 from omnidata.data.convert import convert
 from omnidata.data.validate import Report, validate
-from omnidata.loaders.episode_tree import TreeEpisode, TreeStep, TreeWriter
+from omnidata.loaders.tree_writer import TreeEpisode, TreeStep, TreeWriter
 from omnidata.tasks import get_task
 from omnidata.types import LoadedDataset
 from tests.data.planted import STEPS
 from tests.data.tiny import SIZE, endless, mp4, png, wav
 from tests.full import in_gate
-from tests.media.test_damage import damaged
+from tests.trees import write_rows
 
 WAIT, TAP = Action("none"), Action("back")
 
@@ -78,10 +78,13 @@ def test_the_sample_dataset_gives_no_finding(data: str, request: pytest.FixtureR
     assert done == [(number, total) for number in range(1, total + 1)]
 
 
-def test_a_still_clip_after_a_wait_is_as_it_should_be(tmp_path: Path) -> None:
+def test_a_still_clip_after_a_wait_or_before_the_first_action_is_as_it_should_be(
+    tmp_path: Path,
+) -> None:
     for action, codes in ((WAIT, []), (TAP, ["screenshot-repeated", "clip-frozen"])):
         media = write(tmp_path / action.label, action=action)
-        (media / "2.mp4").write_bytes(mp4(0, moves=False))
+        for name in ("1.mp4", "2.mp4"):
+            (media / name).write_bytes(mp4(0, moves=False))
         (media / "2.png").write_bytes((media / "1.png").read_bytes())
         assert look(tmp_path / action.label) == [(code, "App/E/1") for code in codes]
 
@@ -90,12 +93,6 @@ def test_a_clip_that_freezes_where_the_screen_changed_is_found_after_a_wait(tmp_
     media = write(tmp_path / "data", action=WAIT)
     (media / "2.mp4").write_bytes(mp4(0, moves=False))
     assert look(tmp_path / "data") == [("clip-frozen", "App/E/1")]
-
-
-def test_a_still_clip_before_the_first_action_is_as_it_should_be(tmp_path: Path) -> None:
-    media = write(tmp_path / "data")
-    (media / "1.mp4").write_bytes(mp4(0, moves=False))
-    assert look(tmp_path / "data") == []
 
 
 def test_a_broken_screenshot_puts_every_step_that_shows_it_into_quarantine(tmp_path: Path) -> None:
@@ -108,12 +105,10 @@ def test_a_broken_screenshot_puts_every_step_that_shows_it_into_quarantine(tmp_p
 
 
 def test_a_gap_puts_the_episode_into_quarantine(tmp_path: Path) -> None:
-    import json
-
     media = write(tmp_path / "data")
     rows = json.loads((media / "E.json").read_text())
     for path in (media / "E.json", tmp_path / "data" / "App" / "dataset_App.json"):
-        path.write_text(json.dumps([rows[0], rows[2]]))
+        write_rows(path, [rows[0], rows[2]])
     report = validate(load(tmp_path / "data"), workers=0)
     assert [finding.code for finding in report.findings] == ["step-gap"]
     assert report.quarantine == ["App/E/0", "App/E/2"]
@@ -136,19 +131,6 @@ def test_a_decode_that_takes_too_long_is_a_finding_and_the_others_go_on(tmp_path
         ("media-timeout", "App/E/0"),
         ("media-missing", "App/E/2"),
     ]
-
-
-def test_damaged_media_never_end_the_run(tmp_path: Path) -> None:
-    media = write(tmp_path / "data", steps=8)
-    rng = random.Random(5)
-    files = sorted(media.glob("*.[pmw]*"))[:20]
-    for path in files:
-        path.write_bytes(damaged(path.read_bytes(), rng))
-    report = validate(load(tmp_path / "data"), workers=0)
-    assert report.errors > 5
-    assert {finding.code for finding in report.findings if finding.severity == "error"} <= {
-        *("media-empty", "media-truncated", "media-unreadable", "media-refused"),
-    }
 
 
 @pytest.mark.parametrize("said", [1.5, 4.0])
@@ -189,13 +171,11 @@ def test_a_screenshot_that_is_embedded_twice_is_looked_at_and_reported_once(tmp_
 
 
 def test_an_embedded_file_that_an_earlier_step_has_named_is_found(tmp_path: Path) -> None:
-    import json
-
     media = write(tmp_path / "data")
     for path in (media / "E.json", tmp_path / "data" / "App" / "dataset_App.json"):
         rows = json.loads(path.read_text())
         rows[2]["image_path"] = rows[0]["image_path"]
-        path.write_text(json.dumps(rows))
+        write_rows(path, rows)
     convert(load(tmp_path / "data"), tmp_path / "repository", embed=True)
     for name in ("data", "repository"):
         assert look(tmp_path / name) == [("screenshot-repeated", "App/E/2")]
@@ -210,16 +190,24 @@ def test_a_linked_file_that_changed_is_found(tmp_path: Path) -> None:
     assert look(tmp_path / "data") == []
 
 
-@pytest.mark.parametrize("history", [(None,), (), (Action("home"),)])
-def test_a_history_of_other_actions_than_the_targets_is_found(
-    tmp_path: Path, history: tuple[Action | None, ...]
+@pytest.mark.parametrize(
+    ("number", "changes", "wrong"),
+    [
+        (1, {"history": (None,)}, ""),
+        (1, {"history": ()}, "history-differs"),
+        (1, {"history": (Action("home"),)}, "history-differs"),
+        (0, {"instruction": "点击分享"}, "language-differs"),
+    ],
+)
+def test_a_history_of_other_actions_or_another_language_is_found(
+    tmp_path: Path, number: int, changes: dict[str, Any], wrong: str
 ) -> None:
     write(tmp_path / "data")
     source = load(tmp_path / "data")
     steps = [*source.steps]
-    steps[1] = replace(steps[1], history=history)
-    wrong = [] if history == (None,) else [("history-differs", "App/E/1")]
-    assert found(validate(replace(source, steps=steps), workers=0)) == wrong
+    steps[number] = replace(steps[number], **changes)
+    report = validate(replace(source, steps=steps), workers=0)
+    assert found(report) == ([(wrong, f"App/E/{number}")] if wrong else [])
 
 
 def test_episodes_without_any_history_contradict_no_target(tmp_path: Path) -> None:
@@ -227,14 +215,6 @@ def test_episodes_without_any_history_contradict_no_target(tmp_path: Path) -> No
     source = load(tmp_path / "data")
     steps = [replace(step, history=(), history_screens=()) for step in source.steps]
     assert found(validate(replace(source, steps=steps), workers=0)) == []
-
-
-def test_the_language_of_tasks_without_columns_for_it_is_looked_at(tmp_path: Path) -> None:
-    write(tmp_path / "data")
-    source = load(tmp_path / "data")
-    steps = [replace(step, instruction="点击分享") for step in source.steps]
-    report = validate(replace(source, steps=steps), workers=0)
-    assert found(report) == [("language-differs", "App/E/0")]
 
 
 def test_a_text_that_the_loader_has_reported_is_not_reported_again(tmp_path: Path) -> None:

@@ -11,14 +11,15 @@ from typing import get_args
 
 import pytest
 
-from omnidata.data.validate import CODES, NoAnswer
+from omnidata.data.media_checks import CODES
+from omnidata.data.media_outcomes import NoAnswer
 from omnidata.errors import MediaFault
 
 ROOT = Path(__file__).parents[2]
 TABLE = ROOT / "docs" / "validate.md"
 ROOMS = (
     *("loaders", "tasks", "types.py"),
-    *(f"data/{name}.py" for name in ("validate", "convert", "convert_shards")),
+    *(f"data/{name}.py" for name in ("validate", "media_checks", "convert", "convert_shards")),
 )
 ELSEWHERE = ("scoring.py", "action_log.py", "recordings.py", "asking_under_options.py")
 """What `score`, `segment` and `evaluate` find is no matter of `validate`; docs/segment.md has a
@@ -104,8 +105,8 @@ def test_the_table_has_the_severities_of_the_code() -> None:
 
 
 def test_every_threshold_in_the_table_is_that_of_the_code() -> None:
-    from omnidata.data import validate as steps
-    from omnidata.data.validate import LIMIT_S
+    from omnidata.data import media_checks as steps
+    from omnidata.data.media_outcomes import LIMIT_S
     from omnidata.media import DEFAULT_BUDGET, probing
 
     text = TABLE.read_text("utf-8")

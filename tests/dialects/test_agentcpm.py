@@ -88,21 +88,6 @@ def test_what_is_no_answer(text: str) -> None:
         read(text, strict=True)
 
 
-def test_what_cannot_be_said() -> None:
-    place = at(1, 2)
-    for action in (
-        Action("tap", place, count=2), Action("type", text="a", submit=True), Action("tap"),
-        Action("open_app", app="Clock"), Action("type", place, text="a"), Action("none"),
-        Action("done", text="42", status="success"), Action("long_press", place, seconds=0.1),
-    ):  # fmt: skip
-        with pytest.raises(CannotSayError):
-            CPM.write((action,), FED, "mobile")
+def test_two_actions_cannot_be_said() -> None:
     with pytest.raises(CannotSayError):
         CPM.write((Action("home"), Action("home")), FED, "mobile")
-
-
-def test_the_prompt_names_the_keys_and_tells_no_history() -> None:
-    text = CPM.vocabulary("action", "mobile", FED)
-    assert all(f'"{key}"' in text for key in ("thought", "POINT", "PRESS", "TYPE", "STATUS"))
-    assert "POINT" in CPM.vocabulary("point", "mobile", FED)
-    assert CPM.layout.actions == 0

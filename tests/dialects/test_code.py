@@ -7,14 +7,7 @@ from typing import get_args
 import pytest
 
 from omnidata.actions import Action, Box, Point, Region, Screen
-from omnidata.dialects import (
-    Answer,
-    CannotSayError,
-    Platform,
-    Rules,
-    UnreadError,
-    get_dialect,
-)
+from omnidata.dialects import Answer, CannotSayError, Rules, UnreadError, get_dialect
 
 CODE = ("opencua", "aguvis", "kimi")
 OURS = (*CODE, "os-atlas-pro", "os-atlas-base", "os-atlas-base-4b")
@@ -45,33 +38,6 @@ def test_keys_that_are_held_and_places_of_texts_are_lines_of_their_own(name: str
     )
     labels = [action.label for action in dialect.read(code, FED).actions]
     assert labels == ["HOLD", "TAP", "RELEASE", "TAP", "INPUT", "KEYS"]
-
-
-@pytest.mark.parametrize(
-    ("name", "platform", "action"),
-    [
-        ("opencua", "desktop", Action("long_press", (Point(1, 1, "px"),))),
-        ("opencua", "desktop", Action("type", text="a", clear=True)),
-        ("opencua", "desktop", Action("scroll", direction="up", amount=3, amount_unit="px")),
-        ("opencua", "mobile", Action("back")),
-        ("kimi", "desktop", Action("done")),
-        ("kimi", "desktop", Action("drag", (), (Point(1, 1, "rel"),), path=(Point(0, 0, "rel"),))),
-        ("aguvis", "mobile", Action("recent")),
-        ("aguvis", "mobile", Action("tap")),
-        ("aguvis", "mobile", Action("type", (Point(1, 1, "rel"),), text="a")),
-        ("aguvis", "desktop", Action("wait")),
-        ("aguvis", "desktop", Action("tap", button="x")),
-        ("os-atlas-pro", "mobile", Action("type", text="a[0]")),
-        ("os-atlas-pro", "mobile", Action("swipe")),
-        ("os-atlas-pro", "desktop", Action("scroll", direction="down", amount=5)),
-        ("os-atlas-pro", "desktop", Action("keys", keys=("home",))),
-        ("os-atlas-pro", "mobile", Action("tap", (Point(1, 1, "norm1000"),), count=2)),
-        ("os-atlas-base", "web", Action("type", text="a")),
-    ],
-)
-def test_what_has_no_words_is_refused(name: str, platform: Platform, action: Action) -> None:
-    with pytest.raises(CannotSayError):
-        get_dialect(name).write([action], FED, platform)
 
 
 # What models write.
@@ -283,16 +249,3 @@ def test_released_parsers_move_places() -> None:
 
 
 # How it is asked.
-
-
-@pytest.mark.parametrize("name", OURS)
-def test_prompts_name_what_can_be_said(name: str) -> None:
-    dialect = get_dialect(name)
-    for platform in dialect.says:
-        told = dialect.vocabulary("action", platform, FED)
-        assert ("mobile.swipe" in told) == (name == "aguvis" and platform == "mobile")
-        assert ("LONG_PRESS" in told) == (name == "os-atlas-pro" and platform == "mobile")
-        assert ("call_user" in told) == (name == "kimi")
-    assert ("1932 wide and 1092 high" in dialect.vocabulary("point", "web", FED)) == (
-        name == "opencua"
-    )

@@ -83,7 +83,7 @@ def taught(folder: Path, out: Path, task: Asking, steps: Sequence[Step]) -> Path
     return out
 
 
-@pytest.mark.parametrize("pair", in_gate(TAUGHT, 2, "seconds of training each"))
+@pytest.mark.parametrize("pair", in_gate(TAUGHT, 1, "seconds of training each"))
 def test_a_model_taught_in_a_dialect_answers_in_it_and_is_right(
     pair: tuple[Model, str],
     phone: Path,

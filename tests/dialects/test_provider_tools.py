@@ -49,9 +49,8 @@ def read(name: str, text: str, rules: Rules = "lenient") -> tuple[Action, ...]:
 @pytest.mark.parametrize("name", NAMES)
 def test_what_a_tool_cannot_say_is_named(name: str) -> None:
     dialect = get_dialect(name)
-    for action in (Action("ask", text="?"), Action("none"), Action("recent"), Action("select")):
-        with pytest.raises(CannotSayError, match=action.label):
-            dialect.write([action], (1000, 800), "mobile")
+    with pytest.raises(CannotSayError, match="RECENT"):
+        dialect.write([Action("recent")], (1000, 800), "mobile")
     with pytest.raises(CannotSayError, match="no action"):
         dialect.write([], (1000, 800), "mobile")
 
@@ -120,13 +119,6 @@ def test_both_rules_say_what_they_read(
             actions = ()
         kinds[rules] = ",".join(action.kind for action in actions)
     assert kinds == {"lenient": lenient, "strict": strict}
-
-
-def test_keys_and_amounts_that_a_tool_has_no_place_for_are_not_said() -> None:
-    dialect, there = get_dialect(CLAUDE[1]), (Point(9, 9, "px"),)
-    for action in (Action("tap", AT, held=("a b",)), Action("swipe", AT, there, amount=3)):
-        with pytest.raises(CannotSayError):
-            dialect.write([action], (1000, 800), "mobile")
 
 
 @pytest.mark.parametrize("name", OPENAI)

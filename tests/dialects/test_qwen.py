@@ -7,7 +7,6 @@ import pytest
 
 from omnidata.actions import Action, Box, Point, centre
 from omnidata.dialects import (
-    CannotSayError,
     Past,
     Platform,
     Question,
@@ -166,28 +165,6 @@ def test_known_breakages_of_released_parsers(
 ) -> None:
     found = (read(name, text) is not None, read(name, text, "strict") is not None)
     assert found == (lenient, strict)
-
-
-@pytest.mark.parametrize("name", VERSIONS)
-@pytest.mark.parametrize(
-    ("action", "platform"),
-    [
-        (Action("tap", (Point(1, 2, "px"),), count=2), "mobile"),
-        (Action("tap", (Point(1, 2, "px"),), held=("ctrl",)), "desktop"),
-        (Action("tap", (Point(1, 2, "px"),), button="x"), "web"),
-        (Action("none"), "mobile"),
-        (Action("open_url", url="a"), "web"),
-        (Action("type", (Point(1, 2, "px"),), text="a"), "web"),
-        (Action("hold", keys=("shift",)), "desktop"),
-        (Action("keys", keys=("a", "b")), "desktop"),
-        (Action("scroll", direction="down", amount=1, amount_unit="page"), "desktop"),
-        (Action("swipe"), "mobile"),
-        (Action("done", text="a", status="failure"), "mobile"),
-    ],
-)
-def test_what_cannot_be_said(name: str, action: Action, platform: Platform) -> None:
-    with pytest.raises(CannotSayError):
-        get_dialect(name).write([action], (1000, 1000), platform)
 
 
 @pytest.mark.parametrize("name", VERSIONS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from omnidata.actions import Action, Point
-from omnidata.dialects import Answer, CannotSayError, Past, UnreadError, get_dialect
+from omnidata.dialects import Answer, Past, UnreadError, get_dialect
 
 NAMES = ("gui-r1", "ui-r1")
 FED = (1316, 728)
@@ -123,30 +123,6 @@ def test_ui_r1_reads_no_text() -> None:
 def test_histories_tell_which_way_a_swipe_went() -> None:
     past = Past((Action("swipe", at(5, 9), at(5, 2)),))
     assert get_dialect("gui-r1").line(past, "mobile") == one("scroll", "[5, 9]", "'up'")
-
-
-def test_what_cannot_be_said() -> None:
-    place = at(1, 2)
-    for action in (
-        Action("tap", place, count=3), Action("tap"), Action("type", text="a", submit=True),
-        Action("done"), Action("type", text="no input text"), Action("keys", keys=("a", "b")),
-        Action("swipe", place, at(3, 4)), Action("scroll", direction="up", amount=3),
-        Action("tap", at(-100, -100)), Action("hotkey", keys=("ctrl", "+")),
-    ):  # fmt: skip
-        with pytest.raises(CannotSayError):
-            get_dialect("gui-r1").write((action,), FED, "web")
-    for action in (Action("type", text="a"), Action("scroll", direction="up")):
-        with pytest.raises(CannotSayError):
-            get_dialect("ui-r1").write((action,), FED, "mobile")
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_prompt_tells_the_size_and_the_names(name: str) -> None:
-    for platform in get_dialect(name).says:
-        text = get_dialect(name).vocabulary("action", platform, FED)
-        assert "1316 wide" in text
-        assert "click" in text
-        assert "'click'" in get_dialect(name).vocabulary("point", platform, (0, 0))
 
 
 def test_the_end_of_a_thought_in_a_text_that_is_typed_ends_no_thought() -> None:

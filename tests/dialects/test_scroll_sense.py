@@ -59,61 +59,36 @@ def conversations(sign: str, up: str, down: str, folder: Path) -> Path:
     return step_rows.lines(folder / "rows.jsonl", *rows)
 
 
+def scroll(direction: str) -> dict[str, str]:
+    return {"action_type": "scroll", "direction": direction}
+
+
+def use(direction: str) -> Any:
+    return {"action": {"action": "swipe", "direction": direction}}
+
+
+CONTROL, ODYSSEY = "androidcontrol", "gui-odyssey"
+OWN = {"action": scroll("down")}, {"action": scroll("up")}
+UI_R1 = {"gt": scroll("down")}, {"gt": scroll("up")}
+PLACES = swipe((9, 90), (9, 9)), swipe((9, 9), (9, 90))
+TEXTS = {"action": "SCROLL [DOWN]"}, {"action": "SCROLL [UP]"}
+GUI_R1 = graded("scroll", "DOWN"), graded("scroll", "UP")
 FORMS: dict[str, tuple[str, Data]] = {
-    "records": ("androidcontrol", records),
-    "own": (
-        "androidcontrol",
-        partial(
-            up_and_down,
-            {"action": {"action_type": "scroll", "direction": "down"}},
-            {"action": {"action_type": "scroll", "direction": "up"}},
-        ),
-    ),
-    "ui-r1": (
-        "androidcontrol",
-        partial(
-            up_and_down,
-            {"gt": {"action_type": "scroll", "direction": "down"}},
-            {"gt": {"action_type": "scroll", "direction": "up"}},
-        ),
-    ),
-    "mobile_use": (
-        "androidcontrol",
-        partial(
-            up_and_down,
-            {"action": {"action": "swipe", "direction": "up"}},
-            {"action": {"action": "swipe", "direction": "down"}},
-        ),
-    ),
-    "two places": (
-        "androidcontrol",
-        partial(up_and_down, swipe((9, 90), (9, 9)), swipe((9, 9), (9, 90))),
-    ),
-    "os-atlas's texts": (
-        "androidcontrol",
-        partial(up_and_down, {"action": "SCROLL [DOWN]"}, {"action": "SCROLL [UP]"}),
-    ),
-    "gui-r1's columns": (
-        "androidcontrol",
-        partial(up_and_down, graded("scroll", "DOWN"), graded("scroll", "UP")),
-    ),
-    "os-atlas's conversations": (
-        "androidcontrol",
-        partial(conversations, "OPEN_APP", "DOWN", "UP"),
-    ),
-    "annotations": ("gui-odyssey", annotated),
+    "records": (CONTROL, records),
+    "own": (CONTROL, partial(up_and_down, *OWN)),
+    "ui-r1": (CONTROL, partial(up_and_down, *UI_R1)),
+    "mobile_use": (CONTROL, partial(up_and_down, use("up"), use("down"))),
+    "two places": (CONTROL, partial(up_and_down, *PLACES)),
+    "os-atlas's texts": (CONTROL, partial(up_and_down, *TEXTS)),
+    "gui-r1's columns": (CONTROL, partial(up_and_down, *GUI_R1)),
+    "os-atlas's conversations": (CONTROL, partial(conversations, "OPEN_APP", "DOWN", "UP")),
+    "annotations": (ODYSSEY, annotated),
     "os-atlas's conversations of odyssey": (
-        "gui-odyssey",
+        ODYSSEY,
         partial(conversations, "IMPOSSIBLE", "UP", "DOWN"),
     ),
-    "os-atlas's texts of odyssey": (
-        "gui-odyssey",
-        partial(up_and_down, {"action": "SCROLL [UP]"}, {"action": "SCROLL [DOWN]"}),
-    ),
-    "gui-r1's columns of odyssey": (
-        "gui-odyssey",
-        partial(up_and_down, graded("scroll", "UP"), graded("scroll", "DOWN")),
-    ),
+    "os-atlas's texts of odyssey": (ODYSSEY, partial(up_and_down, *TEXTS[::-1])),
+    "gui-r1's columns of odyssey": (ODYSSEY, partial(up_and_down, *GUI_R1[::-1])),
 }
 WORDS = {"androidcontrol": "SCROLL [DOWN]", "gui-odyssey": "SCROLL [UP]"}
 """How OS-Atlas's labels of each benchmark say that the finger goes up."""

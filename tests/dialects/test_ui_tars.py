@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from omnidata.actions import Action, Box, Point, Space
-from omnidata.dialects import Answer, CannotSayError, Past, UnreadError, get_dialect
+from omnidata.dialects import Answer, Past, UnreadError, get_dialect
 
 NAMES = ("ui-tars-1.0", "ui-tars-1.5", "ui-tars-doubao", "ui-tars-2")
 SPOKEN = NAMES[:3]
@@ -219,6 +219,7 @@ BROKEN = (
     "click(start_box='(1,2)')",
     "Action: click(start_box=(1,2))",
     "Action: type(content='a)\n\nb')",
+    "Action: wait()" + " " * 100_001,
 )
 
 
@@ -257,38 +258,10 @@ def test_elsewhere_the_two_readers_agree(text: str) -> None:
     assert read(text, strict=True).actions == read(text).actions
 
 
-def test_what_cannot_be_said() -> None:
-    for name in NAMES:
-        dialect = get_dialect(name)
-        place = at(1, 2, dialect.frame.space)
-        for action in (
-            Action("tap", place, held=("ctrl",)), Action("tap", place, count=3), Action("tap"),
-            Action("tap", place, button="middle"), Action("type", text="a\n"), Action("look"),
-            Action("scroll", direction="up", amount=5), Action("done", status="failure"),
-            Action("hotkey", keys=("ctrl", "a b")), Action("keys", keys=("a", "b")),
-            Action("select", place, text="an entry"), Action("tap", place, then=(Action("wait"),)),
-        ):  # fmt: skip
-            with pytest.raises(CannotSayError):
-                dialect.write((action,), FED, "web")
-        with pytest.raises(CannotSayError):
-            dialect.write((Action("recent"),), FED, "mobile")
-
-
 def test_histories_tell_of_a_scroll_without_how_far() -> None:
     past = Past((Action("scroll", direction="down", amount=5),))
     line = get_dialect("ui-tars-1.5").line(past, "desktop")
     assert line == "Action: scroll(direction='down')"
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_prompt_names_what_can_be_read_and_the_size_of_pixels(name: str) -> None:
-    dialect = get_dialect(name)
-    for platform in dialect.says:
-        text = dialect.vocabulary("action", platform, (1316, 728))
-        assert "click" in text
-        assert ("1316 wide" in text) == (dialect.frame.space == "px")
-        assert ("long_press" in text) == (platform == "mobile")
-        assert "click" in dialect.vocabulary("point", platform, (0, 0))
 
 
 @pytest.mark.parametrize("typed", ["<answer>", "<answer>no</answer>", "<function=click>"])

@@ -91,7 +91,6 @@ TOYS = (
 
 
 def install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The toys as a distribution has them."""
     plugs.on_path(folder, "toy_dialects", monkeypatch)
     (folder / "toy_dialects.py").write_text("from tests.dialects.toy import TOYS\n")
     plugs.install(folder, "toy-dialects", "omnidata.dialects", "toys = toy_dialects:TOYS")

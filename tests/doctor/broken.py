@@ -99,7 +99,6 @@ def install(
 
 
 def information(folder: Path, name: str, *, version: str | None = None, requires: str = "") -> None:
-    """What the installer says about a package."""
     number = version or importlib.metadata.version(name)
     about = folder / f"{name.replace('-', '_')}-{number}.dist-info"
     about.mkdir(parents=True)
@@ -155,6 +154,5 @@ def follow(check: Check) -> None:
 
 
 def loads(folder: Path, code: str) -> bool:
-    """Whether a plain Python runs the code, where it searches the folder first."""
     environment = os.environ | {"PYTHONPATH": first(folder)}
     return subprocess.run([sys.executable, "-c", code], env=environment).returncode == 0

@@ -120,9 +120,7 @@ def test_a_broken_package_is_reported_and_harms_no_other(checks: dict[str, Check
     assert checks["torchaudio"]["detail"] == "OSError: \x1b[2Jred"
 
 
-def test_a_package_that_hangs_is_reported_with_those_that_need_it(
-    checks: dict[str, Check],
-) -> None:
+def test_a_package_that_hangs_is_reported_with_those_that_need_it(checks: dict[str, Check]) -> None:
     assert checks["matplotlib"]["detail"] == "it was still loading after 10 s"
     assert "matplotlib==" in checks["matplotlib"]["remedy"]
     assert checks["espeakng-loader"]["detail"] == "as matplotlib: it was still loading after 10 s"

@@ -14,7 +14,6 @@ from tests.trees import row, write_lines, write_rows
 
 
 def box(left: float, top: float, right: float, bottom: float) -> dict[str, Any]:
-    """A place, as errata write it."""
     edges = {"left": left, "top": top, "right": right, "bottom": bottom}
     return {**edges, "space": "px", "is_point": (left, top) == (right, bottom)}
 
@@ -30,7 +29,6 @@ def loaded(task: str, data: Path) -> LoadedDataset:
 
 
 def oracle(task: str, data: Path, path: Path) -> Path:
-    """The right answer to each step."""
     asked = get_task(task)
     rows = [
         {"sample_id": step.sample_id, "output": target.text}
@@ -50,12 +48,10 @@ def taps(folder: Path, *targets: Sequence[Sequence[int]]) -> Path:
 
 
 def control(folder: Path, *actions: Mapping[str, Any]) -> Path:
-    """One episode of AndroidControl."""
     return phones.records(folder / "android_control-0", phones.episode(*actions)).parent
 
 
 def spots(folder: Path, *boxes: Sequence[int]) -> Path:
-    """Icons on a large screen."""
     rows = [
         desk.pro(id=f"word_windows_{n}", bbox=[*edges], img_size=[3840, 2160])
         for n, edges in enumerate(boxes)

@@ -7,16 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from omnidata.actions import Action, Box, Point
 from omnidata.errors import DataError, UsageError
-from omnidata.predictions import Prediction
 from omnidata.run.errata import read_errata
-from omnidata.run.scoring import get_profile, score
 from omnidata.types import Step
 from tests.errata import made
+from tests.tasks.scored import scored
 from tests.tasks.test_contract import ROWS, Buttons
 from tests.trees import write_lines
 
@@ -111,20 +109,14 @@ def test_a_plug_in_whose_answers_are_in_the_row_says_how_a_row_gets_another(tmp_
     back = {"sample_id": "b/0", "kind": "replace", "value": {"kind": "BACK"}}
     errata = [read_errata(made.errata(tmp_path / "e.jsonl", "buttons", back))]
 
-    def scored(task: Buttons) -> dict[str, Any]:
-        source = task.load(data)
-        answers = [
-            Prediction(sample_id=one.sample_id, output='{"do": "back"}') for one in source.steps
-        ]
-        whole = np.ones(len(answers), dtype=np.bool_)
-        rules = get_profile(task, None)
-        return score(task, rules, source.steps, answers, whole=whole, errata=errata)
+    def answered(task: Buttons) -> dict[str, Any]:
+        return scored(task, task.load(data).steps, ['{"do": "back"}'] * 3, errata=errata)
 
-    found = scored(Retargeted("buttons", {}))
+    found = answered(Retargeted("buttons", {}))
     assert found["overall"] == {"Step": 1 / 3, "SR": 0}
     assert found["with_errata"]["overall"] == {"Step": 2 / 3, "SR": 1 / 2}
     with pytest.raises(UsageError, match="the profile near reads the row"):
-        scored(Buttons("buttons", {}))
+        answered(Buttons("buttons", {}))
     errata = [read_errata(made.errata(tmp_path / "w.jsonl", "buttons", back | {"value": tap()}))]
     with pytest.raises(DataError, match="buttons cannot say the action TAP here: only going back"):
-        scored(Retargeted("buttons", {}))
+        answered(Retargeted("buttons", {}))

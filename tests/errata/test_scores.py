@@ -41,17 +41,8 @@ def omnigui(folder: Path) -> tuple[str, Path, Path, list[dict[str, Any]]]:
 def androidcontrol(folder: Path) -> tuple[str, Path, Path, list[dict[str, Any]]]:
     good = made.control(folder / "good", CLICK, WAIT, TYPE, OPEN)
     bad = made.control(folder / "bad", CLICK, CLICK, WAIT, CLICK)
-    return (
-        "androidcontrol",
-        good,
-        bad,
-        [
-            {},
-            {"kind": "WAIT"},
-            {"kind": "INPUT", "text": "a"},
-            {"kind": "OPEN_APP", "app": "Clock"},
-        ],
-    )
+    texts = {"kind": "INPUT", "text": "a"}, {"kind": "OPEN_APP", "app": "Clock"}
+    return "androidcontrol", good, bad, [{}, {"kind": "WAIT"}, *texts]
 
 
 def screenspot(folder: Path) -> tuple[str, Path, Path, list[dict[str, Any]]]:
@@ -124,17 +115,12 @@ def test_empty_errata_change_nothing(tmp_path: Path) -> None:
 def test_the_effects_of_several_add_up_in_their_order(tmp_path: Path) -> None:
     data = made.taps(tmp_path / "data", HERE, HERE, HERE, HERE)
     first, second, third, fourth = names("omnigui", data)
-    answers = write_lines(
-        tmp_path / "a.jsonl",
-        [
-            {"sample_id": name, "output": json.dumps({"action_type": 0, "coordinate": place})}
-            for name, place in zip(
-                (first, second, third, fourth),
-                ([390, 511], [40, 25], [390, 511], [9, 9]),
-                strict=True,
-            )
-        ],
-    )
+    places = zip(names("omnigui", data), ([390, 511], [40, 25], [390, 511], [9, 9]), strict=True)
+    said = [
+        {"sample_id": name, "output": json.dumps({"action_type": 0, "coordinate": place})}
+        for name, place in places
+    ]
+    answers = write_lines(tmp_path / "a.jsonl", said)
     one = made.errata(
         tmp_path / "one.jsonl",
         "omnigui",

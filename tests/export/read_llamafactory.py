@@ -13,7 +13,6 @@ _PIXELS = {"image_max_pixels": 1 << 30, "image_min_pixels": 1}
 
 
 def read(folder: Path, name: str) -> list[dict[str, Any]]:
-    """The prompt, the answer, the media and what is decoded of them, row by row."""
     from llamafactory.data.loader import _load_single_dataset
     from llamafactory.data.mm_plugin import MMPluginMixin
     from llamafactory.data.parser import get_dataset_list

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from omnidata.actions import Action, Box
-from omnidata.loaders.episode_tree import TreeEpisode, TreeStep, TreeWriter
+from omnidata.loaders.tree_writer import TreeEpisode, TreeStep, TreeWriter
 from omnidata.tasks import get_task
 from omnidata.tasks.asking import Asking
 from omnidata.training.export import Exported, export
@@ -42,6 +42,16 @@ CONTROLS = (
 Instruct = Callable[[int], str]
 
 
+def seen_steps(
+    actions: Sequence[Action | None], *, first: int, extra: Mapping[str, Any] = {}
+) -> list[TreeStep]:
+    """Steps with these actions; the media of step n are `png(first + n)` and so on."""
+    return [
+        TreeStep(action, screen=SIZE, screenshot=png(n), video=mp4(n), audio=wav(n), extra=extra)
+        for n, action in enumerate(actions, first)
+    ]
+
+
 def tree(
     root: Path,
     *,
@@ -58,18 +68,11 @@ def tree(
     """
     with TreeWriter(root) as writer:
         for number in range(episodes):
-            first = seed + 100 * number
-            steps = [
-                TreeStep(
-                    action,
-                    screen=SIZE,
-                    screenshot=png(first + n),
-                    video=mp4(first + n),
-                    audio=wav(first + n),
-                    extra={"twins": f"G{number // twins}"} if twins else {},
-                )
-                for n, action in enumerate(actions)
-            ]
+            steps = seen_steps(
+                actions,
+                first=seed + 100 * number,
+                extra={"twins": f"G{number // twins}"} if twins else {},
+            )
             writer.add(
                 TreeEpisode(
                     f"E{seed}{number}", app=app, dimension="localization", steps=steps,
@@ -85,7 +88,6 @@ def folder(root: Path, number: int = 0, *, app: str = "App", seed: int = 0) -> P
 
 
 def studio(root: Path, name: str) -> Path:
-    """Two rows of one of AgentStudio's benchmarks, with their images."""
     rows = {
         "groundui": [agentstudio.ground(), agentstudio.ground(image="b.png")],
         "idm-single": [agentstudio.single(), agentstudio.single(**agentstudio.act(2))],
@@ -109,7 +111,6 @@ def written(
     coordinates: str = "",
     **options: Any,
 ) -> Exported:
-    """An export; LLaMA-Factory's unless asked, everything in `train` unless asked."""
     if isinstance(task, str):
         task = get_task(task, {"coordinates": coordinates} if coordinates else {})
     source = task.load(data, check_media=False) if isinstance(data, Path) else data
@@ -126,7 +127,6 @@ def written(
 
 
 def stop_at_the_end(done: int, total: int) -> None:
-    """Interrupt an export when all media are written."""
     if done == total:
         raise KeyboardInterrupt
 
@@ -137,7 +137,6 @@ def rows(out: Path, split: str = "train") -> list[dict[str, Any]]:
 
 
 def answer(row: dict[str, Any]) -> str:
-    """The answer in a row of any of the trainers."""
     if "conversations" in row:
         said: str = row["conversations"][-1]["value"]
     elif "completion" in row:

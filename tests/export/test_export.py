@@ -45,14 +45,12 @@ def data(tmp_path: Path) -> Path:
 
 
 def files(out: Path) -> dict[str, bytes]:
-    """Everything that an export holds, by name."""
     return {
         str(path.relative_to(out)): path.read_bytes() for path in out.rglob("*") if path.is_file()
     }
 
 
 def pictures(out: Path) -> list[tuple[int, int]]:
-    """The sizes of the current screenshots."""
     found = [one["images"][-1] for one in rows(out)]
     return [media.image_size(MediaRef("image", out, path)) for path in found]
 
@@ -136,8 +134,6 @@ def test_pixels_are_those_of_the_picture_in_the_export(
 
 
 class Unscaled(OmniGui):
-    """A task that forgets that its pixels are those of the picture as it is shown."""
-
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
     ) -> Target | None:
@@ -247,14 +243,6 @@ def test_paths_that_leave_the_data_are_never_followed(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_nothing_is_there_where_no_step_can_be_exported(data: Path, tmp_path: Path) -> None:
-    shutil.rmtree(folder(data))
-    folder(data).mkdir()
-    with pytest.raises(DataError, match="none of 4 steps can be exported"):
-        written(data, tmp_path / "out")
-    assert not (tmp_path / "out").exists()
-
-
 def test_an_interrupted_export_goes_on_and_equals_an_uninterrupted_one(
     data: Path, tmp_path: Path
 ) -> None:
@@ -322,12 +310,6 @@ def test_an_export_into_the_data_is_refused(data: Path, tmp_path: Path) -> None:
             written(data, out, overwrite=True)
 
 
-def test_two_exports_give_the_same_bytes(data: Path, tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        written(data, tmp_path / name, format="trl", video="frames", drop_audio=True)
-    assert files(tmp_path / "a") == files(tmp_path / "b")
-
-
 def test_a_parquet_repository_gives_the_same_rows(data: Path, tmp_path: Path) -> None:
     convert(load(data), tmp_path / "parquet", embed=True)
     written(data, tmp_path / "a")
@@ -386,12 +368,6 @@ def test_a_split_that_nothing_falls_into_is_said(data: Path, tmp_path: Path) -> 
     done = written(data, tmp_path / "out", shares={"train": 0.5, "validation": 0.25, "test": 0.25})
     assert codes(done) == ["split-empty", "split-empty"]
     assert all(found.severity == "warning" for found in done.findings)
-
-
-def test_a_models_own_history_is_nothing_to_train_on(data: Path, tmp_path: Path) -> None:
-    task = get_task("omnigui", {"history": "predicted"})
-    with pytest.raises(UsageError, match="no answers of the model"):
-        written(data, tmp_path / "out", task=task)
 
 
 def test_a_spoken_instruction_is_not_dropped(data: Path, tmp_path: Path) -> None:
@@ -469,10 +445,3 @@ def test_a_benchmark_whose_prompts_have_no_sound_drops_none(tmp_path: Path) -> N
 def test_a_folder_that_datasets_cannot_open_is_refused(data: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be opened"):
         written(data, tmp_path / "out[1]")
-
-
-def test_groundui_says_which_unit_its_prompt_asks_for(tmp_path: Path) -> None:
-    path = studio(tmp_path / "data", "groundui")
-    done = written(path, tmp_path / "out", task="groundui", coordinates="norm1000")
-    assert codes(done) == ["unit-differs"]
-    assert answer(rows(tmp_path / "out")[0]) == "(764, 128)"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,6 @@ def seen(row: dict[str, Any]) -> list[str]:
 
 @pytest.mark.parametrize("form", TRAINERS)
 def test_a_trainer_shows_what_the_evaluation_shows(form: str, data: Path, tmp_path: Path) -> None:
-    """The same texts around the same bytes in the same order."""
     options = TRAINERS[form]
     written(data, tmp_path / "out", format=form, **options)
     deaf = options.get("drop_audio")
@@ -193,51 +193,42 @@ def test_media_are_left_out_with_an_option_where_the_task_has_it() -> None:
         assert ("modalities" in error.value.remedy) == ("modalities" in get_task(task).allowed)
 
 
-def asking(folder: Path, tokens: list[str]) -> Path:
-    """An episode for each token, whose instruction has it."""
+def asking(folder: Path, tokens: Sequence[str]) -> Path:
     return tree(folder, episodes=len(tokens), actions=[TAP], instruct=lambda n: f"a{tokens[n]}b")
 
 
+TOKENS = [
+    ("media", ["<image>", *PLACEHOLDERS], "placeholder-in-text", " {} in the texts"),
+    ("control", CONTROLS, "control-token-in-text", "the control token {}"),
+]
+
+
 @pytest.mark.parametrize("form", IN_GATE)
-def test_a_token_that_some_model_takes_for_a_medium_is_found_in_any_format(
-    form: str, once: Once, tmp_path: Path
+@pytest.mark.parametrize(("kind", "tokens", "code", "said"), TOKENS)
+def test_a_token_that_some_model_takes_for_a_medium_or_an_end_is_found_in_any_format(
+    form: str, kind: str, tokens: Sequence[str], code: str, said: str, once: Once, tmp_path: Path
 ) -> None:
     """Most tokenizers make one token of it, whoever wrote it."""
-    tokens = ["<image>", *PLACEHOLDERS, "it"]
-    data = once("export-media-tokens", lambda folder: asking(folder, tokens))
+    data = once(f"export-{kind}-tokens", lambda folder: asking(folder, [*tokens, "it"]))
     done = written(data, tmp_path / "out", format=form, **TRAINERS[form])
-    assert faults(done) == ["placeholder-in-text"] * (len(tokens) - 1)
+    assert faults(done) == [code] * len(tokens)
     found = {finding.where: finding.what for finding in done.findings}
-    for number, token in enumerate(tokens[:-1]):
-        assert f" {token} in the texts" in found[f"App/E0{number}/0"]
+    for number, token in enumerate(tokens):
+        assert said.format(token) in found[f"App/E0{number}/0"]
     assert len(rows(tmp_path / "out")) == 1
 
 
 @pytest.mark.parametrize("form", TRAINERS)
-def test_a_token_for_a_medium_in_an_answer_is_found(form: str, tmp_path: Path) -> None:
-    typed = Action("type", text="a<|AUDIO|>b")
-    data = tree(tmp_path / "data", actions=[BACK, typed])
-    done = written(data, tmp_path / "out", format=form, **TRAINERS[form])
-    assert faults(done) == ["placeholder-in-text"]
-    assert done.findings[0].where == "App/E00/1"
-
-
-@pytest.mark.parametrize("form", IN_GATE)
-def test_a_control_token_of_some_model_in_a_prompt_or_an_answer_is_found(
-    form: str, once: Once, tmp_path: Path
+@pytest.mark.parametrize(
+    ("token", "code"),
+    [("<|AUDIO|>", "placeholder-in-text"), ("<|im_end|>", "control-token-in-text")],
+)
+def test_such_a_token_in_an_answer_is_found(
+    form: str, token: str, code: str, tmp_path: Path
 ) -> None:
-    """The trainer would end the turn there, and what stands behind it would be another's word."""
-    tokens = [*CONTROLS, "it"]
-    data = once("export-control-tokens", lambda folder: asking(folder, tokens))
+    data = tree(tmp_path / "data", actions=[BACK, Action("type", text=f"a{token}b")])
     done = written(data, tmp_path / "out", format=form, **TRAINERS[form])
-    assert faults(done) == ["control-token-in-text"] * (len(tokens) - 1)
-    found = {finding.where: finding.what for finding in done.findings}
-    for number, token in enumerate(tokens[:-1]):
-        assert f" {token}" in found[f"App/E0{number}/0"]
-    typed = Action("type", text="a<|im_end|>b")
-    answers = tree(tmp_path / "answers", actions=[BACK, typed])
-    done = written(answers, tmp_path / "typed", format=form, **TRAINERS[form])
-    assert faults(done) == ["control-token-in-text"]
+    assert faults(done) == [code]
     assert done.findings[0].where == "App/E00/1"
 
 

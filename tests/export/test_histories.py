@@ -68,12 +68,8 @@ def test_the_prompts_are_those_that_the_run_had(data: Path, run: Path, tmp_path:
     right = get_task("omnigui").target(target)
     assert right
     assert reward.score(target.sample_id, right.text)["exact_match"]
-
-
-def test_supervised_rows_may_have_them_too(data: Path, run: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    exported(data, out, "--format", "trl", "--histories", run)
-    assert len(rows(out)) == 6
+    exported(data, tmp_path / "supervised", "--format", "trl", "--histories", run)
+    assert len(rows(tmp_path / "supervised")) == 6
 
 
 def test_what_comes_after_a_failure_is_left_out_and_counted(

@@ -16,6 +16,12 @@ from tests.export.small import TAP, codes, folder, load, rows, studio, tree, wri
 from tests.loaders.agentstudio import ground, pictures, write
 
 
+def strangers(tmp_path: Path) -> tuple[Path, Path]:
+    """Data to train on and to evaluate on, which share nothing."""
+    training = tree(tmp_path / "a", instruct="Open mail {}".format)
+    return training, tree(tmp_path / "b", seed=5000, instruct="Like talk {}".format)
+
+
 def check(tmp_path: Path, training: Path, evaluation: Path) -> Exported:
     return written(training, tmp_path / "out", against=load(evaluation))
 
@@ -78,8 +84,7 @@ def test_what_is_shared_is_named_by_the_step_that_shares_it(tmp_path: Path) -> N
 
 
 def test_rows_of_the_evaluation_that_cannot_be_read_are_counted(tmp_path: Path) -> None:
-    training = tree(tmp_path / "a", instruct="Open mail {}".format)
-    evaluation = tree(tmp_path / "b", seed=5000, instruct="Like talk {}".format)
+    training, evaluation = strangers(tmp_path)
     done = written(training, tmp_path / "out", against=replace(load(evaluation), skipped=2))
     assert codes(done) == ["leak-unchecked"]
     assert done.findings[0].what.startswith("2 rows")
@@ -93,8 +98,8 @@ def test_the_same_instruction_is_found_whatever_its_case_and_signs(tmp_path: Pat
 
 @pytest.mark.parametrize("of", ["step", "episode"])
 def test_an_instruction_is_found_in_the_other_language_of_a_row(tmp_path: Path, of: str) -> None:
-    training = tree(tmp_path / "a", instruct="Open mail {}".format)
-    source = load(tree(tmp_path / "b", seed=5000, instruct="Like talk {}".format))
+    training, evaluation = strangers(tmp_path)
+    source = load(evaluation)
     told = load(training).steps[0].instruction
     first = source.steps[0]
     row = {"instruction_zh": told.upper()}
@@ -108,8 +113,7 @@ def test_an_instruction_is_found_in_the_other_language_of_a_row(tmp_path: Path, 
 
 @pytest.mark.parametrize("suffix", ["png", "bmp in png's clothes"])
 def test_the_same_screenshot_is_found_however_it_is_stored(tmp_path: Path, suffix: str) -> None:
-    training = tree(tmp_path / "a", instruct="Open mail {}".format)
-    evaluation = tree(tmp_path / "b", seed=5000, instruct="Like talk {}".format)
+    training, evaluation = strangers(tmp_path)
     target = folder(evaluation, seed=5000) / "3.png"
     with Image.open(folder(training) / "2.png") as picture:
         if suffix == "png":
@@ -123,8 +127,7 @@ def test_the_same_screenshot_is_found_however_it_is_stored(tmp_path: Path, suffi
 
 
 def test_screens_in_one_colour_are_no_evidence(tmp_path: Path) -> None:
-    training = tree(tmp_path / "a", instruct="Open mail {}".format)
-    evaluation = tree(tmp_path / "b", seed=5000, instruct="Like talk {}".format)
+    training, evaluation = strangers(tmp_path)
     black = Image.new("RGB", SIZE)
     black.save(folder(training) / "1.png")
     black.save(folder(evaluation, seed=5000) / "1.png")
@@ -132,8 +135,7 @@ def test_screens_in_one_colour_are_no_evidence(tmp_path: Path) -> None:
 
 
 def test_pictures_that_cannot_be_compared_are_counted(tmp_path: Path) -> None:
-    training = tree(tmp_path / "a", instruct="Open mail {}".format)
-    evaluation = tree(tmp_path / "b", seed=5000, instruct="Like talk {}".format)
+    training, evaluation = strangers(tmp_path)
     (folder(evaluation, seed=5000) / "1.png").write_bytes(b"")
     done = check(tmp_path, training, evaluation)
     assert codes(done) == ["leak-unchecked"]

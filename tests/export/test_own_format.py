@@ -23,7 +23,6 @@ TEXT = (DOCS / "export.md").read_text("utf-8")
 
 @pytest.fixture(autouse=True)
 def talk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The distribution of the page."""
     (module,) = re.findall(r"```python\n(from omnidata.training.formats.*?)```", TEXT, re.DOTALL)
     group, points = re.findall(r'entry-points\."(.*?)"\]\n(.*?)```', TEXT, re.DOTALL)[0]
     site = plugs.on_path(tmp_path / "site", "talk", monkeypatch)
@@ -43,16 +42,8 @@ def test_every_format_is_on_a_page() -> None:
 def test_rows_of_a_format_of_ones_own_are_written_checked_and_read_back(tmp_path: Path) -> None:
     instructions = ("Tap it", "Tap <video> twice")
     data = tree(tmp_path / "data", episodes=2, actions=[TAP], instruct=instructions.__getitem__)
-    command = (
-        *EXPORT,
-        "omnigui",
-        data,
-        tmp_path / "out",
-        "--format",
-        "talk",
-        "--split",
-        "train=1",
-    )
+    own = ("--format", "talk", "--split", "train=1")
+    command = (*EXPORT, "omnigui", data, tmp_path / "out", *own)
     assert "hold no audio" in here(*command, code=2).stderr
     for more in ((), ("--overwrite",)):
         done = here(*command, "--drop-audio", *more, code=1)

@@ -45,7 +45,6 @@ def data(tmp_path: Path) -> Path:
 
 
 def asked(data: Path, out: Path, replies: Mapping[int, Reply] = {}, **options: str) -> Path:
-    """A run in which a model says this of a step, and what is right where nothing is named."""
     task = get_task("omnigui", options)
     source = task.load(data, check_media=False)
     said: dict[str, Reply] = {}
@@ -126,7 +125,6 @@ def test_prompts_and_media_are_those_of_the_export_with_right_answers(
 
 
 def _prompt(made: Mapping[str, Any], form: str) -> Any:
-    """What stands before the answer."""
     if form.startswith("trl"):
         return made["prompt"]
     messages = made["messages"]
@@ -134,7 +132,6 @@ def _prompt(made: Mapping[str, Any], form: str) -> Any:
 
 
 def test_the_rows_of_each_trainer(data: Path, tmp_path: Path) -> None:
-    """As their documents have them (see the module)."""
     runs = [asked(data, tmp_path / "a"), asked(data, tmp_path / "b", {0: NEAR})]
     made = {}
     for form in TRAINERS:

@@ -32,7 +32,6 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def exported(data: Path, out: Path, form: Any, **options: Any) -> list[dict[str, Any]]:
-    """The rows."""
     written(data, out, format=form, **LIMITS.get(form, {}), **options)
     suffix = "json" if form == "verl" else "jsonl"
     lines = (out / f"train.{suffix}").read_text(encoding="utf-8").splitlines()
@@ -76,7 +75,6 @@ def test_rows_ask_what_the_evaluation_asks_and_tell_no_answer(
 
 
 def imported(path: Path) -> Any:
-    """A file as verl and EasyR1 load it."""
     spec = importlib.util.spec_from_file_location("custom_module", path)
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
@@ -89,7 +87,6 @@ ANSWERS = (HIT, '{"action_type":0,"coordinate":[900,900]}', '{"action_type":8}',
 
 @pytest.fixture
 def rewards(data: Path) -> dict[str, list[dict[str, Any]]]:
-    """By step what the answers are worth."""
     reward = Reward(get_task("omnigui"), data)
     ids = [step.sample_id for step in load(data).steps]
     found = {name: [dict(reward.score(name, text)) for text in ANSWERS] for name in ids}

@@ -102,7 +102,6 @@ def test_the_answers_that_swift_makes_of_objects_are_exact_matches(
 
 @pytest.fixture(scope="session")
 def runs(once: Once) -> Path:
-    """Data, and two runs on them: one is right, the other is not."""
 
     def make(root: Path) -> None:
         data = tree(root / "data", episodes=2)

@@ -13,7 +13,6 @@ from PIL import Image
 
 from omnidata import media
 from omnidata.actions import Action, Box
-from omnidata.synth.episodes import Settings, make_episodes
 from omnidata.types import MediaRef
 from tests.cli.running import EXPORT, as_json, omnidata
 from tests.data.tiny import SIZE
@@ -97,25 +96,6 @@ def test_the_share_that_each_split_got_is_told_and_warned_of_where_it_is_far_off
     assert set(told) == far == {"validation"}
     assert told["validation"].severity == "warning"
     assert told["validation"].code == ("split-uneven" if got.get("validation") else "split-empty")
-
-
-def test_synthetic_twins_are_never_on_both_sides(tmp_path: Path) -> None:
-    """Nor in what is left for the evaluation after `seen.txt`."""
-    small = Settings(size=(112, 168), clip_size=(112, 168), fps=4, seconds=1.0, max_steps=2)
-    make_episodes(tmp_path / "data", small, episodes=20)
-    source = load(tmp_path / "data")
-    done = written(source, tmp_path / "out", shares={"train": 0.5, "test": 0.5})
-    twins = {step.sample_id: (step.tags["app"], step.source["twins"]) for step in source.steps}
-    train, test = (
-        {twins[one["sample_id"]] for one in rows(tmp_path / "out", split)}
-        for split in ("train", "test")
-    )
-    assert train
-    assert test
-    assert not train & test
-    seen = (tmp_path / "out" / "seen.txt").read_text().splitlines()[1:]
-    assert {twins[sample] for sample in twins.keys() - set(seen)} == test
-    assert sum(found["episodes"] for found in done.report["splits"].values()) == 20
 
 
 def test_sixteen_bits_of_grey_are_written_as_evaluation_shows_them(tmp_path: Path) -> None:

@@ -39,12 +39,9 @@ def test_a_picture_of_that_size_is_left_as_it_is(width: int, height: int, factor
     assert all(side % factor == 0 for side in size)
 
 
-def test_a_ribbon_is_refused() -> None:
+def test_what_cannot_be_meant_is_refused() -> None:
     with pytest.raises(MediaError, match="10 x 3000 pixels"):
         Sizing(factor=28).fit((10, 3000))
-
-
-def test_what_cannot_be_meant_is_refused() -> None:
     with pytest.raises(UsageError, match="one way only"):
         Sizing(longest=1000, factor=28)
     with pytest.raises(UsageError, match="belong to --smart-resize"):

@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 
 from omnidata.data.convert import convert
 from omnidata.errors import UsageError
-from omnidata.loaders.load import load_data
 from omnidata.run.selection import SHARES, Split, parse_shares, split_of
 from omnidata.tasks import get_task
-from omnidata.types import LoadedDataset, Step
+from omnidata.types import Step
 from tests.loaders import desk, phones
 from tests.loaders.agentstudio import act, ground, single, write
 from tests.loaders.osworld import line, rollout
@@ -46,16 +45,13 @@ def test_all_steps_of_an_episode_and_all_spellings_of_its_app_fall_together(step
         assert split_of(first) == split_of(same)
 
 
-def test_twins_fall_together_whatever_their_episodes_are_called(step: Step) -> None:
+def test_twins_of_one_app_fall_together_whatever_their_episodes_are_called(step: Step) -> None:
     """One that comes later, or alone, falls where the others are."""
     seen = Counter(
         len({split_of(twin(step, f"E{group}{number}", f"G{group}")) for number in range(4)})
         for group in range(50)
     )
     assert seen == {1: 50}
-
-
-def test_twins_of_another_app_are_others(step: Step) -> None:
     ours, same, other = (
         assign_group(replace(twin(step, "E1", "G1"), tags=tags(app))).group
         for app in ("GTrans", "Google_Translate", "TED")
@@ -227,34 +223,6 @@ def test_no_episode_is_torn_apart_from_files_or_from_a_repository(
     assert [(step.episode, step.group) for step in held.steps] == [
         (step.episode, step.group) for step in source.steps
     ]
-
-
-@pytest.mark.parametrize("groups", ["", "page {}"])
-def test_a_benchmark_of_another_distribution_keeps_what_belongs_together(
-    tmp_path: Path, step: Step, groups: str
-) -> None:
-    """Also where its loader alone knows it, and its rows come from a repository."""
-    steps = [
-        replace(
-            step, sample_id=f"{n}/{k}", episode_id=str(n), step_index=k, num_steps=3, history=(),
-            history_screens=(), tags={"group": "a tag"}, media={}, episode="",
-            group=groups.format(n // 4) if groups else "",
-        )
-        for n in range(20) for k in range(3)
-    ]  # fmt: skip
-    names = [step.sample_id for step in steps]
-    source = LoadedDataset("words", tmp_path, steps, [], 0, "0", names, ("group",), {})
-    convert(source, tmp_path / "repository", embed=False)
-    held = load_data(
-        tmp_path / "repository", "words", ("group",), lambda: source, strict=False,
-        check_media=False,
-    )  # fmt: skip
-    for found in (steps, held.steps):
-        assert [step.episode for step in found] == [str(n) for n in range(20) for _ in range(3)]
-        assert len({step.group for step in found}) == (5 if groups else 20)
-        assert {step.tags["group"] for step in found} == {"a tag"}
-        owned = {(step.episode, split_of(step)) for step in found}
-        assert len(owned) == 20
 
 
 def test_rows_of_one_recording_of_agentstudio_fall_together(tmp_path: Path) -> None:

@@ -34,7 +34,6 @@ def data(tmp_path: Path) -> Path:
 
 
 def beside(out: Path) -> list[str]:
-    """The names that begin like those of hidden work."""
     return sorted(path.name for path in out.parent.glob(f".{out.name}.*"))
 
 

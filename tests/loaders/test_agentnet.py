@@ -38,23 +38,22 @@ def score(step: Step, code: str) -> Any:
 
 
 def test_a_trajectory_of_agentnet_is_read_and_given_back(tmp_path: Path) -> None:
-    row = trajectory("pyautogui.click(x=1, y=0)", DRAG, "pyautogui.scroll(-3)", END)
-    row |= {"task_completed": True, "alignment_score": 9}
+    does = "pyautogui.click(x=1, y=0)", DRAG, "pyautogui.scroll(-3)", "pyautogui.moveTo(x=1, y=1)"
+    row = trajectory(*does, END) | {"task_completed": True, "alignment_score": 9}
     data = agentnet(tmp_path / "a", row, trajectory(END, own="t2"))
     source = load(data)
     assert recognise(data) == ["agentnet"]
     assert not source.findings
-    first, second, third, last, other = source.steps
-    assert [step.sample_id for step in (first, last, other)] == ["t1/0", "t1/3", "t2/0"]
+    assert [step.sample_id for step in source.steps] == [*(f"t1/{n}" for n in range(5)), "t2/0"]
+    first, _, _, _, last, _ = source.steps
     assert first.screen == SCREEN
     assert first.tags == {"form": "agentnet", "part": "agentnet", "completed": "true"}
-    assert first.action
-    assert (first.action.label, first.action.start) == ("TAP", (Point(1, 0, "rel"),))
-    assert second.action
-    assert (second.action.label, second.action.words) == ("DRAG", DRAG)
-    assert third.action
-    assert (third.action.label, third.action.amount) == ("SCROLL_DOWN", 3)
-    assert last.history == (first.action, second.action, third.action)
+    did = [step.action or pytest.fail(step.sample_id) for step in source.steps]
+    assert [action.label for action in did[:4]] == ["TAP", "DRAG", "SCROLL_DOWN", "MOVE"]
+    assert [action.words for action in did[:4]] == [*does]
+    assert did[0].start == (Point(1, 0, "rel"),)
+    assert did[2].amount == 3
+    assert last.history == tuple(did[:4])
     assert list(dump(source)) == [row, trajectory(END, own="t2")]
 
 
@@ -90,27 +89,19 @@ def test_code_is_never_run(tmp_path: Path) -> None:
     attack = (
         f"import pathlib\npathlib.Path({str(victim)!r}).unlink()\npyautogui.click(x=0.5, y=0.5)"
     )
-    data = agentnet(tmp_path / "a", trajectory(attack, END))
-    source = load(data)
+    source = load(agentnet(tmp_path / "a", trajectory(attack, END)))
     convert(source, tmp_path / "out", embed=True)
     assert victim.read_text() == "kept"
     assert codes(source) == {"action-unusable": 1}
     step = source.steps[0]
-    assert step.action is None
-    assert step.source["step"]["value"]["code"] == attack
-
-
-def test_to_move_the_pointer_is_an_action_too(tmp_path: Path) -> None:
-    data = agentnet(tmp_path, trajectory("pyautogui.moveTo(x=0.1, y=0.1)"))
-    source = load(data)
-    assert not source.findings
-    assert [step.action and step.action.label for step in source.steps] == ["MOVE"]
+    assert (step.action, step.source["step"]["value"]["code"]) == (None, attack)
 
 
 @pytest.mark.parametrize(
     ("changes", "code"),
     [
         ({"task_id": 7}, "id-missing"),
+        ({"task_id": "t1"}, "id-repeated"),
         ({"traj": []}, "steps-unusable"),
         ({"traj": [3]}, "steps-unusable"),
         ({"traj": {}}, "json-invalid"),
@@ -138,32 +129,21 @@ def test_a_step_without_code_is_kept_with_a_finding(tmp_path: Path, value: objec
 
 def test_doubtful_rows_are_kept_with_a_finding(tmp_path: Path) -> None:
     data = bench(
-        tmp_path,
+        tmp_path / "b",
         bench_step(0, alternative_options=[[{"type": "fly"}], [click()]]),
         bench_step(1, gold("click")),
         bench_step(2, image="gone.png"),
+        bench_step(3, image="../../secret.png"),  # there is such a picture
     )
     (data / "images" / "gone.png").unlink()
     source = load(data)
-    assert codes(source) == {"alternative-unusable": 1, "action-unusable": 1, "media-broken": 1}
+    assert codes(source) == dict.fromkeys(
+        ("alternative-unusable", "action-unusable", "media-broken", "path-unsafe"), 1
+    )
     assert {f.sample_ids for f in source.findings} == {(step.sample_id,) for step in source.steps}
     assert score(source.steps[0], "pyautogui.click(x=0.5, y=0.5)") == 1
-    with pytest.raises(DataError, match="3 findings"):
+    with pytest.raises(DataError, match="4 findings"):
         load(data, strict=True)
-
-
-def test_a_picture_outside_the_folder_is_refused(tmp_path: Path) -> None:
-    data = bench(tmp_path / "b", bench_step(0))
-    row = json.loads((data / "b1.json").read_text())
-    row["steps"][0]["image"] = "../../secret.png"
-    (data / "b1.json").write_text(json.dumps(row))
-    assert codes(load(data)) == {"path-unsafe": 1}
-
-
-def test_a_repeated_id_is_skipped(tmp_path: Path) -> None:
-    source = load(agentnet(tmp_path, trajectory(END), trajectory(END)))
-    assert codes(source) == {"id-repeated": 1}
-    assert len(source.steps) == 1
 
 
 @real

@@ -7,14 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from omnidata.errors import DataError, MediaError
 from omnidata.media import image
-from omnidata.tasks import get_task
 from omnidata.tasks.agentstudio.load import load
-from tests.loaders.agentstudio import SPACE, TASKS, TaskName, act, ground, single, trajectory, write
+from tests.loaders.agentstudio import TASKS, TaskName, act, ground, single, trajectory, write
 from tests.trees import codes
 
 NAN = float("nan")
@@ -136,25 +133,30 @@ def test_equal_rows_are_all_kept(tmp_path: Path, task: TaskName) -> None:
     assert codes(source) == {"row-repeated": 2}
 
 
-def test_one_id_for_two_contents_is_told(tmp_path: Path) -> None:
-    rows = [trajectory(), trajectory(is_success=False)]
-    assert codes(_load(tmp_path, "criticbench", *rows)) == {"id-repeated": 1}
-    rows = [single(), single(instruction="Find a flat")]
-    assert codes(_load(tmp_path, "idm-single", *rows)) == {"id-repeated": 1}
-
-
-def test_one_question_with_two_answers_is_told(tmp_path: Path) -> None:
-    rows = [ground(), ground(bbox=[1, 2, 3, 4]), ground(platform="mobile")]
-    assert codes(_load(tmp_path, "groundui", *rows)) == {"target-ambiguous": 1}
-
-
 @pytest.mark.parametrize(
-    "path", ["../secret.png", "/etc/passwd", "http://x/a.png", "C:\\a.png", "a\0.png"]
+    ("task", "rows", "code"),
+    [
+        ("criticbench", [trajectory(), trajectory(is_success=False)], "id-repeated"),
+        ("idm-single", [single(), single(instruction="Find a flat")], "id-repeated"),
+        (
+            "groundui",
+            [ground(), ground(bbox=[1, 2, 3, 4]), ground(platform="mobile")],
+            "target-ambiguous",
+        ),
+    ],
 )
+def test_one_id_or_question_with_two_contents_is_told(
+    tmp_path: Path, task: TaskName, rows: list[dict[str, Any]], code: str
+) -> None:
+    assert codes(_load(tmp_path, task, *rows)) == {code: 1}
+
+
+@pytest.mark.parametrize("path", ["../secret.png", "link.png"])
 @pytest.mark.parametrize("task", TASKS)
 def test_no_path_leads_outside(tmp_path: Path, task: TaskName, path: str) -> None:
     (tmp_path / "secret.png").write_bytes(b"secret")
     (tmp_path / "images").mkdir()
+    (tmp_path / "images" / "link.png").symlink_to(tmp_path / "secret.png")
     rows: dict[TaskName, dict[str, Any]] = {
         "groundui": ground(image=path),
         "idm-single": single(obs_before=path),
@@ -162,23 +164,19 @@ def test_no_path_leads_outside(tmp_path: Path, task: TaskName, path: str) -> Non
         "criticbench": trajectory(act(0, obs_before=path), act(1)),
     }
     source = _load(tmp_path, task, rows[task])
-    assert codes(source)["path-unsafe"] == 1
+    assert codes(source)["media-broken" if path == "link.png" else "path-unsafe"] >= 1
     ref = next(iter(source.steps[0].media.values()))
     with pytest.raises(MediaError):
         image(ref)
 
 
-def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
-    (tmp_path / "secret.png").write_bytes(b"secret")
-    (tmp_path / "images").mkdir()
-    (tmp_path / "images" / "a.png").symlink_to(tmp_path / "secret.png")
-    assert codes(_load(tmp_path, "groundui", ground())) == {"media-broken": 1}
-
-
 @pytest.mark.parametrize(
     "line",
-    ["[]", "{", "nothing", "\ud800", '{"a": ' * 100_000, "7" * 5000, '{"a": 1}' * 2],
-    ids=["array", "open", "word", "surrogate", "deep", "digits", "two"],
+    [
+        *("[]", "{", "\ud800", '{"a": ' * 100_000, "7" * 5000, '{"a": 1}' * 2),
+        json.dumps(ground()).replace("0", f"{'[' * 700}{']' * 700}", 1),
+    ],
+    ids=["array", "open", "surrogate", "deep", "digits", "two", "nested"],
 )
 def test_a_line_that_is_no_row_is_told(tmp_path: Path, line: str) -> None:
     data = tmp_path / "m.jsonl"
@@ -189,14 +187,6 @@ def test_a_line_that_is_no_row_is_told(tmp_path: Path, line: str) -> None:
     assert codes(source) == {"json-invalid": 1}
 
 
-def test_a_row_that_is_nested_without_end_breaks_nothing(tmp_path: Path) -> None:
-    deep: Any = []
-    for _ in range(700):
-        deep = [deep]
-    source = _load(tmp_path, "groundui", GOOD["groundui"], ground(extra=deep))
-    assert source.row_ids[0] == "m/0"
-
-
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1" + b"\0" * 100 + b"PAR1"])
 def test_broken_parquet_is_one_error(tmp_path: Path, content: bytes) -> None:
     data = tmp_path / "test-00000-of-00001.parquet"
@@ -204,31 +194,3 @@ def test_broken_parquet_is_one_error(tmp_path: Path, content: bytes) -> None:
     for named in (data, tmp_path):
         with pytest.raises(DataError, match="Parquet file cannot be read"):
             load(named, "groundui")
-
-
-texts = st.text(max_size=3)
-values: st.SearchStrategy[Any] = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | texts | st.sampled_from(SPACE),
-    lambda inner: (
-        st.lists(inner, max_size=4)
-        | st.dictionaries(st.sampled_from([*act(), "x", "y", "width", "height"]), inner, max_size=6)
-    ),
-    max_leaves=12,
-)
-
-
-@given(st.data())
-def test_any_change_of_a_row_gives_a_step_or_a_finding(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
-) -> None:
-    task = data.draw(st.sampled_from(TASKS))
-    row = dict(GOOD[task])
-    for key in data.draw(st.lists(st.sampled_from([*row, "obs_before_path", "image"]), max_size=3)):
-        row[key] = data.draw(values)
-    folder = tmp_path_factory.mktemp("any")
-    source = _load(folder, task, GOOD[task], row)
-    assert len(source.steps) + source.skipped == 2
-    assert not source.skipped or sum(f.severity == "error" for f in source.findings) >= 1
-    for step in source.steps:
-        assert get_task(task).target(step)
-        assert get_task(task).explanation(step, None, "", profile=get_task(task).default_profile)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnidata.actions import Action
 from omnidata.loaders.load import recognise
 from omnidata.tasks import get_task
 from omnidata.types import LoadedDataset
 from tests.data.tiny import SIZE, png
+from tests.loaders import step_rows
 from tests.loaders.phones import CLICK, SCREEN, SCROLL, episode, records
 from tests.loaders.published_forms import PAMS, prepared
 from tests.tasks.verbs import every_verb
@@ -40,14 +41,10 @@ def row(number: int = 0, action: Any = "CLICK <point>[[500, 250]]</point>", **mo
     return {"task": "Set an alarm", "image_path": f"images/{number}.png", "action": action, **more}
 
 
-def graded(number: int = 0, **more: Any) -> Any:
-    """A row of GUI-R1."""
-    told: dict[str, Any] = {
-        "image": f"images/{number}.png",
-        "instruction": "Set an alarm",
-        "history": "None",
-    }
-    told |= {"gt_action": "click", "gt_bbox": [36, 80], "gt_input_text": "no input text"}
+def graded(number: int = 0, gt_action: str = "click", **more: Any) -> Any:
+    """A row of GUI-R1, whose picture alone says how large the screen is."""
+    plain = step_rows.graded(gt_action, place=(36, 80), image=f"images/{number}.png")
+    told = {key: value for key, value in plain.items() if key not in ("group", "orig_w", "orig_h")}
     return {**told, "task_type": "high", **more}
 
 
@@ -80,14 +77,9 @@ def test_the_prepared_test_set_is_read(tmp_path: Path) -> None:
 def test_a_record_and_its_json_are_the_same_steps_and_judged_alike(tmp_path: Path) -> None:
     whole = episode(CLICK, SCROLL, {"action_type": "input_text", "text": "7:30"})
     truth = load(records(tmp_path / "tf" / "android_control", whole))
-    tree = "\n".join(
-        f"bounds_in_screen {{ {' '.join(f'{edge}: {value}' for edge, value in sides)} }}"
-        for sides in (
-            [("right", SCREEN[0]), ("bottom", SCREEN[1])],
-            [("right", SCREEN[0]), ("bottom", SCREEN[1])],
-            [("left", 40), ("top", 90), ("right", 60), ("bottom", 110)],
-        )
-    )
+    screen = f"right: {SCREEN[0]} bottom: {SCREEN[1]}"
+    edges = (screen, screen, "left: 40 top: 90 right: 60 bottom: 110")
+    tree = "\n".join(f"bounds_in_screen {{ {each} }}" for each in edges)
     source = load(printed(tmp_path / "json", whole, tree))
     assert not source.findings
     assert [(a.sample_id, a.action, a.screen, a.history) for a in source.steps] == [
@@ -176,18 +168,13 @@ def test_a_bad_row_is_a_finding(tmp_path: Path, line: Any, code: str, steps: int
 
 
 def test_the_low_level_needs_an_instruction_of_the_step(tmp_path: Path) -> None:
-    lines = (
-        row(0, "WAIT", step_instruction="Wait"),
-        graded(1, task_type="low", instruction="Tap"),
-        row(2, "WAIT"),
-    )
-    source = load(rows(tmp_path, *lines), level="low")
+    wait = row(0, "WAIT", step_instruction="Wait")
+    tap = graded(1, task_type="low", instruction="Tap")
+    source = load(rows(tmp_path, wait, tap, row(2, "WAIT")), level="low")
     assert codes(source) == {"instruction-missing": 1}
     task = get_task("androidcontrol", {"level": "low"})
-    told = [
-        str(task.conversation(step)[-1].parts[-1].text).splitlines()[0] for step in source.steps
-    ]
-    assert told == ["Goal: Wait", "Goal: Tap"]
+    goals = [str(task.conversation(step)[-1].parts[-1].text) for step in source.steps]
+    assert [goal.splitlines()[0] for goal in goals] == ["Goal: Wait", "Goal: Tap"]
 
 
 def test_json_beside_its_records_is_passed_over(tmp_path: Path) -> None:
@@ -232,15 +219,12 @@ def test_no_printed_tree_is_too_odd(tmp_path_factory: pytest.TempPathFactory, tr
 
 def test_every_verb_serves_it(tmp_path: Path) -> None:
     data = prepared(tmp_path / "data", *PAMS[:4])
-    other = json.loads(prepared(tmp_path / "more", *PAMS[4:], own="4").read_text())
-    data.write_text(json.dumps(json.loads(data.read_text()) + other))
-    for shot in (tmp_path / "more" / "images").iterdir():
-        shot.rename(data.parent / "images" / shot.name)
-    parts = {"train": [3], "test": [4]}
-    (data.parent / "splits.json").write_text(json.dumps(parts))
+    other = prepared(tmp_path / "more", *PAMS[4:], own="4")
+    data.write_text(json.dumps(json.loads(data.read_text()) + json.loads(other.read_text())))
+    shutil.copytree(other.parent / "images", data.parent / "images", dirs_exist_ok=True)
+    (data.parent / "splits.json").write_text(json.dumps({"train": [3], "test": [4]}))
     found = every_verb("androidcontrol", data.parent, tmp_path, subset="test")
     assert found["oracle"]["by"]["split"].keys() == {"train", "test"}
-    assert isinstance(load(data.parent).steps[0].action, Action)
 
 
 @pytest.mark.parametrize("box", [[30, 70, 40, 90], [[30, 70, 40, 90]]])

@@ -20,7 +20,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omnidata.errors import DataError
-from omnidata.loaders.fetch import fetch, plan_fetch
+from omnidata.loaders.fetch import fetch
+from omnidata.loaders.fetch_plan import plan_fetch
 from tests.full import FULL
 from tests.hub_server import Hub, files_of, online, serving
 

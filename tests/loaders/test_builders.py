@@ -34,11 +34,11 @@ def _registered() -> None:
 def few(once: Once, sample: Path) -> Path:
     """Episodes of two apps: `datasets` walks through all files many times to open a subset."""
     episodes = ("C001", "P002", "P007")
+    labels = (sample / "dependency.jsonl").read_text().splitlines(keepends=True)
 
     def write(folder: Path) -> None:
         small(folder, sample, *episodes)
-        lines = (sample / "dependency.jsonl").read_text().splitlines(keepends=True)
-        kept = [line for line in lines if json.loads(line)["ID"] in episodes]
+        kept = [label for label in labels if json.loads(label)["ID"] in episodes]
         (folder / "dependency.jsonl").write_text("".join(kept))
 
     return once("two-apps", write)
@@ -64,16 +64,14 @@ def test_a_row_is_the_step(few: Path) -> None:
     step = next(s for s in load(few).steps if s.step_index == 2 and s.action and s.action.start)
     data = open_plainly(few)
     (found,) = [item for item in data if item["sample_id"] == step.sample_id]
-    assert step.action
-    assert found["action"]["kind"] == step.action.label
+    assert step.action and found["action"]["kind"] == step.action.label
     assert found["action"]["number"] == NUMBERS[step.action.label]
     assert [past["kind"] for past in found["history"]] == [
         past.label for past in step.history if past
     ]
     for role in ("screenshot", "history_screenshot", "video", "audio"):
         ref = step.media[role]
-        assert ref
-        assert Path(found[role]["path"]) == (ref.root / ref.path).resolve()
+        assert ref and Path(found[role]["path"]) == (ref.root / ref.path).resolve()
         assert found[role]["bytes"] is None
     assert data.features["screenshot"] == datasets.Image(decode=False)
     assert data.features["audio"] == datasets.Audio(decode=False)
@@ -86,16 +84,15 @@ def test_every_label_is_a_subset(few: Path) -> None:
             assert len(open_plainly(few, value)) == count(steps, tag, value)
 
 
-def test_case_does_not_matter_and_table7s_apps_are_listed(
+def test_table7s_apps_are_listed_and_found_under_every_spelling(
     few: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)  # without data_dir, `datasets` searches the working directory
-    write_app(tmp_path / "TED", [row("A"), row("B")])
-    assert len(open_plainly(tmp_path / "TED", "ted")) == 2
     assert len(open_plainly(few, "chirp")) == len(open_plainly(few, "CHIRP")) > 0
+    data = write_app(tmp_path / "googletranslate", [row("A")])
+    assert len(open_plainly(data, "GTrans")) == len(open_plainly(data, "Google_Translate")) == 1
     names = datasets.get_dataset_config_names("omnigui")
-    assert len(names) == 1 + 5 + 3 + 2 + 29
-    assert names[0] == "all"
+    assert (len(names), names[0]) == (1 + 5 + 3 + 2 + 29, "all")
 
 
 def test_streaming_gives_the_same_rows(few: Path) -> None:
@@ -160,63 +157,54 @@ def test_data_files_are_refused_and_not_ignored(options: dict[str, str], few: Pa
         datasets.load_dataset("omnigui", data_files=file, **options)
 
 
+def run(code: str, **env: str) -> list[str]:
+    """The lines that a process prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True,
+        env={**os.environ, **env},
+    )  # fmt: skip
+    assert not done.stderr
+    return done.stdout.splitlines()
+
+
 def test_importing_omnidata_makes_its_names_known(few: Path, tmp_path: Path) -> None:
     code = f"""import datasets, omnidata
+datasets.disable_progress_bars()
 print(len(datasets.load_dataset("omnigui", "Chirp", data_dir={str(few)!r}, split="test")))
 try:
     datasets.load_dataset("omnigui", "localization")
 except omnidata.OmnidataError as error:
     print(error.what)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True,
-        env={**os.environ, "HF_DATASETS_CACHE": str(tmp_path), "HF_ENDPOINT": "http://127.0.0.1:9"},
-    )  # fmt: skip
-    steps, what = done.stdout.splitlines()
+    steps, what = run(code, HF_DATASETS_CACHE=str(tmp_path), HF_ENDPOINT="http://127.0.0.1:9")
     assert int(steps) == count(list(load(few).steps), "app", "Chirp") > 0
     assert what.startswith("data_dir is missing")
 
 
-def _run(code: str) -> list[str]:
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True
-    )
-    assert not done.stderr
-    return done.stdout.splitlines()
-
-
-_IS_KNOWN = """
-import datasets
-print("omnigui" in datasets.packaged_modules._PACKAGED_DATASETS_MODULES)
-"""
-
-
-def test_the_names_are_known_after_a_first_look_and_a_failed_import(tmp_path: Path) -> None:
-    (tmp_path / "datasets").mkdir()
-    (tmp_path / "datasets" / "__init__.py").write_text("raise ImportError")
-    code = f"""import importlib.util, sys
+FAILED_IMPORT = """import importlib.util, sys
 import omnidata
 importlib.util.find_spec("datasets")  # as transformers does
-sys.path.insert(0, {str(tmp_path)!r})
+sys.path.insert(0, {folder!r})
 try: import datasets
-except ImportError: sys.path.pop(0)
-"""
-    assert _run(code + _IS_KNOWN) == ["True"]
+except ImportError: sys.path.pop(0)"""
+BROKEN = "import omnidata, omnidata.registry\nomnidata.registry.names = None"
 
 
-def test_datasets_can_be_imported_whatever_fails_in_omnidata() -> None:
-    broken = "import omnidata, omnidata.registry\nomnidata.registry.names = None"
-    assert _run(broken + _IS_KNOWN) == ["False"]
+@pytest.mark.parametrize(("before", "known"), [(FAILED_IMPORT, "True"), (BROKEN, "False")])
+def test_datasets_can_be_imported_later_whatever_has_failed(
+    tmp_path: Path, before: str, known: str
+) -> None:
+    """The names are known unless omnidata is broken."""
+    (tmp_path / "datasets").mkdir()
+    (tmp_path / "datasets" / "__init__.py").write_text("raise ImportError")
+    is_known = "print('omnigui' in datasets.packaged_modules._PACKAGED_DATASETS_MODULES)"
+    code = f"{before.format(folder=str(tmp_path))}\nimport datasets\n{is_known}"
+    assert run(code) == [known]
 
 
 def test_omnidata_can_be_imported_where_datasets_is_blocked() -> None:
     code = "import sys\nsys.modules['datasets'] = None\nimport omnidata\nprint(omnidata.Action)"
-    assert len(_run(code)) == 1
-
-
-def test_an_app_is_found_under_every_spelling_of_table7(tmp_path: Path) -> None:
-    data = write_app(tmp_path / "googletranslate", [row("A")])
-    assert len(open_plainly(data, "GTrans")) == len(open_plainly(data, "Google_Translate")) == 1
+    assert len(run(code)) == 1
 
 
 @pytest.mark.parametrize("name", ["Nobody", "TED"])
@@ -253,9 +241,7 @@ def test_unusable_targets_and_holes_in_histories_are_null(tmp_path: Path) -> Non
 
 
 def test_lone_surrogates_are_spelled_out_where_arrow_refuses_them(tmp_path: Path) -> None:
-    data = write_app(
-        tmp_path / "TED", [row("A", result_action_type=7, result_action_text="\ud800")]
-    )
-    (found,) = open_plainly(data)
+    typed = row("A", result_action_type=7, result_action_text="\ud800")
+    (found,) = open_plainly(write_app(tmp_path / "TED", [typed]))
     assert found["action"]["text"] == r"\ud800"
     assert json.loads(found["source"])["result_action_text"] == "\ud800"

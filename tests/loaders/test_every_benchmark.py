@@ -88,7 +88,11 @@ def test_a_row_of_any_values_is_a_step_or_a_finding(tmp_path: Path, name: str) -
     path = rows_of(name, tmp_path / "data").with_suffix(".jsonl")
     shutil.rmtree(tmp_path / "data")
     path.parent.mkdir(parents=True)
-    source = get_task(name).load(write_lines(path, [row, *changes(row)]), check_media=False)
-    assert source.steps
+    task = get_task(name)
+    source = task.load(write_lines(path, [row, *changes(row)]), check_media=False)
     assert source.findings
-    assert all(0 <= side < 2**31 for step in source.steps for side in step.screen)
+    assert source.steps
+    for step in source.steps:
+        assert all(0 <= side < 2**31 for side in step.screen)
+        assert task.explanation(step, None, "", profile=task.default_profile)
+        task.target(step)

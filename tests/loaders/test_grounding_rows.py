@@ -55,8 +55,7 @@ def test_gui_r1s_rows_have_corners_and_the_size_of_the_screenshot(tmp_path: Path
     first, second = source.steps
     assert not source.findings
     assert first.screen == (2560, 1440)
-    assert first.action
-    assert first.action.start == (Box(434, 159, 479, 182, "px"),)
+    assert first.action and first.action.start == (Box(434, 159, 479, 182, "px"),)
     assert first.tags == {
         "form": "screenspot-pro", "group": "Office", "ui_type": "text", "language": "en",
     }  # fmt: skip
@@ -92,8 +91,7 @@ def test_gui_r1s_parquet_has_the_picture_inside(tmp_path: Path) -> None:
     (step,) = source.steps
     assert not source.findings
     assert step.screen == SIZE
-    assert step.action
-    assert step.action.start == (Box(8, 9, 24, 18, "px"),)
+    assert step.action and step.action.start == (Box(8, 9, 24, 18, "px"),)
 
 
 # UGround: a planner's words for an element, and where the element is.
@@ -118,8 +116,7 @@ def test_ugrounds_rows_ask_for_what_the_planner_describes(tmp_path: Path) -> Non
     write_lines(tmp_path / "re_gpt-4o.jsonl", [described()])
     (step,) = load("screenspot", tmp_path).steps
     assert step.instruction == 'The "X" button at the top-right corner of the window.'
-    assert step.action
-    assert step.action.start == (Box(910, 78, 954, 112, "px"),)
+    assert step.action and step.action.start == (Box(910, 78, 954, 112, "px"),)
     assert (step.tags["form"], step.tags["platform"], step.tags["ui_type"]) == (
         "screenspot", "desktop", "icon",
     )  # fmt: skip
@@ -135,8 +132,7 @@ def test_each_box_of_a_query_is_right(tmp_path: Path) -> None:
     )
     source = load("screenspot", tmp_path)
     (step,) = source.steps
-    assert step.action
-    assert step.action.start == (Box(1, 2, 6, 7, "px"), Box(40, 50, 49, 59, "px"))
+    assert step.action and step.action.start == (Box(1, 2, 6, 7, "px"), Box(40, 50, 49, 59, "px"))
     assert "form" not in step.tags
     for point, is_right in {"(3, 4)": True, "(45, 55)": True, "(20, 20)": False}.items():
         assert right("screenspot", source, point, "screenspot", coordinates="px") is is_right
@@ -181,11 +177,9 @@ def test_ugrounds_plans_are_steps_on_the_block_with_the_target(tmp_path: Path) -
     first, second = source.steps
     assert not source.findings
     assert (first.sample_id, second.sample_id) == ("t1/u0", "t1/u1")
-    assert first.action
-    assert first.action.start == (Box(8, 9, 24, 18, "px"),)
+    assert first.action and first.action.start == (Box(8, 9, 24, 18, "px"),)
     assert (first.screen, first.tags["split"]) == (SIZE, "test_task")
-    assert second.action
-    assert (second.action.kind, second.action.text) == ("type", "Rome")
+    assert second.action and (second.action.kind, second.action.text) == ("type", "Rome")
     assert second.history == (first.action,)
 
 
@@ -194,10 +188,9 @@ def test_before_pages_are_cut_their_pictures_are_read(tmp_path: Path) -> None:
     del row["blocks_path"], row["target_blocks"]
     write_lines(tmp_path / "sample.jsonl", [row])
     (step,) = load("mind2web", tmp_path).steps
-    assert step.action
-    assert step.action.start == (Box(8, 90, 24, 99, "px"),)
-    assert step.media["screenshot"]
-    assert step.media["screenshot"].path == "t1_u0.png"
+    assert step.action and step.action.start == (Box(8, 90, 24, 99, "px"),)
+    shot = step.media["screenshot"]
+    assert shot and shot.path == "t1_u0.png"
 
 
 def test_plans_for_androidcontrol_are_no_data(tmp_path: Path) -> None:
@@ -212,25 +205,17 @@ def test_plans_for_androidcontrol_are_no_data(tmp_path: Path) -> None:
 
 
 def test_os_atlass_boxes_are_shares_of_the_picture(tmp_path: Path) -> None:
-    row = {"img_filename": "a.png", "bbox": [0.25, 0.5, 0.5, 1], "instruction": "open"}
-    write_lines(tmp_path / "amex_raw.json", [row, row | {"data_type": "text"}])
-    source = load("screenspot", tmp_path)
-    for step in source.steps:
-        assert step.action
-        assert step.action.start == (Box(0.25, 0.5, 0.5, 1, "rel"),)
-        assert "form" not in step.tags
-    assert right("screenspot", source, "(0.3, 0.75)", "screenspot")
-
-
-@pytest.mark.parametrize("box", [[0, 0, 1, 1], [0.0, 0.0, 1.0, 1.0], [0, 0.0, 1, 1]])
-def test_a_whole_picture_is_a_box_of_os_atlas_too(box: list[float], tmp_path: Path) -> None:
-    rows = [
-        {"img_filename": "a.png", "bbox": each, "instruction": "it"} for each in ([0.5] * 4, box)
-    ]
+    own = {"img_filename": "a.png", "instruction": "open"}
+    whole = ([0, 0, 1, 1], [0.0, 0.0, 1.0, 1.0], [0, 0.0, 1, 1])
+    boxes = [[0.25, 0.5, 0.5, 1]] * 2 + [*whole]
+    rows = [{**own, "bbox": box} for box in boxes]
+    rows[1]["data_type"] = "text"
     write_lines(tmp_path / "amex_raw.json", rows)
-    step = load("screenspot", tmp_path).steps[1]
-    assert step.action
-    assert step.action.start == (Box(0, 0, 1, 1, "rel"),)
+    source = load("screenspot", tmp_path)
+    found = [step.action and step.action.start for step in source.steps]
+    assert found == [(Box(0.25, 0.5, 0.5, 1, "rel"),)] * 2 + [(Box(0, 0, 1, 1, "rel"),)] * 3
+    assert not any("form" in step.tags for step in source.steps)
+    assert right("screenspot", source, "(0.3, 0.75)", "screenspot")
 
 
 def spoken(image: str, task: str, action: str, custom: str) -> dict[str, Any]:
@@ -264,31 +249,22 @@ def test_os_atlass_conversations_are_steps_of_episodes(tmp_path: Path) -> None:
     assert not source.findings
     assert [step.sample_id for step in source.steps] == ["140/0", "140/1"]
     assert first.instruction == "Share my book."
-    assert first.action
-    assert (first.action.label, first.action.app) == ("OPEN_APP", "PocketBook")
-    assert second.action
-    assert second.action.label == "LONG_PRESS"
+    assert first.action and (first.action.label, first.action.app) == ("OPEN_APP", "PocketBook")
+    assert second.action and second.action.label == "LONG_PRESS"
     assert second.history == (first.action,)
     low = get_task("androidcontrol", {"level": "low"}).load(tmp_path, check_media=False).steps[0]
     assert low.source["step_instructions"] == ["open the app."]
 
 
-def test_turns_may_have_roles_and_a_system(tmp_path: Path) -> None:
+@pytest.mark.parametrize("roles", [False, True])
+def test_os_atlass_rows_of_gui_odyssey_are_gui_odysseys(roles: bool, tmp_path: Path) -> None:
+    """The turns may have roles, and a system."""
     row = spoken("9187_0.png", "Post it.", "actions:\nSCROLL [UP]", "IMPOSSIBLE")
-    names = {"human": "user", "gpt": "assistant"}
-    turns = [{"role": names[one["from"]], "content": one["value"]} for one in row["conversations"]]
-    row["conversations"] = [{"role": "system", "content": "You are helpful."}, *turns]
-    write_lines(tmp_path / "rows.jsonl", [row])
+    if roles:
+        said = [turn["value"] for turn in row["conversations"]]
+        pairs = zip(("system", "user", "assistant"), ("You are helpful.", *said), strict=True)
+        row["conversations"] = [{"role": role, "content": text} for role, text in pairs]
+    write_lines(tmp_path / ("rows.jsonl" if roles else "gui_odyssey_test.jsonl"), [row])
     (step,) = load("gui-odyssey", tmp_path).steps
     assert (step.sample_id, step.instruction) == ("9187/0", "Post it.")
-    assert step.action
-    assert step.action.label == "SWIPE_UP"
-
-
-def test_os_atlass_rows_of_gui_odyssey_are_gui_odysseys(tmp_path: Path) -> None:
-    rows = [spoken("9187_0.png", "Post it.", "actions:\nSCROLL [UP]", "IMPOSSIBLE")]
-    write_lines(tmp_path / "gui_odyssey_test.jsonl", rows)
-    (step,) = load("gui-odyssey", tmp_path).steps
-    assert step.sample_id == "9187/0"
-    assert step.action
-    assert step.action.label == "SWIPE_UP"
+    assert step.action and step.action.label == "SWIPE_UP"

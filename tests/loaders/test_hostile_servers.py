@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 from omnidata.errors import DataError, OmnidataError
-from omnidata.loaders.fetch import fetch, local_place, plan_fetch
+from omnidata.loaders.data_place import local_place
+from omnidata.loaders.fetch import fetch
+from omnidata.loaders.fetch_plan import plan_fetch
 from omnidata.loaders.hub import sending_token
 from tests.hub_server import TOKEN, Answer, Hub, serving
 
@@ -84,17 +86,10 @@ def test_a_list_that_is_none_is_one_refusal(hub: Hub, tree: str, body: bytes) ->
 @pytest.mark.parametrize(
     "paths",
     [
-        ["."],
-        [""],
-        ["a/"],
-        ["a//b"],
-        ["d/" * 65 + "a"],
-        ["./a"],
-        ["a", "a/b"],
-        ["A/b", "a"],
-        ["a", "A"],
+        ["."], [""], ["a/"], ["a//b"], ["d/" * 65 + "a"], ["./a"], ["a", "a/b"], ["A/b", "a"],
+        ["a", "A"], ["../up.json"], ["a/../../b"], ["/etc/x"], [".git/config"],
     ],
-)
+)  # fmt: skip
 def test_names_that_are_no_files_of_one_folder_are_one_refusal(
     hub: Hub, tree: str, paths: list[str]
 ) -> None:

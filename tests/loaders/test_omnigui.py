@@ -25,46 +25,34 @@ def test_the_papers_tree_gives_steps_with_every_label(sample: Path) -> None:
     assert tags["language"] == {"en", "zh"}
 
 
-def test_one_app_folder_gives_the_same_steps_as_the_folder_of_apps(few: Path) -> None:
-    app = min(path.name for path in few.iterdir() if path.is_dir())
-    alone = load(few / app).steps
-    among = [step for step in load(few).steps if step.tags["app"] == app]
-    assert alone == among
-
-
-def test_an_app_without_its_index_gives_the_same_steps(sample: Path, tmp_path: Path) -> None:
-    copy = shutil.copytree(sample / "Chirp", tmp_path / "Chirp")
-    (copy / "dataset_Chirp.json").unlink()
-    without = [(step.sample_id, step.action) for step in load(copy).steps]
-    assert without == [(step.sample_id, step.action) for step in load(sample / "Chirp").steps]
-
-
-def test_an_app_without_media_is_read_from_its_index(sample: Path, tmp_path: Path) -> None:
-    app, media = sample / "Chirp", shutil.ignore_patterns("media")
-    copy = shutil.copytree(app, tmp_path / "Chirp", ignore=media)
-    source = load(copy)
-    assert [finding.code for finding in source.findings] == ["media-absent"]
-    here = {step.sample_id: (step.action, step.history) for step in source.steps}
-    assert here == {step.sample_id: (step.action, step.history) for step in load(app).steps}
+def test_an_app_gives_the_same_steps_alone_and_without_its_index_or_its_media(
+    sample: Path, tmp_path: Path
+) -> None:
+    app = sample / "Chirp"
+    alone = load(app).steps
+    assert alone == [step for step in load(sample).steps if step.tags["app"] == "Chirp"]
+    for left_out, found in (("dataset_*", []), ("media", ["media-absent"])):
+        copy = tmp_path / left_out / "Chirp"
+        source = load(shutil.copytree(app, copy, ignore=shutil.ignore_patterns(left_out)))
+        assert [finding.code for finding in source.findings] == found
+        assert [(step.sample_id, step.action, step.history) for step in source.steps] == [
+            (step.sample_id, step.action, step.history) for step in alone
+        ]
 
 
 def test_the_released_form_is_read_with_its_media(tmp_path: Path) -> None:
-    rows = [
-        row("T1", index, app="ted", subset="ted", instruction="点击", instruction_en="Tap")
-        for index in range(3)
-    ]
+    more = {"app": "ted", "subset": "ted", "instruction": "点击", "instruction_en": "Tap"}
+    shots = tmp_path / "data" / "benchmark" / "T1"
+    shots.mkdir(parents=True)
     for index in range(3):
-        shot = tmp_path / "data" / "benchmark" / "T1" / f"{index + 1}.png"
-        shot.parent.mkdir(parents=True, exist_ok=True)
-        Image.new("RGB", (720, 1600)).save(shot)
-    write_rows(tmp_path / "data" / "merged_sorted.json", rows)
-    source = load(tmp_path)
-    last = source.steps[2]
-    assert last.sample_id == "ted/T1/2"
-    assert last.instruction == "Tap"
-    assert last.media["screenshot"] is not None
-    assert last.media["screenshot"].root == tmp_path / "data" / "benchmark"
-    assert last.media["history_screenshot"] == source.steps[0].media["screenshot"]
+        Image.new("RGB", (720, 1600)).save(shots / f"{index + 1}.png")
+    rows = [row("T1", index, **more) for index in range(3)]
+    source = load(write_rows(tmp_path / "data" / "merged_sorted.json", rows).parents[1])
+    first, _, last = source.steps
+    assert (last.sample_id, last.instruction) == ("ted/T1/2", "Tap")
+    shot = last.media["screenshot"]
+    assert shot and shot.root == shots.parent
+    assert last.media["history_screenshot"] == first.media["screenshot"]
     assert set(codes(source)) == {"media-broken"}  # clips and audio were not made
     assert source.row_ids == ["ted/T1/0", "ted/T1/1", "ted/T1/2"]
 
@@ -139,9 +127,8 @@ def test_an_unknown_action_number_is_a_finding(tmp_path: Path, number: object) -
 
 
 def test_a_number_that_arrow_made_a_float_is_read(tmp_path: Path) -> None:
-    source = load_rows(tmp_path, row(result_action_type=8.0, image_width=720.0))
-    assert source.steps[0].action == Action("back")
-    assert source.steps[0].screen == (720, 1600)
+    (step,) = load_rows(tmp_path, row(result_action_type=8.0, image_width=720.0)).steps
+    assert (step.action, step.screen) == (Action("back"), (720, 1600))
 
 
 def test_a_box_outside_the_image_is_doubtful_but_usable(tmp_path: Path) -> None:
@@ -152,30 +139,17 @@ def test_a_box_outside_the_image_is_doubtful_but_usable(tmp_path: Path) -> None:
     assert "720 x 1600" in source.findings[0].what
 
 
-def test_a_row_without_a_size_gets_the_releases_and_a_finding(tmp_path: Path) -> None:
-    source = load_rows(tmp_path, row(image_width=None))
-    assert source.steps[0].screen == (1080, 2400)
-    assert codes(source) == {"size-unknown": 1}
-
-
 def test_the_history_holds_the_experts_actions_and_its_own_words(tmp_path: Path) -> None:
     source = load_rows(
         tmp_path,
         row(step=1, result_action_type=7, result_action_text="hi", action_text="types hi"),
         row(step=0),
-        row(step=2, result_action_type=10),
+        row(step=2, result_touch_xy=""),  # unusable, and a tap nevertheless
+        row(step=3, result_action_type=10),
     )
-    assert [step.step_index for step in source.steps] == [0, 1, 2]
-    tap, typed = (
-        Action("tap", (RECT,)),
-        Action("type", text="hi", words="types hi"),
-    )
-    assert [step.history for step in source.steps] == [(), (tap,), (tap, typed)]
-
-
-def test_a_history_keeps_the_primitive_of_an_unusable_target(tmp_path: Path) -> None:
-    source = load_rows(tmp_path, row(result_touch_xy=""), row(step=1))
-    assert source.steps[1].history == (Action("tap"),)
+    assert [step.step_index for step in source.steps] == [0, 1, 2, 3]
+    past = (Action("tap", (RECT,)), Action("type", text="hi", words="types hi"), Action("tap"))
+    assert [step.history for step in source.steps] == [past[:n] for n in range(4)]
 
 
 def test_dependency_comes_from_a_column_or_the_side_file(tmp_path: Path) -> None:
@@ -216,5 +190,5 @@ def test_an_unknown_app_with_two_languages_is_asked_about_once(tmp_path: Path) -
 
 def test_a_missing_instruction_is_a_finding(tmp_path: Path) -> None:
     source = load_rows(tmp_path, row(app="ted", instruction_en=None, instruction="点击"))
-    assert source.steps[0].instruction == "点击"
+    assert [step.instruction for step in source.steps] == ["点击"]
     assert codes(source) == {"instruction-missing": 1}

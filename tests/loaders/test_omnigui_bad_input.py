@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -71,34 +72,36 @@ def test_a_path_that_leaves_the_dataset_is_a_finding(tmp_path: Path, path: str) 
     assert "unknown/T1/0" in source.findings[0].where
 
 
-def test_a_missing_clip_names_the_step_and_the_file(few: Path, tmp_path: Path) -> None:
-    copy = shutil.copytree(few, tmp_path / "copy")
-    clip = min(copy.glob("*/media/*/1.mp4"))
-    clip.unlink()
+def lose(path: Path) -> None:
+    path.unlink()
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def shrink(path: Path) -> None:
+    Image.new("RGB", (360, 800)).save(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "harm", "code", "says"),
+    [
+        ("1.mp4", lose, "media-broken", "{path}"),
+        ("1.png", cut, "media-broken", "end marker: {path}"),
+        ("1.png", shrink, "size-differs", "360 x 800"),
+    ],
+)
+def test_a_medium_that_is_not_as_it_should_be_is_a_finding(
+    few: Path, tmp_path: Path, name: str, harm: Callable[[Path], None], code: str, says: str
+) -> None:
+    copy = shutil.copytree(few / "Chirp", tmp_path / "Chirp")
+    path = min(copy.glob(f"media/*/{name}"))
+    harm(path)
     (finding,) = load(copy).findings
-    assert finding.code == "media-broken"
-    assert finding.severity == "error"
-    assert str(clip) in finding.what
-    assert finding.where == f"{clip.parts[-4]}/{clip.parent.name}/0"
-
-
-def test_a_truncated_screenshot_is_a_finding(few: Path, tmp_path: Path) -> None:
-    copy = shutil.copytree(few, tmp_path / "copy")
-    shot = min(copy.glob("*/media/*/1.png"))
-    shot.write_bytes(shot.read_bytes()[:-100])
-    (finding,) = load(copy).findings
-    assert finding.code == "media-broken"
-    assert "end marker" in finding.what
-    assert str(shot) in finding.what
-
-
-def test_a_screenshot_of_another_size_is_a_finding(few: Path, tmp_path: Path) -> None:
-    copy = shutil.copytree(few, tmp_path / "copy")
-    shot = min(copy.glob("*/media/*/1.png"))
-    Image.new("RGB", (360, 800)).save(shot)
-    (finding,) = load(copy).findings
-    assert finding.code == "size-differs"
-    assert "360 x 800" in finding.what
+    assert (finding.code, finding.where) == (code, f"Chirp/{path.parent.name}/0")
+    assert says.format(path=path) in finding.what
+    assert (finding.severity == "error") is (code == "media-broken")
 
 
 def test_invalid_json_names_file_and_line(tmp_path: Path) -> None:
@@ -111,32 +114,34 @@ def test_invalid_json_names_file_and_line(tmp_path: Path) -> None:
 def test_an_invalid_metadata_line_is_a_finding_and_costs_only_itself(tmp_path: Path) -> None:
     app = write_app(tmp_path / "TED", [row("A"), row("B")])
     metadata = app / "localization.jsonl"
-    first, second = metadata.read_text().splitlines()
-    metadata.write_text(f"{first[:-3]}\n\n{second}\n")
+    first, second = metadata.read_bytes().splitlines()
+    lines = (first[:-3], b"", b"\xff" + first, second, b"[" * 90_000)
+    metadata.write_bytes(b"\n".join(lines))
     source = load(app)
-    assert codes(source) == {"json-invalid": 1, "episode-without-metadata": 1}
-    assert source.findings[0].where.endswith("localization.jsonl:1")
+    assert codes(source) == {"json-invalid": 3, "episode-without-metadata": 1}
+    where = [found.where.rpartition("/")[2] for found in source.findings[:3]]
+    assert where == [f"localization.jsonl:{number}" for number in (1, 3, 5)]
     assert [step.tags.get("dimension") for step in source.steps] == [None, "localization"]
 
 
 def test_an_episode_without_steps_and_copies_that_differ_are_findings(
-    sample: Path, tmp_path: Path
+    few: Path, tmp_path: Path
 ) -> None:
-    copy = tmp_path / "copy"
-    shutil.copytree(sample / "Chirp", copy / "Chirp")
-    index = copy / "Chirp" / "dataset_Chirp.json"
-    rows = json.loads(index.read_text())
+    app = shutil.copytree(few / "Chirp", tmp_path / "copy" / "Chirp")
+    index = app / "dataset_Chirp.json"
+    rows = [each for path in app.glob("media/*/*.json") for each in json.loads(path.read_text())]
     gone, changed = rows[0]["episode_id"], rows[-1]["episode_id"]
     rows[-1]["instruction_en"] = "another"
-    index.write_text(json.dumps([item for item in rows if item["episode_id"] != gone]))
-    shutil.rmtree(copy / "Chirp" / "media" / gone)
-    found = {finding.code: finding for finding in load(copy).findings}
+    write_rows(index, [item for item in rows if item["episode_id"] != gone])
+    shutil.rmtree(app / "media" / gone)
+    source = load(app.parent)
+    found = {finding.code: finding for finding in source.findings}
     assert set(found) == {"episode-without-steps", "copies-differ"}
-    assert found["episode-without-steps"].where == f"Chirp/{gone}"
-    assert changed in found["copies-differ"].what
-    own = [step.sample_id for step in load(copy).steps if step.episode_id == changed]
-    assert list(found["copies-differ"].sample_ids) == own
-    assert found["episode-without-steps"].sample_ids == ()
+    without, differ = found["episode-without-steps"], found["copies-differ"]
+    assert (without.where, without.sample_ids) == (f"Chirp/{gone}", ())
+    assert changed in differ.what
+    own = [step.sample_id for step in source.steps if step.episode_id == changed]
+    assert [*differ.sample_ids] == own
 
 
 def test_an_episode_that_is_listed_twice_names_its_steps(tmp_path: Path) -> None:
@@ -149,18 +154,13 @@ def test_an_episode_that_is_listed_twice_names_its_steps(tmp_path: Path) -> None
     assert sorted(one.sample_ids for one in found) == told
 
 
-@pytest.mark.parametrize("content", [None, "empty folder", "readme"])
-def test_a_place_without_data_is_an_error_that_says_what_is_wanted(
-    tmp_path: Path, content: str | None
-) -> None:
-    folder = tmp_path / "data"
-    if content:
-        folder.mkdir()
-    if content == "readme":
-        (folder / "README.md").write_text("hello")
-    with pytest.raises(DataError, match=r"dataset_<APP>\.json") as error:
-        load(folder)
-    assert str(folder) in str(error.value)
+def test_a_place_without_data_is_an_error_that_says_what_is_wanted(tmp_path: Path) -> None:
+    (tmp_path / "readme").mkdir()
+    (tmp_path / "readme" / "README.md").write_text("hello")
+    for folder in (tmp_path / "none", folder_of(tmp_path, "empty"), tmp_path / "readme"):
+        with pytest.raises(DataError, match=r"dataset_<APP>\.json") as error:
+            load(folder)
+        assert str(folder) in str(error.value)
 
 
 @pytest.mark.parametrize("text", ["{}", "[]", "[1]", '"x"', "[{}]", "", "\ufeff[]", "[" * 90_000])
@@ -207,16 +207,6 @@ def test_values_that_no_honest_row_has_end_in_findings_and_never_in_a_crash(
         assert task.conversation(step)[1].parts
 
 
-def test_a_metadata_line_that_is_not_utf8_costs_only_itself(tmp_path: Path) -> None:
-    app = write_app(tmp_path / "TED", [row("A"), row("B")])
-    metadata = app / "localization.jsonl"
-    first, second = metadata.read_bytes().splitlines()
-    metadata.write_bytes(b"\xff" + first + b"\n" + second + b"\n" + b"[" * 90_000 + b"\n")
-    source = load(app)
-    assert codes(source) == {"json-invalid": 2, "episode-without-metadata": 1}
-    assert [step.tags.get("dimension") for step in source.steps] == [None, "localization"]
-
-
 def test_an_episode_listed_in_one_app_is_not_found_in_another(tmp_path: Path) -> None:
     write_app(tmp_path / "TED", [row("A"), row("B")])
     write_app(tmp_path / "IMDb", [row("A"), row("B")])
@@ -252,23 +242,28 @@ def test_an_unknown_label_is_a_finding(tmp_path: Path) -> None:
     assert codes(source) == {"label-unknown": 2}
 
 
-def test_a_size_that_the_row_lacks_is_taken_from_the_screenshot(tmp_path: Path) -> None:
-    shot = tmp_path / "T1" / "1.png"
-    shot.parent.mkdir()
-    Image.new("RGB", (300, 500)).save(shot)
-    source = load_rows(tmp_path, row(image_width=None, image_height=None))
-    assert source.steps[0].screen == (300, 500)
-    assert "300 x 500" in next(f for f in source.findings if f.code == "size-unknown").remedy
+def test_a_size_that_the_row_lacks_is_taken_from_the_screenshot_or_is_the_releases(
+    tmp_path: Path,
+) -> None:
+    Image.new("RGB", (300, 500)).save(folder_of(tmp_path, "T1") / "1.png")
+    unsized: dict[str, Any] = {"image_width": None, "image_height": None}
+    source = load_rows(tmp_path, row(**unsized), row("T2", **unsized))
+    assert [step.screen for step in source.steps] == [(300, 500), (1080, 2400)]
+    found = [finding for finding in source.findings if finding.code == "size-unknown"]
+    assert ["300 x 500" in finding.remedy for finding in found] == [True, False]
+
+
+def folder_of(root: Path, name: str) -> Path:
+    (root / name).mkdir()
+    return root / name
 
 
 def test_a_lone_broken_screenshot_is_broken_and_not_absent(tmp_path: Path) -> None:
-    shot = tmp_path / "T1" / "1.png"
-    shot.parent.mkdir()
+    shot = folder_of(tmp_path, "T1") / "1.png"
     Image.effect_noise((300, 500), 50).save(shot)
     shot.write_bytes(shot.read_bytes()[:-50])
     found = Counter(finding.code for finding in load_rows(tmp_path, row()).findings)
-    assert found["media-broken"] == 3
-    assert found["media-absent"] == 0
+    assert (found["media-broken"], found["media-absent"]) == (3, 0)
 
 
 def test_a_released_folder_is_known_beside_the_hubs_own_files(tmp_path: Path) -> None:

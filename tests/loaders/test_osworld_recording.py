@@ -28,6 +28,7 @@ from tests.loaders.osworld import (
 from tests.trees import NO_SHARED, SHARED
 
 TASKED: dict[str, Any] = {"instruction": "Open the menu"}
+THREE = [line(n, **TASKED) for n in (1, 2, 3)]
 REAL = SHARED / "data" / "agentnet_raw_win10"
 
 
@@ -63,21 +64,19 @@ def test_the_clips_follow_one_another_and_the_one_before_leads_to_the_action(
 def test_a_recording_that_is_short_gives_no_clip_beyond_its_end(
     tmp_path: Path, seconds: float, after: list[Any]
 ) -> None:
-    rows = [line(n, **TASKED) for n in (1, 2, 3)]
-    rollout(tmp_path, *rows, film=recording((), seconds))
+    rollout(tmp_path, *THREE, film=recording((), seconds))
     assert spans(tmp_path) == after
     assert codes(load(tmp_path)) == []
 
 
-def test_a_single_turn_lies_in_the_middle(tmp_path: Path) -> None:
-    rollout(tmp_path, line(1, **TASKED), film=recording((), 8.0))
-    assert spans(tmp_path, "video") == [(0, 4)]
-
-
-def test_two_turns_in_one_second_share_no_clip(tmp_path: Path) -> None:
+def test_a_single_turn_lies_in_the_middle_and_two_in_one_second_share_no_clip(
+    tmp_path: Path,
+) -> None:
+    rollout(tmp_path / "one", line(1, **TASKED), film=recording((), 8.0))
+    assert spans(tmp_path / "one", "video") == [(0, 4)]
     rows = [line(n, **TASKED, action_timestamp=stamp(10)) for n in (1, 2)]
-    rollout(tmp_path, *rows, film=recording((), 8.0))
-    assert [one is None for one in spans(tmp_path, "video")] == [False, True]
+    rollout(tmp_path / "two", *rows, film=recording((), 8.0))
+    assert [one is None for one in spans(tmp_path / "two", "video")] == [False, True]
 
 
 def test_microseconds_are_kept(tmp_path: Path) -> None:
@@ -92,8 +91,7 @@ def test_microseconds_are_kept(tmp_path: Path) -> None:
 
 def test_screenshots_tell_where_the_turns_lie_in_the_recording(tmp_path: Path) -> None:
     """The recording begins at 0 s; its screen changes 0.4 s after each of the actions."""
-    rows = [line(n, **TASKED) for n in (1, 2, 3)]
-    rollout(tmp_path, *rows, film=recording((10.4, 20.4, 30.4), 60.0))
+    rollout(tmp_path, *THREE, film=recording((10.4, 20.4, 30.4), 60.0))
     source = load(tmp_path, align="pictures")
     assert {step.tags["alignment"] for step in source.steps} == {"exact"}
     starts = [step.source["start_s"] for step in source.steps]
@@ -106,44 +104,37 @@ def test_screenshots_tell_where_the_turns_lie_in_the_recording(tmp_path: Path) -
     assert {step.tags["alignment"] for step in load(tmp_path).steps} == {"estimated"}
 
 
+def alignment(root: Path, **options: Any) -> set[str]:
+    return {step.tags["alignment"] for step in load(root, align="pictures", **options).steps}
+
+
 def test_screenshots_that_show_no_change_tell_nothing(tmp_path: Path) -> None:
-    rows = [line(n, **TASKED) for n in (1, 2, 3)]
-    folder = rollout(tmp_path, *rows, film=recording((), 40.0))
+    folder = rollout(tmp_path, *THREE, film=recording((), 40.0))
     for path in folder.glob("step_*.png"):
         path.write_bytes(picture(0))
-    source = load(tmp_path, align="pictures")
-    assert {step.tags["alignment"] for step in source.steps} == {"estimated"}
+    assert alignment(tmp_path) == {"estimated"}
 
 
 def test_a_screenshot_that_the_recording_does_not_show_tells_nothing(tmp_path: Path) -> None:
-    rows = [line(n, **TASKED) for n in (1, 2, 3)]
-    folder = rollout(tmp_path, *rows, film=recording((10.4, 20.4), 60.0))
-    source = load(tmp_path, align="pictures")
-    assert {step.tags["alignment"] for step in source.steps} == {"estimated"}, "no third change"
+    folder = rollout(tmp_path, *THREE, film=recording((10.4, 20.4), 60.0))
+    assert alignment(tmp_path) == {"estimated"}, "no third change"
     for path in folder.glob("step_3_*.png"):
         path.unlink()
-    source = load(tmp_path, align="pictures", check_media=False)
-    assert {step.tags["alignment"] for step in source.steps} == {"exact"}, "nobody asks for it now"
+    assert alignment(tmp_path, check_media=False) == {"exact"}, "nobody asks for it now"
 
 
 def test_screenshots_that_contradict_the_times_tell_nothing(tmp_path: Path) -> None:
     """The second change comes 30 s after the first one; by the clock, before the third turn."""
-    rows = [line(n, **TASKED) for n in (1, 2, 3)]
-    rollout(tmp_path, *rows, film=recording((5.0, 35.0, 36.0), 60.0))
-    source = load(tmp_path, align="pictures")
-    assert {step.tags["alignment"] for step in source.steps} == {"estimated"}
+    rollout(tmp_path, *THREE, film=recording((5.0, 35.0, 36.0), 60.0))
+    assert alignment(tmp_path) == {"estimated"}
 
 
 def test_clips_are_whole_media_at_the_rate_of_the_recording(tmp_path: Path) -> None:
-    clip = load(plain(tmp_path)).steps[0].media["video_after"]
-    assert clip is not None
+    first, second, _ = load(plain(tmp_path)).steps
+    clip = first.media["video_after"]
+    assert clip and clip == second.media["video"]
     found = media.examine(clip)
     assert (found.frames, found.seconds, found.fps) == (10 * FPS, 10, FPS)
-
-
-def test_the_clip_after_a_turn_is_the_one_before_the_next(tmp_path: Path) -> None:
-    first, second, _ = load(plain(tmp_path)).steps
-    assert first.media["video_after"] == second.media["video"]
 
 
 @pytest.mark.slow

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import datasets
 import pyarrow as pa
@@ -84,13 +84,9 @@ def test_a_repository_of_another_benchmark_names_it_every_way(
     if held == "omnigui":
         data = write_rows(tmp_path / "steps.json", [row()])
     convert(get_task(held).load(data), tmp_path / "out", embed=True)
-    ways: list[Any] = [
-        lambda: get_task(asked).load(tmp_path / "out"),
-        lambda: omnidata.load_dataset(asked, tmp_path / "out"),
-    ]
-    for way in ways:
+    for way in (get_task(asked).load, partial(omnidata.load_dataset, asked)):
         with pytest.raises(DataError, match=f"the repository holds {held}") as caught:
-            way()
+            way(tmp_path / "out")
         assert f"these are rows of {held}: name that task" in caught.value.remedy
 
 
@@ -108,12 +104,11 @@ def test_a_repository_of_an_unknown_benchmark_names_no_task(tmp_path: Path) -> N
 def test_the_builders_name_the_right_task(tmp_path: Path) -> None:
     data = write(tmp_path / "data" / "rows.jsonl", ground())
     omnidata.register()
-    ways: list[Any] = [
-        lambda: omnidata.load_dataset("idm-single", data),
-        lambda: omnidata.load_dataset("omnigui", data),
-        lambda: datasets.load_dataset("omnigui", data_dir=str(data.parent)),
-    ]
-    for way in ways:
+    for way in (
+        partial(omnidata.load_dataset, "idm-single", data),
+        partial(omnidata.load_dataset, "omnigui", data),
+        partial(datasets.load_dataset, "omnigui", data_dir=str(data.parent)),
+    ):
         with pytest.raises(DataError) as caught:
             way()
         assert "these are rows of groundui" in caught.value.remedy

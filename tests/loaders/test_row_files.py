@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,30 +25,32 @@ ROWS: list[dict[str, Any]] = [
     {"name": "3", "box": [], "inner": {"a": ""}},
 ]
 
-Writer = Callable[[Path, list[dict[str, Any]]], None]
+Writer = Callable[[Path, Sequence[Mapping[str, Any]]], None]
 
 
 def _lines(encoding: str = "utf-8", end: str = "\n") -> Writer:
-    def write(path: Path, rows: list[dict[str, Any]]) -> None:
+    def write(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
         texts = (json.dumps(row, ensure_ascii=False) + end for row in rows)
         path.write_bytes("".join(texts).encode(encoding))
 
     return write
 
 
-def _value(wrap: Callable[[list[dict[str, Any]]], Any], **how: Any) -> Writer:
-    def write(path: Path, rows: list[dict[str, Any]]) -> None:
+def _value(wrap: Callable[[Sequence[Mapping[str, Any]]], Any], **how: Any) -> Writer:
+    def write(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
         path.write_bytes(json.dumps(wrap(rows), **how).encode())
 
     return write
 
 
-def _one_after_the_other(path: Path, rows: list[dict[str, Any]]) -> None:
+def _one_after_the_other(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     path.write_text("\n".join(json.dumps(row, indent=2) for row in rows), "utf-8")
 
 
-def _parquet(path: Path, rows: list[dict[str, Any]]) -> None:
-    pq.write_table(pa.Table.from_pylist(rows), path, row_group_size=2)
+def _parquet(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    names = dict.fromkeys(name for row in rows for name in row)
+    table = pa.Table.from_pylist([{name: row.get(name) for name in names} for row in rows])
+    pq.write_table(table, path, row_group_size=2)
 
 
 FORMS: dict[str, tuple[str, Writer]] = {
@@ -80,9 +82,7 @@ FORMS: dict[str, tuple[str, Writer]] = {
 def test_rows_are_the_same_in_every_form(form: str, tmp_path: Path) -> None:
     name, write = FORMS[form]
     write(tmp_path / name, ROWS)
-
     found = list(read_rows(tmp_path / name))
-
     assert [line.row for line in found] == ROWS
     assert [line.number for line in found] == [0, 1, 2]
     assert len({line.where for line in found}) == 3
@@ -108,16 +108,13 @@ def test_any_text_comes_back_from_any_encoding(
 ) -> None:
     path = tmp_path_factory.mktemp("rows") / f"rows{suffix}"
     _lines(encoding, end)(path, rows)
-
     assert [line.row for line in read_rows(path)] == rows
 
 
 def test_one_object_in_json_is_one_row_that_stands_alone(tmp_path: Path) -> None:
     path = tmp_path / "one.json"
     path.write_text(json.dumps({"steps": [{"a": 1}]}, indent=1), "utf-8")
-
     (line,) = read_rows(path)
-
     assert line.alone
     assert line.row == {"steps": [{"a": 1}]}
 
@@ -135,9 +132,7 @@ def test_one_object_in_json_is_one_row_that_stands_alone(tmp_path: Path) -> None
 def test_a_broken_row_says_why(content: bytes, where: str, fault: str, tmp_path: Path) -> None:
     path = tmp_path / "rows.json"
     path.write_bytes(content)
-
     broken = [line for line in read_rows(path) if line.fault]
-
     assert broken[0].where == f"{path}{where}"
     assert fault in broken[0].fault
 
@@ -145,7 +140,6 @@ def test_a_broken_row_says_why(content: bytes, where: str, fault: str, tmp_path:
 def test_nothing_of_a_broken_list_is_a_row(tmp_path: Path) -> None:
     path = tmp_path / "rows.json"
     path.write_text('[\n{"a": 1},\n{"a": 2},\n{"a": 3}\n', "utf-8")
-
     [line] = read_rows(path)
     assert line.fault and not isinstance(line.row, dict)
 
@@ -153,7 +147,6 @@ def test_nothing_of_a_broken_list_is_a_row(tmp_path: Path) -> None:
 def test_utf_16_that_breaks_off_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_bytes('{"a": 1}\n'.encode("utf-16")[:-1])
-
     with pytest.raises(FileError, match=r"utf-16.*\n.*\n.*save the file as UTF-8"):
         list(read_rows(path))
 
@@ -175,9 +168,7 @@ def test_pictures_in_parquet_stay_there_until_they_are_opened(tmp_path: Path) ->
         }
     ]
     pq.write_table(pa.Table.from_pylist(rows), path)
-
     (line,) = read_rows(path)
-
     assert line.row == {"text": "x"}
     several = line.pictures["images"]
     assert isinstance(several, tuple)
@@ -198,7 +189,6 @@ def test_pictures_that_parquet_only_names_are_files(tmp_path: Path) -> None:
         {"image": pa.array([{"bytes": None, "path": "a.png"}, None], kind), "n": [1, 2]}
     )
     pq.write_table(table, path)
-
     assert [line.row for line in read_rows(path)] == [{"image": "a.png", "n": 1}, {"n": 2}]
 
 
@@ -210,5 +200,4 @@ def test_nulls_of_a_table_are_absent_keys(tmp_path: Path) -> None:
     action = pa.struct({"kind": pa.string(), "x": pa.int64(), "text": pa.string()})
     table = pa.Table.from_pylist(rows, schema=pa.schema({"action": action, "n": pa.int64()}))
     pq.write_table(table, tmp_path / "rows.parquet")
-
     assert [line.row for line in read_rows(tmp_path / "rows.parquet")] == rows

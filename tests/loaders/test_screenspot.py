@@ -46,47 +46,38 @@ def test_every_release_is_recognised_read_and_given_back(tmp_path: Path, form: s
     assert step.sample_id == f"{name[:-5]}/1"
     assert (step.screen, step.num_steps) == (SCREEN, 1)
     assert (step.tags["form"], step.tags["platform"]) == (form, platform)
-    assert step.action
-    assert step.action.start == (Box(8, 9, 24, 18, "px"),)
+    assert step.action and step.action.start == (Box(8, 9, 24, 18, "px"),)
     assert list(dump(source)) == [(name, make()), (name, make())]
 
 
-def test_tags_are_the_rows_own(tmp_path: Path) -> None:
-    (step,) = load(screenspot(tmp_path, pro(), name="photoshop.json")).steps
+def test_tags_are_the_rows_own_and_the_chinese_instruction_is_asked_for(tmp_path: Path) -> None:
+    data = screenspot(tmp_path, pro(), name="photoshop.json")
+    (step,) = load(data).steps
     assert step.tags == {
         "form": "screenspot-pro", "platform": "windows", "ui_type": "icon", "group": "Creative",
         "application": "photoshop", "language": "en",
     }  # fmt: skip
-    (step,) = load(screenspot(tmp_path / "v1", spot())).steps
-    assert (step.tags["ui_type"], step.tags["data_source"]) == ("text", "shop")
-
-
-def test_the_chinese_instruction_is_asked_for(tmp_path: Path) -> None:
-    data = screenspot(tmp_path, pro(), name="p.json")
     assert load(data, language="cn").steps[0].instruction == "裁剪图层"
     other = screenspot(tmp_path / "v1", spot(), pro())
+    tags = load(other).steps[0].tags
+    assert (tags["ui_type"], tags["data_source"]) == ("text", "shop")
     source = load(other, language="cn")
-    assert codes(source) == {"instruction-missing": 1}
-    assert source.skipped == 1
+    assert (codes(source), source.skipped) == ({"instruction-missing": 1}, 1)
 
 
-def test_columns_that_do_not_tell_need_a_word_of_the_user(tmp_path: Path) -> None:
-    row = {**spot(bbox=[0.125, 0.25, 0.375, 0.5]), "file_name": "a.png"}
-    del row["img_filename"]
-    data = screenspot(tmp_path, row)
-    with pytest.raises(DataError) as caught:
-        load(data)
-    assert "do not define" in caught.value.what
-    assert "-T boxes=" in caught.value.remedy
-    (step,) = load(data, boxes="xyxy-rel").steps
-    assert step.action
-    assert step.action.start == (Box(0.125, 0.25, 0.375, 0.5, "rel"),)
-
-
-def test_a_small_box_in_pixels_is_not_taken_for_shares(tmp_path: Path) -> None:
-    (step,) = load(screenspot(tmp_path, spot(bbox=[0, 0, 1, 1]))).steps
-    assert step.action
-    assert step.action.start == (Box(0, 0, 1, 1, "px"),)
+@pytest.mark.parametrize(
+    ("form", "bbox", "box"),
+    [
+        ("columns", [0, 0, 1, 1], Box(0, 0, 1, 1, "px")),  # small, and no shares
+        ("xywh-px", [8, 9, 16, 9], Box(8, 9, 24, 18, "px")),
+        ("xyxy-px", [8, 9, 24, 18], Box(8, 9, 24, 18, "px")),
+    ],
+)
+def test_the_numbers_of_a_box_are_what_the_form_says(
+    tmp_path: Path, form: str, bbox: list[int], box: Box
+) -> None:
+    (step,) = load(screenspot(tmp_path, spot(bbox=bbox)), boxes=form).steps
+    assert step.action and step.action.start == (box,)
 
 
 def test_boxes_that_cannot_be_are_found(tmp_path: Path) -> None:
@@ -110,17 +101,6 @@ def test_boxes_that_cannot_be_are_found(tmp_path: Path) -> None:
         True, False, False, False, False, True,
     ]  # fmt: skip
     assert source.row_ids[-1] == "screenspot_web/5"
-
-
-def test_the_same_box_is_the_same_in_every_form(tmp_path: Path) -> None:
-    found = {
-        load(screenspot(tmp_path / form, spot(bbox=bbox)), boxes=form).steps[0].action
-        for form, bbox in {
-            "xywh-px": [8, 9, 16, 9],
-            "xyxy-px": [8, 9, 24, 18],
-        }.items()
-    }
-    assert len(found) == 1
 
 
 @given(st.lists(st.one_of(st.none(), st.floats(), st.text(), st.booleans()), max_size=6))
@@ -178,8 +158,7 @@ def test_the_hubs_parquet_has_corners_from_0_to_1_and_its_pictures(tmp_path: Pat
     assert step.screen == SCREEN
     assert [each.tags["platform"] for each in source.steps] == ["desktop", "web"]
     assert step.tags["form"] == "screenspot"
-    assert step.action
-    assert step.action.start == (Box(0.125, 0.25, 0.375, 0.5, "rel"),)
+    assert step.action and step.action.start == (Box(0.125, 0.25, 0.375, 0.5, "rel"),)
     shot = step.media["screenshot"]
     assert shot
     assert read_bytes(shot) == rows[0]["image"]["bytes"]
@@ -205,6 +184,8 @@ def test_parquet_with_other_columns_has_to_be_told_what_its_boxes_are(tmp_path: 
     row = hub_row(tmp_path / "made")
     del row["file_name"]
     data = hub_parquet(tmp_path / "data" / "test.parquet", row)
-    with pytest.raises(DataError, match="do not define bbox"):
+    with pytest.raises(DataError, match="do not define bbox") as caught:
         load(data)
-    assert load(data, boxes="xyxy-rel").steps[0].action
+    assert "-T boxes=" in caught.value.remedy
+    (step,) = load(data, boxes="xyxy-rel").steps
+    assert step.action and step.action.start == (Box(0.125, 0.25, 0.375, 0.5, "rel"),)

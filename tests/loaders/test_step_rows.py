@@ -116,22 +116,25 @@ def test_a_folder_of_several_preparations_is_read_as_each_of_its_own(tmp_path: P
     assert recognise(tmp_path / "screenspot_test.json") == ["screenspot"]
 
 
-def test_rows_of_odyssey_are_no_androidcontrol(tmp_path: Path) -> None:
-    data = lines(tmp_path / "test.jsonl", *scrolls("up"), graded("complete"))
-    with pytest.raises(DataError, match="these are rows of gui-odyssey: name that task"):
-        load(data)
-    source = load(data, "gui-odyssey")
-    assert labels(source) == ["SWIPE_UP", "TASK_COMPLETE"]
+@pytest.mark.parametrize(
+    ("row", "whose", "other"),
+    [
+        (graded("complete"), "gui-odyssey", "androidcontrol"),
+        (graded("wait"), "androidcontrol", "gui-odyssey"),
+        (graded("open_app", "Clock"), "androidcontrol", "gui-odyssey"),
+    ],
+)
+def test_rows_of_the_one_are_not_read_as_the_other(
+    row: Any, whose: str, other: str, tmp_path: Path
+) -> None:
+    data = lines(tmp_path / "test.jsonl", *scrolls("up"), row)
+    with pytest.raises(DataError, match=f"these are rows of {whose}: name that task"):
+        load(data, other)
+    source = load(data, whose)
+    way = "finger" if whose == "gui-odyssey" else "content"
+    assert source.steps[0].source["scroll"] == way
     assert source.steps[0].source["row"]["gt_input_text"] == "UP"
-    assert source.steps[0].source["scroll"] == "finger"
-    assert "1 scroll in words: directions of the finger" in here("info", data).stdout
-
-
-@pytest.mark.parametrize("action", ["wait", "open_app"])
-def test_rows_of_androidcontrol_are_no_odyssey(action: str, tmp_path: Path) -> None:
-    data = lines(tmp_path / "test.jsonl", *scrolls("down"), graded(action, "Clock"))
-    with pytest.raises(DataError, match="these are rows of androidcontrol: name that task"):
-        load(data, "gui-odyssey")
+    assert f"1 scroll in words: directions of the {way}" in here("info", data).stdout
 
 
 def test_what_odyssey_lacks_is_a_finding(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from omnidata.tasks.omnigui import load as loader
 from omnidata.types import LoadedDataset
 from tests import plugs
 from tests.cli.running import here
+from tests.limits import full_disk
 from tests.tasks import words
 from tests.trees import row, write_rows
 
@@ -147,16 +148,15 @@ def cut(entry: Path) -> None:
 
 
 def overwrite(entry: Path) -> None:
-    with (entry / "steps.arrow").open("rb+") as file:
-        file.seek(2000)
-        file.write(bytes(100))
+    content = bytearray((entry / "steps.arrow").read_bytes())
+    content[2000:2100] = bytes(100)
+    (entry / "steps.arrow").write_bytes(content)
 
 
 def lie(entry: Path) -> None:
     rest = (entry / "rest.bin").read_bytes()
-    fingerprint = re.search(rb"[0-9a-f]{64}", rest)
-    assert fingerprint
-    (entry / "rest.bin").write_bytes(rest.replace(fingerprint[0], b"0" * 64))
+    found = re.findall(rb"[0-9a-f]{64}", rest)  # the fingerprint
+    (entry / "rest.bin").write_bytes(rest.replace(found[0], b"0" * 64))
 
 
 def lead_out(entry: Path) -> None:
@@ -195,47 +195,37 @@ def test_another_check_and_other_paths_to_the_data_are_other_entries(
     assert len(written) == 3
 
 
-def test_no_cache_is_read_or_written(
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("OMNIDATA_NO_CACHE", "1"),
+        ("OMNIDATA_STEPS_IN_MEMORY", "100"),
+        ("OMNIDATA_CACHE", "a file"),
+        ("OMNIDATA_CACHE", "~/omnidata"),
+    ],
+)
+def test_nothing_is_kept_unless_there_are_many_steps_and_a_folder_for_them(
+    cache: Path, data: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str
+) -> None:
+    monkeypatch.chdir(data.parent)
+    Path("a file").write_text("")
+    monkeypatch.setenv(variable, value)
+    assert load(data) == load(data)
+    assert {path.name for path in Path().iterdir()} == {"data", "a file"}
+
+
+def test_a_full_disk_is_a_warning_and_the_data_are_read_again(
     cache: Path, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("OMNIDATA_NO_CACHE", "1")
-    assert load(data) == load(data)
-    assert not cache.exists()
-
-
-def test_few_steps_are_not_kept(cache: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OMNIDATA_STEPS_IN_MEMORY")
-    load(data)
-    assert not cache.exists()
-
-
-def test_a_cache_that_cannot_be_written_is_none(
-    tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("OMNIDATA_NO_CACHE")
-    monkeypatch.setenv("OMNIDATA_STEPS_IN_MEMORY", "0")
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("OMNIDATA_CACHE", str(tmp_path / "file"))
-    assert load(data) == load(data)
-
-
-def test_a_full_disk_is_a_warning_and_the_data_are_read_again(cache: Path, data: Path) -> None:
-    resource = pytest.importorskip("resource")
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-
-    class Free(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-            warnings.append(record.getMessage())
-
     warnings: list[str] = []
-    logging.getLogger("omnidata").addHandler(handler := Free())
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4000, hard))
-    try:
+    with full_disk(after=4000) as free:
+
+        def free_it(record: logging.LogRecord) -> None:
+            warnings.append(record.getMessage())
+            free()  # what is read again is on a disk too
+
+        monkeypatch.setattr(logging.getLogger("omnidata"), "handle", free_it)
         source = load(data)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        logging.getLogger("omnidata").removeHandler(handler)
     assert len(source.steps) == 6
     assert warnings == [f"{cache}: the disk is full, so the steps are not kept"]
     assert [*cache.iterdir()] == []
@@ -245,15 +235,6 @@ def test_a_cache_that_others_may_write_to_is_not_used(cache: Path, data: Path) -
     load(data)
     cache.chmod(0o770)
     assert not is_cached(load(data), cache)
-
-
-def test_without_a_home_nothing_is_kept(
-    cache: Path, data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(data.parent)
-    monkeypatch.setenv("OMNIDATA_CACHE", "~/omnidata")
-    assert load(data) == load(data)
-    assert not Path("~").exists()
 
 
 PLUGIN = """

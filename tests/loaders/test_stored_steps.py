@@ -3,7 +3,6 @@
 import os
 import pickle
 import random
-import resource
 import subprocess
 import sys
 import textwrap
@@ -41,6 +40,7 @@ from omnidata.types import (
     Step,
     VideoSegment,
 )
+from tests.limits import full_disk
 from tests.loaders.every import is_on_disk
 
 VARIABLE = "OMNIDATA_STEPS_IN_MEMORY"
@@ -296,13 +296,9 @@ def test_many_ids_are_looked_up_at_once(stored: Sequence[Step]) -> None:
 
 def test_a_full_disk_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, hard))
-    try:
-        with pytest.raises(OmnidataError, match="the steps cannot be written to disk") as caught:
-            load(STEPS_MADE)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    said = "the steps cannot be written to disk"
+    with full_disk(after=10_000), pytest.raises(OmnidataError, match=said) as caught:
+        load(STEPS_MADE)
     assert caught.value.where == str(tmp_path)
 
 
@@ -390,8 +386,7 @@ def test_what_cannot_be_packed_stays_in_memory() -> None:
     assert found == steps
 
 
-def test_rows_of_a_file_share_their_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, "0")
+def test_rows_of_a_file_share_their_keys() -> None:
     rows: ScatteredRows[Any] = ScatteredRows()
     row = {"".join(("screen", "_", "width")): 720, 7: [{"x": None}]}
     for _ in range(2):

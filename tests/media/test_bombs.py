@@ -13,7 +13,7 @@ import av
 import pytest
 from PIL import Image
 
-from omnidata.data.validate import Fault, look
+from omnidata.data.media_outcomes import Fault, look
 from omnidata.errors import MediaError
 from omnidata.media import Budget, examine, frames, hold, image, image_size, media_info
 from omnidata.training.media_store import Sizing
@@ -94,8 +94,9 @@ def test_a_picture_with_an_endless_side_is_refused(tmp_path: Path, size: tuple[i
 
 
 def test_large_screenshots_are_taken(tmp_path: Path) -> None:
-    page = write_png(tmp_path / "page.png", 1440, 30_000)
-    assert image(page).pixels.shape == (30_000, 1440, 3)
+    assert image_size(write_png(tmp_path / "page.png", 1440, 30_000)) == (1440, 30_000)
+    strip = write_png(tmp_path / "strip.png", 144, 30_000)
+    assert image(strip).pixels.shape == (30_000, 144, 3)
     assert image_size(write_png(tmp_path / "8k.png", 7680, 4320)) == (7680, 4320)
     tall = write_png(tmp_path / "tall.png", 20, 65_535)
     assert exported(tall.root / tall.path, tmp_path, longest=500) == (2, [])

@@ -1,4 +1,4 @@
-"""Few frames of long clips are sought, and are those that one pass gives."""
+"""Few frames of long clips are sought, and are those that one pass gives; AVI with B-frames too."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import pytest
 from av.video.stream import VideoStream
 
 from omnidata.errors import MediaError
-from omnidata.media import frames, samples
+from omnidata.media import Frames, frames, samples
 from omnidata.types import MediaRef
+from tests.data.segment.films import film, number_of
 
 COUNT = 400
 EASIER = pytest.mark.full("frames that are easier to seek than those of variable times")
@@ -125,3 +126,29 @@ def test_sound_in_any_wav_is_what_was_written(tmp_path: Path) -> None:
         (tmp_path / "a.wav").write_bytes(riff)
         found = samples(MediaRef("audio", tmp_path, "a.wav"))
         assert np.array_equal(np.round(found * 32768).astype(int), wave)
+
+
+@pytest.fixture(scope="module")
+def reordered(tmp_path_factory: pytest.TempPathFactory) -> MediaRef:
+    """An AVI with B-frames, whose times FFmpeg gives in another order; frames show their number."""
+    path = film(tmp_path_factory.mktemp("avi") / "clip.avi", count=COUNT)
+    with av.open(str(path)) as container:
+        times = [frame.pts or 0 for frame in container.decode(video=0)]
+    assert times != sorted(times)
+    return MediaRef("video", path.parent, path.name)
+
+
+def numbers(found: Frames) -> list[int]:
+    return [number_of(picture) for picture in found.pixels]
+
+
+def test_reordered_times_rise_and_every_tick_shows_its_own_frame(reordered: MediaRef) -> None:
+    every = frames(reordered, which="all")
+    assert np.allclose(np.diff(every.pts_seconds), 1 / 30)
+    assert numbers(every) == numbers(frames(reordered, fps=30)) == list(range(COUNT))
+    assert numbers(frames(reordered, fps=10)) == list(range(0, COUNT, 3))
+    for num_frames in (2, 3):
+        few = frames(reordered, num_frames=num_frames)
+        wanted = [k * (COUNT - 1) // (num_frames - 1) for k in range(num_frames)]
+        assert few.indices.tolist() == numbers(few) == wanted
+        assert np.array_equal(few.pts_seconds, every.pts_seconds[wanted])

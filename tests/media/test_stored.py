@@ -64,12 +64,6 @@ def digest(found: MediaRef) -> tuple[int, bytes]:
     return os.getpid(), read_bytes(found)
 
 
-def test_every_cell_of_every_row_group_is_read(shard: Path) -> None:
-    for row in (*range(ROWS - 1, -1, -1), *range(ROWS)):
-        if row != 2:
-            assert read_bytes(ref(shard, row)) == content(row)
-
-
 def test_clips_and_tracks_decode_from_cells(tmp_path: Path) -> None:
     pictures = [np.full((32, 32, 3), 20 * number, np.uint8) for number in range(6)]
     clip, track = encode_mp4(pictures, fps=6), encode_wav(np.sin(np.arange(8000) / 5))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import random
-import shutil
 import struct
 import tempfile
 from collections.abc import Callable, Mapping
@@ -23,6 +22,7 @@ from omnidata.errors import MediaError
 from omnidata.media.probing import examine
 from omnidata.types import MediaRef, Modality
 from tests.data.tiny import mp4, wav
+from tests.full import FULL
 from tests.trees import NO_SHARED, SHARED
 
 DATA = SHARED / "data"
@@ -32,9 +32,8 @@ KINDS: dict[str, Modality] = {
 }  # fmt: skip
 
 
-def clip(suffix: str, **options: str) -> bytes:
-    codec: Literal["libvpx", "mpeg4"] = "libvpx" if suffix == ".webm" else "mpeg4"
-    path = Path(tempfile.mkdtemp()) / f"clip{suffix}"  # some muxers go back in what they wrote
+def clip(path: Path, **options: str) -> bytes:
+    codec: Literal["libvpx", "mpeg4"] = "libvpx" if path.suffix == ".webm" else "mpeg4"
     with av.open(str(path), "w", options=options) as container:
         stream = container.add_stream(codec, rate=10)
         stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
@@ -43,21 +42,19 @@ def clip(suffix: str, **options: str) -> bytes:
             pixels = rng.integers(0, 256, (48, 64, 3), dtype=np.uint8)
             container.mux(stream.encode(av.VideoFrame.from_ndarray(pixels, format="rgb24")))
         container.mux(stream.encode(None))
-    whole = path.read_bytes()
-    shutil.rmtree(path.parent)
-    return whole
+    return path.read_bytes()
 
 
-def flac() -> bytes:
-    out = io.BytesIO()
-    with av.open(out, "w", format="flac") as container:
-        stream = container.add_stream("flac", rate=16_000, layout="mono")
-        noise = np.random.default_rng(0).integers(-9000, 9000, (1, 16_000), dtype=np.int16)
-        frame = av.AudioFrame.from_ndarray(noise, format="s16", layout="mono")
-        frame.sample_rate = 16_000
+def sound(path: Path, codec: Literal["flac", "libopus"], rate: int) -> bytes:
+    """Two seconds of noise."""
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream(codec, rate=rate, layout="mono")
+        noise = np.random.default_rng(0).normal(0, 0.2, (1, 2 * rate)).astype(np.float32)
+        frame = av.AudioFrame.from_ndarray(noise, format="flt", layout="mono")
+        frame.sample_rate = rate
         container.mux(stream.encode(frame))
         container.mux(stream.encode(None))
-    return out.getvalue()
+    return path.read_bytes()
 
 
 def picture(form: str) -> bytes:
@@ -66,29 +63,32 @@ def picture(form: str) -> bytes:
     return out.getvalue()
 
 
-FILES: Mapping[str, Callable[[], bytes]] = {
-    "a.mp4": lambda: mp4(0),
-    "moov first.mp4": lambda: clip(".mp4", movflags="faststart"),
-    "fragments.mp4": lambda: clip(".mp4", movflags="frag_keyframe+empty_moov"),
-    "a.mkv": lambda: clip(".mkv"),
-    "a.webm": lambda: clip(".webm"),
-    "a.avi": lambda: clip(".avi"),
-    "a.wav": lambda: wav(0),
-    "a.flac": flac,
-    "a.png": lambda: picture("PNG"),
-    "a.jpg": lambda: picture("JPEG"),
-    "a.webp": lambda: picture("WEBP"),
+FILES: Mapping[str, Callable[[Path], bytes]] = {
+    "a.mp4": lambda path: mp4(0),
+    "moov first.mp4": lambda path: clip(path, movflags="faststart"),
+    "fragments.mp4": lambda path: clip(path, movflags="frag_keyframe+empty_moov"),
+    "a.mkv": clip,
+    "a.webm": clip,
+    "a.avi": clip,
+    "a.wav": lambda path: wav(0),
+    "a.flac": lambda path: sound(path, "flac", 16_000),
+    "sound.webm": lambda path: sound(path, "libopus", 48_000),
+    "a.png": lambda path: picture("PNG"),
+    "a.jpg": lambda path: picture("JPEG"),
+    "a.webp": lambda path: picture("WEBP"),
 }
 
 
 def ref(path: Path) -> MediaRef:
-    return MediaRef(KINDS[path.suffix], path.parent, path.name)
+    kind = "audio" if path.name == "sound.webm" else KINDS[path.suffix]
+    return MediaRef(kind, path.parent, path.name)
 
 
 @cache
 def made(name: str) -> bytes:
     """A whole file."""
-    return FILES[name]()
+    with tempfile.TemporaryDirectory() as folder:  # some muxers go back in what they wrote
+        return FILES[name](Path(folder, name))
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -131,7 +131,6 @@ DATA_CHUNK = b"data" + struct.pack("<I", len(SOUND)) + SOUND
 WAVS = {
     "8 too many": riff(FMT + DATA_CHUNK + b"\0", more=8),
     "1 too many": riff(FMT + DATA_CHUNK, more=1),
-    "a pad byte that is counted only": riff(FMT + DATA_CHUNK, more=1),
     "a size that was to be written at the end": riff(FMT + b"data" + bytes(4) + SOUND),
     "other tags behind": riff(FMT + DATA_CHUNK + b"\0" + b"TAG" + b"x" * 125),
     "a list that is too long": riff(FMT + DATA_CHUNK + b"\0LIST\xff\xff\0\0INFO"),
@@ -167,28 +166,14 @@ def test_sound_with_a_pause_in_its_times_is_whole(tmp_path: Path) -> None:
     assert found.stated_seconds - found.seconds > 0.9
 
 
-def opus(path: Path) -> None:
-    with av.open(str(path), "w") as container:
-        stream = container.add_stream("libopus", rate=48_000, layout="mono")
-        noise = np.random.default_rng(0).normal(0, 0.2, (1, 96_000)).astype(np.float32)
-        frame = av.AudioFrame.from_ndarray(noise, format="flt", layout="mono")
-        frame.sample_rate = 48_000
-        container.mux(stream.encode(frame))
-        container.mux(stream.encode(None))
-
-
 @pytest.mark.parametrize("name", ["a.mkv", "a.webm", "a.avi", "sound.webm"])
 def test_a_hole_in_the_middle_is_found(tmp_path: Path, name: str) -> None:
-    path = tmp_path / name
-    path.write_bytes(made(name)) if name in FILES else opus(path)
-    medium = MediaRef("audio" if name == "sound.webm" else "video", tmp_path, name)
-    whole = bytearray(path.read_bytes())
-    examine(medium)
+    path, whole = tmp_path / name, bytearray(made(name))
     middle, hole = len(whole) // 2, len(whole) // 8
     whole[middle : middle + hole] = bytes(hole)
     path.write_bytes(whole)
     with pytest.raises(MediaError, match=r"begins at byte \d+ of \d+ is no part") as error:
-        examine(medium)
+        examine(ref(path))
     assert error.value.fault == "unreadable"
 
 
@@ -196,13 +181,13 @@ def test_hostile_headers_end(tmp_path: Path) -> None:
     rng = random.Random(3)
     path = tmp_path / "a.mp4"
     heads = (b"RIFF", b"\0\0\0\x08free", b"\x1a\x45\xdf\xa3", b"\xff\xd8\xff", b"\0\0\0\x01mdat")
-    for _ in range(200):
+    for _ in range(2000 if FULL else 50):
         path.write_bytes(rng.choice(heads) + rng.randbytes(rng.randrange(60)))
         with pytest.raises(MediaError):
             examine(ref(path))
     for name in ("a.mkv", "a.avi"):
         whole = made(name)
-        for _ in range(100):
+        for _ in range(1000 if FULL else 30):
             broken = bytearray(whole[: rng.randrange(1, len(whole))])
             broken[rng.randrange(len(broken))] = rng.randrange(256)
             (tmp_path / name).write_bytes(broken)

@@ -59,7 +59,7 @@ from tests.loaders.agentstudio import ground
 from tests.loaders.agentstudio import write as ground_rows
 from tests.report.test_view import served
 from tests.run.scripted import Scripted
-from tests.trees import read_lines
+from tests.trees import read_lines, write_lines
 
 WIDTH, HEIGHT = 40, 64
 TAG = 0x0112
@@ -95,7 +95,7 @@ def lying(number: int) -> Image.Image:
 def write(path: Path, number: int) -> MediaRef:
     fine: dict[str, Any] = {".jpg": {"quality": 95, "subsampling": 0}, ".webp": {"lossless": True}}
     lying(number).save(path, exif=tag(number), **fine.get(path.suffix, {}))
-    return MediaRef("image", path.parent, path.name)
+    return ref(path)
 
 
 def ref(path: Path) -> MediaRef:
@@ -134,6 +134,7 @@ def test_all_orientations_of_all_formats_are_read_upright(
     assert image_size(shot) == (WIDTH, HEIGHT)
     assert is_upright(image(shot).pixels)
     assert is_upright(decoded(read_bytes(shot)))
+    assert (read_bytes(shot) == (tmp_path / shot.path).read_bytes()) == (number == 1)
     found = probe(shot)
     assert (found.width, found.height, found.turned) == (WIDTH, HEIGHT, number != 1)
 
@@ -172,10 +173,11 @@ def test_a_png_may_keep_its_tag_anywhere(tmp_path: Path, add: Any) -> None:
 
 
 def test_a_jpeg_may_have_the_tag_in_xmp_alone(tmp_path: Path) -> None:
-    path = tmp_path / "a.jpg"
-    lying(8).save(path, quality=95, subsampling=0, xmp=b'<x tiff:Orientation="8"/>')
-    assert is_upright(image(ref(path)).pixels)
-    assert is_upright(decoded(read_bytes(ref(path))))
+    shot = ref(tmp_path / "a.jpg")
+    packet = b'<x tiff:Orientation="8"/>'
+    lying(8).save(tmp_path / shot.path, quality=95, subsampling=0, xmp=packet)
+    assert is_upright(image(shot).pixels)
+    assert is_upright(decoded(read_bytes(shot)))
 
 
 @pytest.mark.filterwarnings("ignore:Corrupt EXIF data")  # Pillow's own, of a JPEG
@@ -194,16 +196,9 @@ def test_broken_tags_turn_nothing_and_never_raise(
     assert read_bytes(ref(path)) == path.read_bytes()
 
 
-@pytest.mark.parametrize("suffix", ["jpg", "png", "webp"])
-def test_a_picture_without_a_tag_keeps_its_bytes(tmp_path: Path, suffix: str) -> None:
-    path = tmp_path / f"a.{suffix}"
-    Image.fromarray(drawn()).save(path)
-    assert read_bytes(ref(path)) == path.read_bytes()
-
-
 def test_marks_are_drawn_on_the_upright_picture(tmp_path: Path) -> None:
     shot = write(tmp_path / "a.png", 6)
-    marked = MediaRef("image", tmp_path, "a.png", marks=((0, 8, 16, 24),))
+    marked = replace(shot, marks=((0, 8, 16, 24),))
     apart = np.abs(image(marked).pixels.astype(int) - image(shot).pixels).sum(axis=2)
     rows, columns = np.nonzero(apart)
     assert (rows.min(), columns.min()) == (8, 0)
@@ -317,22 +312,16 @@ def source(tmp_path: Path) -> LoadedDataset:
     (tmp_path / "data" / "images").mkdir(parents=True)
     write(tmp_path / "data" / "images" / "turned.jpg", 6)
     Image.fromarray(drawn()).save(tmp_path / "data" / "images" / "plain.png")
-    lines = [
-        {
-            "image_path": name,
-            "goal": "Press the red button",
-            "episode_id": 1,
-            "step_id": number,
-            "action": {"action_type": "click", "x": BUTTON[0], "y": BUTTON[1]},
-        }
-        for number, name in enumerate(("turned.jpg", "plain.png"))
-    ]
-    text = "".join(json.dumps(row) + "\n" for row in lines)
-    (tmp_path / "data" / "rows.jsonl").write_text(text)
+    click = {"action_type": "click", "x": BUTTON[0], "y": BUTTON[1]}
+    own = {"goal": "Press the red button", "episode_id": 1, "action": click}
+    names = enumerate(("turned.jpg", "plain.png"))
+    lines = [{**own, "image_path": name, "step_id": number} for number, name in names]
+    write_lines(tmp_path / "data" / "rows.jsonl", lines)
     return get_task("androidcontrol").load(tmp_path / "data")
 
 
 def test_one_finding_counts_the_pictures(source: LoadedDataset) -> None:
+    assert [step.screen for step in source.steps] == [(WIDTH, HEIGHT)] * 2
     for findings in (source.findings, validate(source, workers=0).findings[-1:]):
         (found,) = findings
         assert (found.code, found.severity) == ("media-turned", "warning")
@@ -340,48 +329,34 @@ def test_one_finding_counts_the_pictures(source: LoadedDataset) -> None:
         assert found.sample_ids == ("1/0",)
 
 
-def test_the_screen_and_the_target_are_those_of_the_upright_picture(source: LoadedDataset) -> None:
-    assert [step.screen for step in source.steps] == [(WIDTH, HEIGHT)] * 2
-
-
 @pytest.mark.parametrize("copy", [False, True])
 def test_an_export_holds_upright_pictures_without_a_tag(
     source: LoadedDataset, tmp_path: Path, copy: bool
 ) -> None:
-    out = tmp_path / "out"
-    export(
-        get_task("androidcontrol"),
-        source,
-        out,
-        Options(format="trl", shares={"train": 1.0}, copy=copy),
-    )
+    out, options = tmp_path / "out", Options(format="trl", shares={"train": 1.0}, copy=copy)
+    export(get_task("androidcontrol"), source, out, options)
     found = rows(out)
     for row in found:
-        content = (out / row["images"][0]).read_bytes()
-        assert is_upright(decoded(content))
+        assert is_upright(decoded((out / row["images"][0]).read_bytes()))
     assert found[0]["completion"] == found[1]["completion"]
     answer = json.loads(found[0]["completion"][0]["content"][0]["text"])
-    assert answer["coordinate"] == [
-        round(1000 * BUTTON[0] / WIDTH),
-        round(1000 * BUTTON[1] / HEIGHT),
-    ]
+    sides = zip(BUTTON, (WIDTH, HEIGHT), strict=True)
+    assert answer["coordinate"] == [round(1000 * place / side) for place, side in sides]
 
 
 @pytest.mark.parametrize("embed", [True, False], ids=["embed", "link"])
 def test_datasets_shows_a_converted_picture_in_the_size_of_its_screen(
     source: LoadedDataset, tmp_path: Path, embed: bool
 ) -> None:
-    convert(source, tmp_path / "repo", embed=embed)
-    shown = datasets.load_dataset(
-        str(tmp_path / "repo"), split="test", cache_dir=str(tmp_path / "cache")
-    )
+    out, cache = tmp_path / "repo", str(tmp_path / "cache")
+    convert(source, out, embed=embed)
+    shown = datasets.load_dataset(str(out), split="test", cache_dir=cache)
     for row in shown.cast_column("screenshot", datasets.Image()):
         assert is_upright(np.asarray(row["screenshot"].convert("RGB")))
         assert (row["screen_width"], row["screen_height"]) == (WIDTH, HEIGHT)
     with following([source.root]):
-        for step in get_task("androidcontrol").load(tmp_path / "repo").steps:
-            assert step.media["screenshot"]
-            assert is_upright(image(step.media["screenshot"]).pixels)
+        shots = [step.media["screenshot"] for step in get_task("androidcontrol").load(out).steps]
+        assert all(shot and is_upright(image(shot).pixels) for shot in shots)
 
 
 def test_pages_show_the_upright_picture_to_every_browser(

@@ -1,4 +1,4 @@
-"""The real rows, the cases with released verdicts, and the responses that reports are made of."""
+"""The cases with released verdicts, and the responses that reports are made of."""
 
 from __future__ import annotations
 
@@ -9,36 +9,26 @@ from typing import Any
 import pytest
 
 from omnidata.tasks.agentstudio.rules import letters_of
-from tests.trees import NO_SHARED, SHARED
+from tests.loaders.agentstudio import TaskName
+from tests.trees import NO_SHARED, SHARED, read_lines
 
 Row = dict[str, Any]
 
-FILES = {
-    "groundui": "groundui_1k.jsonl",
-    "idm": "metadata_idm.jsonl",
-    "idmn2n": "metadata_idmn2n.jsonl",
-    "critic": "metadata_success_detection.jsonl",
+SETS: dict[str, TaskName] = {
+    "groundui": "groundui",
+    "idm": "idm-single",
+    "idmn2n": "idm-multiple",
+    "critic": "criticbench",
 }
+"""The task of each set of the cases."""
 CASES = SHARED / "cases" / "agentstudio_sample.jsonl"
 
 
-def real_rows() -> dict[str, list[Row]]:
-    """The rows of the four sets."""
-    folder = SHARED / "data" / "agentstudio"
-    if not folder.is_dir():
-        pytest.skip(NO_SHARED)
-    return {name: _lines(folder / file) for name, file in FILES.items()}
-
-
 def shared_cases(kind: str) -> list[Row]:
-    """The lines of one type: "case" or "report"."""
+    """The lines of one type: "case", "prompt" or "report"."""
     if not CASES.exists():
         pytest.skip(NO_SHARED)
-    return [line for line in _lines(CASES) if line["type"] == kind]
-
-
-def _lines(path: Any) -> list[Row]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return [line for line in read_lines(CASES) if line["type"] == kind]
 
 
 def respond(name: str, row: Row, kind: str) -> str | None:

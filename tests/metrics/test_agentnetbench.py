@@ -89,7 +89,6 @@ def of_type(
 
 
 def scores(truth: list[Action], said: list[Action]) -> tuple[float, float]:
-    """As released, and as mended."""
     return judge([truth], said, "released"), judge([truth], said, "fixed")
 
 
@@ -251,28 +250,12 @@ def test_the_best_alternative_counts() -> None:
         ("pyautogui.press('enter')", [press("enter")], [press("enter")]),
         ("pyautogui.press('a', 'b')", [press("a")], None),
         ("pyautogui.press(['command'])", [press("ctrl")], [press("command")]),
-        (
-            "pyautogui.press(['ctrl', 'v'])",
-            [hotkey("ctrl", "v")],
-            [press("ctrl", "v")],
-        ),
+        ("pyautogui.press(['ctrl', 'v'])", [hotkey("ctrl", "v")], [press("ctrl", "v")]),
         ("pyautogui.press(keys = ['a', 'b'])", [press("a")], [press("a", "b")]),
-        (
-            "pyautogui.hotkey(keys = ['ctrl', 'c'])",
-            [hotkey("ctrl", "c")],
-            [hotkey("ctrl", "c")],
-        ),
+        ("pyautogui.hotkey(keys = ['ctrl', 'c'])", [hotkey("ctrl", "c")], [hotkey("ctrl", "c")]),
         ("pyautogui.press(keys=['cmd', 'Tab'])", [press("ctrl", "Tab")], [press("cmd", "Tab")]),
-        (
-            "pyautogui.hotkey(keys=['ctrl', 'c'])",
-            [hotkey("ctrl", "c")],
-            [hotkey("ctrl", "c")],
-        ),
-        (
-            "pyautogui.hotkey('Cmd', 'c')",
-            [hotkey("ctrl", "c")],
-            [hotkey("Cmd", "c")],
-        ),
+        ("pyautogui.hotkey(keys=['ctrl', 'c'])", [hotkey("ctrl", "c")], [hotkey("ctrl", "c")]),
+        ("pyautogui.hotkey('Cmd', 'c')", [hotkey("ctrl", "c")], [hotkey("Cmd", "c")]),
         ("pyautogui.scroll(-3)", [scroll(-3)], [scroll(-3)]),
         ("pyautogui.scroll(clicks=-3)", None, [scroll(-3)]),
         (

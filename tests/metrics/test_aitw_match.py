@@ -37,7 +37,6 @@ def swipe(direction: str, touch: Pair | None = None, lift: Pair | None = None) -
 
 
 def verdicts(wanted: Action, said: Action, *rects: Rect) -> list[tuple[bool, bool] | None]:
-    """As released, and mended."""
     return [rule(wanted, said, rects) for rule in BOTH]
 
 

@@ -63,13 +63,6 @@ def test_ece_is_the_papers_sum(pairs: list[tuple[float, bool]], bins: int) -> No
 
 
 @given(answers)
-def test_who_is_as_sure_as_right_has_no_error(pairs: list[tuple[float, bool]]) -> None:
-    right = [hit for _, hit in pairs]
-    share = sum(right) / len(right)
-    assert expected_calibration_error([share] * len(right), right) == pytest.approx(0, abs=1e-12)
-
-
-@given(answers)
 def test_a_threshold_keeps_what_is_as_sure_or_surer(pairs: list[tuple[float, bool]]) -> None:
     sure, right = zip(*pairs, strict=True)
     for point in selective(sure, right):

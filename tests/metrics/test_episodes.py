@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from omnidata.metrics import episodes
 from omnidata.metrics.episodes import METRICS, StepVerdicts
 from omnidata.metrics.intervals import wilson
+from omnidata.tasks.published import read_published
 
 Row = tuple[bool, bool, bool]
 """Type match, exact match and format of one step."""
@@ -81,6 +82,18 @@ def test_success_is_at_most_the_prefix_and_the_prefix_at_most_the_ratio(exact: l
     assert 0 <= success <= prefix <= episodes.goal_progress_ratio(exact) <= 1
 
 
+def test_goal_progress_of_omniguis_table_3_is_no_ratio() -> None:
+    """Each right step adds at least 1 / its episode's length to a sum of ratios of correct steps.
+
+    So one model's ratios print as 0.0 only if its episodes have more than 95 steps; they have 3.6.
+    """
+    rows = read_published("omnidata.tasks.omnigui", "omnigui").of("main")
+    (row,) = (row for row in rows if row.model == "Baichuan-Omni-1.5" and "3" in row.source)
+    group, steps_per_episode = "cross_modal_discrimination", 2579 / 709
+    progress, exact = (row.values[group, name] for name in ("GP", "EM"))
+    assert (exact - 0.0005) * steps_per_episode / (progress + 0.0005) > 95
+
+
 @settings(deadline=None, max_examples=60)
 @given(st.integers(1, 40), st.data())
 def test_one_wrong_step_costs_what_the_definitions_say(steps: int, data: st.DataObject) -> None:
@@ -137,7 +150,7 @@ def sample(count: int, *, seed: int) -> StepVerdicts:
     return columns(held)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_the_intervals_hold_the_values_and_narrow_with_the_sample(seed: int) -> None:
     small, large = (episodes.table(sample(count, seed=seed)) for count in (200, 3_200))
     for name in METRICS:
@@ -239,14 +252,6 @@ def test_of_no_steps_nothing_is_known() -> None:
     found = episodes.table(columns([]))
     assert all(found[name] is None and found["ci95"][name] is None for name in METRICS)
     assert found["steps"] == found["episodes"] == found["whole_episodes"] == 0
-
-
-def test_steps_of_cut_episodes_count_for_steps_and_not_for_episodes() -> None:
-    right: Row = (True, True, True)
-    found = episodes.table(columns([([right, right], False)]))
-    assert (found["TM"], found["EM"]) == (1.0, 1.0)
-    assert (found["SR"], found["GP_ratio"], found["GP_prefix"]) == (None, None, None)
-    assert (found["episodes"], found["whole_episodes"]) == (1, 0)
 
 
 def test_intervals_of_episode_metrics_are_drawn_from_whole_episodes_only() -> None:

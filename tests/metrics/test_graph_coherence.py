@@ -45,8 +45,7 @@ def test_cs_max_of_larger_graphs_is_what_enumeration_finds(task: Task) -> None:
 def test_the_block_that_looks_best_is_not_always_taken() -> None:
     """A block that shortens a chain of Files or Slides can cost one more in the end."""
     graph = Graph(
-        tuple("abcdefgh"),
-        (("g", "c"), ("e", "d"), ("b", "h"), ("c", "f"), ("f", "a"), ("h", "d")),
+        tuple("abcdefgh"), (("g", "c"), ("e", "d"), ("b", "h"), ("c", "f"), ("f", "a"), ("h", "d"))
     )
     names = ["Mail", "Files", "Files", "Files", "Mail", "Slides", "Slides", "Slides"]
     task = (graph, dict(zip("abcdefgh", names, strict=True)))

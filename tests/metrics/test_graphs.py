@@ -87,10 +87,7 @@ def test_released_scores_differ_from_the_paper_as_documented() -> None:
     assert found.values() == {"CR": 1.0, "LC": 0.5, "CS_agent": 1, "CS_max": 2}
     assert found.values("release") == {"completion": 1.0, "coherence": 1.0}
     # D A C of MEETING: F is open on the first level, and A C is a run of 2 of 3.
-    assert score(MEETING, list("DAC")).values("release") == {
-        "completion": 0.0,
-        "coherence": 0.5,
-    }
+    assert score(MEETING, list("DAC")).values("release") == {"completion": 0.0, "coherence": 0.5}
 
 
 @pytest.mark.parametrize(

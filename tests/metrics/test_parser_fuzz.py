@@ -119,31 +119,30 @@ json_values = st.recursive(
     max_leaves=12,
 )
 pieces = st.lists(
-    st.sampled_from([*KEYS, *(f'"{key}": ' for key in KEYS), *WORDS, *NUMBERS, *NOISE]),
-    max_size=20,
+    st.sampled_from([*KEYS, *(f'"{key}": ' for key in KEYS), *WORDS, *NUMBERS, *NOISE]), max_size=20
 ).map("".join)
 
 
-@settings(deadline=None, max_examples=1_000 if FULL else 100)
-@given(any_text | json_like | pieces)
+json_texts = st.builds(
+    lambda frame, value, ascii_only: frame.replace(
+        "{}", json.dumps(value, ensure_ascii=ascii_only)
+    ),
+    st.sampled_from(["{}", "x {} y", "```json\n{}\n```"]),
+    json_values,
+    st.booleans(),
+)
+tool_calls = st.builds(
+    lambda name, key, value: f"<tool_call>{json.dumps({'name': name, key: value})}</tool_call>",
+    st.sampled_from(["click", "type", "x"]),
+    st.sampled_from(["arguments", "args"]),
+    json_values,
+)
+
+
+@settings(deadline=None, max_examples=2_000 if FULL else 200)
+@given(any_text | json_like | pieces | json_texts | tool_calls)
 def test_any_text_gives_a_well_formed_answer_or_a_reason(text: str) -> None:
     check(text)
-
-
-@settings(deadline=None, max_examples=600 if FULL else 100)
-@given(json_values, st.booleans(), st.sampled_from(["{}", "x {} y", "```json\n{}\n```"]))
-def test_any_json_value_gives_a_well_formed_answer_or_a_reason(
-    value: Any, ascii_only: bool, frame: str
-) -> None:
-    check(frame.replace("{}", json.dumps(value, ensure_ascii=ascii_only)))
-
-
-@settings(deadline=None, max_examples=300 if FULL else 60)
-@given(json_values, st.sampled_from(["arguments", "args"]), st.sampled_from(["click", "type", "x"]))
-def test_any_tool_call_gives_a_well_formed_answer_or_a_reason(
-    value: Any, key: str, name: str
-) -> None:
-    check(f"<tool_call>{json.dumps({'name': name, key: value})}</tool_call>")
 
 
 raw_numbers = st.from_regex(

@@ -27,7 +27,6 @@ STEPS: tuple[tuple[str, Any], ...] = (
 
 
 def install(folder: Path, patch: pytest.MonkeyPatch) -> Path:
-    """The benchmarks as an installer leaves them, found by this process."""
     plugs.on_path(folder, HOME.stem, patch)
     patch.delitem(sys.modules, ROWS.stem, raising=False)
     for path in (HOME, ROWS):

@@ -24,7 +24,8 @@ from omnidata.actions import Action, Kind
 from omnidata.errors import PluginError
 from omnidata.run.run_files import read_run
 from omnidata.tasks import get_task
-from omnidata.viewer.report_data import facts, open_run
+from omnidata.viewer.book import open_run
+from omnidata.viewer.step_page import step_page
 from tests import plugs
 from tests.cli.running import here
 from tests.data.tiny import SIZE
@@ -60,8 +61,6 @@ class Eye(Model):
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """The benchmark installed, its data, and a run of each baseline."""
-
     data: Path
     runs: Path
 
@@ -87,8 +86,20 @@ Said = Callable[..., str]
 
 @pytest.fixture
 def said(world: World) -> Said:
-    """Runs the command line in this process, and gives what it prints."""
     return lambda *arguments, code=0: here(*arguments, code=code).stdout
+
+
+def install_variant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, *changes: tuple[str, str]
+) -> None:
+    """Install the benchmark under another name, with other code in some places."""
+    site = plugs.on_path(tmp_path / "site", f"{name}_plugin", monkeypatch)
+    text = odyssey.HOME.read_text("utf-8")
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    (site / f"{name}_plugin.py").write_text(text, encoding="utf-8")
+    plugs.install(site, name, "omnidata.tasks", f"{name} = {name}_plugin:Odyssey")
 
 
 def size_of(row: dict[str, Any]) -> tuple[int, int]:
@@ -282,10 +293,10 @@ def test_pages_have_marks_sentences_and_a_confusion_table(
     book = open_run(read_run(world.runs / "center"))
     marks = [each.mark for each in book.explanations]
     assert {"right", "near", "wrong", "unjudged"} == set(marks)
-    near = facts(book, marks.index("near"))
+    near = step_page(book, marks.index("near"))
     assert near.pictures[0].shapes
     assert near.rulings[0].why.startswith("the point (")
-    wrong = facts(book, marks.index("wrong"))
+    wrong = step_page(book, marks.index("wrong"))
     assert "the answer is " in wrong.rulings[0].why
 
 
@@ -335,11 +346,9 @@ def test_a_model_that_sees_is_asked_without_the_pictures_too(
 def test_errors_are_traced_with_any_ids_and_by_the_profiles_own_value(
     world: World, said: Said, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    site = plugs.on_path(tmp_path / "site", "walk_plugin", monkeypatch)
-    text = odyssey.HOME.read_text("utf-8").replace('"{own}/{number}"', '"step {number} of {own}"')
-    text = text.replace('("exact_match", "type_match")', '("correct", "same_deed")')
-    (site / "walk_plugin.py").write_text(text, encoding="utf-8")
-    plugs.install(site, "walk", "omnidata.tasks", "walk = walk_plugin:Odyssey")
+    ids = "{episode['episode_id']}/{number}", "step {number} of {episode['episode_id']}"
+    values = '("exact_match", "type_match")', '("correct", "same_deed")'
+    install_variant(tmp_path, monkeypatch, "walk", ids, values)
     runs = [tmp_path / mode for mode in ("gold", "predicted")]
     for run in runs:
         told = ("--model", "baseline:center", "-T", f"history={run.name}", "--out", run)
@@ -373,19 +382,14 @@ ODD = '{"point": {"x": 1.0, "y": 2.0}, "text": ["a", "b"], "letters": {}}'
 def test_scores_of_any_shape_are_read_back_and_those_of_another_than_declared_are_refused(
     world: World, said: Said, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    site = plugs.on_path(tmp_path / "site", "shaped_plugin", monkeypatch)
-    text = odyssey.HOME.read_text("utf-8")
-    for old, new in (
+    changes = (
         ('("exact_match", "type_match")', '("domain", "ending")'),
         ('{"action": row["action"], "info": row["info"]}', ODD),
         ("class Ams(Rule):", f"{SHAPED}\n\nclass Ams(Rule):"),
         ("totals = EpisodeTotals(", "totals = Ranged("),
         ("answer_type=Written", "answer_type=Said"),
-    ):
-        assert old in text
-        text = text.replace(old, new)
-    (site / "shaped_plugin.py").write_text(text, encoding="utf-8")
-    plugs.install(site, "shaped", "omnidata.tasks", "shaped = shaped_plugin:Odyssey")
+    )
+    install_variant(tmp_path, monkeypatch, "shaped", *changes)
     runs = [tmp_path / name for name in ("oracle", "majority", "center")]
     for run in runs:
         told = ("--model", f"baseline:{run.name}", "--out", run)
@@ -404,24 +408,17 @@ def test_scores_of_any_shape_are_read_back_and_those_of_another_than_declared_ar
 def test_a_column_of_episodes_may_be_the_mean_of_a_value_over_the_steps_that_have_it(
     world: World, said: Said, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    site = plugs.on_path(tmp_path / "site", "away_plugin", monkeypatch)
-    text = odyssey.HOME.read_text("utf-8")
-    for old, new in (
-        (
-            'Column("SR")',
-            'Column("SR"), Column("off", "away", unit="number", lower_is_better=True)',
-        ),
+    off = 'Column("off", "away", unit="number", lower_is_better=True)'
+    changes = (
+        ('Column("SR")', f'Column("SR"), {off}'),
         ("(None, None)", "(None, None, None)"),
         ("(False, False)", "(False, False, None)"),
         ("right = True", "right, away = True, None"),
         ("right = math.dist(", "away = math.dist("),
         (") <= 140", ")\n            right = away <= 140"),
         ("(right, True)", "(right, True, away)"),
-    ):
-        assert old in text
-        text = text.replace(old, new)
-    (site / "away_plugin.py").write_text(text, encoding="utf-8")
-    plugs.install(site, "away", "omnidata.tasks", "away = away_plugin:Odyssey")
+    )
+    install_variant(tmp_path, monkeypatch, "away", *changes)
     runs = [tmp_path / name for name in ("center", "oracle")]
     for run in runs:
         said("evaluate", "away", world.data, "--model", f"baseline:{run.name}", "--out", run)
@@ -454,10 +451,7 @@ def test_a_column_of_episodes_may_be_the_mean_of_a_value_over_the_steps_that_hav
 def test_metrics_that_are_none_are_refused_before_anything_is_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, metrics: str, told: str
 ) -> None:
-    site = plugs.on_path(tmp_path / "site", "amiss_plugin", monkeypatch)
-    text = odyssey.HOME.read_text("utf-8").replace('Column("AMS", metric="EM")', metrics)
-    (site / "amiss_plugin.py").write_text(text, encoding="utf-8")
-    plugs.install(site, "amiss", "omnidata.tasks", "amiss = amiss_plugin:Odyssey")
+    install_variant(tmp_path, monkeypatch, "amiss", ('Column("AMS", metric="EM")', metrics))
     with pytest.raises(PluginError, match=told) as caught:
         get_task("amiss")
     assert caught.value.where == "amiss_plugin.Ams"

@@ -36,7 +36,6 @@ def of_documentation(tree: ast.Module) -> Iterator[ast.AST]:
 
 
 def words_of(node: ast.AST) -> Iterator[str]:
-    """What a node of the code names: a string constant, or an identifier."""
     yield from (text for text in vars(node).values() if isinstance(text, str))
 
 

@@ -91,8 +91,7 @@ def test_nothing_of_what_is_done_is_lost(text: str, wanted: Action) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["", "computer.terminate(status='perhaps')", "pyautogui.click(1, 2)\nfor i in a: pass"],
+    "text", ["", "computer.terminate(status='perhaps')", "pyautogui.click(1, 2)\nfor i in a: pass"]
 )
 def test_what_cannot_be_read_is_no_action(text: str) -> None:
     assert done(text) is None

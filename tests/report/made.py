@@ -7,7 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from omnidata.run.evaluate import evaluate
 from omnidata.run.run_files import Run, read_run
+from omnidata.tasks.asking import Asking
+from omnidata.types import LoadedDataset
 from tests.trees import write_lines
 
 OPTIONS = {
@@ -24,7 +27,6 @@ Numbers = Sequence[float | None]
 
 
 def totals(values: Numbers, *, steps: int = 100, episodes: int = 20) -> dict[str, Any]:
-    """A table of results, from percent."""
     shares = [None if value is None else value / 100 for value in values]
     return {
         **dict(zip(METRICS, shares, strict=True)),
@@ -36,6 +38,44 @@ def totals(values: Numbers, *, steps: int = 100, episodes: int = 20) -> dict[str
         "episodes": episodes,
         "whole_episodes": episodes,
     }
+
+
+def replay(
+    out: Path,
+    asking: Asking,
+    source: LoadedDataset,
+    texts: Sequence[str | None],
+    receipt: Mapping[str, Any] = {},
+    **settings: Any,
+) -> Path:
+    """A run in which the steps are answered so, in order; None is no answer."""
+    lines = [
+        {"sample_id": step.sample_id, "output": text, "receipt": receipt}
+        for step, text in zip(source.steps, texts, strict=True)
+        if text is not None
+    ]
+    out.parent.mkdir(parents=True, exist_ok=True)
+    answers = write_lines(out.with_name(f"{out.name}.jsonl"), lines)
+    evaluate(asking, source, f"replay:{answers}", out, **settings)
+    return out
+
+
+def write_scores(
+    folder: Path,
+    task: str,
+    profile: str,
+    overall: Mapping[str, float | None],
+    by: Mapping[str, Any] = {},
+    **counts: int,
+) -> Run:
+    """A folder of totals alone, of another benchmark."""
+    folder.mkdir()
+    held = {"task": task, "profile": profile, "overall": overall, "ci95": {}, "by": by}
+    counted = counts or {"steps": 10, "episodes": 2}
+    (folder / "results.json").write_text(
+        json.dumps({**held, "counts": counted, "outcomes": {"ok": next(iter(counted.values()))}})
+    )
+    return read_run(folder)
 
 
 def write_run(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -12,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from omnidata.run.evaluate import evaluate
 from omnidata.run.run_files import Run, read_run
 from omnidata.tasks import get_task
 from tests.conftest import Once
 from tests.data.converting import small
+from tests.report.made import replay
 
 HOSTILE = (
     "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
@@ -53,23 +52,18 @@ def planted(once: Once, sample: Path) -> Run:
 
     def run(folder: Path) -> None:
         source = task.load(data)
-        lines = []
+        texts: list[str | None] = []
         for step in source.steps:
             target = task.target(step)
             assert target
             said = FAILURES.get(step.sample_id, target.text)
-            if step.sample_id != SILENT:
-                lines.append(json.dumps({"sample_id": step.sample_id, "output": said}))
-        folder.mkdir(parents=True)
-        answers = folder / "answers.jsonl"
-        answers.write_text("\n".join(lines), encoding="utf-8")
-        evaluate(task, source, f"replay:{answers}", folder / "run")
+            texts.append(said if step.sample_id != SILENT else None)
+        replay(folder / "run", task, source, texts)
 
     return read_run(once("planted", run) / "run")
 
 
 def chromium() -> str:
-    """The browser; without one the test is skipped."""
     found = shutil.which("chromium") or shutil.which("google-chrome")
     if not found:
         pytest.skip("needs chromium (apt-get install chromium)")

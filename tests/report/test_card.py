@@ -9,7 +9,7 @@ import pytest
 import yaml
 from huggingface_hub import EvalResultEntry, ModelCard, ModelCardData
 
-from omnidata.analysis.report import write_card
+from omnidata.analysis.model_card import write_card
 from omnidata.errors import UsageError
 from omnidata.run.run_files import Run
 from tests.report.made import METRICS, write_run
@@ -71,17 +71,17 @@ def test_the_newer_format_is_read_too(run: Run, tmp_path: Path) -> None:
     assert results_of(ModelCard.load(card))[0].dataset_type == "lab/OmniGUI"
 
 
-def test_an_imported_run_has_a_card_too(tmp_path: Path) -> None:
-    run = write_run(tmp_path / "theirs", imported=True)
-    (path,) = write_card([run], tmp_path / "README.md")
-    card = ModelCard.load(path)
-    assert isinstance(card.data, ModelCardData)
-    assert card.data.model_name == "theirs"
-
-
-def test_a_name_full_of_yaml_stays_a_name(tmp_path: Path) -> None:
-    name = "a: [b]\n---\n<script># {"
-    (path,) = write_card([write_run(tmp_path / "run", model=name)], tmp_path / "README.md")
+@pytest.mark.parametrize(
+    ("own", "name"),
+    [
+        ({"imported": True}, "theirs"),
+        ({"model": "a: [b]\n---\n<script># {"}, "a: [b]\n---\n<script># {"),
+    ],
+)
+def test_a_card_has_the_runs_name_though_it_is_full_of_yaml(
+    tmp_path: Path, own: dict[str, Any], name: str
+) -> None:
+    (path,) = write_card([write_run(tmp_path / "theirs", **own)], tmp_path / "README.md")
     card = ModelCard.load(path)
     assert isinstance(card.data, ModelCardData)
     assert card.data.model_name == name

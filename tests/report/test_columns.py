@@ -26,8 +26,6 @@ DATA = Path("numbers.jsonl")
 
 
 class Distance(Rule[float]):
-    """How far a guess is from the number."""
-
     name = "distance"
     totals = RowTotals(
         [
@@ -46,8 +44,6 @@ class Distance(Rule[float]):
 
 
 class Guess(Benchmark):
-    """Guess a number."""
-
     card = Card(title="Guess", tags=("app",))
     question = "Guess"
     rules = (Distance(),)

@@ -62,7 +62,10 @@ def made(folder: Path) -> list[Run]:
 
 
 def test_every_number_is_the_one_made_by_hand(tmp_path: Path) -> None:
-    (table,) = [t for t in report(made(tmp_path)).tables if t.name == "decisions"]
+    runs = made(tmp_path)
+    tables = {table.name: table for table in report(runs).tables}
+    assert [each.labels[1] for each in tables["media_until"].rows] == ["1", "0.5", "0.25"]
+    table = tables["decisions"]
     assert [column.header for column in table.columns] == [
         "Steps", *SHARES, "Decided at", "0.25", "0.5"
     ]  # fmt: skip
@@ -74,15 +77,6 @@ def test_every_number_is_the_one_made_by_hand(tmp_path: Path) -> None:
     assert (whole.labels, dimension.group) == (("Overall",), "localization")
     interval = whole.cells[3].ci95  # over two episodes, of which one is right throughout
     assert interval == pytest.approx((3 / 4, 1.0))
-
-
-def test_runs_that_differ_in_their_share_have_the_curve_by_group(tmp_path: Path) -> None:
-    (table,) = [t for t in report(made(tmp_path)).tables if t.name == "media_until"]
-    assert [each.labels[1] for each in table.rows] == ["1", "0.5", "0.25"]
-
-
-def test_without_the_data_a_sentence_says_what_is_left_out(tmp_path: Path) -> None:
-    runs = made(tmp_path)
     (tmp_path / "data").rename(tmp_path / "elsewhere")
     found = report(runs)
     assert "decisions" not in {table.name for table in found.tables}

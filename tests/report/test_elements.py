@@ -108,13 +108,10 @@ def test_the_command_makes_tables_and_a_figure(run: Path, tmp_path: Path) -> Non
     assert "--by element-size" in omnidata("report", run, "--data", run, code=2).stderr
 
 
-def test_causes_by_the_size_of_elements_are_refused_before_a_run_is_read(tmp_path: Path) -> None:
-    told = omnidata("report", tmp_path / "none", "--errors", "--by", AXIS, code=2).stderr
-    assert "no table of causes by size of elements" in told
-    assert f"drop --errors, or --by {AXIS}" in told
-
-
 def test_runs_without_elements_or_data_are_refused(run: Path, tmp_path: Path) -> None:
+    told = omnidata("report", tmp_path / "none", "--errors", "--by", AXIS, code=2).stderr
+    assert "no table of causes by size of elements" in told, "before a run is read"
+    assert f"drop --errors, or --by {AXIS}" in told
     data = write(tmp_path / "rows.jsonl", single())
     other = tmp_path / "run"
     omnidata("evaluate", "idm-single", data, "--model", "baseline:oracle", "--out", other)

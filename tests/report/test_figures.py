@@ -11,7 +11,6 @@ import pytest
 from PIL import Image
 
 from omnidata.analysis.figures import draw, drawings
-from omnidata.errors import UsageError
 from omnidata.run.run_files import Run
 from tests.report.made import totals, write_run
 
@@ -142,9 +141,3 @@ def test_names_that_no_font_and_no_formula_has_are_drawn(tmp_path: Path) -> None
     paths = draw([write_run(tmp_path / "run", model=name, by=by)], tmp_path / "figures")
     assert len(paths) == 4
     assert all("<b>" not in path.read_text() for path in paths if path.suffix == ".svg")
-
-
-def test_a_place_that_is_no_folder_is_refused(runs: list[Run], tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(UsageError, match="cannot be made"):
-        draw(runs, tmp_path / "file")

@@ -21,7 +21,8 @@ from omnidata.run.evaluate import evaluate
 from omnidata.run.run_files import Run, read_run
 from omnidata.tasks import get_task
 from omnidata.types import Step
-from omnidata.viewer.report_data import Facts, facts, open_run
+from omnidata.viewer.book import open_run
+from omnidata.viewer.step_page import StepPage, step_page
 from tests.cli.running import omnidata
 from tests.conftest import Once
 from tests.data.converting import small
@@ -47,13 +48,13 @@ def answered(task: str, data: Path, texts: Sequence[str], folder: Path, **option
 
 def why(run: Run, number: int = 0) -> dict[str, str]:
     """What every profile says of a step."""
-    return {each.profile: each.why for each in facts(open_run(run), number).rulings}
+    return {each.profile: each.why for each in step_page(open_run(run), number).rulings}
 
 
-def tapped(tmp_path: Path, text: str, **changes: Any) -> Facts:
+def tapped(tmp_path: Path, text: str, **changes: Any) -> StepPage:
     """The page of a step of OmniGUI that was answered so."""
     data = write_rows(tmp_path / "steps.json", [row(**changes)])
-    return facts(open_run(answered("omnigui", data, [text], tmp_path / "run")), 0)
+    return step_page(open_run(answered("omnigui", data, [text], tmp_path / "run")), 0)
 
 
 @pytest.mark.parametrize(
@@ -158,7 +159,7 @@ def test_pixels_are_those_of_the_screenshot_as_it_was_sent(tmp_path: Path) -> No
         )
     )
     evaluate(task, task.load(data), f"replay:{answers}", tmp_path / "run")
-    page = facts(open_run(read_run(tmp_path / "run")), 0)
+    page = step_page(open_run(read_run(tmp_path / "run")), 0)
     assert page.answer and page.answer.receipt
     assert "the point (400, 818) is 49 px right of the target box" in page.rulings[0].why
 
@@ -175,7 +176,7 @@ def test_grounding_is_explained_by_both_profiles(tmp_path: Path) -> None:
     assert "excludes the edges" in edge["agentstudio-release"]
     assert "106 px left of and 9 px above" in miss["agentstudio-paper"]
     assert "no answer could be parsed" in unread["agentstudio-paper"]
-    page = facts(open_run(run), 1)
+    page = step_page(open_run(run), 1)
     assert {shape.by for shape in page.pictures[0].shapes} == {"target", "answer"}
 
 
@@ -318,7 +319,7 @@ def test_one_file_holds_no_more_clips_than_it_may(
 
 def test_a_step_without_answer_is_told(run: Run) -> None:
     book = open_run(run)
-    page = next(facts(book, n) for n, s in enumerate(book.steps) if s.sample_id == SILENT)
+    page = next(step_page(book, n) for n, s in enumerate(book.steps) if s.sample_id == SILENT)
     assert {each.mark for each in page.rulings} == {"none"}
     assert page.answer and page.answer.parsed == ""
     assert len(book.steps) == STEPS
@@ -423,9 +424,9 @@ def test_histories_of_answers_are_those_that_were_sent(tmp_path: Path) -> None:
     data = write_rows(tmp_path / "steps.json", [row("T1", 0), row("T1", 1)])
     said = '{"action_type": 0, "coordinate": [1, 2]}'
     run = answered("omnigui", data, [said, said], tmp_path / "run", history="predicted")
-    page = facts(open_run(run), 1)
-    assert "Step 0: TAP at [1, 2]" in page.prompt[-1][1][-1][1]
-    assert page.history[0][1] == "TAP at [390, 511]"
+    page = step_page(open_run(run), 1)
+    assert "Step 0: TAP at [1, 2]" in page.prompt[-1].parts[-1][1]
+    assert page.history[0].words == "TAP at [390, 511]"
 
 
 @pytest.mark.parametrize(
@@ -447,7 +448,7 @@ def test_a_control_run_says_which_media_were_others(
     viewer.write(read_run(tmp_path / "run"), tmp_path / "report.html")
     text = html.unescape((tmp_path / "report.html").read_text())
     assert text.count(told) == 2
-    parts = facts(open_run(read_run(tmp_path / "run")), 0).prompt[-1][1]
+    parts = step_page(open_run(read_run(tmp_path / "run")), 0).prompt[-1].parts
     sounds = [said for kind, said in parts if kind == "audio"]
     assert all(sound in said for said in sounds) and bool(sounds) == bool(sound)
 
@@ -456,7 +457,7 @@ def test_a_prompt_has_what_options_brought_when_the_data_were_loaded(tmp_path: P
     data = write_rows(tmp_path / "steps.json", [row("T1", number) for number in range(3)])
     options = {"history_screenshots": "2", "media_until": "0.5"}
     run = answered("omnigui", data, ["{}"] * 3, tmp_path / "run", **options)
-    parts = [said for kind, said in facts(open_run(run), 2).prompt[-1][1] if kind != "text"]
+    parts = [said for kind, said in step_page(open_run(run), 2).prompt[-1].parts if kind != "text"]
     assert [said for said in parts if "history" in said] == [
         "history_screenshot_2: T1/1.png",
         "history_screenshot_1: T1/2.png",
@@ -472,6 +473,13 @@ def test_how_far_a_text_is_off_is_counted(tmp_path: Path, said: str, away: str) 
     text = json.dumps({"action_type": 7, "text": said})
     viewer.write(answered("omnigui", data, [text], tmp_path / "run"), tmp_path / "report.html")
     assert away in (tmp_path / "report.html").read_text()
+
+
+def test_a_run_without_scores_has_no_pages(tmp_path: Path) -> None:
+    run = answered("omnigui", write_rows(tmp_path / "steps.json", [row()]), ["x"], tmp_path / "run")
+    (run.path / "scores.jsonl").write_text("")
+    with pytest.raises(RunError, match="the run has no scored step"):
+        open_run(read_run(run.path))
 
 
 @pytest.mark.parametrize("place", ["file/pages.html", "file/inner/pages.html", "file/pages"])

@@ -11,8 +11,8 @@ import pytest
 
 from omnidata import viewer
 from omnidata.tasks import get_task
+from omnidata.viewer.book import open_data
 from omnidata.viewer.outputs import write_file
-from omnidata.viewer.report_data import open_data
 from tests.conftest import Once
 from tests.full import FULL, in_gate
 from tests.report.planted_run import (
@@ -39,7 +39,6 @@ _COLOURS = ["color-contrast", "link-in-text-block"]
 
 @pytest.fixture(scope="module")
 def reports(once: Once, sample: Path) -> Path:
-    """The pages of the planted run, as one file and as a folder."""
     chromium()
 
     def write(folder: Path) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 from omnidata.run.evaluate import evaluate
 from omnidata.run.run_files import read_run
 from omnidata.tasks import get_task
-from omnidata.viewer.report_data import Facts, facts, open_run
+from omnidata.viewer.book import open_run
+from omnidata.viewer.step_page import StepPage, step_page
 from tests.loaders import osworld, phones
 from tests.loaders.desk import (
     agentnet,
@@ -30,7 +31,7 @@ HALF = {"parts": [{"role": "screenshot", "width": 32, "height": 18, "original": 
 
 def looked_at(
     task: str, data: Path, texts: Sequence[str], *, receipt: Any = None, **options: str
-) -> list[Facts]:
+) -> list[StepPage]:
     """The pages of the steps, answered so in order."""
     asking = get_task(task, options)
     source = asking.load(data)
@@ -43,7 +44,7 @@ def looked_at(
     answers.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
     evaluate(asking, source, f"replay:{answers}", folder)
     book = open_run(read_run(folder))
-    return [facts(book, number) for number in range(len(book.steps))]
+    return [step_page(book, number) for number in range(len(book.steps))]
 
 
 def labels(data: Path) -> list[tuple[str, str]]:
@@ -52,11 +53,11 @@ def labels(data: Path) -> list[tuple[str, str]]:
     return list(zip(book.targets, (each.answer_label for each in book.explanations), strict=True))
 
 
-def causes(page: Facts) -> list[tuple[str, str]]:
+def causes(page: StepPage) -> list[tuple[str, str]]:
     return [(each.mark, each.why) for each in page.rulings]
 
 
-def drawn(page: Facts, by: str) -> list[tuple[str, float, float]]:
+def drawn(page: StepPage, by: str) -> list[tuple[str, float, float]]:
     """Kind and place of what is drawn over the first picture."""
     shapes = page.pictures[0].shapes
     return [(each.kind, round(each.x, 6), round(each.y, 6)) for each in shapes if each.by == by]

@@ -64,25 +64,23 @@ def test_a_folder_without_results_says_what_it_lacks(
     assert raised.value.remedy
 
 
-def test_a_file_is_no_run(tmp_path: Path) -> None:
-    (tmp_path / "run").write_text("")
-    with pytest.raises(RunError, match="it is a file"):
-        read_run(tmp_path / "run")
-
-
-def test_broken_results_are_told(tmp_path: Path) -> None:
-    write_run(tmp_path / "run")
-    (tmp_path / "run" / "results.json").write_text('{"task": "omnigui"')
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [({"task": ""}, 'unknown task ""'), ({"profile": "omnigui-2031"}, "no profile")],
+)
+def test_results_that_name_nothing_known_are_refused(
+    tmp_path: Path, change: dict[str, str], said: str
+) -> None:
+    path = write_run(tmp_path / "run", imported=True).path / "results.json"
+    text = path.read_text()
+    path.write_text(json.dumps(json.loads(text) | change))
+    with pytest.raises(RunError, match=said):
+        read_run(path.parent)
+    path.write_text(text[:-1])
     with pytest.raises(RunError, match="cannot be read as JSON"):
-        read_run(tmp_path / "run")
-
-
-def test_scores_of_a_task_without_a_name_are_told(tmp_path: Path) -> None:
-    path = write_run(tmp_path / "run").path / "results.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"task": ""}))
-    (path.parent / "run.json").unlink()
-    with pytest.raises(RunError, match='unknown task ""'):
-        read_run(tmp_path / "run")
+        read_run(path.parent)
+    with pytest.raises(RunError, match="it is a file"):
+        read_run(path)
 
 
 @pytest.mark.parametrize(
@@ -136,11 +134,6 @@ def test_a_step_that_is_answered_twice_is_an_error(tmp_path: Path) -> None:
     path.write_text(path.read_text() * 2)
     with pytest.raises(OmnidataError, match="two lines"):
         _ = read_run(run.path).predictions
-
-
-def test_a_profile_that_is_not_known_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="no profile"):
-        write_run(tmp_path / "run", profile="omnigui-2031")
 
 
 def test_a_run_named_twice_is_refused(tmp_path: Path) -> None:
@@ -201,7 +194,7 @@ def test_runs_that_differ_in_more_than_their_seed_are_no_repeats(tmp_path: Path)
     assert [len(group) for group in group_alike([*runs, other], frozenset())] == [1, 1, 1, 1]
 
 
-def test_different_data_are_warned_of(tmp_path: Path) -> None:
+def test_different_data_and_steps_are_warned_of(tmp_path: Path) -> None:
     one = write_run(tmp_path / "1")
     other = write_run(tmp_path / "2", dataset_fingerprint="e" * 64)
     assert list(warnings([one])) == []
@@ -210,21 +203,12 @@ def test_different_data_are_warned_of(tmp_path: Path) -> None:
     part = write_run(tmp_path / "3", limit=5)
     (told,) = warnings([one, part])
     assert "different steps" in told
-
-
-def test_different_profiles_are_warned_of(tmp_path: Path) -> None:
-    one = write_run(tmp_path / "1")
-    other = write_run(tmp_path / "2", profile="omnigui-release")
-    assert any("2 profiles" in told for told in warnings([one, other]))
-
-
-def test_imported_answers_to_other_steps_are_warned_of(tmp_path: Path) -> None:
-    one = write_run(tmp_path / "1", scores={"A/T1/0": True})
-    same = write_run(tmp_path / "2", scores={"A/T1/0": False}, imported=True)
-    other = write_run(tmp_path / "3", scores={"A/T9/0": False}, imported=True)
-    (told,) = warnings([one, same])
+    own = write_run(tmp_path / "own", scores={"A/T1/0": True})
+    same = write_run(tmp_path / "same", scores={"A/T1/0": False}, imported=True)
+    other = write_run(tmp_path / "other", scores={"A/T9/0": False}, imported=True)
+    (told,) = warnings([own, same])
     assert "name no data" in told
-    (told,) = warnings([one, other])
+    (told,) = warnings([own, other])
     assert "other steps" in told
 
 

@@ -15,7 +15,7 @@ from omnidata.table import Table
 from omnidata.tasks import get_task
 from omnidata.types import Completion
 from tests.loaders.omnibench import act, task, trajectory, written
-from tests.report.made import write_run
+from tests.report.made import write_run, write_scores
 from tests.run.scripted import Scripted
 from tests.trees import row, write_app
 
@@ -101,8 +101,6 @@ def test_orders_of_one_task_are_its_wordings(tmp_path: Path) -> None:
 
 
 def test_levels_have_their_drops_and_the_papers_rows(tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    run.mkdir()
     by: dict[str, Any] = {
         dimension: {
             level: {"CR": value, "LC": None, "ci95": {}, "tasks": 1}
@@ -111,12 +109,9 @@ def test_levels_have_their_drops_and_the_papers_rows(tmp_path: Path) -> None:
         for dimension in ("dependency", "branch")
     }
     by["capability"] = {"Parallel Planning": {"CR": 0.5, "LC": None, "ci95": {}, "tasks": 3}}
-    results = {
-        "task": "omnibench", "profile": "omnibench-paper", "overall": {"CR": 0.7, "LC": 0.5},
-        "ci95": {}, "by": by, "counts": {"tasks": 3}, "outcomes": {"ok": 3},
-    }  # fmt: skip
-    (run / "results.json").write_text(json.dumps(results))
-    made = {t.name: t for t in report([read_run(run)], with_published=True).tables}
+    own_totals = {"CR": 0.7, "LC": 0.5}
+    run = write_scores(tmp_path / "run", "omnibench", "omnibench-paper", own_totals, by, tasks=3)
+    made = {t.name: t for t in report([run], with_published=True).tables}
     paper = {each.labels[0]: each for each in made["branch"].rows}
     columns = [column.group for column in made["branch"].columns]
     cells = dict(zip(columns, paper["Aguvis-7B"].cells, strict=True))

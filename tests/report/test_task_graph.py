@@ -16,7 +16,8 @@ from omnidata.run.evaluate import evaluate
 from omnidata.run.run_files import read_run
 from omnidata.tasks import get_task
 from omnidata.types import TaskDiagram
-from omnidata.viewer.report_data import Book, facts, open_data
+from omnidata.viewer.book import Book, open_data
+from omnidata.viewer.step_page import step_page
 from tests.loaders import omnibench
 
 
@@ -38,7 +39,7 @@ def book(tmp_path_factory: pytest.TempPathFactory) -> Book:
 @given(graph=graphs())
 def test_nodes_lie_apart_and_right_of_what_they_wait_for(book: Book, graph: Graph) -> None:
     vars(book.task.benchmark)["diagram"] = lambda source, step: TaskDiagram(graph, {}, {})
-    made = facts(book, 0).graph
+    made = step_page(book, 0).graph
     assert made
     place = dict(zip(graph.nodes, made.nodes, strict=True))
     for first, second in graph.edges:
@@ -65,7 +66,6 @@ def data(folder: Path, dag: object, **changes: object) -> Path:
 
 
 def pages(folder: Path, dag: object) -> list[str]:
-    """The pages of the steps of a run."""
     source = get_task("omnibench").load(data(folder / "data", dag), check_media=False)
     evaluate(get_task("omnibench"), source, "baseline:center", folder / "run")
     viewer.write(read_run(folder / "run"), folder / "pages")

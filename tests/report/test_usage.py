@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from omnidata.analysis.figures import drawings
-from omnidata.analysis.report import card_text, report
+from omnidata.analysis.model_card import card_text
+from omnidata.analysis.report import report
 from omnidata.run.cost import Limits
 from omnidata.run.evaluate import evaluate
 from omnidata.run.run_files import Run, read_run
@@ -75,17 +76,14 @@ def test_tokens_latency_and_cost_are_those_of_the_answers(tmp_path: Path) -> Non
     }
 
 
-def test_failures_and_answers_out_of_the_cache_took_nothing(tmp_path: Path) -> None:
+def test_answers_that_failed_were_kept_or_have_no_tokens_buy_no_right_steps(tmp_path: Path) -> None:
     failed = answer(1, output=None, delivery="api_error", latency_s=99.0)
     kept = answer(2, usage={}, latency_s=0.0, receipt={"cached": True})
     values = found(table("cost", asked(tmp_path / "run", answer(0), failed, kept)))
     assert (values["answers"], values["latency_p95"], values["input_tokens"]) == (1, 2.0, 900)
     assert values["cost_USD"] == 0.5
     assert values.get("EM_per_USD") is None  # nobody knows what the kept answer had cost
-
-
-def test_a_cost_that_lacks_answers_buys_no_right_steps_and_is_told(tmp_path: Path) -> None:
-    made = table("cost", asked(tmp_path / "run", answer(0), answer(1, usage={})))
+    made = table("cost", asked(tmp_path / "unknown", answer(0), answer(1, usage={})))
     assert found(made).get("EM_per_USD") is None
     assert any("the tokens of 1 answer are unknown" in note for note in made.notes)
 
@@ -158,30 +156,26 @@ def test_hyperparameters_are_those_of_table_6_in_every_format(tmp_path: Path) ->
     assert json.dumps(shown.as_dict())
 
 
+BODY = {"temperature": 0.7, "seed": 11, "max_tokens": 64}
+GOOGLES = {"generationConfig": {"temperature": 0.7, "seed": 11, "maxOutputTokens": 64}}
+OTHER = {"reasoning": {"max_tokens": 64}, "drafting": {"temperature": 0.7, "seed": 11}}
+SAID, UNSAID = ("0.7", "64", "-", "-", "-", "11"), ("0.0", "4096", "-", "-", "-", "-")
+
+
 @pytest.mark.parametrize(
-    "settings",
+    ("settings", "labels"),
     [
-        {"extra_body": {"temperature": 0.7, "seed": 11, "max_tokens": 64}},
-        {
-            "extra_body": {
-                "generationConfig": {"temperature": 0.7, "seed": 11, "maxOutputTokens": 64}
-            }
-        },
-        {"temperature": 0.7, "seed": 11, "max_new_tokens": 64, "max_tokens": None},
+        ({"extra_body": BODY}, SAID),
+        ({"extra_body": GOOGLES}, SAID),
+        ({"temperature": 0.7, "seed": 11, "max_new_tokens": 64, "max_tokens": None}, SAID),
+        ({"extra_body": OTHER}, UNSAID),
     ],
 )
-def test_hyperparameters_that_a_models_own_settings_say_are_shown(
-    tmp_path: Path, settings: dict[str, Any]
+def test_hyperparameters_are_those_of_a_models_own_settings(
+    tmp_path: Path, settings: dict[str, Any], labels: tuple[str, ...]
 ) -> None:
     made = table("hyperparameters", asked(tmp_path / "run", answer(0), model_settings=settings))
-    assert made.rows[0].labels[1:] == ("0.7", "64", "-", "-", "-", "11")
-
-
-def test_what_a_models_settings_say_of_other_things_is_no_hyperparameter(tmp_path: Path) -> None:
-    body = {"reasoning": {"max_tokens": 64}, "drafting": {"temperature": 0.7, "seed": 11}}
-    settings = {"extra_body": body}
-    made = table("hyperparameters", asked(tmp_path / "run", answer(0), model_settings=settings))
-    assert made.rows[0].labels[1:] == ("0.0", "4096", "-", "-", "-", "-")
+    assert made.rows[0].labels[1:] == labels
 
 
 def test_the_figure_has_the_runs_whose_whole_cost_is_known(tmp_path: Path) -> None:

@@ -20,8 +20,6 @@ from tests.trees import row, write_rows
 
 
 class Server:
-    """A server in a process of its own."""
-
     def __init__(self, *arguments: str | Path) -> None:
         self.process = Started("view", *arguments, "--json")
         while not (said := self.process.said()[0]).endswith("}\n"):

@@ -16,7 +16,8 @@ from omnidata.analysis.publish import push_run
 from omnidata.errors import UsageError
 from omnidata.run.run_files import read_run
 from omnidata.tasks import get_task
-from omnidata.viewer.report_data import facts, open_run
+from omnidata.viewer.book import open_run
+from omnidata.viewer.step_page import step_page
 from tests.cli.running import EXPORT, here
 from tests.conftest import Once
 from tests.data.converting import small
@@ -194,7 +195,7 @@ def test_the_text_of_a_file_is_recorded_and_shown_after_the_file_is_gone(
     gone = {"system": str(tmp_path / "gone.txt")}
     book = open_run(read_run(changed(made / "worded", tmp_path / "run", options=gone)), data=steps)
     assert not book.note
-    assert WORDS.strip() in str(facts(book, 0).prompt)
+    assert WORDS.strip() in str(step_page(book, 0).prompt)
 
 
 def test_a_recorded_text_that_was_changed_is_told(made: Path, steps: Path, tmp_path: Path) -> None:

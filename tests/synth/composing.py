@@ -61,7 +61,6 @@ def write_pool(folder: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
 
 
 def shown(name: str, instruction: str, picture: str) -> dict[str, Any]:
-    """A trajectory of one action."""
     return {
         "trajectory_id": f"{name} {instruction} {picture}",
         "instruction": instruction,
@@ -72,7 +71,6 @@ def shown(name: str, instruction: str, picture: str) -> dict[str, Any]:
 
 
 def pair(folder: Path, picture: str, data: bytes) -> Path:
-    """A pool of two subtasks that show one picture."""
     pool = write_pool(
         folder / "pool",
         [

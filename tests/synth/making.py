@@ -32,7 +32,6 @@ ROLES = {"audio": "audio", "video": "video", "screen": "screenshot"}
 
 
 def make_steps(out: Path, settings: Settings, *, episodes: int = 16) -> Sequence[Step]:
-    """The steps of a new dataset."""
     make_episodes(out, settings, episodes=episodes)
     source = load(out)
     assert not source.findings
@@ -40,13 +39,11 @@ def make_steps(out: Path, settings: Settings, *, episodes: int = 16) -> Sequence
 
 
 def only(medium: str, **changes: object) -> Settings:
-    """All steps in one medium."""
     shares = {"audio_share": float(medium == "audio"), "video_share": float(medium == "video")}
     return replace(TINY, **{**shares, **changes})  # type: ignore[arg-type]  # changes by name
 
 
 def twins(steps: Sequence[Step]) -> list[list[Step]]:
-    """The same step of all twins, by group and number."""
     groups: dict[tuple[str, int], list[Step]] = defaultdict(list)
     for step in steps:
         groups[step.source["twins"], step.step_index].append(step)
@@ -54,14 +51,12 @@ def twins(steps: Sequence[Step]) -> list[list[Step]]:
 
 
 def content(step: Step, role: str) -> bytes:
-    """The bytes of a medium."""
     ref = step.media[role]
     assert ref is not None
     return (ref.root / ref.path).read_bytes()
 
 
 def right(step: Step) -> str:
-    """The target as the prompt asks for it."""
     target = get_task("omnigui").target(step)
     assert target
     return target.text

@@ -88,11 +88,7 @@ def check_task(
 
 
 def check_graph(
-    graph: Graph,
-    nodes: Mapping[str, Node],
-    *,
-    initial: set[Resource],
-    every_edge: bool = False,
+    graph: Graph, nodes: Mapping[str, Node], *, initial: set[Resource], every_edge: bool = False
 ) -> None:
     """Edges follow from resources, and resources are there when they are needed."""
     before = _ancestors(graph)
@@ -152,7 +148,6 @@ def _ancestors(graph: Graph) -> dict[str, set[str]]:
 
 
 def connected(row: Mapping[str, Any]) -> bool:
-    """Whether no part of the task stands alone."""
     parts = {name: name for name in row["dag"]["nodes"]}
     for first, others in row["dag"]["edges"].items():
         for second in others:
@@ -176,7 +171,6 @@ def key(row: Mapping[str, Any]) -> str:
 
 
 def changes(order: Sequence[str], apps: Mapping[str, str]) -> int:
-    """How often the application changes."""
     return sum(apps[first] != apps[second] for first, second in pairwise(order))
 
 

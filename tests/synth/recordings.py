@@ -11,10 +11,11 @@ from typing import Any, Literal
 from aiohttp import web
 
 from omnidata.actions import Action, Box
-from omnidata.loaders.episode_tree import TreeEpisode, TreeStep, TreeWriter
+from omnidata.loaders.tree_writer import TreeEpisode, TreeWriter
 from tests.adapters.servers import Asked, ChatCompletions, Fault, Server, running, seen_image
 from tests.cli.running import here
-from tests.data.tiny import SIZE, mp4, png, wav
+from tests.data.tiny import png
+from tests.export.small import seen_steps
 from tests.trees import read_lines
 
 TAP = Action("tap", (Box(18, 40, 36, 80, "px"),))
@@ -47,18 +48,7 @@ def recording(
     """
     with TreeWriter(root) as tree:
         for number, actions in enumerate(episodes):
-            first = seed + 100 * number
-            steps = [
-                TreeStep(
-                    action,
-                    screen=SIZE,
-                    screenshot=png(first + n),
-                    video=mp4(first + n),
-                    audio=wav(first + n),
-                    extra=extra,
-                )
-                for n, action in enumerate(actions)
-            ]
+            steps = seen_steps(actions, first=seed + 100 * number, extra=extra)
             tree.add(
                 TreeEpisode(
                     f"E{number}",
@@ -81,14 +71,11 @@ def picture(number: int) -> str:
 
 
 def says(kind: int, place: Sequence[float] | None = None, **more: Any) -> str:
-    """An answer in OmniGUI's form."""
     body: dict[str, Any] = {"action_type": kind, **more}
     return json.dumps(body if place is None else {**body, "coordinate": place})
 
 
 class Answering(ChatCompletions):
-    """Answers by what it is shown."""
-
     def __init__(self, rule: Rule) -> None:
         super().__init__()
         self.rule = rule
@@ -130,23 +117,19 @@ def by_first(answers: Mapping[int, Fault | str], otherwise: Fault | str) -> Rule
 
 
 def command(verb: str, server: Server, *arguments: str | Path) -> list[str | Path]:
-    """The command that asks the server's model."""
     address = ["--model", "openai:tiny", "--base-url", f"{server.url}/v1", "--attempts", "1"]
     return ["synth", verb, *arguments, *address]
 
 
 def ask(verb: str, server: Server, *arguments: str | Path, code: int = 0) -> Any:
-    """Run it; what it prints as JSON."""
     return json.loads(here(*command(verb, server, *arguments), "--json", code=code).stdout)
 
 
 def rows(tree: Path, app: str = "App", episode: str = "E0") -> list[dict[str, Any]]:
-    """The rows of an episode's steps, as they are written."""
     path = tree / app / "media" / episode / f"{episode}.json"
     found: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
     return found
 
 
 def episodes(tree: Path, app: str = "App") -> list[dict[str, Any]]:
-    """The rows of the app's episodes."""
     return read_lines(tree / app / "semantic_understanding.jsonl")

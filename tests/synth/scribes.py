@@ -80,6 +80,5 @@ class Scribe(ChatCompletions):
 
 @contextmanager
 def scribing(scribe: Scribe, script: Script = ()) -> Iterator[Server]:
-    """A running server."""
     with running(scribe, script) as server:
         yield server

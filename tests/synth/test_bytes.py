@@ -22,16 +22,9 @@ COUNT = 40 if FULL else 20
 
 @pytest.fixture(scope="module")
 def wanted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The files of an uninterrupted run in one process."""
     out = tmp_path_factory.mktemp("wanted") / "out"
     make_episodes(out, TINY, episodes=COUNT)
     return digests(out)
-
-
-@pytest.mark.full("commands that are stopped and gone on with show it as well")
-def test_two_processes_make_the_bytes_of_one(tmp_path: Path, wanted: dict[str, str]) -> None:
-    make_episodes(tmp_path / "two", TINY, episodes=COUNT, workers=2)
-    assert digests(tmp_path / "two") == wanted
 
 
 def test_another_seed_makes_other_bytes(tmp_path: Path, wanted: dict[str, str]) -> None:
@@ -138,27 +131,6 @@ os._exit(0)
     assert not (tmp_path / "0000000").exists()
 
 
-def test_somebody_elses_unfinished_folder_is_left_alone(tmp_path: Path) -> None:
-    hidden = tmp_path / ".out.unfinished"
-    hidden.mkdir()
-    (hidden / "mine.txt").write_text("mine")
-    with pytest.raises(UsageError, match="something here already"):
-        make_episodes(tmp_path / "out", TINY, episodes=4)
-    assert [path.name for path in hidden.iterdir()] == ["mine.txt"]
-
-
-@pytest.mark.parametrize("begun", [(), (".0123456789abcdef.new",)])
-def test_a_run_that_was_killed_before_it_had_a_plan_is_begun(
-    tmp_path: Path, begun: tuple[str, ...]
-) -> None:
-    hidden = tmp_path / ".out.unfinished"
-    hidden.mkdir()
-    for name in begun:
-        (hidden / name).write_text("{")
-    make_episodes(tmp_path / "out", TINY, episodes=4)
-    assert (tmp_path / "out" / "synth.json").is_file()
-
-
 def test_half_a_part_is_made_again(tmp_path: Path, wanted: dict[str, str]) -> None:
     out, parts = tmp_path / "out", tmp_path / ".out.unfinished" / ".parts"
     with pytest.raises(KeyboardInterrupt):
@@ -186,23 +158,6 @@ def test_a_whole_dataset_is_not_made_again(tmp_path: Path) -> None:
     assert not (out / "dependency.jsonl").exists()
     with pytest.raises(DataError, match="episodes: 8 there, 12 now"):
         make_episodes(out, TINY, episodes=12)
-
-
-def test_a_folder_with_something_else_is_left_alone(tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    out.mkdir()
-    (out / "mine.txt").write_text("mine")
-    with pytest.raises(UsageError, match="something here already"):
-        make_episodes(out, TINY, episodes=8)
-    assert [path.name for path in out.iterdir()] == ["mine.txt"]
-    assert not (tmp_path / ".out.unfinished").exists()
-
-
-def test_an_empty_folder_is_filled(tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    out.mkdir()
-    make_episodes(out, TINY, episodes=4)
-    assert (out / "synth.json").is_file()
 
 
 @pytest.mark.parametrize("workers", in_gate([1, 2], 1, "a full disk shows it of processes"))

@@ -72,8 +72,7 @@ def test_bad_usage_is_said_and_nothing_is_written(
 
 
 @pytest.mark.parametrize(
-    "how",
-    [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.full("seconds each"))],
+    "how", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.full("seconds each"))]
 )
 def test_a_stopped_command_goes_on(tmp_path: Path, how: signal.Signals) -> None:
     out, count = tmp_path / "out", 48

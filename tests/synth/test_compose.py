@@ -65,16 +65,18 @@ def test_many_distinct_tasks_satisfy_every_constraint(many: Path) -> None:
     for row in rows:
         check_task(row, known(), initial=initial)
         assert connected(row)
-    assert len({key(row) for row in rows}) == len(rows) == TASKS
-    assert [row["task_id"] for row in rows] == [str(number) for number in range(TASKS)]
-
-
-def test_subtasks_of_a_task_serve_its_intent(many: Path) -> None:
-    rows = read_rows(many / "tasks.jsonl")
-    for row in rows:
         for name in row["subtasks"].values():
             assert row["task_intent"] in known()[name]["task_intents"]
+        nodes = row["dag"]["nodes"]
+        edges = sorted(
+            (nodes.index(first), nodes.index(second))
+            for first, others in row["dag"]["edges"].items()
+            for second in others
+        )
+        assert edges_told(row["task_instruction"]) == edges
     assert len({row["task_intent"] for row in rows}) == 12
+    assert len({key(row) for row in rows}) == len(rows) == TASKS
+    assert [row["task_id"] for row in rows] == [str(number) for number in range(TASKS)]
 
 
 def test_some_tasks_have_a_subtask_more_than_once(many: Path) -> None:
@@ -88,18 +90,7 @@ def test_some_tasks_have_a_subtask_more_than_once(many: Path) -> None:
             assert (node == name) == alone
 
 
-def test_the_graph_can_be_read_from_every_instruction(many: Path) -> None:
-    for row in read_rows(many / "tasks.jsonl"):
-        nodes = row["dag"]["nodes"]
-        edges = sorted(
-            (nodes.index(first), nodes.index(second))
-            for first, others in row["dag"]["edges"].items()
-            for second in others
-        )
-        assert edges_told(row["task_instruction"]) == edges
-
-
-def test_a_trajectory_is_that_of_its_subtasks_in_its_order(many: Path) -> None:
+def test_a_trajectory_is_that_of_its_subtasks_and_rarely_changes_applications(many: Path) -> None:
     tasks = {row["task_id"]: row for row in read_rows(many / "tasks.jsonl")}
     done = {
         (row["subtask_id"], row["instruction"]): row
@@ -111,6 +102,8 @@ def test_a_trajectory_is_that_of_its_subtasks_in_its_order(many: Path) -> None:
         task = tasks[row["task_id"]]
         number = int(row["trajectory_id"].removeprefix(f"{row['task_id']}(").rstrip(")"))
         assert task["successful_topo"][number] == row["topological_order"]
+        counts = [changes(order, task["application"]) for order in task["successful_topo"]]
+        assert changes(row["topological_order"], task["application"]) == min(counts)
         assert row["instruction"] == task["task_instruction"]
         assert len(row["observations"]) == len(row["actions"])
         parts = []
@@ -126,14 +119,6 @@ def test_a_trajectory_is_that_of_its_subtasks_in_its_order(many: Path) -> None:
         expected = [*actions, parts[-1]["actions"][-1]]
         for place, (mine, theirs) in enumerate(zip(row["actions"], expected, strict=True)):
             assert mine == {**theirs, "step": place}
-
-
-def test_the_first_trajectory_changes_applications_as_rarely_as_any_order(many: Path) -> None:
-    tasks = {row["task_id"]: row for row in read_rows(many / "tasks.jsonl")}
-    for row in read_rows(many / "trajectories.jsonl"):
-        task = tasks[row["task_id"]]
-        counts = [changes(order, task["application"]) for order in task["successful_topo"]]
-        assert changes(row["topological_order"], task["application"]) == min(counts)
 
 
 def test_the_folder_loads_with_its_media(many: Path) -> None:
@@ -244,13 +229,6 @@ def test_all_orders_of_a_task_are_on_one_side_of_a_split(tmp_path: Path) -> None
     assert max(map(len, orders.values())) == 6
 
 
-@pytest.mark.full("a command that is stopped and gone on with shows it as well")
-def test_any_number_of_workers_makes_the_same_bytes(tmp_path: Path) -> None:
-    for name, workers in (("one", 1), ("two", 2)):
-        compose(sample_pool(), tmp_path / name, Settings(seed=3), tasks=TASKS, workers=workers)
-    assert digests(tmp_path / "one") == digests(tmp_path / "two")
-
-
 def test_a_task_is_the_same_among_any_number(tmp_path: Path, many: Path) -> None:
     compose(sample_pool(), tmp_path / "few", Settings(), tasks=8)
     few, all_of_them = (read_rows(folder / "tasks.jsonl") for folder in (tmp_path / "few", many))
@@ -287,7 +265,6 @@ def test_a_number_of_tasks_out_of_range_is_refused(tmp_path: Path, tasks: int) -
 
 
 def refused(folder: Path, rows: Rows, **settings: Any) -> str:
-    """The message of a call that writes nothing."""
     pool = write_pool(folder / "pool", rows)
     with pytest.raises((DataError, UsageError)) as raised:
         compose(pool, folder / "out", Settings(**{"trajectories": 0, **settings}), tasks=5)
@@ -365,14 +342,28 @@ def test_levels_that_the_pool_cannot_have_are_refused_with_the_nearest(tmp_path:
 
 
 @pytest.mark.usefixtures("impatient")
-def test_more_tasks_than_the_pool_has_are_refused_with_their_number(tmp_path: Path) -> None:
+@pytest.mark.parametrize("times", [1, 3])
+def test_more_tasks_than_the_pool_has_are_refused_with_their_number(
+    tmp_path: Path, times: int
+) -> None:
     rows = [
-        subtask("A", (), ("doc_path",), {"doc_path": "a"}),
-        subtask("B", ("doc_path",), (), {"doc_path": "a"}),
+        subtask("A", (), ("doc_path",), *[{"doc_path": "a"}] * times),
+        subtask("B", ("doc_path",), (), *[{"doc_path": "a"}] * times),
     ]
     told = refused(tmp_path, rows)
     assert "the pool has 1 distinct tasks" in told
     assert "--tasks 5" in told
+
+
+@pytest.mark.usefixtures("impatient")
+def test_the_clipboard_holds_one_thing(tmp_path: Path) -> None:
+    rows = [
+        subtask("text", (), ("text_in_clipboard",)),
+        subtask("table", (), ("table_in_clipboard",)),
+        subtask("paste", ("text_in_clipboard",), ()),
+        subtask("both", ("text_in_clipboard", "table_in_clipboard"), ()),
+    ]
+    assert "the pool has 1 distinct tasks" in refused(tmp_path, rows)
 
 
 def test_a_trajectory_whose_picture_is_missing_is_not_used(tmp_path: Path) -> None:
@@ -413,25 +404,16 @@ def test_an_attribute_of_a_parameter_is_never_looked_up(tmp_path: Path) -> None:
     assert "Do 'a{x}' {doc_path.__class__} {}." in row["task_instruction"]
 
 
-@pytest.mark.usefixtures("impatient")
-def test_the_same_subtask_and_binding_twice_are_one_instance(tmp_path: Path) -> None:
-    rows = [
-        subtask("A", (), ("doc_path",), *[{"doc_path": "a"}] * 3),
-        subtask("B", ("doc_path",), (), *[{"doc_path": "a"}] * 3),
-    ]
-    assert "the pool has 1 distinct tasks" in refused(tmp_path, rows)
-
-
 def test_a_finished_folder_is_not_made_again_and_not_overwritten(tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    report = compose(sample_pool(), out, GRAPHS_ALONE, tasks=5)
+    pool, out = write_pool(tmp_path / "pool", EMILY), tmp_path / "out"
+    report = compose(pool, out, GRAPHS_ALONE, tasks=3)
     before = digests(out)
-    assert compose(sample_pool(), out, GRAPHS_ALONE, tasks=5) == report
-    with pytest.raises(DataError, match="tasks: 5 there, 6 now"):
-        compose(sample_pool(), out, GRAPHS_ALONE, tasks=6)
+    assert compose(pool, out, GRAPHS_ALONE, tasks=3) == report
+    with pytest.raises(DataError, match="tasks: 3 there, 4 now"):
+        compose(pool, out, GRAPHS_ALONE, tasks=4)
     (out / "note.txt").write_text("mine")
     with pytest.raises(UsageError, match="something here already"):
-        compose(sample_pool(), out, GRAPHS_ALONE, tasks=5)
+        compose(pool, out, GRAPHS_ALONE, tasks=3)
     (out / "note.txt").unlink()
     assert digests(out) == before
 

@@ -36,9 +36,16 @@ def test_one_command_each_makes_a_pool_composes_looks_and_exports(tmp_path: Path
 
 def test_tables_say_what_was_made(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    options = (sample_pool(), out, "--tasks", "50", "--workers", "1")
+    options = (sample_pool(), out, "--tasks", "12", "--workers", "1")
     done = here(*COMPOSE, *options)
-    for word in ("50 tasks by complexity", "hierarchy", "medium", "intents", "Slidora", "subtasks"):
+    for word in (
+        "12 tasks by complexity",
+        "hierarchy",
+        "medium",
+        "intents",
+        "Postling",
+        "subtasks",
+    ):
         assert word in done.stdout
     assert "resources at the start: audio_path" in done.stdout
     assert "no subtask provides vpn_connected" in done.stderr
@@ -50,7 +57,7 @@ def test_tables_say_what_was_made(tmp_path: Path) -> None:
 def test_the_distribution_can_be_drawn(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     figure = tmp_path / "figure.png"
-    options = ("--tasks", "50", "--trajectories", "0", "--workers", "1", "--plot", figure)
+    options = ("--tasks", "12", "--trajectories", "0", "--workers", "1", "--plot", figure)
     here(*COMPOSE, sample_pool(), tmp_path / "out", *options)
     with Image.open(figure) as image:
         assert image.width > 1000

@@ -35,7 +35,7 @@ from tests.synth.making import digests
 from tests.synth.oracle import read_rows
 from tests.synth.scribes import Scribe, scribing
 
-COUNT = 40 if FULL else 24
+COUNT = 40 if FULL else 12
 
 
 def command(server: Server, out: Path, *more: str) -> list[str]:
@@ -63,6 +63,10 @@ def test_an_instruction_that_tells_the_graph_is_accepted_at_once(tmp_path: Path)
     scribe, out = Scribe(), tmp_path / "out"
     with scribing(scribe) as server:
         told = made(here(*command(server, out)))
+        assert made(here(*command(server, out))) == told
+        assert len(scribe.written) == COUNT, "a finished folder asks nobody"
+        done = here(*command(server, out, "--rounds", "5"), code=2)
+    assert "rounds: 3 there, 5 now" in done.stderr
     assert told == {
         "by": "model",
         "accepted": COUNT,
@@ -108,7 +112,7 @@ def test_a_misread_instruction_is_written_again_with_what_was_misread(tmp_path: 
     assert rounds["1"] + rounds["2"] == COUNT
     assert told["not_accepted"] == {"other edges": rounds["2"]}
     again = [one for one in scribe.written if "earlier version got the dependencies wrong" in one]
-    assert len(again) == rounds["2"] > 10
+    assert len(again) == rounds["2"] > COUNT / 4
     assert all(
         "It seemed to tell that S" in one or "It did not tell that S" in one for one in again
     )
@@ -194,7 +198,7 @@ def test_a_killed_command_asks_nothing_twice_and_makes_the_same_tasks(tmp_path: 
     scribe = Scribe(linear=True)
     with scribing(scribe, lambda number: slow) as server:
         options = command(server, tmp_path / "out", "--concurrency", "2")
-        for wanted in (5, 25, 60) if FULL else (25,):
+        for wanted in (5, 25, 60) if FULL else (15,):
             process = Started(*options)
             end = time.monotonic() + 60
             while server.count < wanted:
@@ -215,16 +219,6 @@ def test_a_killed_command_asks_nothing_twice_and_makes_the_same_tasks(tmp_path: 
     interrupted, whole = digests(tmp_path / "out"), digests(tmp_path / "whole")
     interrupted.pop("compose.json"), whole.pop("compose.json")  # the address of the server
     assert interrupted == whole
-
-
-def test_a_finished_folder_asks_nobody(tmp_path: Path) -> None:
-    scribe = Scribe()
-    with scribing(scribe) as server:
-        first = made(here(*command(server, tmp_path / "out")))
-        assert made(here(*command(server, tmp_path / "out"))) == first
-        assert len(scribe.written) == COUNT
-        done = here(*command(server, tmp_path / "out", "--rounds", "5"), code=2)
-    assert "rounds: 3 there, 5 now" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -190,35 +190,26 @@ def action(number: int, **columns: Any) -> dict[str, Any]:
     return {"function": "click_input", "args": {}, "control_text": f"b{number}", **columns}
 
 
-DONE = {"function": "", "args": {}, "step": 2, "status": "FINISH"}
+END = {"function": "", "args": {}, "status": "FINISH"}
 
 
-def test_a_stitched_trajectory_ends_once_and_is_numbered_anew() -> None:
-    part = Recorded(
-        ("1.png", "2.png"),
-        (action(1, step=0, status="CONTINUE"), action(2, step=1, status="CONTINUE")),
-        "3.png",
-        DONE,
-    )
+@pytest.mark.parametrize(
+    ("part", "pictures", "said"),
+    [
+        (Recorded(("1.png",), (action(1, Status="FINISH"),)), 2,
+         [action(1, Status="CONTINUE"), action(1, Status="FINISH")]),
+        # An end is added where a picture shows it.
+        (Recorded(("1.png",), (action(1),), "2.png"), 3, [action(1), action(1), END]),
+        (Recorded(("1.png",), (action(1, status="FINISH"),), "2.png"), 3,
+         [action(1, status="CONTINUE"), action(1, status="CONTINUE"), END]),
+    ],
+)  # fmt: skip
+def test_a_task_ends_once_and_not_with_a_subtask(
+    part: Recorded, pictures: int, said: list[dict[str, Any]]
+) -> None:
     observations, actions = stitch([part, part])
-    assert observations == ["1.png", "2.png", "1.png", "2.png", "3.png"]
-    assert [one["step"] for one in actions] == [0, 1, 2, 3, 4]
-    assert [one["status"] for one in actions] == ["CONTINUE"] * 4 + ["FINISH"]
-    assert [one["function"] for one in actions] == ["click_input"] * 4 + [""]
-
-
-def test_a_status_that_ends_a_subtask_does_not_end_the_task() -> None:
-    part = Recorded(("1.png",), (action(1, Status="FINISH"),))
-    observations, actions = stitch([part, part])
-    assert observations == ["1.png", "1.png"]
-    assert [one["Status"] for one in actions] == ["CONTINUE", "FINISH"]
-
-
-def test_an_end_is_added_where_a_picture_shows_it() -> None:
-    part = Recorded(("1.png",), (action(1),), "2.png")
-    observations, actions = stitch([part, part])
-    assert observations == ["1.png", "1.png", "2.png"]
-    assert actions == [action(1), action(1), {"function": "", "args": {}, "status": "FINISH"}]
+    assert observations == ["1.png", "1.png", "2.png"][:pictures]
+    assert actions == said
 
 
 def test_histories_tell_the_whole_task() -> None:
@@ -226,10 +217,3 @@ def test_histories_tell_the_whole_task() -> None:
     _, actions = stitch([part, part])
     assert [len(one["history"]) for one in actions] == [0, 1, 2, 3]
     assert actions[3]["history"] == [action(1), action(2), action(1)]
-
-
-def test_a_task_ends_once_where_its_last_action_ends_a_subtask_and_a_picture_follows() -> None:
-    part = Recorded(("1.png",), (action(1, status="FINISH"),), "2.png")
-    observations, actions = stitch([part, part])
-    assert observations == ["1.png", "1.png", "2.png"]
-    assert [one["status"] for one in actions] == ["CONTINUE", "CONTINUE", "FINISH"]

@@ -31,15 +31,12 @@ STEPS, EPISODES = "step-critic", "trajectory-critic"
 
 
 class Critic(ChatCompletions):
-    """Knows one right answer."""
-
     def reply(self, asked: Asked, text: str | None, fault: Fault) -> Any:
         return super().reply(asked, YES if RIGHT in "\n".join(asked.seen) else NO, fault)
 
 
 @contextmanager
 def criticised(rows: Path, out: Path) -> Iterator[dict[str, Any]]:
-    """What a run of the critic says, while its server is there."""
     with running(Critic()) as asked:
         address = ["--model", "openai:tiny", "--base-url", f"{asked.url}/v1", "--json"]
         yield as_json(here("evaluate", STEPS, rows, *address, "--out", out))
@@ -63,7 +60,6 @@ def data(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def several(tmp_path: Path) -> Path:
-    """Two episodes of three steps."""
     return tree(tmp_path / "several", episodes=2, actions=[TAP, SWIPE, BACK])
 
 

@@ -37,7 +37,6 @@ BACK = Action("back")
 
 
 def said(*argv: str | Path, code: int = 0) -> Any:
-    """What a verb of `synth` prints as JSON, or what it says of an error."""
     done = here("synth", *argv, *(["--json"] if code == 0 else []), code=code)
     return done.stderr if code else as_json(done)
 
@@ -72,7 +71,6 @@ def critic(episodes: Path) -> tuple[Path, Any]:
 
 
 def seen(name: str, data: Path) -> tuple[int, int]:
-    """The episode and the step that a picture is of."""
     found = re.fullmatch(r"e(\d{6})_(\d+)\.png", name)
     assert found
     return order(data)[int(found[1])], int(found[2])
@@ -86,7 +84,6 @@ def order(data: Path) -> list[int]:
 
 
 def form(row: dict[str, Any]) -> tuple[Any, ...]:
-    """What can be seen of a trajectory without looking."""
     ops = tuple(action["operation"] for action in row["actions"])
     return ops, row["actions"][-1]["obs_after"] is None
 

@@ -37,7 +37,6 @@ TYPE = Action("type", text="hi")
 
 
 def by_task(answers: dict[int, Fault | str], otherwise: Fault | str = NO) -> Rule:
-    """Answers by the instruction of the episode."""
     known = {f"Instruction: Task {number}\n": answer for number, answer in answers.items()}
 
     def rule(seen: list[str]) -> Fault | str:
@@ -54,13 +53,7 @@ def test_the_accepted_are_kept_and_the_precision_is_exact(tmp_path: Path) -> Non
     with answering(by_task(answers)) as server:
         told = ask("filter", server, data, tmp_path / "out", code=1)  # one answer was cut short
         assert server.count == 9
-    assert told["episodes"] == {
-        "all": 9,
-        "asked": 9,
-        "accepted": 4,
-        "rejected": 3,
-        "undecided": 2,
-    }
+    assert told["episodes"] == {"all": 9, "asked": 9, "accepted": 4, "rejected": 3, "undecided": 2}
     measured = told["precision"]
     assert measured["confusion"] == {
         "tp": 2,
@@ -136,19 +129,8 @@ def test_recordings_are_labelled_then_filtered_then_exported(tmp_path: Path) -> 
         ask("label", server, bare, tmp_path / "labelled")
     with answering(by_task({1: YES})) as server:
         ask("filter", server, tmp_path / "labelled", tmp_path / "kept")
-    here(
-        *(
-            "export",
-            "omnigui",
-            tmp_path / "kept",
-            tmp_path / "train",
-            "--format",
-            "swift",
-            "--workers",
-            "1",
-        ),
-        *("--split", "train=1"),
-    )
+    train = ("--format", "swift", "--workers", "1", "--split", "train=1")
+    here("export", "omnigui", tmp_path / "kept", tmp_path / "train", *train)
     lines = read_lines(tmp_path / "train" / "train.jsonl")
     assert [line["sample_id"] for line in lines] == ["App/E1/0", "App/E1/1"]
     told = read_lines(tmp_path / "train" / "models.jsonl")

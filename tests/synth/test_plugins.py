@@ -37,12 +37,10 @@ class Exact(Rule):
         raise NotImplementedError
 
 
-class Pool(Benchmark):
-    """A pool of chores: who needs what, and what is there afterwards."""
+class Mute(Benchmark):
+    """Nothing is asked of a model."""
 
-    card = Card(title="Chores")
     rules = (Exact(),)
-    files = files("chores with needs and gives", b'"needs"')
 
     def steps(self, data, note):
         raise NotImplementedError
@@ -52,6 +50,13 @@ class Pool(Benchmark):
 
     def target(self, step, *, space=None, size=None):
         return None
+
+
+class Pool(Mute):
+    """A pool of chores: who needs what, and what is there afterwards."""
+
+    card = Card(title="Chores")
+    files = files("chores with needs and gives", b'"needs"')
 
     def library(self, data):
         rows = [line.row for path in self.files.find(data) for line in read_rows(path)]
@@ -85,11 +90,10 @@ class Judged(Rule):
         return (parsed is not None and parsed.value == "done",)
 
 
-class Diary(Benchmark):
+class Diary(Mute):
     """Chores that somebody was filmed at: a picture of each step, and rarely what was done."""
 
     card = Card(title="Diary", roles={"screenshot": "image"})
-    rules = (Exact(),)
     files = files("days with a wish", b'"wish"')
 
     def steps(self, data, note):
@@ -109,12 +113,6 @@ class Diary(Benchmark):
                 tags={},
                 source=row,
             )
-
-    def parse(self, text, step, receipt):
-        raise NotImplementedError
-
-    def target(self, step, *, space=None, size=None):
-        return None
 
 
 LABELS = Annotation(
@@ -182,7 +180,7 @@ def test_tasks_are_composed_of_a_library_that_only_a_plug_in_reads(
     pool.mkdir()
     (pool / "chores.json").write_text(json.dumps(CHORES), encoding="utf-8")
     done = here(
-        *("synth", "compose", pool, out, "--tasks", 1, "--trajectories", 0),
+        *("synth", "compose", pool, out, "--tasks", 1, "--trajectories", 0, "--workers", 1),
         *("--initial", "empty_kettle", "--level", "dependency=easy", "--json"),
     )
     assert as_json(done)["made"]["pool"]["subtasks"] == 3

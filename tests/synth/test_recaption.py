@@ -52,7 +52,6 @@ def screens(tmp_path: Path) -> Path:
 
 
 def mark(number: int) -> str:
-    """What a server sees of the framed screenshot."""
     ref = MediaRef("image", Path("x"), "x.png")
     return f"user: {seen_image(frame(png(number), ref))}"
 

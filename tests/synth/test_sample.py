@@ -85,9 +85,7 @@ def test_media_decode_and_last_as_long_as_each_other(steps: Sequence[Step]) -> N
     assert rates == {15, 30}
 
 
-def test_twins_are_the_same_up_to_a_step_at_which_one_medium_decides(
-    steps: Sequence[Step],
-) -> None:
+def test_twins_are_the_same_up_to_a_step_at_which_one_medium_decides(steps: Sequence[Step]) -> None:
     groups: dict[tuple[str, str], dict[int, list[Step]]] = defaultdict(lambda: defaultdict(list))
     for step in steps:
         groups[step.tags["app"], step.source["twins"]][step.step_index].append(step)

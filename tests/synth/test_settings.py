@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
@@ -27,8 +26,6 @@ from omnidata.synth.episodes.settings import (
     labels,
     texts,
 )
-from omnidata.tasks.omnigui.load import load
-from omnidata.types import Step
 from tests.synth.making import TINY, digests, make_steps
 
 
@@ -165,10 +162,6 @@ def test_left_to_themselves_cues_are_those_that_there_is_time_for() -> None:
     }  # fmt: skip
 
 
-def _names(steps: Sequence[Step]) -> set[str]:
-    return {name for step in steps for name in (step.episode_id, step.source["twins"])}
-
-
 @pytest.mark.parametrize(
     "changes",
     [
@@ -186,20 +179,15 @@ def _names(steps: Sequence[Step]) -> set[str]:
         {"distractors": 0.4},
     ],
 )
-def test_other_settings_have_no_name_of_an_episode_or_group_in_common(
-    tmp_path: Path, changes: dict[str, Any]
-) -> None:
-    names = _names(make_steps(tmp_path / "these", TINY, episodes=4))
+def test_other_settings_have_another_digest(changes: dict[str, Any]) -> None:
+    assert replace(TINY, **changes).digest != TINY.digest
+
+
+def test_the_digest_is_in_the_names_of_episodes_and_groups(tmp_path: Path) -> None:
+    steps = make_steps(tmp_path / "data", TINY, episodes=4)
+    names = {name for step in steps for name in (step.episode_id, step.source["twins"])}
     assert len(names) == 5
-    assert not names & _names(make_steps(tmp_path / "others", replace(TINY, **changes), episodes=4))
-
-
-def test_what_comes_later_has_names_of_its_own_that_begin_alike(tmp_path: Path) -> None:
-    make_episodes(tmp_path / "late", TINY, first=8, episodes=8)
-    early = _names(make_steps(tmp_path / "early", TINY, episodes=8))
-    late = _names(load(tmp_path / "late").steps)
-    assert not early & late
-    assert len({name.removeprefix("E").removeprefix("G")[:8] for name in early | late}) == 1
+    assert all(TINY.digest in name for name in names)
 
 
 def test_a_share_of_1_names_episodes_like_one_of_1_0(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 
 from tests import plugs
 from tests.tasks.words import ROWS
+from tests.trees import write_lines
 
 
 @pytest.fixture
@@ -21,6 +21,4 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def rows(tmp_path: Path) -> Path:
-    path = tmp_path / "words.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in ROWS), encoding="utf-8")
-    return path
+    return write_lines(tmp_path / "words.jsonl", ROWS)

@@ -14,25 +14,10 @@ from omnidata.tasks import get_task
 from omnidata.tasks.agentstudio.load import load
 from omnidata.tasks.asking import Asking
 from omnidata.types import Conversation, LoadedDataset, Step
-from tests.loaders.agentstudio import (
-    REAL,
-    SPACE,
-    TaskName,
-    act,
-    ground,
-    single,
-    trajectory,
-    write,
-)
-from tests.trees import NO_SHARED, SHARED
+from tests.loaders.agentstudio import REAL, SPACE, TaskName, act, ground, single, trajectory, write
+from tests.metrics.agentstudio import CASES, SETS, shared_cases
+from tests.trees import NO_SHARED
 
-CASES = SHARED / "cases" / "agentstudio_sample.jsonl"
-SETS: dict[str, TaskName] = {
-    "groundui": "groundui",
-    "idm": "idm-single",
-    "idmn2n": "idm-multiple",
-    "critic": "criticbench",
-}
 real = pytest.mark.skipif(not CASES.is_file(), reason=NO_SHARED)
 
 
@@ -67,15 +52,10 @@ def source(task: TaskName) -> LoadedDataset:
     return load(REAL[task], task, check_media=False)
 
 
-def cases() -> list[dict[str, Any]]:
-    lines = CASES.read_text(encoding="utf-8").splitlines()
-    return [case for case in map(json.loads, lines) if case["type"] == "prompt"]
-
-
 @real
 def test_the_prompts_of_the_release_are_reproduced() -> None:
     checked = 0
-    for case in cases():
+    for case in shared_cases("prompt"):
         task = SETS[case["set"]]
         options = {}
         if task == "idm-multiple":

@@ -2,56 +2,41 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import omnidata
 from omnidata.errors import UsageError
-from omnidata.predictions import Prediction
-from omnidata.run.scoring import get_profile, score
+from omnidata.run.scoring import get_profile
 from omnidata.tasks.asking import Asking
 from omnidata.types import LoadedDataset
-from tests.metrics.agentstudio import FILES, Row, respond, shared_cases
-from tests.trees import NO_SHARED, SHARED
+from tests.loaders.agentstudio import REAL
+from tests.metrics.agentstudio import CASES, SETS, Row, respond, shared_cases
+from tests.tasks.scored import scored
+from tests.trees import NO_SHARED, read_lines
 
-ROWS = SHARED / "data" / "agentstudio"
-TASKS = {
-    "groundui": "groundui",
-    "idm": "idm-single",
-    "idmn2n": "idm-multiple",
-    "critic": "criticbench",
-}
-pytestmark = pytest.mark.skipif(not ROWS.is_dir(), reason=NO_SHARED)
+pytestmark = pytest.mark.skipif(not CASES.is_file(), reason=NO_SHARED)
 
 
 @pytest.fixture(scope="module")
 def sources() -> dict[str, LoadedDataset]:
     return {
-        name: omnidata.get_task(task).load(ROWS / FILES[name], check_media=False)
-        for name, task in TASKS.items()
+        name: omnidata.get_task(task).load(REAL[task], check_media=False)
+        for name, task in SETS.items()
     }
 
 
-def scored(
+def score_rows(
     task: Asking, source: LoadedDataset, texts: Mapping[int, str | None], out: Path
 ) -> tuple[dict[str, Any], dict[str, Row]]:
     """The results over the rows that have a text, and the lines of `scores.jsonl` by id."""
     steps = [source.steps[row] for row in texts]
-    answers = [
-        Prediction(sample_id=step.sample_id, output=text)
-        for step, text in zip(steps, texts.values(), strict=True)
-    ]
-    profile = get_profile(task, "agentstudio-release")
-    whole = np.ones(len(steps), dtype=np.bool_)
-    results = score(task, profile, steps, answers, whole=whole, out=out)
-    lines = (out / "scores.jsonl").read_text("utf-8").splitlines()
-    return results, {line["sample_id"]: line for line in map(json.loads, lines)}
+    results = scored(task, steps, texts.values(), "agentstudio-release", out=out)
+    return results, {line["sample_id"]: line for line in read_lines(out / "scores.jsonl")}
 
 
 def told(line: Row, case: Row) -> Row:
@@ -81,9 +66,9 @@ def test_scores_are_the_released_verdicts(
     wrong, checked = [], 0
     for (name, unit, number), cases in runs.items():
         options = {"coordinates": unit} if name == "groundui" else {}
-        task = omnidata.get_task(TASKS[name], options)
+        task = omnidata.get_task(SETS[name], options)
         texts = {row: case["response"] for row, case in cases.items()}
-        _, lines = scored(task, sources[name], texts, tmp_path / f"{name}-{unit}-{number}")
+        _, lines = score_rows(task, sources[name], texts, tmp_path / f"{name}-{unit}-{number}")
         for row, case in cases.items():
             ours = told(lines[sources[name].steps[row].sample_id], case)
             wrong += [(case, ours)] if any(ours[key] != case[key] for key in ours) else []
@@ -119,8 +104,8 @@ def test_tables_are_the_released_reports(sources: dict[str, LoadedDataset], tmp_
             row: respond(report["set"], dict(source.steps[row].source), kinds[row])
             for row in range(count)
         }
-        task = omnidata.get_task(TASKS[report["set"]])
-        results, _ = scored(task, source, texts, tmp_path / f"{report['set']}-{report['run']}")
+        task = omnidata.get_task(SETS[report["set"]])
+        results, _ = score_rows(task, source, texts, tmp_path / f"{report['set']}-{report['run']}")
         for name, value in report["metrics"].items():
             if name.endswith(":sum"):
                 continue

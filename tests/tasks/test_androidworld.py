@@ -35,7 +35,6 @@ MarkorCreateNote,0,,,0.0,medium
 
 
 def scores(data: Path, **options: Any) -> dict[str, Any]:
-    """The results of each agent."""
     scorer = get_task("androidworld").benchmark.rollouts
     assert scorer is not None
     found, _ = scorer.score(data, None, profile="androidworld", **options)
@@ -70,16 +69,6 @@ def test_success_is_the_mean_over_tasks_of_the_mean_over_their_episodes(tmp_path
     assert found["attempts"]["k"]["2"]["pass@k"] == 1.0  # of the two tasks that both finished
     assert found["rollouts"]["endings"] == {"crash": 1, "unknown": 5}
     assert found["rollouts"]["turns"]["mean"] == 5
-
-
-def test_a_table_of_tasks_is_read_without_its_averages(tmp_path: Path) -> None:
-    (tmp_path / "m3a.csv").write_text(TABLE, encoding="utf-8")
-    assert recognise(tmp_path) == ["androidworld"]
-    found = scores(tmp_path)["m3a"]
-    assert found["overall"]["SR_finished"] == 0.75
-    assert found["counts"]["unfinished"] == 1
-    assert found["by"]["difficulty"]["easy"]["SR_finished"] == 0.75
-    assert "rollouts" not in found
 
 
 def test_the_releases_list_of_tasks_says_how_difficult_they_are(tmp_path: Path) -> None:
@@ -245,43 +234,47 @@ complex_ui                   0.50      -    -
 """What `run.py` logs: a table of all tasks so far after each episode, and one by tag."""
 
 
-@pytest.mark.parametrize("place", ["m3a.log", "m3a.txt", "m3a/log", "m3a/results.md"])
-def test_the_printed_table_is_read_its_last_one(tmp_path: Path, place: str) -> None:
+MARKDOWN = """\
+| task_num | task | num_complete_trials | mean_success_rate |
+|---:|:---|---:|---:|
+| 0 | CameraTakePhoto | 2 | 0.5 |
+| 1 | ClockStopWatchPaused | 1 | 1.0 |
+| 2 | MarkorCreateNote | 0 | |
+
+As of January.
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "text"),
+    [
+        ("m3a.csv", TABLE),
+        ("m3a.md", MARKDOWN),
+        *((place, PRINTED) for place in ("m3a.log", "m3a.txt", "m3a/log", "m3a/results.md")),
+    ],
+)
+def test_a_table_of_tasks_is_read_without_averages_and_of_printed_ones_the_last(
+    tmp_path: Path, place: str, text: str
+) -> None:
     path = tmp_path / "data" / place
     path.parent.mkdir(parents=True)
-    path.write_text(PRINTED, encoding="utf-8")
-    told = [{"task_name": "CameraTakePhoto", "difficulty": "easy"}]
-    (tmp_path / "data" / "task_metadata.json").write_text(json.dumps(told))
+    path.write_text(text, encoding="utf-8")
     assert recognise(tmp_path / "data") == ["androidworld"]
     found = scores(tmp_path / "data")["m3a"]
     assert found["overall"] == {"SR_finished": 0.75, "SR_all": pytest.approx(1.5 / 116)}
     assert (found["counts"]["finished"], found["counts"]["unfinished"]) == (2, 1)
-    assert found["by"]["difficulty"]["easy"]["SR_finished"] == 0.5
-    assert not codes(get_task("androidworld").load(tmp_path / "data"))
+    assert "rollouts" not in found
+    if text == TABLE:
+        assert found["by"]["difficulty"]["easy"]["SR_finished"] == 0.75
+    source = get_task("androidworld").load(tmp_path / "data")
+    assert not codes(source)
+    assert source.steps[0].sample_id == "m3a/CameraTakePhoto"
 
 
 def test_results_without_a_score_say_why(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(json.dumps([episode("A", 2.0), episode("B", 3.0)]))
     with pytest.raises(DataError, match=r"a\.json, item 0: the success is 2\.0"):
         scores(tmp_path)
-
-
-def test_the_table_in_markdown_is_read(tmp_path: Path) -> None:
-    (tmp_path / "m3a.md").write_text(
-        "| task_num | task | num_complete_trials | mean_success_rate |\n"
-        "|---:|:---|---:|---:|\n"
-        "| 0 | CameraTakePhoto | 2 | 0.5 |\n"
-        "| 1 | ClockStopWatchPaused | 1 | 1.0 |\n"
-        "| 2 | MarkorCreateNote | 0 | |\n"
-        "\nAs of January.\n",
-        encoding="utf-8",
-    )
-    found = scores(tmp_path)["m3a"]
-    assert found["overall"] == {"SR_finished": 0.75, "SR_all": pytest.approx(1.5 / 116)}
-    assert found["counts"]["unfinished"] == 1
-    source = get_task("androidworld").load(tmp_path)
-    assert not codes(source)
-    assert source.steps[0].sample_id == "m3a/CameraTakePhoto"
 
 
 def test_rows_of_a_printed_table_that_cannot_be_used_are_found(tmp_path: Path) -> None:

@@ -262,12 +262,10 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.world)
-def test_a_mutated_answer_is_named_as_its_mutation(
-    case: Case, tmp_path: Path, sample: Path
-) -> None:
+def test_a_mutated_answer_is_named_as_its_mutation(case: Case, tmp_path: Path, few: Path) -> None:
     name, write = WORLDS[case.world]
     task = get_task(name)
-    data = sample if name == "omnigui" else write(tmp_path / "data")
+    data = few if name == "omnigui" else write(tmp_path / "data")
     seen = check(task, task.load(data, check_media=False).steps, case)
     assert case.causes <= seen.keys()
 
@@ -420,8 +418,6 @@ def test_the_causes_of_a_plug_in_follow_its_verdict_and_the_reach_that_it_says(
 
 
 class Pressed(Rule[Action]):
-    """Takes every action, or none."""
-
     name = "pressed"
     totals = RowTotals()
 
@@ -442,7 +438,6 @@ class Pressing(Placing):
 
 
 def explain_press(wanted: dict[str, Any], said: dict[str, Any], *, right: bool) -> Explanation:
-    """Explain a verdict on an action in place of the wanted one."""
     task = Asking(Pressing(Pressed(right)))
     step = Step("1", "1", 0, 1, "do it", (100, 100), {}, (), (), None, {}, {})
     step = replace(step, action=task.parse(json.dumps(wanted), step).value)
@@ -519,16 +514,6 @@ def test_the_sentence_of_a_plug_in_names_what_differs_where_the_types_are_the_sa
     assert right or not found.sentence.startswith("both") or "distinguishes" in found.sentence
 
 
-class Wrong(Rule[Action]):
-    """Takes nothing."""
-
-    name = "wrong"
-    totals = RowTotals()
-
-    def judge(self, step: Step, parsed: ParsedAnswer[Action] | None) -> tuple[bool]:
-        return (False,)
-
-
 class Boxing(Placing):
     """Answers with a box and a point to lift the finger at, in any unit."""
 
@@ -546,13 +531,13 @@ class Boxing(Placing):
 def test_whole_numbers_beyond_floats_are_explained_in_answers_of_plug_ins(
     number: int, unit: Space
 ) -> None:
-    task = Asking(Boxing(Wrong()))
+    task = Asking(Boxing(Pressed(right=False)))
     target = (Point(40, 50, "px"), Box(1, 1, 9, 9, "px"))
     for action in (Action("swipe", target, target), Action("tap", target)):
         step = Step("1", "1", 0, 1, "do it", (32, 32), {}, (), (), action, {}, {})
         for text in (json.dumps([unit, number, 1, number, 5]), json.dumps([unit, 1, number, 5, 6])):
             verdict = task.verdict(step, text)
-            found = task.explanation(step, verdict, text, profile="wrong")
+            found = task.explanation(step, verdict, text, profile="pressed")
             assert found.diagnosis and found.sentence and found.overlays
 
 

@@ -198,12 +198,7 @@ OWN_PROMPT = """
     ],
 )
 def test_an_option_that_no_prompt_shows_is_refused_before_a_model_is_asked(
-    world: str,
-    given: str,
-    remedy: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    world: str, given: str, remedy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if world == "odyssey":
         site = odyssey.install(tmp_path / "site", monkeypatch)
@@ -222,37 +217,26 @@ def test_an_option_that_no_prompt_shows_is_refused_before_a_model_is_asked(
     assert get_task(world, dict(one.split("=") for one in given.split())).load(data).steps
 
 
-def planned(
-    capsys: pytest.CaptureFixture[str],
-    task: str,
-    data: Path,
-    window: int,
-    *more: str,
-    code: int = 0,
-) -> str:
+def planned(task: str, data: Path, window: int, *more: str, code: int = 0) -> str:
     """What a dry run prints."""
     options = ("-T", f"history_window={window}", "--limit", "1", "--dry-run", *more)
     asked = ("--model", "baseline:oracle", "--out", data.parent / "run")
     return told("evaluate", task, data, *asked, *options, code=code)
 
 
-def test_where_the_data_alone_leave_nothing_to_cut_there_is_a_warning(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_where_the_data_alone_leave_nothing_to_cut_there_is_a_warning(tmp_path: Path) -> None:
     data = tree(tmp_path)
     for window, idle in ((1, False), (2, True), (9, True)):
-        assert ("[option-idle]" in planned(capsys, "omnigui", data, window)) is idle
+        assert ("[option-idle]" in planned("omnigui", data, window)) is idle
         if idle:
-            planned(capsys, "omnigui", data, window, "--strict", code=2)
+            planned("omnigui", data, window, "--strict", code=2)
 
 
-def test_a_window_longer_than_all_histories_may_still_tell_of_more(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_window_longer_than_all_histories_may_still_tell_of_more(tmp_path: Path) -> None:
     """Where a task tells of three by itself, as OSWorld's does."""
     data = build("osworld", tmp_path / "data")
     for window, idle in ((99, False), (3, True)):
-        assert ("[option-idle]" in planned(capsys, "osworld", data, window)) is idle
+        assert ("[option-idle]" in planned("osworld", data, window)) is idle
 
 
 AT_THE_END = """
@@ -266,17 +250,15 @@ AT_THE_END = """
 
 
 def test_an_option_that_some_prompts_of_each_episode_show_is_not_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = odyssey.install(tmp_path / "site", monkeypatch) / odyssey.HOME.name
     file.write_text(file.read_text("utf-8") + AT_THE_END, "utf-8")
     data = odyssey.write(tmp_path / "data", episodes=8)
-    assert "[option-idle]" not in planned(capsys, "odyssey", data, 1)
+    assert "[option-idle]" not in planned("odyssey", data, 1)
 
 
-def test_exports_and_suites_refuse_it_too(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_exports_and_suites_refuse_it_too(tmp_path: Path) -> None:
     data, said = tree(tmp_path), "-T history_window=1: the option changes no prompt"
     given = ("-T", "history=none", "-T", "history_window=1")
     out = ("--format", "trl", tmp_path / "out")

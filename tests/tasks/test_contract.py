@@ -13,9 +13,7 @@ import pytest
 from omnidata.actions import Action, Point, Screen, Space, centre
 from omnidata.dialects import CannotSayError, UnreadError
 from omnidata.errors import UsageError
-from omnidata.predictions import Prediction
 from omnidata.run.evaluate import evaluate
-from omnidata.run.scoring import get_profile, score
 from omnidata.tasks import get_task
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.benchmark import (
@@ -33,7 +31,8 @@ from omnidata.tasks.totals import Column, EpisodeTotals
 from omnidata.types import Completion, Step, Target, VerdictColumns
 from tests import plugs
 from tests.run.scripted import Scripted
-from tests.trees import write_lines
+from tests.tasks.scored import scored
+from tests.trees import read_lines, write_lines
 
 SCREEN = (200, 400)
 ROWS: list[dict[str, Any]] = [
@@ -71,8 +70,6 @@ class Near(Rule[Action]):
 
 
 class TapOrBack(Speech):
-    """Taps, and going back."""
-
     asked = "action"
 
     def adopt(self, actions: Sequence[Action], step: Step, receipt: Receipt) -> ParsedAnswer[Any]:
@@ -91,8 +88,6 @@ def parsed(action: Action, step: Step, receipt: Receipt) -> ParsedAnswer[Action]
 
 
 class Buttons(Benchmark):
-    """Two buttons and a way back."""
-
     card = Card(title="Buttons", holds="tap or go back", platform="mobile", tags=("app",))
     allowed: Mapping[str, Sequence[str]] = {"history": ("gold", "none", "predicted")}
     question = "Goal: {instruction}\nDone:\n{history}\nNext?"
@@ -100,7 +95,7 @@ class Buttons(Benchmark):
     speech = TapOrBack()
 
     def steps(self, data: Path, note: Note) -> Iterable[Step | None]:
-        rows = [json.loads(line) for line in data.read_text(encoding="utf-8").splitlines()]
+        rows = read_lines(data)
         for name in dict.fromkeys(row["episode"] for row in rows):
             own = [row for row in rows if row["episode"] == name]
             actions = tuple(map(action_of, own))
@@ -138,8 +133,7 @@ def test_verdicts_add_up_by_the_columns_that_a_rule_declares(rows: Path, tmp_pat
     model = Scripted(lambda *_: Completion(text=next(answers)))
     found = evaluate(task, task.load(rows), model, tmp_path / "run")
     assert found["overall"] == pytest.approx({"Step": 2 / 3, "SR": 1 / 2})
-    lines = (tmp_path / "run" / "scores.jsonl").read_text(encoding="utf-8").splitlines()
-    unread = json.loads(lines[2])
+    unread = read_lines(tmp_path / "run" / "scores.jsonl")[2]
     assert unread["outcome"] == "unparsed" and unread["reason"].startswith("no action")
     assert unread["cause"] == "format"
 
@@ -174,9 +168,7 @@ def test_other_processes_do_not_judge_for_a_benchmark_that_its_name_does_not_lea
 ) -> None:
     task = Asking(Buttons(name, {}))
     steps = task.load(rows).steps
-    answers = [Prediction(sample_id=step.sample_id, output='{"do": "back"}') for step in steps]
-    whole = np.ones(3, dtype=np.bool_)
-    found = score(task, get_profile(task, None), steps, answers, whole=whole, workers=2)
+    found = scored(task, steps, ['{"do": "back"}'] * 3, workers=2)
     assert found["overall"]["Step"] == pytest.approx(1 / 3)
 
 
@@ -203,43 +195,16 @@ def test_pixels_of_a_resized_picture_are_judged_and_remembered_on_the_screen(row
     assert task.history_action(step, "nothing", receipt) is None
 
 
-def test_an_answer_is_explained_by_what_was_parsed(rows: Path) -> None:
-    task = buttons()
-    step = task.load(rows).steps[0]
-    text = '{"do": "tap", "at": [150, 300]}'
-    verdict = task.verdict(step, text)
-    found = task.explanation(step, verdict, text, profile="near")
-    assert found.mark == "near" and found.answer_label == "TAP"
-    assert found.overlays["screenshot"].answer == Point(150, 300, "px")
-
-
-@pytest.fixture
-def in_dialect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asking:
-    """The buttons in Qwen2.5-VL's words, which resizes pictures."""
+def test_an_answer_in_own_words_is_explained_by_the_receipt_that_it_was_judged_by(
+    rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     site = plugs.on_path(tmp_path / "site", "buttons", monkeypatch)
     plugs.install(site, "buttons", "omnidata.tasks", f"buttons = {__name__}:Buttons")
-    return get_task("buttons", {"dialect": "qwen2.5"})
-
-
-def test_a_dialects_answer_is_judged_as_actions(in_dialect: Asking, rows: Path) -> None:
-    task = in_dialect
-    step = task.load(rows).steps[0]
-    target = task.target(step)
-    assert target
-    verdict = task.profiles["near"].judge(step, target.text)
-    assert verdict.values[:2] == (True, True)
-    found = task.explanation(step, verdict, target.text, profile="near")
-    assert found.mark == "right" and found.overlays["screenshot"].answer
-
-
-def test_an_answer_in_own_words_is_explained_by_the_receipt_that_it_was_judged_by(
-    in_dialect: Asking, rows: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.setattr(TapOrBack, "question_kind", lambda *_: None)
-    task = in_dialect
+    task = get_task("buttons", {"dialect": "qwen2.5"})
     step, text = task.load(rows).steps[0], '{"do": "tap", "at": [150, 300]}'
     verdict = task.verdict(step, text)
     found = task.explanation(step, verdict, text, profile="near")
-    assert found.mark == "near"
+    assert (found.mark, found.answer_label) == ("near", "TAP")
     assert found.overlays["screenshot"].answer == Point(150, 300, "px")
     assert task.history_action(step, text) == Action("tap", (Point(150, 300, "px"),))

@@ -74,7 +74,6 @@ def asked(data: Path, **options: str) -> tuple[Asking, Step]:
 
 
 def told(task: Asking, step: Step) -> str:
-    """The text of the prompt's tree."""
     (part,) = (part for part in task.conversation(step)[-1].parts if part.about)
     return part.text
 
@@ -299,9 +298,7 @@ def test_lengths_of_trees_are_drawn_from_receipts(data: Path, tmp_path: Path) ->
     assert axes.get_ylim()[1] == pytest.approx(2, rel=0.1)
 
 
-def test_runs_that_differ_in_what_is_shown_are_one_table(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_runs_that_differ_in_what_is_shown_are_one_table(data: Path, tmp_path: Path) -> None:
     for observed in OPTIONS["observation"]:
         task = get_task("androidcontrol", {"observation": observed})
         model = Sees(lambda name, attempt: Completion(text=json.dumps(click("tag_2"))))
@@ -321,9 +318,7 @@ def test_runs_that_differ_in_what_is_shown_are_one_table(
     assert " A11y tree, a11y_tokens=10000 " in table
 
 
-def test_exports_have_marked_pictures_name_marks_and_leave_broken_trees_out(
-    tmp_path: Path,
-) -> None:
+def test_exports_have_marked_pictures_name_marks_and_leave_broken_trees_out(tmp_path: Path) -> None:
     trees = [tree(*NODES), tree(*NODES)[:-1], tree(*NODES)]
     data = records(tmp_path / "a", episode(CLICK, CLICK, accessibility_trees=trees))
     twin = episode(CLICK, number=4, goal=["Else"], screenshots=[png(30), png(77)])

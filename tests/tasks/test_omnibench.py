@@ -8,25 +8,22 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnidata.errors import UsageError
-from omnidata.predictions import Prediction
-from omnidata.run.scoring import score
 from omnidata.tasks import get_task
 from omnidata.tasks.omnibench.load import load
 from omnidata.types import Conversation, LoadedDataset, Step
 from tests.loaders.omnibench import act, library, pictures, plain, task, trajectory, write
+from tests.tasks.scored import scored
 
 SPACES = ("px", "norm1000", "rel")
 STEP = Step("a", "a", 0, 1, "i", (9, 9), {}, (), (), None, {}, {})
 
 
-def system_prompt(space: str = "px") -> str:
-    return get_task("omnibench", {"coordinates": space}).conversation(STEP)[0].parts[0].text
+def system_prompt() -> str:
+    return get_task("omnibench").conversation(STEP)[0].parts[0].text
 
 
 def texts(conversation: Conversation) -> list[str]:
@@ -44,7 +41,6 @@ def test_the_prompt_is_the_papers_but_for_what_names_controls() -> None:
     changed = [line for line in system_prompt().splitlines() if line not in kept]
     assert [line.split()[0] for line in changed] == ["-", "-", '"Status":', '"coordinates":']
     assert not re.search(r"ControlLabel|ControlText|annotat|\{apis\}|8 distinct", system_prompt())
-    assert len({system_prompt(space) for space in SPACES}) == 3
 
 
 def test_a_step_is_asked_about_with_its_screenshot_and_history(tmp_path: Path) -> None:
@@ -65,7 +61,6 @@ def test_the_options_change_the_prompt(tmp_path: Path) -> None:
     step = load(library(tmp_path)).steps[-1]
     options = [{}, {"history": "none"}, {"intent": "on"}, {"coordinates": "rel"}]
     tasks = [get_task("omnibench", each) for each in options]
-    assert len({"\n".join(texts(each.conversation(step))) for each in tasks}) == 4
     assert "<Step History:> none\n" in texts(tasks[1].conversation(step))[-1]
     assert "<Task intent:> Send a presentation\n" in texts(tasks[2].conversation(step))[-1]
     assert "from 0 to 1 along" in texts(tasks[3].conversation(step))[0]
@@ -85,30 +80,19 @@ def test_a_history_of_predictions_has_the_models_own_words(tmp_path: Path) -> No
     ]
 
 
-def results(source: LoadedDataset, name: str, **options: str) -> dict[str, Any]:
-    asked = get_task("omnibench", options)
+def results(source: LoadedDataset, name: str) -> dict[str, Any]:
+    asked = get_task("omnibench")
     rule = asked.baseline(name, source.steps, {})
-    answers = [Prediction(sample_id=s.sample_id, output=rule(s)) for s in source.steps]
-    whole = np.ones(len(source.steps), dtype=np.bool_)
-    return score(asked, asked.profiles["omnibench-step"], source.steps, answers, whole=whole)
-
-
-@pytest.mark.parametrize("space", SPACES)
-def test_the_oracle_is_right_everywhere_and_the_others_are_not(tmp_path: Path, space: str) -> None:
-    source = load(library(tmp_path))
-    best = results(source, "oracle", coordinates=space)
-    assert best["overall"] == dict.fromkeys(best["overall"], 1.0)
-    assert best["counts"]["steps"] == 5
-    assert best["counts"]["without_usable_target"] == 0
-    blind = results(source, "center", coordinates=space)["overall"]
-    assert (blind["TM"], blind["EM"], blind["format_ok"]) == (0.4, 0.0, 1.0)
-    assert results(source, "majority", coordinates=space)["overall"]["TM"] == 0.4
-    with pytest.raises(UsageError, match="no baseline"):
-        get_task("omnibench").baseline("always-wait", source.steps, {})
+    return scored(asked, source.steps, map(rule, source.steps), "omnibench-step")
 
 
 def test_the_table_is_by_tags_and_episodes(tmp_path: Path) -> None:
-    table = results(load(library(tmp_path)), "center")
+    source = load(library(tmp_path))
+    table = results(source, "center")
+    blind = table["overall"]
+    assert (blind["TM"], blind["EM"], blind["format_ok"]) == (0.4, 0.0, 1.0)
+    assert results(source, "majority")["overall"]["TM"] == 0.4
+    assert table["counts"]["steps"] == 5
     assert table["by"]["kind"]["subtask"]["steps"] == 2
     assert table["by"]["kind"]["task"]["steps"] == 3
     assert set(table["by"]) == {"kind", "app", "category", "platform", "intent"}
@@ -148,12 +132,6 @@ def test_the_right_answer_is_in_the_form_that_is_asked_for(tmp_path: Path) -> No
         assert target is not None and (target.points, target.template) == ((), target.text)
         body = json.loads(target.text)
         assert (body["Status"], body["Function"], body["coordinates"]) == (status, function, [])
-
-
-def test_there_is_no_right_answer_where_the_source_has_none(tmp_path: Path) -> None:
-    row = trajectory(plain("click_input"), plain("jump"), act())
-    source = load(write(tmp_path / "t.jsonl", row), check_media=False)
-    assert [get_task("omnibench").target(step) for step in source.steps] == [None] * 3
 
 
 @given(st.data())

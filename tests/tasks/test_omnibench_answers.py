@@ -146,14 +146,6 @@ def test_a_step_that_says_too_little_is_not_judged(tmp_path: Path) -> None:
         assert failed(step_of(tmp_path, action), "missing").values == (None, None, False)
 
 
-def test_pixels_are_those_of_the_picture_that_the_model_was_shown(tmp_path: Path) -> None:
-    step = step_of(tmp_path, act(rect=[100, 200, 300, 400]))
-    line = {"role": "screenshot", "width": 50, "height": 100, "original": [500, 1000]}
-    assert judged(step, said(coordinates=[20, 30]), {"parts": [line]}).values[1] is True
-    assert judged(step, said(coordinates=[200, 300]), {"parts": [line]}).values[1] is False
-    assert judged(step, said(coordinates=[200, 300])).values[1] is True
-
-
 @pytest.mark.parametrize(("space", "point"), [("norm1000", [100, 300]), ("rel", [0.1, 0.3])])
 def test_other_units_need_the_size_of_the_screen(
     tmp_path: Path, space: str, point: list[float]

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from omnidata import get_task, registry
-from omnidata.errors import UsageError
 from omnidata.types import LoadedDataset, Questions, Step
 from tests.trees import load_rows, row
 
@@ -30,8 +29,6 @@ def test_they_can_be_asked_for_by_name_and_are_no_benchmarks() -> None:
         assert get_task(name).name == name
         assert get_task(name).benchmark.data_of == "omnigui"
         assert name not in registry.benchmarks()
-        with pytest.raises(UsageError, match="colour"):
-            get_task(name, {"colour": "red"})
 
 
 def test_the_hash_of_the_question_follows_its_options() -> None:

@@ -22,7 +22,6 @@ HUMAN, JUDGE = "online-mind2web", "online-mind2web-webjudge"
 
 
 def scores(data: Path, profile: str = HUMAN) -> dict[str, Any]:
-    """The results of each agent."""
     scorer = get_task("online-mind2web").benchmark.rollouts
     assert scorer is not None
     found, _ = scorer.score(data, None, profile=profile)

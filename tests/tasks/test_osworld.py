@@ -83,15 +83,10 @@ def test_history_may_be_left_out_or_the_models_own(tmp_path: Path) -> None:
 
 def test_the_prompts_hash_is_of_what_the_model_reads(tmp_path: Path) -> None:
     plain_hash = get_task("osworld").prompt_hash
-    assert get_task("osworld", {"history": "none"}).prompt_hash != plain_hash
     assert get_task("osworld", {"alignment": "pictures"}).prompt_hash == plain_hash
     assert get_task("osworld", {"examples": str(tmp_path)}).prompt_hash == plain_hash
-
-
-def test_wrong_options_are_refused(tmp_path: Path) -> None:
-    for options in ({"examples": str(tmp_path / "none")}, {"alignment": "exact"}, {"x": "y"}):
-        with pytest.raises(UsageError):
-            get_task("osworld", options)
+    with pytest.raises(UsageError):
+        get_task("osworld", {"examples": str(tmp_path / "none")})
 
 
 @pytest.mark.parametrize(
@@ -165,28 +160,6 @@ def test_places_are_pixels_of_the_screenshot_as_it_is_shown(tmp_path: Path) -> N
     by = one(tmp_path / "b", "pyautogui.moveTo(1, 1); pyautogui.drag(5, 5)")
     assert task.target(by) is not None
     assert task.target(by, size=small) is None
-
-
-def test_the_oracle_is_right_and_the_middle_of_the_screen_is_not(tmp_path: Path) -> None:
-    task, source = loaded(plain(tmp_path))
-    profile = task.profiles["osworld-step"]
-    oracle, center = (task.baseline(name, source.steps, {}) for name in ("oracle", "center"))
-    assert [profile.judge(step, oracle(step)).values for step in source.steps] == [(True,) * 3] * 3
-    assert [profile.judge(step, center(step)).values[1] for step in source.steps] == [
-        True, False, False,
-    ]  # fmt: skip
-    for name, options in (("none", {}), ("oracle", {"a": "b"})):
-        with pytest.raises(UsageError):
-            task.baseline(name, source.steps, options)
-
-
-def test_an_answer_without_code_is_unparsed_with_the_reason(tmp_path: Path) -> None:
-    step = one(tmp_path, "DONE")
-    verdict = get_task("osworld").profiles["osworld-step"].judge(step, "I am done.")
-    assert (verdict.outcome, verdict.values) == ("unparsed", (False, False, False))
-    assert "no block" in verdict.reason
-    failed = get_task("osworld").profiles["osworld-step"].without_answer(step, "refused")
-    assert (failed.outcome, failed.values) == ("refused", (False, False, False))
 
 
 def test_a_typed_text_that_stands_for_a_place_is_none(tmp_path: Path) -> None:

@@ -52,7 +52,6 @@ TREE = xml(FRAME, ENTRY, BUTTON, FILLER, HIDDEN)
 
 
 def seen(content: bytes) -> Step:
-    """A step with a tree."""
     source = {"accessibility_tree": pack(content)}
     return Step("s", "e", 0, 1, "", (192, 108), {}, (), (), None, {}, source)
 

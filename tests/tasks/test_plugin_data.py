@@ -23,10 +23,9 @@ from omnidata.loaders.repository import load
 from omnidata.predictions import Prediction
 from omnidata.tasks import get_task
 from omnidata.types import MediaRef
-from tests import plugs
 from tests.full import FULL
-from tests.tasks.words import MEMBERS, PLUGIN, ROWS, install, told
-from tests.trees import row, write_rows
+from tests.tasks.words import ROWS, install, told
+from tests.trees import row, write_lines, write_rows
 
 
 def test_its_media_stay_in_the_data_whatever_a_link_says(
@@ -53,8 +52,7 @@ def test_its_media_stay_in_the_data_whatever_a_link_says(
 
 @pytest.mark.parametrize("verb", ["info", "score"])
 def test_its_overview_and_its_scorer_read_nothing_outside_the_data(
-    site: Path, rows: Path, tmp_path_factory: pytest.TempPathFactory,
-    capsys: pytest.CaptureFixture[str], verb: str,
+    site: Path, rows: Path, tmp_path_factory: pytest.TempPathFactory, verb: str,
 ) -> None:  # fmt: skip
     private = tmp_path_factory.mktemp("private") / "secret.jsonl"
     private.write_text('{"vote": "1", "is": 1}\n', encoding="utf-8")
@@ -69,8 +67,7 @@ def _peek(self, *given, **options):
 Letters.read = classmethod(_peek)
 type(Told.rollouts).score = _peek
 """.replace("LINK", f"__import__('pathlib').Path({str(link)!r})")
-    (site / "words_plugin.py").write_text(PLUGIN + MEMBERS + code, encoding="utf-8")
-    plugs.install(site, "omnidata-words", "omnidata.tasks", "words = words_plugin:Told")
+    install(site, code, points="words = words_plugin:Told")
     votes = [tmp_path_factory.mktemp("own") / "votes.jsonl"] * (verb == "score")
     for path in votes:
         path.write_text('{"vote": "1", "is": 1}\n', encoding="utf-8")
@@ -83,18 +80,14 @@ UNSAFE = ["../../etc/passwd", "/tmp/secret.png", "https://x.org/a.png"]
 
 def shots(folder: Path, paths: list[str]) -> Path:
     """Rows that name these pictures, below media/."""
-    data = folder / "words.jsonl"
-    lines = [json.dumps(ROWS[0] | {"shot": path}) for path in paths]
-    data.write_text("\n".join(lines), encoding="utf-8")
+    data = write_lines(folder / "words.jsonl", [ROWS[0] | {"shot": path} for path in paths])
     (folder / "media").mkdir()
     for path in {"a.png", "b.png"} & {*paths}:
         Image.radial_gradient("L").save(folder / "media" / path)
     return data
 
 
-def test_pictures_whose_paths_lead_out_of_the_data_are_findings(
-    site: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_pictures_whose_paths_lead_out_of_the_data_are_findings(site: Path, tmp_path: Path) -> None:
     install(site, points="shown = words_plugin:Shown")
     data = shots(tmp_path, [*UNSAFE, "a.png", UNSAFE[0]])
     source = get_task("shown").load(data)
@@ -143,9 +136,8 @@ def test_a_repeated_sample_id_is_a_finding_and_its_row_is_skipped(
 ) -> None:
     """The oracle has all that is left right, and no step is missing."""
     install(site)
-    data = tmp_path / "words.jsonl"
     rows = [ROWS[0], ROWS[1] | {"id": "words/0"}, ROWS[1], ROWS[1] | {"id": "words/0"}]
-    data.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    data = write_lines(tmp_path / "words.jsonl", rows)
     task = get_task("words")
     source = task.load(data)
     assert [step.sample_id for step in source.steps] == ["words/0", "words/2"]
@@ -181,16 +173,17 @@ def test_steps_with_a_repeated_id_are_scored_once(site: Path, rows: Path) -> Non
         ([("e", 0, "mail"), ("e", 1, ""), ("f", 0, "maps")], True),
         ([("e", 0, "mail"), ("e", 1, "mail"), ("f", 0, "maps")], False),
         ([("e", 0, "mail"), ("e", 0, "maps"), ("e", 1, "maps")], False),
+        ([("e", 0, "mail", 1), ("e", 1, "maps", 1)], False),  # whole episodes of one step
     ],
-    ids=["goes-and-comes", "without", "one-each", "two-of-one-id"],
+    ids=["goes-and-comes", "without", "one-each", "two-of-one-id", "whole"],
 )
 def test_an_episode_whose_app_changes_is_named(
-    site: Path, tmp_path: Path, places: list[tuple[str, int, str]], torn: bool
+    site: Path, tmp_path: Path, places: list[tuple[object, ...]], torn: bool
 ) -> None:
     install(site, points="walk = words_plugin:Walk")
-    data = tmp_path / "walk.jsonl"
-    rows = [ROWS[0] | {"episode": e, "step": n, "app": app} for e, n, app in places]
-    data.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    fields = ("episode", "step", "app", "held")
+    rows = [ROWS[0] | dict(zip(fields, place, strict=False)) for place in places]
+    data = write_lines(tmp_path / "walk.jsonl", rows)
     task = get_task("walk")
     found = [(one.code, one.where) for one in task.load(data).findings]
     assert found == ([("episode-torn", "e")] if torn else [])
@@ -201,10 +194,9 @@ def test_an_episode_whose_app_changes_is_named(
 
 def test_a_number_that_comes_twice_in_an_episode_is_named(site: Path, tmp_path: Path) -> None:
     install(site, points="walk = words_plugin:Walk")
-    data = tmp_path / "walk.jsonl"
     places = [("e", 0), ("e", 1), ("f", 0), ("e", 0), ("f", 1), ("e", 1)]
     rows = [ROWS[0] | {"episode": e, "step": n, "app": "mail"} for e, n in places]
-    data.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    data = write_lines(tmp_path / "walk.jsonl", rows)
     [found] = get_task("walk").load(data).findings
     assert (found.code, found.severity, found.where) == ("step-number-repeated", "error", "mail/e")
     assert found.what == (
@@ -233,35 +225,21 @@ def test_a_target_that_is_no_place_on_the_screen_is_named(
     site: Path, tmp_path: Path, box: list[object], unit: str, screen: list[int], code: str
 ) -> None:
     install(site, points="placed = words_plugin:Placed")
-    data = tmp_path / "words.jsonl"
     row = ROWS[0] | {"box": box, "unit": unit, "screen": screen}
-    data.write_text(json.dumps(row), encoding="utf-8")
+    data = write_lines(tmp_path / "words.jsonl", [row])
     found = get_task("placed").load(data).findings
     assert [(one.code, one.severity, one.sample_ids) for one in found] == (
         [(code, "warning", ("words/0",))] if code else []
     )
 
 
-def test_two_episodes_of_one_id_that_are_whole_are_not_torn(site: Path, tmp_path: Path) -> None:
-    """Rows of both are missing; the loader says that it has no more of them."""
-    install(site, points="walk = words_plugin:Walk")
-    data = tmp_path / "walk.jsonl"
-    places = [(0, "mail"), (1, "maps")]
-    rows = [ROWS[0] | {"episode": "e", "step": n, "app": app, "held": 1} for n, app in places]
-    data.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    assert not get_task("walk").load(data).findings
-
-
-def test_a_plugin_says_itself_whether_a_folder_holds_its_data(
-    site: Path, rows: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (site / "words_plugin.py").write_text(
-        PLUGIN + "\n\nclass Folder(Words):\n"
+def test_a_plugin_says_itself_whether_a_folder_holds_its_data(site: Path, rows: Path) -> None:
+    code = (
+        "class Folder(Words):\n"
         "    def steps(self, data, note):\n"
-        '        return super().steps(data / "words.jsonl", note)\n',
-        encoding="utf-8",
+        '        return super().steps(data / "words.jsonl", note)\n'
     )
-    plugs.install(site, "omnidata-words", "omnidata.tasks", "words = words_plugin:Folder")
+    install(site, code, points="words = words_plugin:Folder")
     inner = rows.parent / "demo" / "data"
     inner.mkdir(parents=True)
     shutil.copy(rows, inner)
@@ -320,14 +298,6 @@ def test_its_cache_follows_its_rows_and_its_code(site: Path, rows: Path, tmp_pat
     assert built() == 3
 
 
-def test_its_media_are_a_column(site: Path, rows: Path) -> None:
-    install(site, points="shown = words_plugin:Shown")
-    (rows.parent / "media").mkdir()
-    Image.new("RGB", (8, 8)).save(rows.parent / "media" / "a.png")
-    found = omnidata.load_dataset("shown", rows, split="test", streaming=True)
-    assert isinstance(found.features["screenshot"], datasets.Image)
-
-
 def test_the_name_of_a_builder_of_datasets_stays_its_own(
     site: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -338,9 +308,7 @@ def test_the_name_of_a_builder_of_datasets_stays_its_own(
     assert '"csv" is a builder of `datasets` itself' in caplog.text
 
 
-def test_what_it_detects_is_found_without_its_name(
-    site: Path, rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_it_detects_is_found_without_its_name(site: Path, rows: Path, tmp_path: Path) -> None:
     install(site, points=KNOWN)
     assert recognise(rows) == ["words"]
     assert "2 episodes, 3 steps" in told("info", rows)
@@ -362,15 +330,14 @@ def test_what_it_detects_is_found_without_its_name(
 def test_its_own_remedy_stands_beside_the_names_of_tasks_whose_rows_lie_there(
     site: Path, rows: Path
 ) -> None:
-    (site / "words_plugin.py").write_text(
-        PLUGIN + "\n\nclass Near(Words):\n"
+    code = (
+        "class Near(Words):\n"
         "    def steps(self, data, note):\n"
         '        if not (data / "words.jsonl").is_file():\n'
         '            raise DataError("no words", where=str(data), remedy="name its folder words")\n'
-        "        return super().steps(data, note)\n",
-        encoding="utf-8",
+        "        return super().steps(data, note)\n"
     )
-    plugs.install(site, "omnidata-words", "omnidata.tasks", "words = words_plugin:Near")
+    install(site, code, points="words = words_plugin:Near")
     outer = rows.parent / "all"
     (outer / "words").mkdir(parents=True)
     rows.rename(outer / "words" / rows.name)
@@ -383,16 +350,15 @@ def test_its_own_remedy_stands_beside_the_names_of_tasks_whose_rows_lie_there(
 
 
 def test_one_that_reads_the_data_to_detect_them_is_asked_once(site: Path, rows: Path) -> None:
-    (site / "words_plugin.py").write_text(
-        PLUGIN + "\n\nfrom omnidata.loaders.load import load_data\n\n\nclass Reads(Words):\n"
+    code = (
+        "from omnidata.loaders.load import load_data\n\n\nclass Reads(Words):\n"
         "    def load(self, data, **given):\n"
         "        read = lambda: super(Reads, self).load(data, **given)\n"
         '        return load_data(data, "words", (), read, strict=False, check_media=False)\n\n'
         "    def detect(self, data):\n"
-        "        return bool(self.load(data).steps)\n",
-        encoding="utf-8",
+        "        return bool(self.load(data).steps)\n"
     )
-    plugs.install(site, "omnidata-words", "omnidata.tasks", "words = words_plugin:Reads")
+    install(site, code, points="words = words_plugin:Reads")
     assert recognise(rows) == ["words"]
     broken = rows.with_name("rows.json")
     broken.write_text("[]")
@@ -443,7 +409,6 @@ def test_rows_of_datasets_are_read_anew_with_other_code_in_a_second_module(
         "        for step in super().steps(data, note):\n"
         "            yield replace(step, instruction=words_text.text())\n"
     )
-    (site / "words_plugin.py").write_text(PLUGIN + code, encoding="utf-8")
-    plugs.install(site, "omnidata-words", "omnidata.tasks", "helped = words_plugin:Helped")
+    install(site, code, points="helped = words_plugin:Helped")
     assert set(read("one")) == {"one"}
     assert set(read("three")) == {"three"}

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import omnidata
 from omnidata.analysis.comparison import compare
 from omnidata.analysis.report import report
-from omnidata.predictions import Prediction
 from omnidata.run.run_files import Run, read_run
 from omnidata.tasks import get_task
 from omnidata.tasks.asking import Asking
 from tests.plugin import data as odyssey
+from tests.tasks.scored import scored
 from tests.tasks.words import install, told
 
 
 def test_its_overview_and_its_scorer_serve_info_and_score(
-    site: Path, rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    site: Path, rows: Path, tmp_path: Path
 ) -> None:
     install(site, points="words = words_plugin:Told")
     votes = tmp_path / "votes.jsonl"
@@ -48,21 +47,8 @@ def test_its_overview_and_its_scorer_serve_info_and_score(
     assert "the benchmark has no evaluator of actions" in log
 
 
-def scored(task: Asking, rows: Path, out: Path, profile: str, *said: str) -> Run:
-    """Answers scored into a folder that says on which data."""
-    source = task.load(rows)
-    answers = [
-        Prediction(sample_id=step.sample_id, output=text)
-        for step, text in zip(source.steps, said, strict=True)
-    ]
-    omnidata.score(
-        task,
-        task.profiles[profile],
-        source.steps,
-        answers,
-        whole=np.ones(len(source.steps), dtype=np.bool_),
-        out=out,
-    )
+def run_of(task: Asking, rows: Path, out: Path, profile: str, *said: str) -> Run:
+    scored(task, task.load(rows).steps, said, profile, out=out)
     return read_run(out)
 
 
@@ -76,8 +62,8 @@ def test_metrics_of_its_own_names_are_compared_and_reported(
         ("words-graded", "letters", (4.0, 5.0)),
         ("words-rated", "rate", (1 / 8, 2 / 10)),
     ):
-        a = scored(task, rows, tmp_path / f"a-{profile}", profile, "fig", "Birne", "")
-        b = scored(task, rows, tmp_path / f"b-{profile}", profile, "melon", "Birne", "")
+        a = run_of(task, rows, tmp_path / f"a-{profile}", profile, "fig", "Birne", "")
+        b = run_of(task, rows, tmp_path / f"b-{profile}", profile, "melon", "Birne", "")
         found = compare(a.path, b.path, data=rows, resamples=50).overall.metrics[name]
         assert (found.a, found.b) == pytest.approx(values)
         assert (a.results["overall"][name], b.results["overall"][name]) == pytest.approx(values)
@@ -87,7 +73,7 @@ def test_metrics_of_its_own_names_are_compared_and_reported(
 def test_its_published_rows_stand_beside_its_runs(site: Path, rows: Path, tmp_path: Path) -> None:
     install(site, points="words = words_plugin:Told")
     task = get_task("words")
-    run = scored(task, rows, tmp_path / "run", "words-graded", "fig", "Birne", "")
+    run = run_of(task, rows, tmp_path / "run", "words-graded", "fig", "Birne", "")
     made = {each.name: each for each in report([run], with_published=True, by=["language"]).tables}
     main = made["main"]
     assert [head.header for head in main.heads] == ["Overall", "German", "English"]
@@ -104,7 +90,7 @@ def test_its_published_rows_stand_beside_its_runs(site: Path, rows: Path, tmp_pa
 
 
 def test_what_is_said_of_episodes_has_the_names_of_its_own_metrics(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     odyssey.install(tmp_path / "site", monkeypatch)
     data = odyssey.write(tmp_path / "data", episodes=3)  # the second has an unusable target

@@ -19,11 +19,6 @@ from tests.tasks.words import PLUGIN, install, told
 from tests.trees import read_lines
 
 
-def step_of(instruction: str) -> Step:
-    """A step that shows nothing."""
-    return Step("s", "e", 0, 1, instruction, (0, 0), {}, (), (), None, {}, {})
-
-
 @pytest.mark.parametrize(
     ("field", "given", "expected"),
     [
@@ -48,80 +43,71 @@ def test_a_field_of_a_step_of_another_type_is_named_with_the_line(
 
 
 MISTAKES = {
-    "load": ("Words.load = lambda self, data, **_: {}[data]", "words.jsonl", "KeyError"),
-    "steps": ("Words.steps = lambda *_: [{}]", "words.jsonl", "AttributeError"),
+    "load": ("Words.load = lambda self, data, **_: {}[data]", "KeyError"),
+    "steps": ("Words.steps = lambda *_: [{}]", "AttributeError"),
     "a later row": (
         "read = Words.steps\n"
         "def steps(self, data, note):\n"
         "    yield from [*read(self, data, note)][:2]\n"
         "    {}['goal']\n"
         "Words.steps = steps",
-        "words.jsonl, after words/1",
         "KeyError: 'goal'",
     ),
-    "prompt": ("Words.prompt = lambda self, step, *_: {}[step.sample_id]", "words/0", "KeyError"),
-    "prompt's type": ("Words.prompt = lambda *_: 'Which?'", "words/0", "AttributeError"),
-    "parse": ("Words.parse = lambda self, text, step, *_: {}[text]", "words/0", "KeyError"),
-    "parse's type": ("Words.parse = lambda *_: None", "words/0", "`parse` returned None"),
-    "target": ("Words.target = lambda self, step, **_: {}[step]", "words/0", "TypeError"),
-    "target's text": ("Words.target = lambda *_, **__: Target(5, '')", "words/0", "the text 5"),
-    "target's type": ("Words.target = lambda *_, **__: 'melon'", "words/0", "AttributeError"),
-    "judge": ("Exact.judge = lambda self, step, *_: {}[step.sample_id]", "words/0", "KeyError"),
-    "no values": ("Exact.judge = lambda *_: True", "words/0", "words-exact returned True"),
-    "few values": ("Exact.judge = lambda *_: ()", "words/0", "ValueError"),
-    "outcome": ("Exact.judge = lambda *_: Verdict('fine', (True,))", "words/0", "has 'fine' as"),
-    "exit": ("import sys; Exact.judge = lambda *_: sys.exit(0)", "words/0", "SystemExit: 0"),
-    "exit in load": ("import sys; Words.load = lambda *_, **__: sys.exit()", "", "SystemExit"),
-    "share": ("Exact.judge = lambda *_: (2,)", "words/0", "has 2 as score"),
+    "prompt": ("Words.prompt = lambda self, step, *_: {}[step.sample_id]", "KeyError"),
+    "prompt's type": ("Words.prompt = lambda *_: 'Which?'", "AttributeError"),
+    "parse": ("Words.parse = lambda self, text, step, *_: {}[text]", "KeyError"),
+    "parse's type": ("Words.parse = lambda *_: None", "`parse` returned None"),
+    "target": ("Words.target = lambda self, step, **_: {}[step]", "TypeError"),
+    "target's text": ("Words.target = lambda *_, **__: Target(5, '')", "the text 5"),
+    "target's type": ("Words.target = lambda *_, **__: 'melon'", "AttributeError"),
+    "judge": ("Exact.judge = lambda self, step, *_: {}[step.sample_id]", "KeyError"),
+    "no values": ("Exact.judge = lambda *_: True", "words-exact returned True"),
+    "few values": ("Exact.judge = lambda *_: ()", "ValueError"),
+    "outcome": ("Exact.judge = lambda *_: Verdict('fine', (True,))", "has 'fine' as"),
+    "exit": ("import sys; Exact.judge = lambda *_: sys.exit(0)", "SystemExit: 0"),
+    "exit in load": ("import sys; Words.load = lambda *_, **__: sys.exit()", "SystemExit"),
+    "share": ("Exact.judge = lambda *_: (2,)", "has 2 as score"),
     "Decimal": (
         "import decimal; Exact.judge = lambda *_: (decimal.Decimal(1),)",
-        "words/0",
         "has Decimal('1') as score",
     ),
-    "reason": (
-        "Exact.judge = lambda *_: Verdict('ok', (True,), None, 5)",
-        "words/0",
-        "has 5 as reason",
-    ),
+    "reason": ("Exact.judge = lambda *_: Verdict('ok', (True,), None, 5)", "has 5 as reason"),
     "cause": (
         "from omnidata.types import Diagnosis; Words.explain = "
         "lambda *_, **__: Explanation('wrong', '', '', '', diagnosis=Diagnosis('bad'))",
-        "words/0",
         "the diagnosis has the cause 'bad': expected one of wrong_type, ",
     ),
     "NaN": (
         "Exact.totals = RowTotals([Column('at', 'score', unit='number')]); "
         "Exact.judge = lambda *_: (float('nan'),)",
-        "words/0",
         "has nan as score",
     ),
-    "parsed": (
-        "Words.parse = lambda *_: ParsedAnswer('', {'at': object()})",
-        "words/0",
-        "TypeError",
-    ),
+    "parsed": ("Words.parse = lambda *_: ParsedAnswer('', {'at': object()})", "TypeError"),
     "total": (
         "Exact.totals = type('Odd', (RowTotals,), {'total': lambda *_: {}['overall']})()",
-        "",
         "KeyError: 'overall'",
     ),
     "speech": (
         "adopt = lambda self, actions, step, receipt: {}[step.sample_id]; "
         "Words.speech = type('Mute', (Speech,), {'asked': 'action', 'adopt': adopt})()",
-        "words/0",
         "KeyError: 'words/0'",
     ),
-    "explain": ("Words.explain = lambda *_, **__: {}['why']", "words/0", "KeyError: 'why'"),
+    "explain": ("Words.explain = lambda *_, **__: {}['why']", "KeyError: 'why'"),
 }
+WHERE = {
+    "load": "words.jsonl", "steps": "words.jsonl", "a later row": "words.jsonl, after words/1",
+    "exit in load": "", "total": "",
+}  # fmt: skip
+"""Of mistakes that are not found at the step words/0."""
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_is_one_message_with_the_distribution_and_the_step(
-    site: Path, rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], mistake: str
+    site: Path, rows: Path, tmp_path: Path, mistake: str
 ) -> None:
-    code, where, said = MISTAKES[mistake]
-    (site / "words_plugin.py").write_text(f"{PLUGIN}\n\n{code}\n", encoding="utf-8")
-    plugs.install(site, "omnidata-words", "omnidata.tasks", "words = words_plugin:Words")
+    code, said = MISTAKES[mistake]
+    where = WHERE.get(mistake, "words/0")
+    install(site, code)
     rows.write_text(rows.read_text("utf-8").replace('""', '"oak"'), encoding="utf-8")
     answers = tmp_path / "answers.jsonl"
     answers.write_text('{"sample_id": "words/2", "output": "elm"}\n', encoding="utf-8")
@@ -158,11 +144,7 @@ class Shaky(Model):
 
 
 def test_a_mistake_of_a_model_is_not_blamed_on_the_task(
-    site: Path,
-    rows: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    site: Path, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(site)
     other = plugs.on_path(tmp_path / "other", "shaky_plugin", monkeypatch)
@@ -183,15 +165,10 @@ def test_a_mistake_of_a_model_is_not_blamed_on_the_task(
 
 
 def test_a_mistake_in_another_process_is_the_same_message(
-    site: Path,
-    rows: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    site: Path, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code = "Exact.judge = lambda self, step, *_: {}[step.sample_id]"
-    (site / "words_plugin.py").write_text(f"{PLUGIN}\n\n{code}\n", encoding="utf-8")
-    plugs.install(site, "omnidata-words", "omnidata.tasks", "words = words_plugin:Words")
+    install(site, code)
     monkeypatch.setenv("PYTHONPATH", str(site))
     answers = tmp_path / "answers.jsonl"
     answers.write_text('{"sample_id": "words/0", "output": "melon"}\n', encoding="utf-8")
@@ -200,21 +177,16 @@ def test_a_mistake_in_another_process_is_the_same_message(
 
 
 def test_the_traceback_of_a_mistake_is_printed_on_request(
-    site: Path, rows: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    site: Path, rows: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code = "Words.steps = lambda self, data, note: {}[data]"
-    (site / "words_plugin.py").write_text(f"{PLUGIN}\n\n{code}\n", encoding="utf-8")
-    plugs.install(site, "omnidata-words", "omnidata.tasks", "words = words_plugin:Words")
+    install(site, code)
     monkeypatch.setenv("OMNIDATA_DEBUG", "1")
     assert "Traceback" in told("validate", "words", rows, code=2)
 
 
-def test_an_axis_that_no_step_has_as_a_tag_is_found(
-    site: Path, rows: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code = f"{PLUGIN}\n\nExact.totals.by = {{'langage': (), 'language': ()}}\n"
-    (site / "words_plugin.py").write_text(code, encoding="utf-8")
-    plugs.install(site, "omnidata-words", "omnidata.tasks", "words = words_plugin:Words")
+def test_an_axis_that_no_step_has_as_a_tag_is_found(site: Path, rows: Path) -> None:
+    install(site, "Exact.totals.by = {'langage': (), 'language': ()}")
     found = told("validate", "words", rows)
     assert "words-exact: no step has the tag langage" in found
     assert "did you mean language?" in found and "the tag language," not in found
@@ -229,58 +201,20 @@ def test_a_target_of_other_types_is_refused_where_it_is_made(points: Any) -> Non
 
 
 class Exact(Rule[Any]):
-    """Calls nothing right."""
-
     name = "exact"
-    totals: RowTotals | EpisodeTotals = RowTotals()
+    totals = RowTotals()
 
     def judge(self, step: Step, parsed: ParsedAnswer[Any] | None) -> Values:
         return (False,)
 
 
-class Nearly(Exact):
-    """Says its reach in shares of the screen."""
-
-    reach = 0.14
-
-
-class Miss(Exact):
-    """Has nothing but an error."""
-
-    name = "miss"
-    totals = RowTotals([Column("miss", unit="number", lower_is_better=True)])
+def ruled(**members: Any) -> dict[str, Any]:
+    """The members of a benchmark with a rule that differs in these."""
+    return {"rules": (type("Odd", (Exact,), members)(),)}
 
 
-class Away(Exact):
-    """Takes an error of steps for what decides."""
-
-    name = "away"
-    totals = EpisodeTotals(
-        [Column("SR"), Column("off", "away", unit="number", lower_is_better=True)], values=("away",)
-    )
-
-
-class Clicks(Exact):
-    """Has a column that is called as the number of steps."""
-
-    name = "clicks"
-    totals = EpisodeTotals([Column("EM"), Column("steps", "clicks", unit="number")])
-
-
-class Twice(Exact):
-    """Has two columns of one name, over steps."""
-
-    name = "twice"
-    totals = EpisodeTotals([Column("EM"), Column("EM", "clicks", unit="number")])
-
-
-class TwiceInRows(Exact):
-    """Has two columns of one name, over rows."""
-
-    name = "twice-in-rows"
-    totals = RowTotals([Column("hit", "score"), Column("hit", "near")])
-
-
+ERROR = Column("off", "away", unit="number", lower_is_better=True)
+STEPS, EM = Column("steps", "clicks", unit="number"), Column("EM")
 BARE: dict[str, Any] = {
     "card": Card(title="Bare"),
     "question": "{instruction}?",
@@ -299,16 +233,18 @@ BARE: dict[str, Any] = {
         ({"question": "Goal: {goal}"}, "has {goal} in `question`", "override `prompt`"),
         ({"allowed": {"history": "gold"}}, "has 'gold' as the values of", "fix the class"),
         ({"allowed": {"coordinates": ("norm100",)}}, "has 'norm100' as a value", "norm1000?"),
-        ({"rules": (Nearly(),)}, "has 0.14 as `reach`", "fix the class"),
-        ({"rules": (Miss(),)}, "has miss as the value that says", 'Column("hit", "score")'),
-        ({"rules": (Away(),)}, "has off as the value that says", 'Column("hit", "score")'),
-        ({"rules": (Clicks(),)}, "has a column steps", "another name"),
-        ({"rules": (Twice(),)}, "has several columns EM in its profile twice", "rename"),
-        ({"rules": (TwiceInRows(),)}, "has several columns hit in its profile", "rename"),
+        (ruled(reach=0.14), "has 0.14 as `reach`", "fix the class"),
+        (ruled(totals=RowTotals([ERROR])), "has off as the value", 'Column("hit", "score")'),
+        (ruled(totals=EpisodeTotals([Column("SR"), ERROR], values=("away",))),
+         "has off as the value that says", 'Column("hit", "score")'),
+        (ruled(totals=EpisodeTotals([EM, STEPS])), "has a column steps", "another name"),
+        (ruled(totals=EpisodeTotals([EM, EM])), "has several columns EM in its profile", "rename"),
+        (ruled(totals=RowTotals([Column("hit", "score"), Column("hit", "near")])),
+         "has several columns hit in its profile", "rename"),
         ({"rules": ()}, "has no rule", "fix the class"),
         ({"card": "Bare"}, "has no card", "fix the class"),
     ],
-)
+)  # fmt: skip
 def test_a_class_that_would_be_misread_is_refused_when_the_task_is_made(
     members: dict[str, Any], said: str, remedy: str
 ) -> None:
@@ -325,5 +261,6 @@ def test_a_class_that_would_be_misread_is_refused_when_the_task_is_made(
 )
 def test_other_braces_of_a_question_stay_as_they_are(braces: str) -> None:
     kind = type("Bare", (Benchmark,), BARE | {"question": "{instruction}? As " + braces})
-    [message] = Asking(kind("bare", {})).conversation(step_of("Tea"))
+    step = Step("s", "e", 0, 1, "Tea", (0, 0), {}, (), (), None, {}, {})
+    [message] = Asking(kind("bare", {})).conversation(step)
     assert message.parts[-1].text == f"Tea? As {braces}"

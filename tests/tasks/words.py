@@ -286,11 +286,11 @@ ROWS = [
 ]
 
 
-def install(
-    folder: Path, name: str = "omnidata-words", points: str = "words = words_plugin:Words"
-) -> Path:
-    (folder / "words_plugin.py").write_text(PLUGIN + MEMBERS, encoding="utf-8")
-    plugs.install(folder, name, "omnidata.tasks", points)
+def install(folder: Path, code: str = "", points: str = "words = words_plugin:Words") -> Path:
+    """The plug-in, with more code at its end."""
+    text = f"{PLUGIN}{MEMBERS}\n\n{code}\n"
+    (folder / "words_plugin.py").write_text(text, encoding="utf-8")
+    plugs.install(folder, "omnidata-words", "omnidata.tasks", points)
     return folder
 
 

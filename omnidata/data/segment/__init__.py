@@ -17,15 +17,9 @@ from omnidata.data.segment.plan import LEAD_S, LONGEST_S, USUAL, Cut, Span, plan
 from omnidata.data.segment.recording import Film, Recording, Track, open_recording
 from omnidata.errors import DataError, Finding, RunError
 from omnidata.loaders.action_log import UNLABELLED, Labels, read_events
-from omnidata.loaders.episode_tree import (
-    DIMENSIONS,
-    TreeEpisode,
-    TreeStep,
-    TreeWriter,
-    check_name,
-    check_new,
-)
+from omnidata.loaders.episode_tree import DIMENSIONS
 from omnidata.loaders.instructions import Language
+from omnidata.loaders.tree_writer import TreeEpisode, TreeStep, TreeWriter, check_name, check_new
 from omnidata.media import AUDIO_RATE, Frame, encode_mp4, encode_wav
 from omnidata.registry import episode_tree_reader, working
 from omnidata.storage import take_lock

@@ -24,8 +24,9 @@ from omnidata.data.segment import Segmented, check_out, cut_episode, episode, pu
 from omnidata.data.segment.plan import USUAL, Cut, cut_of
 from omnidata.errors import DataError, Finding, MediaError, OmnidataError, plural
 from omnidata.loaders.action_log import UNLABELLED, Labels, objects
-from omnidata.loaders.episode_tree import Dependency, Dimension, TreeWriter, write_episode
+from omnidata.loaders.episode_tree import Dependency, Dimension
 from omnidata.loaders.instructions import Language
+from omnidata.loaders.tree_writer import TreeWriter, write_episode
 from omnidata.run.engines import Cluster, Lost, each
 from omnidata.run.engines.ray import wait_until_seen
 from omnidata.storage import read_json, write_json
@@ -204,7 +205,7 @@ def segment_all(
                     if isinstance(part, OmnidataError):
                         raise part
                     found = msgspec.convert(read_json(part / _REPORT), Done)
-                    writer.take(episode(found.labels, ()), part / _MEDIA)
+                    writer.add_written(episode(found.labels, ()), part / _MEDIA)
                     done.append((job, found))
                 except OmnidataError as error:
                     findings.append(_unusable_recording(job, error))

@@ -12,13 +12,12 @@ from omnidata.actions import Screen
 from omnidata.errors import Finding
 from omnidata.media import AUDIO_RATE, Budget
 from omnidata.media.containers import (
-    Turn,
     audio_stream,
     broken_media,
     frames_with_times,
-    turn_of,
     video_stream,
 )
+from omnidata.media.rotation import Turn, turn_of
 from omnidata.media.sound import Mono
 from omnidata.media.storage import open_media
 from omnidata.types import MediaRef

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from omnidata.errors import OmnidataError, PlatformError, RunError, UsageError
-from omnidata.loaders.episode_tree import TreeEpisode, TreeStep, TreeWriter, join
+from omnidata.loaders.tree_writer import TreeEpisode, TreeStep, TreeWriter, join
 from omnidata.run.engines import Cluster
 from omnidata.run.engines.ray import machine
 from omnidata.storage import read_json, wrap_os_error, write_json

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from omnidata.errors import DataError, Finding
-from omnidata.loaders.files import check_media_files
 from omnidata.loaders.load import Note, RowContext, about, check_screen, load_data, short, size_of
+from omnidata.loaders.media_findings import check_media_files
 from omnidata.loaders.repository import is_repository
 from omnidata.loaders.steps import Steps, number_steps, row_ids
 from omnidata.media import unsafe

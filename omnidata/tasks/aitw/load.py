@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 from omnidata.actions import Action, Screen
 from omnidata.errors import Finding, MediaError, MissingMediaError
 from omnidata.jsontext import is_integer
-from omnidata.loaders.files import check_media_files
 from omnidata.loaders.load import (
     Note,
     RowContext,
@@ -26,6 +25,7 @@ from omnidata.loaders.load import (
     size_of,
     stated_size,
 )
+from omnidata.loaders.media_findings import check_media_files
 from omnidata.loaders.repository import is_repository, read_manifest
 from omnidata.loaders.steps import row_ids, select_steps
 from omnidata.loaders.stored_rows import ScatteredRows

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from itertools import chain
 
-from omnidata.loaders.tfrecord import VARINT, fields, inner, to_signed, whole
+from omnidata.loaders.protobuf import VARINT, fields, inner, to_signed, whole
 from omnidata.tasks.observation import MAX_BYTES, Element
 
 Bounds = tuple[int, int, int, int]

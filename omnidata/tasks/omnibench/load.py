@@ -15,8 +15,9 @@ from typing import Literal, Protocol, TypeVar
 from omnidata.actions import Screen
 from omnidata.errors import DataError, Finding, MediaError, MissingMediaError
 from omnidata.jsontext import BROKEN
-from omnidata.loaders.files import Look, RowFiles, check_media_files
+from omnidata.loaders.files import Look, RowFiles
 from omnidata.loaders.load import Note, RowContext, about, load_data, size_of, tag_of
+from omnidata.loaders.media_findings import check_media_files
 from omnidata.loaders.row_files import Line, head_of, read_rows
 from omnidata.loaders.steps import Steps, row_ids
 from omnidata.loaders.task_library import EVALUATIONS, Library, Subtask, TaskGraph, Trajectory

@@ -27,8 +27,8 @@ from omnidata.loaders.episode_tree import (
     instructions,
     label,
 )
-from omnidata.loaders.files import check_media_files
 from omnidata.loaders.load import Note, RowContext, about, check_screen, load_data, short, tag_of
+from omnidata.loaders.media_findings import check_media_files
 from omnidata.loaders.row_files import HEAD, head_of, is_parquet, read_rows
 from omnidata.loaders.steps import Steps, row_ids
 from omnidata.loaders.stored_rows import RowsByName, ScatteredRows

@@ -13,14 +13,9 @@ from msgspec.structs import replace
 
 from omnidata.actions import NUMBERS, Action, Screen, Space, centre, finger_way
 from omnidata.dialects import CannotSayError
-from omnidata.loaders.episode_tree import (
-    DEPENDENCIES,
-    DIMENSIONS,
-    TARGET_COLUMNS,
-    instructions,
-    target_columns,
-)
+from omnidata.loaders.episode_tree import DEPENDENCIES, DIMENSIONS, TARGET_COLUMNS, instructions
 from omnidata.loaders.instructions import Language
+from omnidata.loaders.tree_writer import target_columns
 from omnidata.tasks.benchmark import (
     Benchmark,
     Card,

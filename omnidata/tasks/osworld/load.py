@@ -17,8 +17,8 @@ from typing import Any, Final, Literal
 from omnidata.actions import Action, Screen
 from omnidata.dialects.pyautogui import Code, as_action
 from omnidata.errors import DataError, FileError, Finding, MediaError, MissingMediaError
-from omnidata.loaders.files import check_media_files
 from omnidata.loaders.load import Note, RowContext, about, load_data, size_of
+from omnidata.loaders.media_findings import check_media_files
 from omnidata.loaders.row_files import read_rows
 from omnidata.loaders.steps import Steps, row_ids
 from omnidata.media import Budget, resolve, unsafe

@@ -15,7 +15,8 @@ from omnidata.errors import Finding, MediaError
 from omnidata.jsontext import BROKEN, is_integer
 from omnidata.loaders.load import Note, RowContext, short
 from omnidata.media import image, recorded_seconds
-from omnidata.media.containers import RECORDING, video_stream
+from omnidata.media.containers import video_stream
+from omnidata.media.paths import RECORDING_BUDGET
 from omnidata.media.storage import open_media
 from omnidata.tasks.desktops import clip_of
 from omnidata.types import MediaRef, VideoSegment
@@ -365,8 +366,8 @@ def match_start(
 def _first_seen(ref: MediaRef, pictures: Sequence[MediaRef | None]) -> dict[int, float] | None:
     """Return when each changed screenshot is first seen, in seconds; None if one is not."""
     found: dict[int, float] = {}
-    with open_media(ref, RECORDING) as container:
-        video = video_stream(container, ref, RECORDING, None)
+    with open_media(ref, RECORDING_BUDGET) as container:
+        video = video_stream(container, ref, RECORDING_BUDGET, None)
         origin = 0.0
         wanted: list[tuple[int, Small]] | None = None
         for frame in container.decode(video):

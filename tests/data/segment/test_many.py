@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from omnidata.errors import DataError
 from omnidata.tasks.omnigui.load import load
 from tests.cli.running import as_json, here
 from tests.data.segment.films import film, tap, write_log
+from tests.limits import full_disk
 from tests.trees import same_files
 
 
@@ -38,27 +38,20 @@ def test_a_list_of_one_gives_what_the_recording_gives(tmp_path: Path) -> None:
         write_log(tmp_path / "0.jsonl", tap(1.0), tap(1.5)),
         tmp_path / "one",
     )
-    here("segment", "--list", listed(tmp_path, 1), tmp_path / "list")
+    here("segment", "--list", listed(tmp_path, 1), tmp_path / "list", "--workers", "2")
     assert same_files(tmp_path / "one", tmp_path / "list")
 
 
 def test_lines_beat_options_and_options_beat_logs(tmp_path: Path) -> None:
     path = listed(tmp_path, 2, app="Mine", instruction_en="Go", lead=0.0, trim=":1.2")
-    said = as_json(
-        here(
-            *("segment", "--list", path, tmp_path / "out", "--json", "--workers", "2"),
-            *("--app", "GTrans", "--lead", "0.2"),
-        )
-    )
+    options = ("--json", "--workers", "1", "--app", "GTrans", "--lead", "0.2")
+    said = as_json(here("segment", "--list", path, tmp_path / "out", *options))
     assert [(one["app"], one["steps"], one["trimmed"]) for one in said["episodes"]] == [
         ("Mine", 1, 1),
         ("GTrans", 2, 0),
     ]
-    shots = {
-        step.tags["app"]: step.source["screenshot_s"]
-        for step in load(tmp_path / "out").steps
-        if step.step_index == 0
-    }
+    first = [step for step in load(tmp_path / "out").steps if step.step_index == 0]
+    shots = {step.tags["app"]: step.source["screenshot_s"] for step in first}
     assert shots == {"Mine": 1.0, "GTrans": 0.8}
 
 
@@ -116,13 +109,8 @@ def test_a_call_that_ends_while_the_tree_is_made_loses_no_cut(tmp_path: Path) ->
     whole = segment_all(read_list(path), tmp_path / "whole")
     with pytest.raises(KeyboardInterrupt):
         segment_all(read_list(path), tmp_path / "out", progress=stop)
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (16, hard))
-    try:
-        with pytest.raises(DataError, match=r"cannot be written \(File too large"):
-            segment_all(read_list(path), tmp_path / "out")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    with full_disk(after=16), pytest.raises(DataError, match=r"cannot be written \(File too large"):
+        segment_all(read_list(path), tmp_path / "out")
     blank(tmp_path / "R0.mkv", tmp_path / "R1.mkv")
     assert segment_all(read_list(path), tmp_path / "out") == whole
     assert same_files(tmp_path / "whole", tmp_path / "out")

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
 import signal
 import time
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import av
-import numpy as np
 import pytest
 from filelock import FileLock
+from PIL import Image
 
 from omnidata.data.segment import segment
 from omnidata.data.segment.plan import Cut
@@ -19,6 +21,7 @@ from omnidata.errors import DataError, MediaError
 from omnidata.tasks.omnigui.load import load
 from tests.cli.running import Started, as_json, here
 from tests.data.segment.films import film, noise, tap, write_log
+from tests.trees import write_lines
 
 
 @pytest.fixture(scope="module")
@@ -98,14 +101,10 @@ def test_a_still_end_is_held_for_one_recording_and_for_a_list(
     done = here("segment", recording, log, tmp_path / "out", "--until", "last-action")
     assert "warning [frame-held]" in done.stderr
     assert len(load(tmp_path / "out").steps) == 2
-    lines = [
-        {"recording": str(recording), "events": str(log), "episode": "A", "until": "last-action"},
-        {"recording": str(recording), "events": str(log), "episode": "B", "until": 9},
-        {"recording": str(recording), "events": str(log), "episode": "C"},
-    ]
-    listed = tmp_path / "list.jsonl"
-    listed.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    many = ("segment", "--workers", "1", "--list", listed)
+    own: list[dict[str, Any]] = [{"until": "last-action"}, {"until": 9}, {}]
+    named = {"recording": str(recording), "events": str(log)}
+    lines = [{**named, "episode": name, **line} for name, line in zip("ABC", own, strict=True)]
+    many = ("segment", "--workers", "1", "--list", write_lines(tmp_path / "list.jsonl", lines))
     done = here(*many, tmp_path / "many", "--json", code=1)
     assert [episode["steps"] for episode in json.loads(done.stdout)["episodes"]] == [2, 2, 1]
     here(*many, tmp_path / "held", "--until", "9")
@@ -244,6 +243,7 @@ def test_a_missing_recording_a_folder_and_a_device_are_errors(log: Path, tmp_pat
     for path in (tmp_path / "none.mp4", tmp_path, Path("/dev/zero")):
         with pytest.raises(MediaError):
             segment(path, log, tmp_path / "out")
+    assert left_in(tmp_path) == {"log.jsonl"}
 
 
 def test_a_link_to_a_recording_is_followed(recording: Path, log: Path, tmp_path: Path) -> None:
@@ -258,17 +258,13 @@ def jpegs(path: Path, *sizes: tuple[int, int]) -> Path:
         stream = container.add_stream("mjpeg", rate=Fraction(10))
         stream.width, stream.height = sizes[0]
         stream.pix_fmt = "yuvj420p"
-        for number, (width, height) in enumerate(sizes):
-            coder = av.CodecContext.create("mjpeg", "w")
-            assert isinstance(coder, av.VideoCodecContext)
-            coder.width, coder.height, coder.pix_fmt = width, height, "yuvj420p"
-            coder.time_base = Fraction(1, 10)
-            frame = av.VideoFrame.from_ndarray(np.zeros((height, width, 3), np.uint8))
-            frame.pts = number
-            for packet in (*coder.encode(frame.reformat(format="yuvj420p")), *coder.encode(None)):
-                packet.pts = packet.dts = number
-                packet.time_base, packet.stream = Fraction(1, 10), stream
-                container.mux(packet)
+        for number, size in enumerate(sizes):
+            coded = io.BytesIO()
+            Image.new("RGB", size).save(coded, "JPEG")
+            packet = av.Packet(coded.getvalue())
+            packet.pts = packet.dts = number
+            packet.time_base, packet.stream = Fraction(1, 10), stream
+            container.mux(packet)
     return path
 
 

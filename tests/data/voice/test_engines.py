@@ -136,7 +136,7 @@ def test_a_command_that_cannot_work_is_refused_at_once(tmp_path: Path, bad: str,
 MISBEHAVIOUR = {
     "hang": ("sleep 600 & echo $! >> pids; wait", "more than 5 s"),
     "leave": ("sleep 600 & echo $! >> pids", "audio is missing"),
-    "talk": ("exec yes", "more than 5 s"),
+    "talk": ("yes | head -c 9999999; exec sleep 600", "more than 5 s"),
     "end": ("head -c 9999999 /dev/zero; echo; echo no voice; exit 3", "ended with 3: no voice"),
     "write": ('truncate -s 300M "$2"; sleep 600', "more than 268435456 bytes"),
     "remove": ('rm -r "$(dirname "$2")"', "audio is missing"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import shutil
 import wave
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from filelock import FileLock
 
 from tests.cli.running import as_json, here
 from tests.data.voice.speakers import codes, command, content, file_of, voice
+from tests.limits import full_disk
 from tests.trees import read_lines, row, write_rows
 
 TEXTS = ("Tap Share", "Open the second talk", "打开第二个演讲")
@@ -123,12 +123,8 @@ def test_a_full_disk_is_an_error_and_finished_files_are_kept(tmp_path: Path) -> 
     by = f"sh -c 'cp {tone} \"$0\"' {{out}} {{text}}"
     voice(out, *TEXTS, by=by)
     file_of(out, TEXTS[1]).unlink()
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
-    try:
+    with full_disk(after=4096):
         assert "File too large" in voice(out, *TEXTS, by=by, code=2)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     done = voice(out, *TEXTS, by=by)
     assert (done["rendered"], done["kept"]) == (1, 2)
 
