@@ -101,7 +101,8 @@ def _check_axes(runs: Sequence[Run], by: Sequence[str]) -> None:
                 f'the runs have no groups by "{axis}"',
                 where=f"--by {axis}",
                 expected=f"one of {', '.join(known)}" if known else "no --by with these runs",
-                remedy="name one of these, or drop --by" if known else "drop --by",
+                remedy=("name one of these, or drop --by" if known else "drop --by")
+                + "; for a tag, add it to `by` of the rule's totals and score the runs again",
             )
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from typing import Final
+from typing import Final, get_args
 
+from omnidata.actions import KINDS
 from omnidata.dialects.base import (
     Answer,
     Asked,
@@ -24,7 +25,7 @@ from omnidata.dialects.base import (
     Rules,
     UnreadError,
 )
-from omnidata.errors import UsageError, suggestion
+from omnidata.errors import PluginError, UsageError, suggestion
 from omnidata.plugins import load_objects
 
 __all__ = [
@@ -67,10 +68,35 @@ def dialects() -> Mapping[str, Dialect]:
     """Return all dialects by name, the built-in ones first.
 
     Raises:
-        PluginError: an entry point names an object that is not a dialect, or a name that is taken.
+        PluginError: an entry point names an object that is not a dialect, or a name that is taken;
+            or a dialect lacks a declaration.
     """
     ours = (one for module in _OURS for one in _dialects_of(module))
-    return load_objects("omnidata.dialects", Dialect, "dialect", ours)
+    found = load_objects("omnidata.dialects", Dialect, "dialect", ours)
+    for dialect in found.values():
+        _check(dialect)
+    return found
+
+
+def _check(dialect: Dialect) -> None:
+    platforms = get_args(Platform)
+    if not isinstance(getattr(dialect, "title", None), str):
+        what, expected = "no `title`", "a text"
+    elif not isinstance(getattr(dialect, "frame", None), Frame):
+        what, expected = "no Frame as its `frame`", 'a Frame, e.g. Frame("norm1000")'
+    elif not (says := getattr(dialect, "says", None)) or not says.keys() <= {*platforms}:
+        what, expected = "`says` without known platforms", f"some of {', '.join(platforms)}"
+    elif unknown := frozenset[str]().union(*says.values()) - KINDS:
+        what = f"unknown kinds of actions in `says`: {', '.join(sorted(unknown))}"
+        expected = f"some of {', '.join(sorted(KINDS))}"
+    else:
+        return
+    raise PluginError(
+        f"the dialect {dialect.name} has {what}",
+        where=f"{type(dialect).__module__}.{type(dialect).__qualname__}",
+        expected=expected,
+        remedy="correct the class, or uninstall its distribution",
+    )
 
 
 def _dialects_of(module: str) -> Sequence[Dialect]:

@@ -196,13 +196,12 @@ class Dialect(ABC):
         layout: how prompts show earlier steps.
         layouts: the same for platforms that differ.
         says: the kinds of actions that it can express, by platform; other platforms are refused.
-            "point" is for grounding tasks.
         stop: texts at which answers end, in addition to the model's own end.
         special_tokens: whether answers consist of special tokens, so a decoder has to keep them.
         prefix: the beginning of the model's answer, if the prompt already contains it.
         key_names: the family's name of a key -> pyautogui's, where they differ.
 
-    See `docs/dialects.md` for a worked example: a dialect in one module, with its tests.
+    See `docs/dialects.md` for a worked example: a dialect in one module.
     """
 
     name: ClassVar[str]

@@ -270,6 +270,8 @@ def render_request(task: Asking | None, adapter: Adapter, request: Request) -> P
             )
         if made.request.sample_id != request.sample_id:
             raise ValueError(f"`prepare` returned the request of step {made.request.sample_id}")
+        if not isinstance(made.receipt, Mapping):
+            raise TypeError(f"`prepare` returned the receipt {reprlib.repr(made.receipt)}, no dict")
         _check_line(Completion(receipt=dict(made.receipt)))  # it is written without an answer too
         gone = Counter((part.get("role"), part.get("kind")) for part in dropped_parts(made.receipt))
     except OmnidataError:
@@ -294,6 +296,10 @@ def check_answers(completions: Sequence[Completion], count: int) -> Sequence[Com
     Raises:
         TypeError, ValueError: there are too few or too many, or one cannot be written.
     """
+    if not isinstance(completions, Sequence):
+        raise TypeError(
+            f"`generate` returned {reprlib.repr(completions)}, not a list of Completions"
+        )
     if len(completions) != count:
         raise ValueError(f"{len(completions)} answers to {count} requests")
     for completion in completions:

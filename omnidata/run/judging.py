@@ -116,6 +116,11 @@ class Judge:
         outcome, values = kind
         if outcome not in OUTCOMES:
             raise ValueError(f"the verdict has {outcome!r:.40} as outcome")
+        if len(values) != len(self.profile.values):
+            raise ValueError(
+                f"the rule {self.profile.name} returned {values!r:.80}: expected a value for each "
+                f"of {', '.join(self.profile.values)}"
+            )
         named = dict(zip(self.profile.values, values, strict=True))
         shares = self.profile.shares
         for name, value in named.items():

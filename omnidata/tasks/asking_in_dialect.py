@@ -469,11 +469,12 @@ def _check(task: Asking, dialect: Dialect) -> None:
     platform = PLATFORMS.get(own_platform)
     if task.benchmark.speech is None:
         raise UsageError(
-            f"dialects only ask for an action or a place, and {task.name} also asks for other "
-            "things",
+            f"dialects only ask for an action or a place, and {task.name} says in no `speech` "
+            "that it asks for one",
             where=f"-T dialect={dialect.name}",
             expected="unified",
-            remedy="leave out dialect",
+            remedy="leave out dialect; for a benchmark of your own, see "
+            "docs/add_dataset.md#speak-dialects",
         )
     if platform and platform not in dialect.says:
         raise UsageError(

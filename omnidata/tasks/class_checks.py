@@ -106,23 +106,18 @@ def check_rule(kind: type, rule: Rule[Any]) -> None:
 
 def _check_metrics(rule: Rule[Any], totals: EpisodeTotals) -> None:
     known, metrics = (*episodes.METRICS, "GP"), totals.metrics
-    wrong = [
-        f"`columns` has {name}"
-        for name in totals.columns
-        if name not in metrics and name not in totals.means
-    ]
+    wrong = [name for name in totals.columns if name not in metrics and name not in totals.means]
     wrong += [
-        f"`metrics` has {name} as {metric}"
-        for name, metric in metrics.items()
-        if metric not in known
+        f"{name} (metric {metric})" for name, metric in metrics.items() if metric not in known
     ]
     if wrong:
         kind = type(rule)
         raise PluginError(
-            f"the profile {rule.name} does not say which metrics it has: {', '.join(wrong)}",
+            f"the totals of the profile {rule.name} have columns of no known metric: "
+            f"{', '.join(wrong)}",
             where=f"{kind.__module__}.{kind.__qualname__}",
-            expected=f"each of `columns` in `metrics`, as one of {', '.join(known)}, "
-            "or the mean of a value",
+            expected=f"Column(NAME, metric=...) with one of {', '.join(known)}; or "
+            f"Column(NAME, VALUE) with one of {', '.join(totals.values)}",
             remedy="fix the profile, or report it to the authors of the plug-in",
         )
 

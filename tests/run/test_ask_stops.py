@@ -68,8 +68,8 @@ SLIPS: dict[str, tuple[str, Callable[[], Any], str]] = {
         lambda: [Prediction(sample_id="x", output="")],
         "not a Completion",
     ),
-    "generate without return": ("generate", lambda: None, "NoneType"),
-    "one completion": ("generate", lambda: RIGHT, "Completion"),
+    "generate without return": ("generate", lambda: None, "returned None"),
+    "one completion": ("generate", lambda: RIGHT, "not a list of Completions"),
     "a payload alone": (
         "prepare",
         lambda: Prepared(cast(Any, "x")),
@@ -77,8 +77,8 @@ SLIPS: dict[str, tuple[str, Callable[[], Any], str]] = {
     ),
     "a text for a receipt": (
         "prepare",
-        lambda: Prepared(Request("ted/A/3", ()), receipt=cast(Any, "rec")),
-        "ValueError",
+        lambda: Prepared(Request("Chirp/C001/2", ()), receipt=cast(Any, "rec")),
+        "the receipt 'rec', no dict",
     ),
     "counts in words": (
         "generate",

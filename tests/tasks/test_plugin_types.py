@@ -62,7 +62,7 @@ MISTAKES = {
     "target's type": ("Words.target = lambda *_, **__: 'melon'", "AttributeError"),
     "judge": ("Exact.judge = lambda self, step, *_: {}[step.sample_id]", "KeyError"),
     "no values": ("Exact.judge = lambda *_: True", "words-exact returned True"),
-    "few values": ("Exact.judge = lambda *_: ()", "ValueError"),
+    "few values": ("Exact.judge = lambda *_: ()", "returned (): expected a value for each"),
     "outcome": ("Exact.judge = lambda *_: Verdict('fine', (True,))", "has 'fine' as"),
     "exit": ("import sys; Exact.judge = lambda *_: sys.exit(0)", "SystemExit: 0"),
     "exit in load": ("import sys; Words.load = lambda *_, **__: sys.exit()", "SystemExit"),
@@ -253,6 +253,13 @@ def test_a_class_that_would_be_misread_is_refused_when_the_task_is_made(
         Asking(kind("bare", {}))
     assert remedy in caught.value.remedy
     assert caught.value.where.endswith(".Bare")
+
+
+def test_a_column_of_episodes_that_is_no_metric_is_named() -> None:
+    kind = type("Bare", (Benchmark,), BARE | ruled(totals=EpisodeTotals([EM, Column("hit")])))
+    with pytest.raises(PluginError, match="columns of no known metric: hit") as caught:
+        Asking(kind("bare", {}))
+    assert "Column(NAME, metric=...) with one of TM, EM" in caught.value.expected
 
 
 @pytest.mark.parametrize(
