@@ -106,6 +106,8 @@ def write(data: Path, out: Path) -> None:
         "trl",
         "-T",
         "modalities=I",
+        "--workers",
+        1,
     )
     wrong = ("-M", "b=1", "-M", "a=1", "-M", "c=1")
     for name, given in (("center", wrong), ("nobody", ())):

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from PIL import Image
-from tfrecord import TFRecordWriter
 
 SCREEN = (90, 200)
 """Width and height of the pictures."""
@@ -27,6 +26,8 @@ _KINDS = {str: "byte", bytes: "byte", int: "int", float: "float"}
 
 def records(path: Path, *examples: Mapping[str, Sequence[Any]], packed: bool = True) -> Path:
     """A TFRecord file of examples, each feature a list of texts, bytes, whole numbers or floats."""
+    from tfrecord import TFRecordWriter  # it imports PyTorch, which takes seconds
+
     path.parent.mkdir(parents=True, exist_ok=True)
     plain = path.with_name(path.name + ".plain")
     writer = TFRecordWriter(str(plain))
