@@ -444,8 +444,8 @@ def test_a_column_of_episodes_may_be_the_mean_of_a_value_over_the_steps_that_hav
 @pytest.mark.parametrize(
     ("metrics", "told"),
     [
-        ('Column("AMS", metric="Em")', "`metrics` has AMS as Em"),
-        ('Column("AMS")', "`metrics` has AMS as AMS"),
+        ('Column("AMS", metric="Em")', r"no known metric: AMS \(metric Em\)"),
+        ('Column("AMS")', r"no known metric: AMS \(metric AMS\)"),
     ],
 )
 def test_metrics_that_are_none_are_refused_before_anything_is_asked(

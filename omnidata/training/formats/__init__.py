@@ -7,13 +7,15 @@ instance of `AnswerFormat`, `PromptFormat` or `PreferenceFormat`, or a sequence 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from functools import cache
+from pathlib import Path
 from typing import Final
 
-from omnidata.errors import UsageError, suggestion
+from omnidata.errors import PluginError, UsageError, suggestion
 from omnidata.plugins import load_objects
 from omnidata.training.formats.base import (
+    ALL,
     AnswerFormat,
     Content,
     Format,
@@ -72,9 +74,30 @@ def formats() -> Mapping[str, Format]:
     """Return all formats by name, the built-in ones first.
 
     Raises:
-        PluginError: an entry point names an object that is not a format, or a name that is taken.
+        PluginError: an entry point names an object that is not a format, or a name that is taken;
+            or a format has no known modalities, or a file outside the folder of an export.
     """
-    return load_objects("omnidata.formats", Format, "format", OURS)
+    found = load_objects("omnidata.formats", Format, "format", OURS)
+    for one in found.values():
+        if one not in OURS:
+            _check(one)
+    return found
+
+
+def _check(one: Format) -> None:
+    """Check what the format of another distribution declares."""
+    if not (isinstance(one.holds, Set) and one.holds <= ALL):
+        what, expected = f"{one.holds!r:.80} as `holds`", f"a set of {', '.join(sorted(ALL))}"
+    elif outside := [name for name in one.files("", {}) if Path(name).name != name]:
+        what, expected = f"the file {outside[0]!r:.80}", "a name in the folder of the export"
+    else:
+        return
+    raise PluginError(
+        f"the format {one.name} has {what}",
+        where=f"{type(one).__module__}.{type(one).__qualname__}",
+        expected=expected,
+        remedy="correct the class, or uninstall its distribution",
+    )
 
 
 def format_names(kind: type[Format]) -> list[str]:
