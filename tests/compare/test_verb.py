@@ -93,12 +93,11 @@ def test_causes_are_shares_of_all_steps_and_chance_works_on_groups(pair: tuple[P
     assert list(causes) == ["wrong_element"]  # the steps say where: nothing is right elsewhere
     assert (found["a"], found["b"], found["difference"]) == (0, 0.5, 0.5)
     assert (found["episodes"], found["ci95"]) == (24, [0.5, 0.5]) and found["q"] < 0.001
-    (line,) = (
-        line
-        for line in csv.DictReader(io.StringIO(here("compare", *pair, "--format", "csv").stdout))
-        if line["axis"] == "cause"
-    )
+    lines = [*csv.DictReader(io.StringIO(here("compare", *pair, "--format", "csv").stdout))]
+    (line,) = (line for line in lines if line["axis"] == "cause")
     assert (line["group"], line["b"], line["steps"]) == ("wrong_element", "0.5", "48")
+    flips = [(line["metric"], line["only_a_right"], line["only_b_right"]) for line in lines[:2]]
+    assert flips == [("TM", "", ""), ("EM", "24", "0")]
 
 
 def test_scores_of_earlier_versions_have_no_causes(pair: tuple[Path, Path], tmp_path: Path) -> None:

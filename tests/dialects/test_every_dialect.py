@@ -195,7 +195,9 @@ UNTAUGHT = {
 
 
 @pytest.mark.parametrize("name", dialects())
-def test_every_kind_that_a_dialect_has_can_be_written_and_the_prompt_names_it(name: str) -> None:
+def test_every_kind_can_be_written_and_the_prompt_names_what_the_platform_has(
+    name: str,
+) -> None:
     dialect = get_dialect(name)
     at = {"start": (Point(1, 2, dialect.frame.space),)}
     forms: dict[Kind, tuple[dict[str, Any], ...]] = {
@@ -207,11 +209,13 @@ def test_every_kind_that_a_dialect_has_can_be_written_and_the_prompt_names_it(na
         "done": ({"status": "success"},), "ask": ({"text": "Which?"}, {}),
         "select": ({**at, "text": "a"}, at), "wait": ({}, {"seconds": 2}),
     }  # fmt: skip
+    taught: dict[Platform, set[str]] = {}
     for platform, kinds in dialect.says.items():
         told = dialect.vocabulary("action", platform, FED)
         assert (str(FED[1]) in told) == (dialect.frame.space == "px")
         pointing = dialect.vocabulary("point", platform, FED)
         assert re.search("click|point|element", pointing, re.I)
+        taught[platform] = set()
         for kind in kinds:
             made = []
             for form in forms.get(kind, ({}, at)):
@@ -221,6 +225,11 @@ def test_every_kind_that_a_dialect_has_can_be_written_and_the_prompt_names_it(na
             named = {*filter(None, chain(*WRITTEN.findall("\n".join(made))))} - UNTAUGHT
             is_declared = hasattr(dialect, "tool")  # beside the prompt, as a tool of an API
             assert is_declared or all(word in told for word in named), (platform, named)
+            taught[platform] |= named
+    for platform, names in taught.items():
+        words = re.findall(r"[\w.]+", dialect.vocabulary("action", platform, FED))
+        others = set().union(*taught.values()) - names - {"click", "hotkey"}  # words of sentences
+        assert others.isdisjoint(words), (platform, others.intersection(words))
 
 
 HERE, THERE = (Point(1, 1, "px"),), (Point(3, 4, "px"),)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -81,3 +82,15 @@ def beyond(spoken: Any, steps: Sequence[Step]) -> bool:
     """Whether no step is of a kind that the dialect says."""
     kinds = {action.kind for step in steps for action in spoken.speech.right_actions(step)}
     return bool(kinds.isdisjoint(spoken.dialect.says[spoken.platform_of(steps[0])]))
+
+
+def test_a_place_on_a_screen_of_unknown_size_is_said_in_shares_alone(tmp_path: Path) -> None:
+    data = worlds.build("agentnet", tmp_path)
+    found = {}
+    for name in ("aguvis", "kimi", "opencua", "ui-tars-1.5"):
+        task: Any = get_task("agentnet", {"dialect": name})
+        step = task.load(data, check_media=False).steps[0]
+        known, unknown = task.target(step), task.target(replace(step, screen=(0, 0)))
+        assert known and unknown in (known, None)
+        found[name] = unknown is not None
+    assert found == {"aguvis": True, "kimi": True, "opencua": False, "ui-tars-1.5": False}

@@ -84,8 +84,10 @@ def exported(picture: Path, tmp_path: Path, *, longest: int) -> tuple[int, list[
     return len(rows(tmp_path / "out")), faults(done)
 
 
-@pytest.mark.parametrize("size", [(1, 50_000_000), (50_000_000, 1), (70_000, 2)])
-def test_a_picture_with_an_endless_side_is_refused(tmp_path: Path, size: tuple[int, int]) -> None:
+@pytest.mark.parametrize("size", [(1, 50_000_000), (50_000_000, 1), (70_000, 2), (8000, 8000)])
+def test_a_picture_with_an_endless_side_or_too_many_pixels_is_refused(
+    tmp_path: Path, size: tuple[int, int]
+) -> None:
     ref = write_png(tmp_path / "a.png", *size, rows=0)
     for read in (image, image_size, examine):
         with pytest.raises(MediaError, match=f"the picture has {size[0]} x {size[1]} pixels"):

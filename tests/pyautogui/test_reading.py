@@ -160,6 +160,7 @@ def test_a_mark_whose_place_nobody_told_is_a_call_without_a_place() -> None:
         "WAIT", "lambda: 1", "import os", "from pyautogui import *", "from . import pyautogui",
         "del pyautogui", "pyautogui.click(1/0, 2)", "pyautogui.click(('a',)[3], 2)",
         "pyautogui.click = print", "a = b = 3", "computer.terminate(status=1)",
+        f"pyautogui.click({'1+' * 60}1, 2)",
     ],
 )  # fmt: skip
 def test_what_is_not_understood_is_kept_as_code(text: str) -> None:

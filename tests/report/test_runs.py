@@ -194,7 +194,7 @@ def test_runs_that_differ_in_more_than_their_seed_are_no_repeats(tmp_path: Path)
     assert [len(group) for group in group_alike([*runs, other], frozenset())] == [1, 1, 1, 1]
 
 
-def test_different_data_and_steps_are_warned_of(tmp_path: Path) -> None:
+def test_different_data_steps_and_profiles_are_warned_of(tmp_path: Path) -> None:
     one = write_run(tmp_path / "1")
     other = write_run(tmp_path / "2", dataset_fingerprint="e" * 64)
     assert list(warnings([one])) == []
@@ -203,6 +203,9 @@ def test_different_data_and_steps_are_warned_of(tmp_path: Path) -> None:
     part = write_run(tmp_path / "3", limit=5)
     (told,) = warnings([one, part])
     assert "different steps" in told
+    released = write_run(tmp_path / "released", profile="omnigui-release")
+    (told,) = warnings([one, released])
+    assert "2 profiles (omnigui-paper, omnigui-release)" in told
     own = write_run(tmp_path / "own", scores={"A/T1/0": True})
     same = write_run(tmp_path / "same", scores={"A/T1/0": False}, imported=True)
     other = write_run(tmp_path / "other", scores={"A/T9/0": False}, imported=True)

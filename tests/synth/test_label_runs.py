@@ -118,7 +118,7 @@ def test_a_place_that_holds_something_is_refused_before_anything_is_asked(tmp_pa
     assert (out / "mine.txt").read_text() == "keep"
 
 
-def test_what_a_kill_left_of_the_writing_is_removed(tmp_path: Path) -> None:
+def test_what_a_kill_left_of_the_writing_is_removed_and_nothing_else(tmp_path: Path) -> None:
     import shutil
 
     bare, out = recording(tmp_path / "bare", [None, None]), tmp_path / "out"
@@ -138,6 +138,11 @@ def test_what_a_kill_left_of_the_writing_is_removed(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").rename(moved)
     here("synth", "label", bare, out, "--model", "baseline:center")
     assert not moved.exists()
+    half.mkdir()
+    (half / "mine.txt").write_text("keep")
+    done = here("synth", "label", bare, out, "--model", "baseline:center", code=2)
+    assert "there is something here already" in done.stderr
+    assert (half / "mine.txt").read_text() == "keep"
 
 
 def test_answers_out_of_the_cache_label_as_well(tmp_path: Path) -> None:

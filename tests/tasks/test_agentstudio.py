@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from omnidata.tasks import get_task
 from tests.cli.running import as_json, here
-from tests.loaders.agentstudio import REAL
+from tests.loaders.agentstudio import REAL, single
 from tests.trees import NO_SHARED, SHARED, write_lines
 
 
@@ -42,3 +43,13 @@ def test_a_run_is_scored_with_the_instructions_that_it_was_asked_with(tmp_path: 
     evaluated = as_json(here(*asked, "-T", "instructions=raw"))
     scored = as_json(here("score", "groundui", data, out, "--json"))
     assert evaluated["outcomes"] == scored["outcomes"] == {"ok": 2}
+
+
+def test_the_majority_is_that_of_the_rows_action_space(tmp_path: Path) -> None:
+    """The same letter means another action in another one."""
+    spaces = (["CLICK", "TYPE"], ["CLICK", "TYPE"], ["TYPE", "CLICK"])
+    rows = [single(annotation_id=f"{n}", action_space=space) for n, space in enumerate(spaces)]
+    task = get_task("idm-single")
+    steps = task.load(write_lines(tmp_path / "rows.jsonl", rows), check_media=False).steps
+    majority = task.baseline("majority", steps, {})
+    assert [majority(step) for step in steps] == ["Answer: A", "Answer: A", "Answer: B"]
