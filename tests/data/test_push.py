@@ -164,7 +164,7 @@ def test_nothing_but_the_repository_is_pushed(hub: Hub, repository: Path, tmp_pa
         push(tmp_path, NAME)
     with pytest.raises(UsageError, match="not a name of a dataset"):
         push(repository, "spots")
-    assert RUN not in hub.repos
+    assert not hub.repos
 
 
 def test_a_repository_that_cannot_be_read_is_not_pushed(hub: Hub, repository: Path) -> None:
@@ -179,7 +179,7 @@ def test_a_repository_that_cannot_be_read_is_not_pushed(hub: Hub, repository: Pa
     (repository / "omnidata.json").write_text(json.dumps(manifest))
     with pytest.raises(DataError):
         push(repository, NAME, i_may=True)
-    assert RUN not in hub.repos
+    assert not hub.repos
 
 
 def test_a_linked_repository_is_not_pushed(hub: Hub, tmp_path: Path) -> None:
@@ -207,7 +207,7 @@ def test_a_licence_must_be_given_and_be_one_that_may_be(
     (repository / "README.md").write_text("---\nlicense: [\n---\n")
     with pytest.raises(DataError, match="the README cannot be read"):
         push(repository, NAME)
-    assert RUN not in hub.repos
+    assert not hub.repos
 
 
 # Runs.
