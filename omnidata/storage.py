@@ -70,7 +70,7 @@ def is_unfinished(name: str) -> bool:
 
 
 def holds_only(folder: Path, names: Collection[str]) -> bool:
-    """Return whether a folder, and no link to one, has files of these names and unfinished ones."""
+    """Return whether a path is a folder, no link, with no files but `names` and unfinished ones."""
     if folder.is_symlink() or not folder.is_dir():
         return False
     return all(path.name in names or is_unfinished(path.name) for path in folder.iterdir())

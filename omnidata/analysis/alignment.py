@@ -143,7 +143,7 @@ def find_data(runs: Sequence[Run], data: Path | None = None) -> Path:
 
     Args:
         runs: of one dataset.
-        data: the place, if it is known; else the one that the first run with a place recorded.
+        data: the place, if it is known; else the first that a run recorded.
 
     Raises:
         UsageError: no run names its data, or they are missing.

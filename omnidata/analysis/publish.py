@@ -16,6 +16,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from omnidata.analysis.model_card import card_text, eval_results
+from omnidata.errors import RunError
 from omnidata.loaders.fetch_plan import SOURCE
 from omnidata.loaders.upload import Upload, check_name, upload
 from omnidata.run.run_files import Run, read_run
@@ -54,7 +55,7 @@ def push_run(
 
     Raises:
         UsageError: the name is invalid, or another repository has it.
-        RunError: there is no run, or a file is broken or a link.
+        RunError: there is no run, or a file is missing, broken or a link.
         DataError: see `omnidata.loaders.upload.upload`.
     """
     check_name(name)
@@ -65,10 +66,7 @@ def push_run(
     if merged := info.get("merged"):
         info["merged"] = [Path(part).name for part in merged]
     run = replace(read_run(folder), settings=info)
-    files: dict[str, bytes] = {}
-    for path in (ANSWERS, SCORES, RESULTS):
-        with open_own(folder / path, "rb") as file:
-            files[path] = file.read()
+    files = {name: _read_file(folder / name) for name in (ANSWERS, SCORES, RESULTS)}
     server = str((recorded.get("model_settings") or {}).get("base_url") or "")
     places = {data: b"DATA", server: b"SERVER", urlsplit(server).netloc: b"SERVER"}
     files[ANSWERS] = _hide_places(files[ANSWERS], places)
@@ -88,6 +86,19 @@ def push_run(
         pull_request=pull_request,
         dry_run=dry_run,
     )
+
+
+def _read_file(path: Path) -> bytes:
+    try:
+        with open_own(path, "rb") as file:
+            return file.read()
+    except FileNotFoundError:
+        raise RunError(
+            "a file of the run is missing",
+            where=str(path),
+            expected=f"{ANSWERS}, {SCORES} and {RESULTS}",
+            remedy="restore the file, or evaluate again",
+        ) from None
 
 
 def place_of(data: str) -> str:

@@ -264,6 +264,6 @@ def _pixels(frame: VideoFrame) -> npt.NDArray[np.uint8]:
 
 
 def _even_pixels(frame: VideoFrame) -> npt.NDArray[np.uint8]:
-    """Return the upright pixels of a frame, cropped to _even_pixels sides, which codecs require."""
+    """Return the upright pixels of a frame, cropped to even sides, which codecs require."""
     pixels = _pixels(frame)
     return pixels[: pixels.shape[0] // 2 * 2, : pixels.shape[1] // 2 * 2]

@@ -324,3 +324,12 @@ def test_a_folder_with_a_link_is_no_run(hub: Hub, run: Path, tmp_path: Path) -> 
     (run / "scores.jsonl").symlink_to(tmp_path / "scores")
     with pytest.raises(RunError, match="a link"):
         push_run(run, RUN)
+
+
+@pytest.mark.parametrize("name", ["predictions.jsonl", "scores.jsonl"])
+def test_a_run_without_one_of_its_files_is_not_pushed(hub: Hub, run: Path, name: str) -> None:
+    (run / name).unlink()
+    with pytest.raises(RunError, match="a file of the run is missing") as error:
+        push_run(run, RUN)
+    assert error.value.where == str(run / name)
+    assert RUN not in hub.repos
