@@ -265,7 +265,8 @@ def _print(done: Exported, out: Path, as_json: bool) -> None:
     terminal.say(f"{plural(done.report['media'], 'media file')}; findings: {listed or 'none'}")
     page = "reinforce" if "reward" in done.report["options"] else "export"
     page = "preferences" if preferences else page
-    terminal.say(f"docs/{page}.md shows how to load it")
+    if form in {one.name for one in OURS}:  # the pages are about these
+        terminal.say(f"docs/{page}.md shows how to load it")
 
 
 def _print_runs(preferences: Mapping[str, Any]) -> None:

@@ -8,7 +8,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -319,7 +319,10 @@ class Engine:
     async def _call(self, batch: Sequence[Prepared]) -> Sequence[Completion]:
         try:
             async with asyncio.timeout(self._timeout_s) as limit:
-                completions = await self._adapter.generate(batch, self._params)
+                answering: Any = self._adapter.generate(batch, self._params)
+                if not isinstance(answering, Awaitable):
+                    raise TypeError("`generate` is no coroutine: write `async def generate`")
+                completions = await answering
             return check_answers(completions, len(batch))
         except (CallError, PluginError):
             raise

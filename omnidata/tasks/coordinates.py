@@ -75,6 +75,8 @@ def center_places(target: Target, screen: Screen, *, space: Space) -> str:
         >>> click = Target("click(x=12, y=7)", "click(<bbox>)", ((12, 7),))
         >>> center_places(click, (720, 1600), space="norm1000")
         'click(x=500, y=500)'
+        >>> center_places(click, (720, 1600), space="rel")
+        'click(x=0.5, y=0.5)'
     """
     middle = convert(Point(0.5, 0.5, "rel"), space, screen)
     x, y = (side if space == "rel" else round(side) for side in (middle.x, middle.y))

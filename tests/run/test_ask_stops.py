@@ -43,12 +43,17 @@ class Odd(Scripted):
             return self.slip()  # type: ignore[no-any-return]  # whatever slips
         return super().prepare(request)
 
-    async def generate(
-        self, batch: Sequence[Prepared], params: GenerationParams
-    ) -> list[Completion]:
-        if self.when == "generate" and batch[0].request.sample_id == self.at:
-            return self.slip()  # type: ignore[no-any-return]  # whatever slips
-        return await super().generate(batch, params)
+    def generate(self, batch: Sequence[Prepared], params: GenerationParams) -> Any:
+        slips = batch[0].request.sample_id == self.at
+        if slips and self.when == "call":
+            return self.slip()
+
+        async def answer() -> list[Completion]:
+            if slips and self.when == "generate":
+                return self.slip()  # type: ignore[no-any-return]  # whatever slips
+            return await Scripted.generate(self, batch, params)
+
+        return answer()
 
 
 def _raise(error: BaseException) -> NoReturn:
@@ -68,6 +73,7 @@ SLIPS: dict[str, tuple[str, Callable[[], Any], str]] = {
         lambda: [Prediction(sample_id="x", output="")],
         "not a Completion",
     ),
+    "generate without async": ("call", lambda: [RIGHT], "write `async def generate`"),
     "generate without return": ("generate", lambda: None, "returned None"),
     "one completion": ("generate", lambda: RIGHT, "not a list of Completions"),
     "a payload alone": (
