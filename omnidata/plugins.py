@@ -136,6 +136,24 @@ def _entry_point_error(point: EntryPoint, noun: str, what: str) -> PluginError:
     )
 
 
+def declaration_error(noun: str, name: str, kind: type, what: str, expected: str) -> PluginError:
+    """Return the error of a class that declares something unusable.
+
+    Args:
+        noun: for the message, e.g. "dialect".
+        name: of the object.
+        kind: its class.
+        what: what it has.
+        expected: in its place.
+    """
+    return PluginError(
+        f"the {noun} {name} has {what}",
+        where=f"{kind.__module__}.{kind.__qualname__}",
+        expected=expected,
+        remedy="correct the class, or uninstall its distribution",
+    )
+
+
 def origin_of(group: str, name: str) -> str:
     """Return the distribution of a name, with its version and the callable."""
     return ", ".join(sorted(map(_origin, _entry_points(group, tuple(sys.path)).select(name=name))))

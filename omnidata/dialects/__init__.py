@@ -25,8 +25,8 @@ from omnidata.dialects.base import (
     Rules,
     UnreadError,
 )
-from omnidata.errors import PluginError, UsageError, suggestion
-from omnidata.plugins import load_objects
+from omnidata.errors import UsageError, suggestion
+from omnidata.plugins import declaration_error, load_objects
 
 __all__ = [
     "Answer",
@@ -91,12 +91,7 @@ def _check(dialect: Dialect) -> None:
         expected = f"some of {', '.join(sorted(KINDS))}"
     else:
         return
-    raise PluginError(
-        f"the dialect {dialect.name} has {what}",
-        where=f"{type(dialect).__module__}.{type(dialect).__qualname__}",
-        expected=expected,
-        remedy="correct the class, or uninstall its distribution",
-    )
+    raise declaration_error("dialect", dialect.name, type(dialect), what, expected)
 
 
 def _dialects_of(module: str) -> Sequence[Dialect]:

@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from omnidata.errors import PluginError, UsageError, suggestion
-from omnidata.plugins import load_objects
+from omnidata.errors import UsageError, suggestion
+from omnidata.plugins import declaration_error, load_objects
 from omnidata.training.formats.base import (
     ALL,
     AnswerFormat,
@@ -92,12 +92,7 @@ def _check(one: Format) -> None:
         what, expected = f"the file {outside[0]!r:.80}", "a name in the folder of the export"
     else:
         return
-    raise PluginError(
-        f"the format {one.name} has {what}",
-        where=f"{type(one).__module__}.{type(one).__qualname__}",
-        expected=expected,
-        remedy="correct the class, or uninstall its distribution",
-    )
+    raise declaration_error("format", one.name, type(one), what, expected)
 
 
 def format_names(kind: type[Format]) -> list[str]:
